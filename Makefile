@@ -1,0 +1,36 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+
+help:  ## What can be made here
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1\t/' | expand -t 10
+
+setup: .venv/.done  ## A virtual environment in .venv with everything at its locked version
+
+.venv/.done: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3 ..." >&2; exit 1; }
+	@echo "Setting up .venv (a minute or two on the first run) ..."
+	@$(PYTHON) -m venv --clear .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+demo: setup  ## Broker, data, worker, a kill -9 in the middle, and the report
+	@$(BIN)/forks demo
+
+test: setup  ## All tests, with a real Apache Kafka
+	@$(BIN)/pytest
+
+check: setup  ## Lint, format, types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+lock: setup  ## Resolve requirements.lock anew from pyproject.toml
+	@$(PYTHON) -m venv --clear .venv/lock
+	@.venv/lock/bin/python -m pip install --quiet uv
+	@.venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	  --no-annotate --no-emit-index-url --group dev --extra docker pyproject.toml -o requirements.lock
+
+.PHONY: help setup demo test check lock

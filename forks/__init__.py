@@ -1,0 +1,1 @@
+"""Fast second-order online kernel learning with incremental sketching (FORKS)."""

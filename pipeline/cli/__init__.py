@@ -1,0 +1,32 @@
+"""The program `forks`: one module a command, and here only how they hang together."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+
+from pipeline.cli import broker
+from pipeline.errors import ForksError
+
+app = typer.Typer(
+    help="A learner that lives in a Kafka stream: predicts at once, joins labels later, learns exactly once.",
+    epilog="Exit codes: 0 done, 1 a check failed, 2 wrong setting or option, 3 no broker, 4 wrong topics, "
+    "5 state does not fit, 6 wrong input file, 7 taken over by another worker, 130 stopped by Ctrl-C.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(broker.app, name="broker")
+
+
+def main() -> None:
+    """Run `forks`, with errors that a user can act on as one line on standard error."""
+    try:
+        app()
+    except ForksError as error:
+        Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error:[/red] {error}", markup=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
