@@ -1,0 +1,61 @@
+"""The broker that there is: the user's own, one in Docker, or the embedded one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+
+from pipeline.broker.settings import BOOTSTRAP_VARIABLE
+from pipeline.broker.temporary import temporary_broker
+
+log = structlog.get_logger()
+
+
+@contextmanager
+def available_broker() -> Iterator[str]:
+    """Give the address of a Kafka that can be used inside the block.
+
+    In this order: the one that ``FORKS_KAFKA__BOOTSTRAP`` names; a container, when testcontainers is
+    installed and a Docker engine answers; an embedded one. The last two end with the block.
+
+    Raises
+    ------
+    BrokerError
+        The broker does not start.
+    """
+    if own := os.environ.get(BOOTSTRAP_VARIABLE):
+        yield own
+    elif docker_answers():
+        from pipeline.broker.container import ApacheKafka  # noqa: PLC0415 - an optional dependency
+
+        with ApacheKafka() as container:
+            yield container.bootstrap
+    else:
+        with temporary_broker() as bootstrap:
+            yield bootstrap
+
+
+def docker_answers() -> bool:
+    """Tell whether testcontainers can start a container; if not, log why.
+
+    It is tried in a process of its own: an engine that hangs can be given up, and the sockets that docker-py
+    leaves open on a failure are closed with it.
+    """
+    ping = "from testcontainers.core.docker_client import DockerClient; DockerClient().client.ping()"
+    try:
+        answer = subprocess.run(
+            [sys.executable, "-c", ping], capture_output=True, text=True, check=False, timeout=30
+        )
+    except subprocess.TimeoutExpired:
+        reason = "the Docker engine does not answer"
+    else:
+        if answer.returncode == 0:
+            return True
+        reason = answer.stderr.strip().splitlines()[-1]
+    log.info("no Docker, so the embedded broker is used", reason=reason)
+    return False
