@@ -1,0 +1,223 @@
+"""The configuration: a TOML file, the environment and flags, in one typed and checked whole.
+
+What is set where, the later winning: defaults, `forks.toml` (or the file named), variables such as
+`FORKS_KAFKA__BOOTSTRAP`, flags.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+    TomlConfigSettingsSource,
+)
+
+from pipeline.errors import ConfigError
+
+DEFAULT_FILE = Path("forks.toml")
+UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def milliseconds(text: object) -> int:
+    """A duration like "90s", "30m", "6h" or "7d" in milliseconds.
+
+    Examples
+    --------
+    >>> milliseconds("6h")
+    21600000
+    """
+    match = re.fullmatch(r"(\d+)\s*(ms|s|m|h|d)", text.strip()) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError('a duration is a whole number and a unit, like "500ms", "90s", "30m", "6h" or "7d"')
+    return int(match[1]) * UNITS[match[2]]
+
+
+Milliseconds = Annotated[int, BeforeValidator(milliseconds)]
+
+
+class Section(BaseModel):
+    """Part of the configuration; unknown names are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class Kafka(Section):
+    """Where Kafka is and how things are called there."""
+
+    bootstrap: str = "127.0.0.1:9092"
+    prefix: str = Field("", pattern=r"^[a-zA-Z0-9._-]*$")
+    """Put before every topic's name."""
+    group: str = Field("forks", min_length=1)
+    instance: str | None = None
+    """A name that stays with this worker over restarts: lets it take its partitions up at once."""
+    client: dict[str, str | int | float | bool] = {}
+    """Further settings for librdkafka, such as security.protocol; for consumer and producer alike."""
+
+
+class Join(Section):
+    """How predictions and labels find one another."""
+
+    window: Milliseconds = Field("6h")  # type: ignore[assignment]  # validated like any other value
+    """How long a prediction waits for its label."""
+    early: Milliseconds = Field("10m")  # type: ignore[assignment]  # as above
+    """How long a label waits for its interaction."""
+    early_bytes: int = Field(256_000, ge=0, le=768_000)
+    """Room for early labels in a partition's state record; the oldest make way."""
+    on_missing: Literal["negative", "drop"] = "negative"
+    """What an expired prediction teaches: that the video was not watched, or nothing."""
+    max_ahead: Milliseconds = Field("10m", le=3_600_000)  # type: ignore[assignment]  # as above
+    """How far an event's timestamp may lie after the wall clock."""
+    max_jump: Milliseconds = Field("7d")  # type: ignore[assignment]  # as above
+    """How far a single event's timestamp may lie after the one before it."""
+    idle_advance: Milliseconds | None = None
+    """With this, stream time follows the wall clock at this distance while nothing comes."""
+
+
+class Features(Section):
+    """Tables for the static blocks of the context vector."""
+
+    users: Path | None = None
+    """KuaiRec's user_features.csv."""
+    tags: Path | None = None
+    """KuaiRec's item_categories.csv."""
+    daily: Path | None = None
+    """KuaiRec's item_daily_features.csv."""
+    same_day: bool = False
+    """Take daily figures of the event's own day, which leaks the future; only to match the paper."""
+    max_entities: int = Field(1_000_000, ge=1)
+    """Users, and videos, that running statistics are kept for."""
+
+
+class Learner(BaseModel):
+    """The preset, and whatever of `forks.ForksSettings` is to differ from it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    preset: Literal["practical", "paper"] = "practical"
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """The settings named beside the preset."""
+        return dict(self.model_extra or {})
+
+
+class Checkpoint(Section):
+    """When the learner's state is written whole."""
+
+    outcomes: int = Field(50_000, ge=1)
+    """Outcomes after which a partition's state is written, at the latest."""
+    interval: Milliseconds = Field("60s")  # type: ignore[assignment]  # as above
+    """Time after which it is written if anything was learned since."""
+
+
+class Worker(Section):
+    """How a worker goes about its batches."""
+
+    batch: int = Field(5_000, ge=1, le=100_000)
+    """Most messages in one transaction and partition."""
+    session_timeout: Milliseconds = Field("10s", ge=6_000)  # type: ignore[assignment]  # as above
+    """How long the group waits for a worker that is silent."""
+    transaction_timeout: Milliseconds = Field("10s", ge=1_000)  # type: ignore[assignment]  # as above
+    """How long readers wait for the open transaction of a worker that is gone."""
+
+
+class Config(BaseSettings):
+    """The whole configuration."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid", frozen=True, env_prefix="FORKS_", env_nested_delimiter="__"
+    )
+
+    kafka: Kafka = Kafka()
+    join: Join = Join()
+    features: Features = Features()
+    learner: Learner = Learner()
+    checkpoint: Checkpoint = Checkpoint()
+    worker: Worker = Worker()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags over environment over file."""
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+
+def load(path: Path | None = None, flags: dict[str, Any] | None = None) -> Config:
+    """Read the configuration.
+
+    Parameters
+    ----------
+    path
+        The TOML file; without it `forks.toml` if there is one, else defaults.
+    flags
+        What the command line sets, by dotted name: `{"kafka.bootstrap": "127.0.0.1:9092"}`; None
+        stands for a flag that was not given.
+
+    Raises
+    ------
+    ConfigError
+        Naming the file, variable or flag, the key and what is accepted.
+    """
+    file = path or DEFAULT_FILE
+    if path is not None and not path.is_file():
+        raise ConfigError(f"there is no configuration file {path}")
+
+    class Loaded(Config):
+        model_config = SettingsConfigDict(toml_file=file)
+
+    given: dict[str, Any] = {}
+    for name, value in (flags or {}).items():
+        if value is not None:
+            section, key = name.split(".")
+            given.setdefault(section, {})[key] = value
+    try:
+        return Loaded(**given)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is not valid TOML: {error}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}") from error
+    except SettingsError as error:
+        raise ConfigError(f"the environment does not fit: {error}: {error.__cause__}") from error
+    except ValidationError as error:
+        lines = [_explain(detail, given, file) for detail in error.errors()]
+        raise ConfigError("\n       ".join(lines)) from error
+
+
+def _explain(detail: ErrorDetails, given: dict[str, Any], file: Path) -> str:
+    path = [str(part) for part in detail["loc"]]
+    key = ".".join(path)
+    variable = "FORKS_" + "__".join(path).upper()
+    if path[-1] in given.get(path[0], {}):
+        origin = "the command line"
+    else:
+        origin = f"the environment ({variable})" if variable in os.environ else str(file)
+    if detail["type"] == "extra_forbidden":
+        names = _accepted(path)
+        near = difflib.get_close_matches(path[-1], names, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        return f"{origin}: {key} is not a setting{hint} Accepted here: {', '.join(names)}"
+    message = detail["msg"].removeprefix("Value error, ")
+    return f"{origin}: {key}: {message} (got {detail['input']!r})"
+
+
+def _accepted(path: list[str]) -> list[str]:
+    section = Config.model_fields.get(path[0])
+    known = section.annotation if len(path) > 1 and section else Config
+    return sorted(known.model_fields) if isinstance(known, type) and issubclass(known, BaseModel) else []

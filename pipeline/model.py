@@ -1,0 +1,80 @@
+"""The model of one partition: running statistics and learner, a fold over the partition's outcomes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forks import Forks, ForksSettings
+from pipeline.features import Tables
+from pipeline.records import Id, Interaction, Outcome
+from pipeline.statistics import FEATURES, RunningStatistics
+
+
+class Judgement(NamedTuple):
+    """What the model says of an interaction, and from which running features."""
+
+    features: list[float]
+    score: float
+    probability: float | None
+    predicted: bool
+
+
+class Model:
+    """Predicts from ids and time; changes only by `fold`.
+
+    The context vector is the concatenation of user block, video block and running block, of
+    `tables.columns + len(FEATURES)` columns.
+
+    Parameters
+    ----------
+    settings
+        The learner's settings; their dimension is that of the context vector.
+    tables
+        The static blocks.
+    max_entities
+        Users, and videos, that running statistics are kept for.
+    """
+
+    def __init__(self, settings: ForksSettings, tables: Tables, max_entities: int) -> None:
+        self.tables = tables
+        self.learner = Forks(settings)
+        self.statistics = RunningStatistics(max_entities)
+        self.folded = 0
+        """Outcomes folded so far: the model's version."""
+        self._x = np.zeros(tables.columns + len(FEATURES))
+
+    def judge(self, interaction: Interaction) -> Judgement:
+        """Predict whether the video will be watched."""
+        features = self.statistics.features(interaction.user_id, interaction.video_id)
+        x = self._context(interaction.user_id, interaction.video_id, interaction.timestamp, features)
+        score = self.learner.predict_one(x)
+        return Judgement(features, score, self.learner.probability(score), score > 0.0)
+
+    def loss(self, score: float, label: bool) -> float:
+        """The learner's loss at a score."""
+        return self.learner.loss(score, 1 if label else -1)
+
+    def fold(self, outcome: Outcome) -> None:
+        """Learn from an outcome, whose sequence has to be the next one.
+
+        The features are those of the outcome, as they were when the prediction was made. An outcome
+        without a label changes nothing but the count.
+        """
+        if outcome.sequence != self.folded:
+            raise ValueError(f"outcome {outcome.sequence} is not the next one, {self.folded}")
+        self.folded += 1
+        if outcome.label is None:
+            return
+        x = self._context(outcome.user_id, outcome.video_id, outcome.timestamp, outcome.features)
+        self.learner.learn_one(x, 1 if outcome.label else -1)
+        self.statistics.update(outcome.user_id, outcome.video_id, outcome.label, outcome.watch_ratio or 0.0)
+
+    def _context(
+        self, user_id: Id, video_id: Id, timestamp: int, features: list[float]
+    ) -> NDArray[np.float64]:
+        self.tables.fill(self._x, user_id, video_id, timestamp)
+        self._x[self.tables.columns :] = features
+        return self._x

@@ -1,0 +1,106 @@
+"""A partition's task from its last committed state record and the log since."""
+
+from __future__ import annotations
+
+from pipeline.errors import StateError
+from pipeline.records import Outcome, Prediction
+from pipeline.state import Marks, State
+from pipeline.task import Task
+
+MARK_EVERY = 1_000
+"""Records between two marks that are noted while reading."""
+
+
+class Restoration:
+    """Reads outcomes, then predictions, each in order; `finish` checks that the whole fits together.
+
+    Parameters
+    ----------
+    task
+        New, its model restored from the record's snapshot if there is one.
+    state
+        The last committed state record.
+    """
+
+    def __init__(self, task: Task, state: State) -> None:
+        self.task = task
+        self.state = state
+        self._next_outcome: int | None = None
+        self._next_prediction = state.pending_from
+        self._closed: set[int] = set()
+        task.prediction_marks = Marks(state.prediction_offset)
+        task.outcome_marks = Marks(state.outcome_offset)
+        task.stream_time = state.stream_time
+        task.predicted = state.predictions
+        task.counters.update({name: state.counters.get(name, 0) for name in task.counters})
+        task.snapshot = state.snapshot
+        for saved in state.waiting:
+            task.join.hold(saved.restore())
+
+    @property
+    def outcomes_left(self) -> int:
+        """Outcomes still to be read."""
+        return self.state.outcomes - (
+            self.task.model.folded if self._next_outcome is None else self._next_outcome
+        )
+
+    @property
+    def predictions_left(self) -> int:
+        """Predictions still to be read."""
+        return self.state.predictions - self._next_prediction
+
+    def outcome(self, outcome: Outcome, offset: int) -> None:
+        """Take the next outcome of the log: fold it, unless the snapshot holds it."""
+        model = self.task.model
+        expected = outcome.sequence if self._next_outcome is None else self._next_outcome
+        if outcome.sequence != expected or outcome.sequence > model.folded:
+            missing = min(expected, model.folded)
+            raise StateError(
+                f"outcome {missing} of partition {self.task.partition} is missing before offset {offset}"
+            )
+        if outcome.sequence >= self.state.outcomes:
+            raise self._stray("outcome", outcome.sequence, offset)
+        if outcome.sequence == model.folded:
+            model.fold(outcome)
+        self._next_outcome = outcome.sequence + 1
+        self._closed.add(outcome.prediction_sequence)
+        self.task.join.remember(outcome)
+        if outcome.sequence % MARK_EVERY == 0:
+            self.task.outcome_marks.add(outcome.sequence, offset)
+
+    def prediction(self, prediction: Prediction, offset: int) -> None:
+        """Take the next prediction of the log: it waits for its label, unless it has an outcome."""
+        sequence = prediction.sequence
+        if sequence < self.state.pending_from:
+            return
+        if sequence != self._next_prediction:
+            raise StateError(
+                f"prediction {self._next_prediction} of partition {self.task.partition} is missing "
+                f"before offset {offset}"
+            )
+        if sequence >= self.state.predictions:
+            raise self._stray("prediction", sequence, offset)
+        self._next_prediction += 1
+        if sequence not in self._closed:
+            self.task.join.open(prediction)
+        if sequence % MARK_EVERY == 0:
+            self.task.prediction_marks.add(sequence, offset)
+
+    def finish(self) -> Task:
+        """The task, as it was when the state record was committed."""
+        task, state = self.task, self.state
+        task.join.forget(task.stream_time)
+        pending = len(task.join.pending)
+        if self.outcomes_left or self.predictions_left or pending != state.pending:
+            raise StateError(
+                f"the log of partition {task.partition} does not add up to its state record: "
+                f"{self.outcomes_left} outcomes and {self.predictions_left} predictions are missing, "
+                f"{pending} predictions wait for their label where {state.pending} should"
+            )
+        return task
+
+    def _stray(self, kind: str, sequence: int, offset: int) -> StateError:
+        return StateError(
+            f"{kind} {sequence} of partition {self.task.partition} at offset {offset} is not covered by "
+            "the committed state record: something else writes to this topic, or offsets were set back"
+        )

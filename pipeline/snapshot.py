@@ -1,0 +1,87 @@
+"""The fold's state as bytes, and back: safetensors, no pickle.
+
+Equal models give equal bytes, whatever their past: arrays are C-contiguous, entities stand in the
+order in which they will be forgotten, and plain values are JSON in a tensor of their own (the
+metadata that the format offers has no fixed order).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from forks import Forks
+from pipeline.errors import StateError
+from pipeline.model import Model
+from pipeline.records import Id, encode
+from pipeline.statistics import EntityTotals, Totals
+
+SNAPSHOT_VERSION = 1
+_IDS = msgspec.json.Decoder(list[Id])
+
+
+def pack(model: Model) -> bytes:
+    """A model's state as safetensors.
+
+    Tensors: `learner.*` as the learner names them, `users.ids`, `users.totals` (n, 3) and the same
+    for videos, and `plain`, the JSON of version, counts and scalars.
+    """
+    learner = model.learner.state()
+    tensors = {f"learner.{name}": value for name, value in learner.items() if isinstance(value, np.ndarray)}
+    plain = {name: value for name, value in learner.items() if not isinstance(value, np.ndarray)}
+    statistics = model.statistics
+    for name, entities in (("users", statistics.users), ("videos", statistics.videos)):
+        tensors[f"{name}.ids"] = _json(list(entities.totals))
+        tensors[f"{name}.totals"] = np.array(list(entities.totals.values()), dtype=np.float64).reshape(-1, 3)
+    tensors["plain"] = _json(
+        {
+            "version": SNAPSHOT_VERSION,
+            "folded": model.folded,
+            "everything": statistics.everything,
+            "learner": plain,
+        }
+    )
+    return save(tensors)
+
+
+def unpack(data: bytes, model: Model) -> None:
+    """Put the state of a snapshot into a model of the same settings.
+
+    Raises
+    ------
+    StateError
+        If the bytes are no snapshot of this version, or not of such a model.
+    """
+    try:
+        tensors = load(data)
+        plain: dict[str, Any] = msgspec.json.decode(tensors["plain"].tobytes())
+        if plain["version"] != SNAPSHOT_VERSION:
+            raise StateError(
+                f"the snapshot has version {plain['version']}, this program reads version {SNAPSHOT_VERSION}"
+            )
+        prefix = "learner."
+        arrays = {
+            name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)
+        }
+        model.learner = Forks.from_state(model.learner.settings, arrays | plain["learner"])
+        _fill(model.statistics.users, tensors["users.ids"], tensors["users.totals"])
+        _fill(model.statistics.videos, tensors["videos.ids"], tensors["videos.totals"])
+        model.statistics.everything = Totals(*plain["everything"])
+        model.folded = plain["folded"]
+    except (SafetensorError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+        raise StateError(f"the snapshot is damaged or not of this model: {error!r}") from error
+
+
+def _fill(entities: EntityTotals, ids: NDArray[np.uint8], totals: NDArray[np.float64]) -> None:
+    rows = (Totals(*row) for row in totals.tolist())
+    entities.totals.clear()
+    entities.totals.update(zip(_IDS.decode(ids.tobytes()), rows, strict=True))
+
+
+def _json(value: object) -> NDArray[np.uint8]:
+    return np.frombuffer(encode(value), dtype=np.uint8)
