@@ -1,1 +1,26 @@
-"""Fast second-order online kernel learning with incremental sketching (FORKS)."""
+"""Fast second-order online kernel learning with incremental sketching (FORKS).
+
+A learner takes one event after the other, predicts before it learns, and keeps a budget of points:
+
+>>> import numpy as np
+>>> from forks import Forks, ForksSettings, probability
+>>> rng = np.random.default_rng(7)
+>>> X = rng.uniform(-1, 1, (2000, 2))
+>>> y = np.sign(X[:, 0] * X[:, 1])  # no linear function of X tells more than half of these
+>>> learner = Forks(ForksSettings.practical(2, width=1.0))
+>>> scores = learner.predict_and_learn_many(X, y)
+>>> int(np.sum(np.sign(scores[1000:]) != y[1000:])) < 100
+True
+>>> probability(learner.predict_one([0.5, 0.5])) > 0.9 > 0.1 > probability(learner.predict_one([0.5, -0.5]))
+True
+>>> copy = Forks.from_state(learner.settings, learner.state())
+>>> copy.learn_one([0.1, 0.2], 1) == learner.learn_one([0.1, 0.2], 1)
+True
+"""
+
+from forks.learner import Forks
+from forks.losses import LOSSES, LossName, probability
+from forks.settings import ForksSettings
+from forks.state import State
+
+__all__ = ["LOSSES", "Forks", "ForksSettings", "LossName", "State", "probability"]

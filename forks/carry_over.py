@@ -1,0 +1,54 @@
+"""What the learner knows, carried from one feature map to the next instead of reset."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lstsq
+
+from forks.arrays import FloatArray
+from forks.newton import NewtonState
+
+# Directions of the new map that the stored points hardly show are not told anything by the old one.
+RELATIVE_CUTOFF = 1e-3
+
+
+def transfer(old: FloatArray, new: FloatArray) -> FloatArray:
+    """Return T = argmin |new T - old|_F, which makes old weights w the new weights T w.
+
+    Parameters
+    ----------
+    old : (n, k_old) float64, the stored points under the old map
+    new : (n, k_new) float64, the same points under the new map
+
+    Returns
+    -------
+    (k_new, k_old) float64
+    """
+    T, *_ = lstsq(new, old, cond=RELATIVE_CUTOFF)
+    return np.ascontiguousarray(T)
+
+
+def carry_over(newton: NewtonState, T: FloatArray, alpha: float) -> NewtonState:
+    """Return the state for the new map; the linear part, whose features come first, is kept.
+
+    On the kernel part w <- T w and A^-1 <- T A^-1 T' + (1/alpha) [I - T T']_+, where [.]_+ keeps the
+    positive part: a direction that the old map did not span is as uncertain as at the beginning.
+
+    Parameters
+    ----------
+    newton : on linear + k features
+    T : (k, k) float64, from `transfer`
+    alpha : the prior is I / alpha
+    """
+    linear = len(newton.weights) - len(T)
+    whole = np.eye(len(newton.weights))
+    whole[linear:, linear:] = T
+    inverse = whole @ newton.inverse_hessian @ whole.T
+    inverse[linear:, linear:] += _positive_part(np.eye(len(T)) - T @ T.T) / alpha
+    return NewtonState(whole @ newton.weights, np.ascontiguousarray((inverse + inverse.T) / 2))
+
+
+def _positive_part(matrix: FloatArray) -> FloatArray:
+    values, vectors = np.linalg.eigh(matrix)
+    part: FloatArray = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return part

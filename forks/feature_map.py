@@ -1,0 +1,58 @@
+"""The time-varying explicit feature map (FORKS, section 3.1)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from scipy.linalg import lstsq
+
+from forks.arrays import FloatArray
+from forks.kernels import gaussian_row
+from forks.sketch import KernelSketch
+from forks.tisvd import Factors
+
+# Phi_pm's singular values fall as fast as the kernel's eigenvalues. What lies below this part of the
+# largest is noise to the map, and dividing by it would make features of it.
+RELATIVE_CUTOFF = 1e-6
+
+
+class FeatureMap(NamedTuple):
+    """phi(x) = [k(x, x_1), ..., k(x, x_m)] Z, between two changes of the sketch.
+
+    Parameters
+    ----------
+    landmarks : x_1 ... x_m, (s_m, dimension)
+    Z : (s_m, k)
+    """
+
+    landmarks: FloatArray
+    Z: FloatArray
+
+
+def build_map(sketch: KernelSketch, factors: Factors) -> FeatureMap:
+    """Return the map with Z = pinv(Phi_pm) V Sigma^(1/2)."""
+    target = factors.right * np.sqrt(factors.singular_values)
+    Z, *_ = lstsq(sketch.phi_pm, target, cond=RELATIVE_CUTOFF)
+    return FeatureMap(np.ascontiguousarray(sketch.landmark_points), np.ascontiguousarray(Z))
+
+
+@njit(cache=True)
+def map_point(x: FloatArray, feature_map: FeatureMap, gamma: float, row: FloatArray, out: FloatArray) -> None:
+    """Write phi(x), (k,), to ``out``; ``row``, (s_m,), is room for the kernel row."""
+    gaussian_row(x, feature_map.landmarks, gamma, row)
+    out[:] = 0.0
+    for i in range(feature_map.Z.shape[0]):
+        for j in range(feature_map.Z.shape[1]):
+            out[j] += row[i] * feature_map.Z[i, j]
+
+
+@njit(cache=True)
+def map_points(X: FloatArray, feature_map: FeatureMap, gamma: float) -> FloatArray:
+    """Return phi of each row of ``X`` (n, dimension), (n, k)."""
+    out = np.empty((X.shape[0], feature_map.Z.shape[1]))
+    row = np.empty(feature_map.Z.shape[0])
+    for i in range(X.shape[0]):
+        map_point(X[i], feature_map, gamma, row, out[i])
+    return out

@@ -1,0 +1,46 @@
+"""Stage 1: kernelized online gradient descent (Kivinen et al., IEEE Trans. Signal Process. 52, 2004)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import numpy as np
+from numba import njit
+
+from forks.arrays import FloatArray
+from forks.kernels import gaussian_row
+
+
+class Expansion(NamedTuple):
+    """A function f(x) = sum_i coefficients[i] k(points[i], x); nothing stored is f = 0.
+
+    Parameters
+    ----------
+    points : (n, dimension) float64
+    coefficients : (n,) float64
+    """
+
+    points: FloatArray
+    coefficients: FloatArray
+
+    @classmethod
+    def empty(cls, dimension: int) -> Self:
+        return cls(np.empty((0, dimension)), np.empty(0))
+
+    def descend(self, x: FloatArray, slope: float, *, store: bool, step: float, decay: float) -> Self:
+        """Return f <- (1 - step decay) f - step slope k(x, .), the last term only with ``store``."""
+        kept = (1.0 - step * decay) * self.coefficients
+        if not store:
+            return self._replace(coefficients=kept)
+        return self._replace(points=np.vstack([self.points, x]), coefficients=np.append(kept, -step * slope))
+
+
+@njit(cache=True)
+def expansion_value(x: FloatArray, expansion: Expansion, gamma: float) -> float:
+    """Return f(x), summed from the oldest point to the newest."""
+    row = np.empty(expansion.points.shape[0])
+    gaussian_row(x, expansion.points, gamma, row)
+    total = 0.0
+    for i in range(row.shape[0]):
+        total += row[i] * expansion.coefficients[i]
+    return total

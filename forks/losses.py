@@ -1,0 +1,81 @@
+"""Losses of a score s and a label y: value, slope dl/ds and curvature d2l/ds2.
+
+=============  =======================  ====================
+name           value                    labels
+=============  =======================  ====================
+logistic       log(1 + exp(-y s))       -1, +1
+hinge          max(0, 1 - y s)          -1, +1
+squared_hinge  max(0, 1 - y s)^2        -1, +1
+squared        (s - y)^2                any finite number
+=============  =======================  ====================
+
+The compiled functions take the number that `LOSSES` gives a name, because a loop over events
+cannot compare strings cheaply.
+"""
+
+from __future__ import annotations
+
+import math
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from numba import njit
+
+LossName: TypeAlias = Literal["logistic", "hinge", "squared_hinge", "squared"]
+
+LOGISTIC, HINGE, SQUARED_HINGE, SQUARED = range(4)
+LOSSES = MappingProxyType(
+    {"logistic": LOGISTIC, "hinge": HINGE, "squared_hinge": SQUARED_HINGE, "squared": SQUARED}
+)
+
+
+@njit(cache=True)
+def probability(score: float) -> float:
+    """Return P(y = +1) = 1 / (1 + exp(-score)) of a logistic score, without overflow.
+
+    Examples
+    --------
+    >>> probability(0.0), probability(-1000.0)
+    (0.5, 0.0)
+    """
+    if score >= 0.0:
+        return 1.0 / (1.0 + math.exp(-score))
+    odds = math.exp(score)
+    return odds / (1.0 + odds)
+
+
+@njit(cache=True)
+def loss_value(loss: int, score: float, y: float) -> float:
+    """Return the loss at ``score`` for the label ``y``."""
+    if loss == LOGISTIC:
+        margin = y * score
+        return math.log1p(math.exp(-abs(margin))) + max(-margin, 0.0)
+    if loss == HINGE:
+        return max(0.0, 1.0 - y * score)
+    if loss == SQUARED_HINGE:
+        return max(0.0, 1.0 - y * score) ** 2
+    return (score - y) ** 2
+
+
+@njit(cache=True)
+def loss_slope(loss: int, score: float, y: float) -> float:
+    """Return the derivative of the loss with respect to the score (a subgradient at the hinge's kink)."""
+    if loss == LOGISTIC:
+        return -y * probability(-y * score)
+    if loss == HINGE:
+        return -y if y * score < 1.0 else 0.0
+    if loss == SQUARED_HINGE:
+        return -2.0 * y * max(0.0, 1.0 - y * score)
+    return 2.0 * (score - y)
+
+
+@njit(cache=True)
+def loss_curvature(loss: int, score: float, y: float) -> float:
+    """Return the second derivative of the loss with respect to the score; p (1 - p) for logistic."""
+    if loss == LOGISTIC:
+        return probability(score) * probability(-score)
+    if loss == HINGE:
+        return 0.0
+    if loss == SQUARED_HINGE:
+        return 2.0 if y * score < 1.0 else 0.0
+    return 2.0

@@ -1,0 +1,43 @@
+"""Running moments of the columns (Welford, Technometrics 4, 1962) and standardising with them."""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+from forks.arrays import FloatArray
+
+# A column whose standard deviation is this small a part of its mean is constant up to rounding.
+CONSTANT = 1e-9
+# One wild value must not decide a score. This also tames the first events, whose moments say little.
+LIMIT = 10.0
+
+
+@njit(cache=True)
+def standardize(x: FloatArray, count: int, mean: FloatArray, squares: FloatArray, out: FloatArray) -> None:
+    """Write (x - mean) / standard deviation, within +-`LIMIT`, to ``out``; 0 where nothing varied yet.
+
+    Parameters
+    ----------
+    x : (columns,) float64
+    count : number of vectors learned
+    mean : (columns,) float64, of those
+    squares : (columns,) float64, sums of their squared distances from the mean
+    out : (columns,) float64, overwritten
+    """
+    for j in range(x.shape[0]):
+        deviation = math.sqrt(squares[j] / max(count, 1))
+        if deviation <= CONSTANT * abs(mean[j]):
+            out[j] = 0.0
+        else:
+            out[j] = min(max((x[j] - mean[j]) / deviation, -LIMIT), LIMIT)
+
+
+@njit(cache=True)
+def update_moments(x: FloatArray, count: int, mean: FloatArray, squares: FloatArray) -> None:
+    """Take ``x``, the ``count``-th vector (from 1), into ``mean`` and ``squares``, all (columns,)."""
+    for j in range(x.shape[0]):
+        before = x[j] - mean[j]
+        mean[j] += before / count
+        squares[j] += before * (x[j] - mean[j])

@@ -1,0 +1,98 @@
+"""Online Newton Step with clipping (FORKS, Eq. 10), in place, in O(features^2)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import numpy as np
+from numba import njit
+
+from forks.arrays import FloatArray
+
+
+class NewtonState(NamedTuple):
+    """What Online Newton Step keeps.
+
+    Parameters
+    ----------
+    weights : w, (n,) float64
+    inverse_hessian : A^-1, (n, n) float64, symmetric
+    """
+
+    weights: FloatArray
+    inverse_hessian: FloatArray
+
+    @classmethod
+    def prior(cls, features: int, alpha: float) -> Self:
+        """Return the state to begin with: w = 0, A = alpha I."""
+        return cls(np.zeros(features), np.eye(features) / alpha)
+
+
+@njit(cache=True)
+def dot(u: FloatArray, v: FloatArray) -> float:
+    """Return u'v, summed from first to last."""
+    total = 0.0
+    for i in range(u.shape[0]):
+        total += u[i] * v[i]
+    return total
+
+
+@njit(cache=True)
+def clipped(score: float, clip: float) -> float:
+    """Return s - h(s) for h(s) = sign(s) max(|s| - C, 0), the score that `project` leaves."""
+    return min(max(score, -clip), clip)
+
+
+@njit(cache=True)
+def project(newton: NewtonState, z: FloatArray, clip: float, room: FloatArray) -> float:
+    """Move w the least, in the norm of A, so that |w'z| <= C, and return w'z: the second half of Eq. 10.
+
+    The paper does this when z arrives, before the prediction. It can as well wait for the label: until
+    then the prediction is the clipped score, which is the same number.
+
+    Parameters
+    ----------
+    newton : weights are changed
+    z : (n,) float64, features
+    clip : C > 0
+    room : (n,) float64, overwritten
+    """
+    score = dot(newton.weights, z)
+    kept = clipped(score, clip)
+    if kept != score:
+        _multiply(newton.inverse_hessian, z, room)
+        factor = (score - kept) / dot(z, room)
+        for i in range(z.shape[0]):
+            newton.weights[i] -= factor * room[i]
+    return kept
+
+
+@njit(cache=True)
+def newton_step(newton: NewtonState, z: FloatArray, slope: float, curvature: float, room: FloatArray) -> None:
+    """Add ``curvature`` z z' to A, then take w <- w - A^-1 g with g = ``slope`` z.
+
+    A^-1 follows by Sherman and Morrison: with u = A^-1 z and q = 1 + curvature z'u it loses
+    (curvature / q) u u', and the new A^-1 z is u / q.
+
+    Parameters
+    ----------
+    newton : changed
+    z : (n,) float64, features
+    slope : derivative of the loss with respect to the score w'z
+    curvature : >= 0
+    room : (n,) float64, overwritten
+    """
+    _multiply(newton.inverse_hessian, z, room)
+    q = 1.0 + curvature * dot(z, room)
+    factor = curvature / q
+    step = slope / q
+    for i in range(z.shape[0]):
+        for j in range(z.shape[0]):
+            newton.inverse_hessian[i, j] -= factor * (room[i] * room[j])
+        newton.weights[i] -= step * room[i]
+
+
+@njit(cache=True)
+def _multiply(matrix: FloatArray, vector: FloatArray, out: FloatArray) -> None:
+    for i in range(matrix.shape[0]):
+        out[i] = dot(matrix[i], vector)

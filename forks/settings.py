@@ -1,0 +1,221 @@
+"""The learner's settings, checked when they are made, and the two presets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypeAlias, get_args
+
+from forks.losses import LossName
+
+Columns: TypeAlias = tuple[int, int]
+Hessian: TypeAlias = Literal["gradient", "curvature"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForksSettings:
+    """Everything that decides what a `Forks` does with a stream.
+
+    Start from a preset, `practical` or `paper`, and name what differs.
+
+    Parameters
+    ----------
+    dimension : number of columns of an input vector, >= 1
+    budget : B, stored points at which stage 1 (KOGD) ends and the sketch begins, >= 2
+    sketch_size : s_p, rows of the sketch, a multiple of ``blocks``
+    landmarks : s_m, points that the feature map compares with, in [1, budget); less than budget so that
+        an evicted landmark always has a successor
+    rank : k, features of the map, in [1, min(sketch_size, landmarks)]
+    cycle : rho, learned events from one change of the feature map to the next, >= 1
+    blocks : d, non-zero entries in a row of the sparse Johnson-Lindenstrauss transform, >= 1
+    width : of the Gaussian kernel exp(-|x - y|^2 / (2 width^2)), > 0
+    alpha : the inverse Hessian starts at I / alpha, > 0
+    hessian : what a step adds to the Hessian: ``gradient``, (sigma + eta) g g' as in the paper, or
+        ``curvature``, the loss's second derivative times z z' (not for hinge, which has none)
+    sigma, eta : weights of g g' with ``hessian = "gradient"``, >= 0
+    clip : C, scores of stage 2 are kept in [-C, C] (Eq. 10), > 0, may be infinite
+    step : step size of KOGD, > 0
+    decay : lambda, regularisation of KOGD, >= 0, step * decay < 1
+    loss : ``logistic``, ``hinge``, ``squared_hinge`` (labels -1, +1) or ``squared`` (regression)
+    sum_kernel : whether a linear part with intercept stands beside the kernel part
+    carry_over : whether weights and inverse Hessian are carried to the next feature map; else reset
+    bounded : whether each new stored point evicts the oldest, and the first 20 cycles' worth of events
+        has cycles of a tenth; else the stored set grows by a point each cycle
+    standardize : whether columns are standardised with running moments
+    refresh : changes of the map from one exact decomposition of the sketch to the next, >= 1;
+        0 for never
+    linear_columns, kernel_columns : (start, stop) of the columns that the part sees
+    seed : of everything random, >= 0
+
+    Raises
+    ------
+    ValueError
+        A field is out of its range; the text names it and says what is accepted.
+    """
+
+    dimension: int
+    budget: int
+    sketch_size: int
+    landmarks: int
+    rank: int
+    cycle: int
+    blocks: int
+    width: float
+    alpha: float
+    hessian: Hessian
+    sigma: float
+    eta: float
+    clip: float
+    step: float
+    decay: float
+    loss: LossName
+    sum_kernel: bool
+    carry_over: bool
+    bounded: bool
+    standardize: bool
+    refresh: int
+    linear_columns: Columns
+    kernel_columns: Columns
+    seed: int
+
+    @classmethod
+    def practical(cls, dimension: int, *, budget: int = 100, **changes: Any) -> Self:
+        """Return the settings that measured best on real streams; sizes follow the budget.
+
+        Examples
+        --------
+        >>> ForksSettings.practical(8, width=2.0).landmarks
+        30
+        """
+        preset: dict[str, Any] = {
+            "sketch_size": budget,
+            "landmarks": max(1, 3 * budget // 10),
+            "rank": max(1, budget // 5),
+            "cycle": 2000,
+            "blocks": 1,
+            "width": 3.0,
+            "alpha": 1.0,
+            "hessian": "curvature",
+            "sigma": 0.5,
+            "eta": 0.0,
+            "clip": 10.0,
+            "step": 0.2,
+            "decay": 0.01,
+            "loss": "logistic",
+            "sum_kernel": True,
+            "carry_over": True,
+            "bounded": True,
+            "standardize": True,
+            "refresh": 10,
+            "linear_columns": (0, dimension),
+            "kernel_columns": (0, dimension),
+            "seed": 0,
+        }
+        return cls(**(preset | {"dimension": dimension, "budget": budget} | changes))
+
+    @classmethod
+    def paper(cls, dimension: int, *, budget: int = 50, **changes: Any) -> Self:
+        """Return the settings of the paper's section 5.1 and appendix H.
+
+        The paper takes rho = 0.3 N, which a stream has no N for, and no value for C: ``cycle`` and
+        ``clip`` are ours.
+
+        Examples
+        --------
+        >>> ForksSettings.paper(24, width=2.0).rank
+        5
+        """
+        preset: dict[str, Any] = {
+            "sketch_size": budget,
+            "landmarks": max(1, budget // 5),
+            "rank": max(1, budget // 10),
+            "cycle": 1000,
+            "blocks": 1,
+            "width": 1.0,
+            "alpha": 0.01,
+            "hessian": "gradient",
+            "sigma": 0.5,
+            "eta": 0.0,
+            "clip": math.inf,
+            "step": 0.2,
+            "decay": 0.01,
+            "loss": "hinge",
+            "sum_kernel": False,
+            "carry_over": False,
+            "bounded": False,
+            "standardize": False,
+            "refresh": 0,
+            "linear_columns": (0, dimension),
+            "kernel_columns": (0, dimension),
+            "seed": 0,
+        }
+        return cls(**(preset | {"dimension": dimension, "budget": budget} | changes))
+
+    @property
+    def linear_features(self) -> int:
+        """Number of features of the linear part, the intercept among them; 0 without one."""
+        start, stop = self.linear_columns
+        return 1 + stop - start if self.sum_kernel else 0
+
+    @property
+    def features(self) -> int:
+        """Number of features in all, linear part first."""
+        return self.linear_features + self.rank
+
+    def __post_init__(self) -> None:
+        self._check_sizes()
+        self._check_numbers()
+        self._check_choices()
+        self._check_columns()
+
+    def _require(self, field: str, accepted: str, holds: bool) -> None:
+        if not holds:
+            raise ValueError(f"{field} = {getattr(self, field)!r} is not accepted: it must be {accepted}")
+
+    def _check_sizes(self) -> None:
+        for field, least in (("dimension", 1), ("budget", 2), ("cycle", 1), ("blocks", 1), ("refresh", 0)):
+            self._require_integer(field, least, None)
+        self._require_integer("seed", 0, 2**64 - 1)
+        self._require_integer("landmarks", 1, self.budget - 1)
+        self._require_integer("sketch_size", self.blocks, None)
+        self._require(
+            "sketch_size", f"a multiple of blocks = {self.blocks}", self.sketch_size % self.blocks == 0
+        )
+        self._require_integer("rank", 1, min(self.sketch_size, self.landmarks))
+
+    def _require_integer(self, field: str, least: int, most: int | None) -> None:
+        value = getattr(self, field)
+        accepted = f"an integer >= {least}" if most is None else f"an integer from {least} to {most}"
+        self._require(
+            field, accepted, type(value) is int and value >= least and (most is None or value <= most)
+        )
+
+    def _check_numbers(self) -> None:
+        for field in ("width", "alpha", "step"):
+            value = getattr(self, field)
+            self._require(field, "a finite number > 0", math.isfinite(value) and value > 0)
+        for field in ("sigma", "eta", "decay"):
+            value = getattr(self, field)
+            self._require(field, "a finite number >= 0", math.isfinite(value) and value >= 0)
+        self._require("clip", "a number > 0, or inf", self.clip > 0)
+        self._require("decay", f"below 1 / step = {1 / self.step:g}", self.step * self.decay < 1)
+
+    def _check_choices(self) -> None:
+        for field, choices in (("loss", get_args(LossName)), ("hessian", get_args(Hessian))):
+            self._require(field, "one of " + ", ".join(choices), getattr(self, field) in choices)
+        self._require(
+            "hessian",
+            "'gradient' with loss = 'hinge', which has no curvature",
+            not (self.loss == "hinge" and self.hessian == "curvature"),
+        )
+        for field in ("sum_kernel", "carry_over", "bounded", "standardize"):
+            self._require(field, "true or false", type(getattr(self, field)) is bool)
+
+    def _check_columns(self) -> None:
+        for field in ("linear_columns", "kernel_columns"):
+            start, stop = getattr(self, field)
+            self._require(
+                field,
+                f"(start, stop) with 0 <= start < stop <= dimension = {self.dimension}",
+                0 <= start < stop <= self.dimension,
+            )

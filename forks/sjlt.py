@@ -1,0 +1,77 @@
+"""The sparse Johnson-Lindenstrauss transform (FORKS, appendix B), one row for each stored point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forks.arrays import FloatArray, IntArray
+from forks.randomness import Purpose, draws
+
+
+@dataclass(frozen=True, slots=True)
+class Sjlt:
+    """S = [S_1, ..., S_d]: in each block a row has one entry, +-1/sqrt(d), at a random place.
+
+    A row depends only on the seed and the serial number of its point, so it is drawn again rather
+    than saved.
+
+    Parameters
+    ----------
+    size : s_p, the number of columns, a multiple of ``blocks``
+    blocks : d
+    seed : of the rows
+    """
+
+    size: int
+    blocks: int
+    seed: int
+
+    def rows(self, serials: IntArray) -> SjltRows:
+        """Draw the rows of the points with these serial numbers, an (n,) array."""
+        raw = np.array(
+            [draws(self.seed, Purpose.SJLT_ROW, int(serial), 2 * self.blocks) for serial in serials],
+            dtype=np.uint64,
+        ).reshape(len(serials), self.blocks, 2)
+        width = self.size // self.blocks
+        places = (raw[:, :, 0] % np.uint64(width)).astype(np.int64) + width * np.arange(self.blocks)
+        signs = np.where(raw[:, :, 1] >> np.uint64(63) == 0, 1.0, -1.0) / np.sqrt(self.blocks)
+        return SjltRows(self.size, places, signs)
+
+
+@dataclass(frozen=True, slots=True)
+class SjltRows:
+    """Rows of the transform in sparse form.
+
+    Parameters
+    ----------
+    size : s_p
+    places : (n, d) int64, columns of the entries
+    values : (n, d) float64, the entries
+    """
+
+    size: int
+    places: IntArray
+    values: FloatArray
+
+    def project(self, vector: FloatArray) -> FloatArray:
+        """Return S' v, shape (s_p,), for v of shape (n,)."""
+        weights = self.values * vector[:, None]
+        sums = np.bincount(self.places.ravel(), weights=weights.ravel(), minlength=self.size)
+        return sums.astype(np.float64, copy=False)
+
+    def dense(self) -> FloatArray:
+        """Return the rows as an (n, s_p) matrix."""
+        matrix = np.zeros((len(self.places), self.size))
+        np.put_along_axis(matrix, self.places, self.values, axis=1)
+        return matrix
+
+    def append(self, row: SjltRows) -> SjltRows:
+        """Return the rows with those of ``row`` below them."""
+        places = np.concatenate([self.places, row.places])
+        return SjltRows(self.size, places, np.concatenate([self.values, row.values]))
+
+    def remove(self, index: int) -> SjltRows:
+        """Return the rows without the one at ``index``."""
+        return SjltRows(self.size, np.delete(self.places, index, 0), np.delete(self.values, index, 0))

@@ -1,0 +1,145 @@
+"""Incremental randomized sketches of the kernel matrix of the stored points (FORKS, appendix C)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from forks.arrays import FloatArray, IntArray
+from forks.kernels import gaussian_matrix
+from forks.randomness import Purpose, draws
+from forks.sjlt import Sjlt
+
+
+class Modification(NamedTuple):
+    """A change of Phi_pp by A B', as `forks.tisvd.tisvd` takes it; A and B are (s_p, 3)."""
+
+    A: FloatArray
+    B: FloatArray
+
+
+class KernelSketch:
+    """Phi_pm = S_p' K S_m and Phi_pp = S_p' K S_p (Eq. 4), exact after any insertions and evictions.
+
+    S_p is a sparse Johnson-Lindenstrauss transform with a row for each stored point. S_m samples the
+    columns of K that belong to the landmarks, at all times a uniform sample of the stored points.
+
+    Parameters
+    ----------
+    points : (n, dimension) float64, the stored points
+    serials : (n,) int64, their serial numbers, never used twice
+    landmarks : (s_m,) int64, indices of the landmarks in ``points``
+    phi_pm : (s_p, s_m) float64
+    phi_pp : (s_p, s_p) float64
+    sjlt : where the rows of S_p come from
+    gamma : precision of the Gaussian kernel
+    """
+
+    def __init__(
+        self,
+        points: FloatArray,
+        serials: IntArray,
+        landmarks: IntArray,
+        phi_pm: FloatArray,
+        phi_pp: FloatArray,
+        *,
+        sjlt: Sjlt,
+        gamma: float,
+    ) -> None:
+        self.points = points
+        self.serials = serials
+        self.landmarks = landmarks
+        self.phi_pm = phi_pm
+        self.phi_pp = phi_pp
+        self._sjlt = sjlt
+        self._gamma = gamma
+        self._rows = sjlt.rows(serials)
+
+    @classmethod
+    def of(cls, points: FloatArray, landmarks: int, *, sjlt: Sjlt, gamma: float) -> KernelSketch:
+        """Sketch the kernel matrix of ``points`` (n, dimension), ``landmarks`` of them sampled."""
+        n = len(points)
+        serials = np.arange(n, dtype=np.int64)
+        order = np.argsort(draws(sjlt.seed, Purpose.FIRST_LANDMARKS, 0, n), kind="stable")
+        chosen = np.ascontiguousarray(order[:landmarks], dtype=np.int64)
+        kernel = gaussian_matrix(points, points, gamma)
+        S = sjlt.rows(serials).dense()
+        phi_pm = np.ascontiguousarray(S.T @ kernel[:, chosen])
+        phi_pp = np.ascontiguousarray(S.T @ kernel @ S)
+        return cls(points, serials, chosen, phi_pm, phi_pp, sjlt=sjlt, gamma=gamma)
+
+    @property
+    def landmark_points(self) -> FloatArray:
+        """The landmarks themselves, (s_m, dimension)."""
+        return self.points[self.landmarks]
+
+    def insert(self, x: FloatArray) -> Modification:
+        """Store ``x``, (dimension,), and return the change of Phi_pp (Eq. 11, 12).
+
+        The new point becomes a landmark, in place of a random one, as often as a uniform sample asks for.
+        """
+        serial = int(self.serials[-1]) + 1
+        psi = self._column(x)
+        row = self._sjlt.rows(np.array([serial]))
+        s = row.dense()[0]
+        q = self._rows.project(psi)
+        self.phi_pm += np.outer(s, psi[self.landmarks])
+        modification = Modification(np.column_stack([s, q, s]), np.column_stack([q, s, s]))
+        self._modify(modification)
+        self.points = np.vstack([self.points, x])
+        self.serials = np.append(self.serials, serial)
+        self._rows = self._rows.append(row)
+        draw = draws(self._sjlt.seed, Purpose.LANDMARK_ENTRY, serial, 1)[0]
+        slot = int(draw % np.uint64(len(self.points)))
+        if slot < len(self.landmarks):
+            self._sample(slot, len(self.points) - 1)
+        return modification
+
+    def evict(self, index: int) -> Modification:
+        """Forget the stored point at ``index`` and return the change of Phi_pp.
+
+        If it was a landmark, a random other stored point takes its column.
+
+        Raises
+        ------
+        ValueError
+            Every stored point is a landmark, so that none could take the column.
+        """
+        if len(self.points) <= len(self.landmarks):
+            raise ValueError("evict: all stored points are landmarks; store more points than landmarks")
+        serial = int(self.serials[index])
+        column = self._column(self.points[index])
+        s = self._rows.dense()[index]
+        q = self._rows.project(column)
+        self.phi_pm -= np.outer(s, column[self.landmarks])
+        modification = Modification(np.column_stack([-s, -q, s]), np.column_stack([q, s, s]))
+        self._modify(modification)
+        self.points = np.delete(self.points, index, 0)
+        self.serials = np.delete(self.serials, index)
+        self._rows = self._rows.remove(index)
+        slots = np.flatnonzero(self.landmarks == index)
+        self.landmarks = self.landmarks - (self.landmarks > index)
+        if len(slots):
+            self._replace_landmark(int(slots[0]), serial)
+        return modification
+
+    def _modify(self, modification: Modification) -> None:
+        """Add A B' to Phi_pp; k(x, x) = 1 is in B's last column."""
+        self.phi_pp += modification.A @ modification.B.T
+
+    def _replace_landmark(self, slot: int, evicted_serial: int) -> None:
+        others = np.delete(self.landmarks, slot)
+        candidates = np.setdiff1d(np.arange(len(self.points)), others)
+        draw = draws(self._sjlt.seed, Purpose.LANDMARK_SUCCESSOR, evicted_serial, 1)[0]
+        self._sample(slot, int(candidates[int(draw % np.uint64(len(candidates)))]))
+
+    def _sample(self, slot: int, index: int) -> None:
+        """Let the stored point at ``index`` be the landmark of column ``slot``."""
+        self.landmarks[slot] = index
+        self.phi_pm[:, slot] = self._rows.project(self._column(self.points[index]))
+
+    def _column(self, x: FloatArray) -> FloatArray:
+        """Return k(x, .) at the stored points, (n,)."""
+        column: FloatArray = gaussian_matrix(x[None, :], self.points, self._gamma)[0]
+        return column
