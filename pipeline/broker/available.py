@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import structlog
 
@@ -14,6 +15,16 @@ from pipeline.broker.settings import BOOTSTRAP_VARIABLE
 from pipeline.broker.temporary import temporary_broker
 
 log = structlog.get_logger()
+
+PROBE: Final = """
+from testcontainers.core.config import ConnectionMode
+from testcontainers.core.docker_client import DockerClient
+
+docker = DockerClient()
+docker.client.ping()
+if docker.get_connection_mode() != ConnectionMode.docker_host:
+    raise SystemExit("inside a container, where the address of another is not known before it has started")
+"""
 
 
 @contextmanager
@@ -46,10 +57,9 @@ def docker_answers() -> bool:
     It is tried in a process of its own: an engine that hangs can be given up, and the sockets that docker-py
     leaves open on a failure are closed with it.
     """
-    ping = "from testcontainers.core.docker_client import DockerClient; DockerClient().client.ping()"
     try:
         answer = subprocess.run(
-            [sys.executable, "-c", ping], capture_output=True, text=True, check=False, timeout=30
+            [sys.executable, "-c", PROBE], capture_output=True, text=True, check=False, timeout=30
         )
     except subprocess.TimeoutExpired:
         reason = "the Docker engine does not answer"

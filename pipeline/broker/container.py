@@ -48,4 +48,4 @@ class ApacheKafka(DockerContainer):
         container.reload()
         if container.status == "exited":
             log = container.logs(tail=15).decode(errors="replace")
-            raise BrokerError(f"Apache Kafka ended while it was starting. The last lines of its log:\n{log}")
+            raise BrokerError(f"Apache Kafka ended while it was starting. The end of its log:\n{log}")

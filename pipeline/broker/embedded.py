@@ -67,28 +67,36 @@ def start(data: Path = DEFAULT_DATA, port: int | None = None, heap: str = DEFAUL
         if running := status(data):
             return running
         launch = prepare(data.resolve(), port, heap)
-        with log_file(launch.folder).open("ab") as log:
-            *before, broker = launch.commands
-            for command in before:
-                if subprocess.run(command, cwd=launch.folder, stdout=log, stderr=log, check=False).returncode:
-                    raise BrokerError(start_failure(launch.folder))
-            process = subprocess.Popen(
-                broker,
-                cwd=launch.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # it outlives this command and its terminal
-            )
-        return follow(launch, process)
+        return follow(launch, run(launch))
+
+
+def run(launch: Launch) -> subprocess.Popen[bytes]:
+    """Run the commands, the last one in the background; the log of the run before is kept beside the new."""
+    log_path = log_file(launch.folder)
+    if log_path.exists():
+        log_path.replace(log_path.with_suffix(".log.1"))
+    *before, broker = launch.commands
+    with log_path.open("ab") as log:
+        for command in before:
+            done = subprocess.run(command, cwd=launch.folder, stdout=log, stderr=log, check=False)
+            if done.returncode:
+                raise BrokerError(start_failure(launch.folder, done.returncode))
+        return subprocess.Popen(
+            broker,
+            cwd=launch.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # it outlives this command and its terminal
+        )
 
 
 def follow(launch: Launch, process: subprocess.Popen[bytes]) -> Running:
     """Note down the new process and wait until it answers; if that fails, end it."""
 
     def check_alive() -> None:
-        if process.poll() is not None:
-            raise BrokerError(start_failure(launch.folder))
+        if (code := process.poll()) is not None:
+            raise BrokerError(start_failure(launch.folder, code))
 
     state = state_file(launch.folder)
     try:
@@ -100,7 +108,7 @@ def follow(launch: Launch, process: subprocess.Popen[bytes]) -> Running:
             log=str(log_file(launch.folder)),
             version=VERSION,
         )
-        state.write_text(json.dumps(asdict(running), indent=2) + "\n")
+        write_state(running)
         wait_until_ready(launch.bootstrap, check_alive)
     except BaseException:
         process.kill()
@@ -151,6 +159,14 @@ def process_of(running: Running) -> psutil.Process | None:
     except (psutil.NoSuchProcess, psutil.AccessDenied):  # ended, or somebody else's
         return None
     return process if ours else None
+
+
+def write_state(running: Running) -> None:
+    """Note down what runs, whole or not at all."""
+    state = state_file(Path(running.data))
+    new = state.with_suffix(".new")
+    new.write_text(json.dumps(asdict(running), indent=2) + "\n")
+    new.replace(state)
 
 
 def state_file(data: Path) -> Path:

@@ -96,9 +96,9 @@ def check_free(port: int) -> None:
             ) from error
 
 
-def start_failure(folder: Path) -> str:
+def start_failure(folder: Path, exit_code: int) -> str:
     """Say that the broker ended while it was starting, with the end of its log."""
     log = log_file(folder)
     with log.open(errors="replace") as lines:
         tail = "".join(deque(lines, maxlen=15)).rstrip()
-    return f"Apache Kafka ended while it was starting. The last lines of {log}:\n{tail}"
+    return f"Apache Kafka ended while it was starting (exit code {exit_code}). The end of {log}:\n{tail}"

@@ -8,14 +8,16 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
+from rich.console import Console
 
+from pipeline.broker.settings import VERSION
 from pipeline.errors import BrokerError
 
 NOT_YET: Final = {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN}
 
 
 def wait_until_ready(bootstrap: str, check_alive: Callable[[], None], seconds: float = 90) -> None:
-    """Return as soon as the broker answers a metadata request with at least one node.
+    """Return as soon as the broker answers a metadata request with at least one node; show it on stderr.
 
     Parameters
     ----------
@@ -39,12 +41,13 @@ def wait_until_ready(bootstrap: str, check_alive: Callable[[], None], seconds: f
         }
     )
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        check_alive()
-        try:
-            if client.list_topics(timeout=0.5).brokers:
-                return
-        except KafkaException as error:
-            if error.args[0].code() not in NOT_YET:
-                raise
+    with Console(stderr=True).status(f"Waiting for Apache Kafka {VERSION} ..."):
+        while time.monotonic() < deadline:
+            check_alive()
+            try:
+                if client.list_topics(timeout=0.5).brokers:
+                    return
+            except KafkaException as error:
+                if error.args[0].code() not in NOT_YET:
+                    raise
     raise BrokerError(f"the broker at {bootstrap} runs, but has not answered within {seconds:g} seconds")

@@ -41,8 +41,8 @@ def temporary_broker(heap: str = DEFAULT_HEAP) -> Iterator[str]:
             )
 
         def check_alive() -> None:
-            if process.poll() is not None:
-                raise BrokerError(start_failure(folder))
+            if (code := process.poll()) is not None:
+                raise BrokerError(start_failure(folder, code))
 
         try:
             wait_until_ready(launch.bootstrap, check_alive)

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+from testcontainers.core import container as testcontainers_container
+from testcontainers.core.config import ConnectionMode
+
+from pipeline.broker import available, available_broker, container
+from pipeline.broker.container import ApacheKafka
+from pipeline.broker.settings import VERSION, container_environment
+
+
+class EngineStub:
+    """Stands for testcontainers' client, of which a container that does not start needs only this."""
+
+    def get_connection_mode(self) -> ConnectionMode:
+        return ConnectionMode.docker_host
+
+    def host(self) -> str:
+        return "localhost"
+
+
+@contextmanager
+def embedded_stub() -> Iterator[str]:
+    yield "embedded:1"
+
+
+@pytest.fixture(autouse=True)
+def no_address_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FORKS_KAFKA__BOOTSTRAP", raising=False)
+    monkeypatch.setattr(available, "temporary_broker", embedded_stub)
+
+
+def test_an_address_of_ones_own_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORKS_KAFKA__BOOTSTRAP", "kafka.example:9092")
+
+    with available_broker() as bootstrap:
+        assert bootstrap == "kafka.example:9092"
+
+
+def test_docker_is_used_when_its_engine_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = []
+
+    def start(kafka: ApacheKafka) -> ApacheKafka:
+        steps.append("start")
+        return kafka
+
+    monkeypatch.setattr(available, "docker_answers", lambda: True)
+    monkeypatch.setattr(testcontainers_container, "DockerClient", EngineStub)
+    monkeypatch.setattr(ApacheKafka, "start", start)
+    monkeypatch.setattr(ApacheKafka, "stop", lambda _: steps.append("stop"))
+
+    with available_broker() as bootstrap:
+        assert bootstrap.startswith("localhost:")
+        steps.append("use")
+    assert steps == ["start", "use", "stop"]
+
+
+def test_without_an_engine_one_log_line_says_why_the_embedded_broker_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no-engine.sock")
+
+    with capture_logs() as lines, available_broker() as bootstrap:
+        assert bootstrap == "embedded:1"
+    [line] = lines
+    assert line["event"] == "no Docker, so the embedded broker is used"
+    assert "DockerException" in line["reason"]
+
+
+def test_the_container_is_the_image_with_our_settings_on_one_port_inside_and_outside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(testcontainers_container, "DockerClient", EngineStub)
+    monkeypatch.setattr(container, "free_ports", lambda count: [40_001][:count])
+
+    kafka = ApacheKafka()
+
+    assert kafka.image == f"apache/kafka:{VERSION}"
+    assert kafka.bootstrap == "localhost:40001"
+    assert kafka.env == container_environment("localhost", 40_001)
+    assert kafka.ports == {"40001": 40_001}

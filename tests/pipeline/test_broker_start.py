@@ -1,0 +1,61 @@
+"""What is refused before a broker is started, and what a state file is worth."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.broker import Running, start, status, stop
+from pipeline.broker.embedded import state_file, write_state
+from pipeline.errors import ConfigError
+
+
+def running_as(pid: int, data: Path) -> Running:
+    return Running(pid, 0.0, "127.0.0.1:1", str(data), str(data / "broker.log"), "4.3.1")
+
+
+@pytest.mark.parametrize("heap", ["512", "0m", "half", "512mb", "-1g", ""])
+def test_a_heap_that_is_no_size_is_refused(tmp_path: Path, heap: str) -> None:
+    with pytest.raises(ConfigError, match=r"heap .* is not a size"):
+        start(tmp_path, heap=heap)
+
+
+def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(ConfigError, match=rf"port {port} of 127\.0\.0\.1 cannot be used: .*--port"):
+            start(tmp_path, port=port)
+
+
+def test_a_data_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(ConfigError, match=r"cannot keep its data in .*/file/data: .*--data"):
+        start(tmp_path / "file" / "data")
+
+
+def test_nothing_runs_on_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    assert status(tmp_path / "none") is None
+    assert stop(tmp_path / "none") is None
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_process_that_has_taken_over_the_number_is_neither_reported_nor_stopped(tmp_path: Path) -> None:
+    write_state(running_as(os.getpid(), tmp_path))
+
+    assert status(tmp_path) is None
+    assert stop(tmp_path) is None
+    assert not state_file(tmp_path).exists()
+
+
+def test_a_process_that_is_gone_is_not_reported(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        pass
+    write_state(running_as(process.pid, tmp_path))
+
+    assert status(tmp_path) is None
