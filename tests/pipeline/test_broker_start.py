@@ -8,11 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
-from pipeline.broker import Running, start, status, stop
+from pipeline.broker import Running, embedded, start, status, stop
 from pipeline.broker.embedded import state_file, write_state
-from pipeline.errors import ConfigError
+from pipeline.errors import BrokerError, ConfigError
 
 
 def running_as(pid: int, data: Path) -> Running:
@@ -59,3 +60,21 @@ def test_a_process_that_is_gone_is_not_reported(tmp_path: Path) -> None:
     write_state(running_as(process.pid, tmp_path))
 
     assert status(tmp_path) is None
+
+
+def test_a_broker_that_does_not_heed_sigterm_is_killed_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "STOP_SECONDS", 0.3)
+    deaf = "from signal import *; signal(SIGTERM, SIG_IGN); print('deaf', flush=True); pause()"
+    with subprocess.Popen(
+        [sys.executable, "-c", deaf, embedded.MAIN_CLASS], cwd=tmp_path, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"deaf\n"
+        write_state(running_as(process.pid, tmp_path))
+
+        with pytest.raises(BrokerError, match=rf"pid {process.pid}\) did not end within 0\.3 seconds"):
+            stop(tmp_path)
+    assert not psutil.pid_exists(process.pid)
+    assert not state_file(tmp_path).exists()
