@@ -13,6 +13,7 @@ import pytest
 
 from pipeline.broker import Running, embedded, start, status, stop
 from pipeline.broker.embedded import state_file, write_state
+from pipeline.broker.launch import MAIN_CLASS
 from pipeline.errors import BrokerError, ConfigError
 
 
@@ -68,7 +69,7 @@ def test_a_broker_that_does_not_heed_sigterm_is_killed_and_that_is_said(
     monkeypatch.setattr(embedded, "STOP_SECONDS", 0.3)
     deaf = "from signal import *; signal(SIGTERM, SIG_IGN); print('deaf', flush=True); pause()"
     with subprocess.Popen(
-        [sys.executable, "-c", deaf, embedded.MAIN_CLASS], cwd=tmp_path, stdout=subprocess.PIPE
+        [sys.executable, "-c", deaf, MAIN_CLASS], cwd=tmp_path, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"deaf\n"
