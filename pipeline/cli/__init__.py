@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.console import Console
 
-from pipeline.cli import broker
+from pipeline.cli import broker, synth
 from pipeline.errors import ForksError
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(broker.app, name="broker")
+app.command(epilog=synth.EPILOG)(synth.synth)
 
 
 def main() -> None:
