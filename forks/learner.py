@@ -85,7 +85,7 @@ class Forks:
         ValueError
             ``x`` has another shape, or a number that is not finite.
         """
-        return float(self._scores(check_vector("x", x, self.settings.dimension)[None])[0])
+        return float(self._scores(check_vector("x", x, self.settings.dimension))[0])
 
     def predict_many(self, X: ArrayLike) -> FloatArray:
         """Return the scores of the rows of ``X`` (n, dimension), with the same bits as one by one."""
@@ -100,15 +100,17 @@ class Forks:
             ``x`` is not as `predict_one` takes it, or ``y`` is no label for the loss. Then nothing
             has changed.
         """
-        X = check_vector("x", x, self.settings.dimension)[None]
-        labels = check_label("y", y, self.settings.loss)
-        return float(self._losses(self._learn(X, labels), labels)[0])
+        X = check_vector("x", x, self.settings.dimension)
+        label = check_label("y", y, self.settings.loss)
+        score = self._learn(X, np.array([label]))[0]
+        return float(loss_value(self._rule.loss, score, label))
 
     def learn_many(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
         """Learn the rows of ``X`` (n, dimension) in turn; return the loss of each one's score before."""
         matrix = check_matrix("X", X, self.settings.dimension)
         labels = check_labels("y", y, len(matrix), self.settings.loss)
-        return self._losses(self._learn(matrix, labels), labels)
+        losses: FloatArray = rounds.loss_values(self._learn(matrix, labels), labels, self._rule)
+        return losses
 
     def predict_and_learn_many(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
         """Predict and then learn each row of ``X`` (n, dimension) in turn; return the scores, (n,)."""
@@ -167,10 +169,6 @@ class Forks:
 
     def _scores(self, X: FloatArray) -> FloatArray:
         out: FloatArray = rounds.scores(X, self._rule, self._updates, self._hypothesis)
-        return out
-
-    def _losses(self, scores: FloatArray, y: FloatArray) -> FloatArray:
-        out: FloatArray = rounds.loss_values(scores, y, self._rule)
         return out
 
     def _learn(self, X: FloatArray, y: FloatArray) -> FloatArray:
@@ -233,33 +231,32 @@ class Forks:
 
     def _change_map(self, x: FloatArray) -> None:
         """Make the first map, or change it with ``x`` as the newest stored point; carry over or reset."""
-        newton = self._begin_stage_two() if self._kernel is None else self._next_map(self._kernel, x)
-        if not self.settings.carry_over:
+        before = self._hypothesis
+        if self._kernel is None:
+            self._kernel = SketchedKernel.of(before.expansion.points, self.settings)
+        else:
+            self._kernel.change(rounds.kernel_point(x, self._rule, self._updates, before))
+        if self.settings.carry_over:
+            newton = self._carried_over(before, self._kernel)
+        else:
             newton = NewtonState.prior(self.settings.features, self.settings.alpha)
-        self._hypothesis = self._hypothesis._replace(newton=newton)
+        self._hypothesis = before._replace(
+            newton=newton,
+            feature_map=self._kernel.feature_map,
+            expansion=Expansion.empty(before.expansion.points.shape[1]),
+        )
         self._since_change = 0
 
-    def _begin_stage_two(self) -> NewtonState:
-        """Sketch what stage 1 stored; return the state that has its function's values there."""
-        points, coefficients = self._hypothesis.expansion
-        newton, gamma = self._hypothesis.newton, self._rule.gamma
-        self._kernel = SketchedKernel.of(points, self.settings)
-        self._hypothesis = self._hypothesis._replace(
-            feature_map=self._kernel.feature_map, expansion=Expansion.empty(points.shape[1])
-        )
+    def _carried_over(self, before: rounds.Hypothesis, kernel: SketchedKernel) -> NewtonState:
+        """Return what Newton's state becomes, so that the values at the stored points hardly change."""
+        gamma = self._rule.gamma
+        new = map_points(kernel.points, kernel.feature_map, gamma)
+        if len(before.feature_map.landmarks):
+            old = map_points(kernel.points, before.feature_map, gamma)
+            return carry_over(before.newton, transfer(old, new), self.settings.alpha)
+        # Stage 1's function becomes weights; nothing was learned of how sure they are.
+        points, coefficients = before.expansion
         values = gaussian_matrix(points, points, gamma) @ coefficients
-        weights = newton.weights.copy()
-        weights[self.settings.linear_features :] = transfer(
-            values[:, None], map_points(points, self._kernel.feature_map, gamma)
-        )[:, 0]
-        return newton._replace(weights=weights)
-
-    def _next_map(self, kernel: SketchedKernel, x: FloatArray) -> NewtonState:
-        """Change the map and return the state carried over to it."""
-        old, gamma = kernel.feature_map, self._rule.gamma
-        kernel.change(rounds.kernel_point(x, self._rule, self._updates, self._hypothesis))
-        self._hypothesis = self._hypothesis._replace(feature_map=kernel.feature_map)
-        T = transfer(
-            map_points(kernel.points, old, gamma), map_points(kernel.points, kernel.feature_map, gamma)
-        )
-        return carry_over(self._hypothesis.newton, T, self.settings.alpha)
+        weights = before.newton.weights.copy()
+        weights[self.settings.linear_features :] = transfer(values[:, None], new)[:, 0]
+        return before.newton._replace(weights=weights)

@@ -93,6 +93,9 @@ def newton_step(newton: NewtonState, z: FloatArray, slope: float, curvature: flo
 
 
 @njit(cache=True)
-def _multiply(matrix: FloatArray, vector: FloatArray, out: FloatArray) -> None:
-    for i in range(matrix.shape[0]):
-        out[i] = dot(matrix[i], vector)
+def _multiply(symmetric: FloatArray, vector: FloatArray, out: FloatArray) -> None:
+    """Write the product to ``out``, row by row, so that the inner loop has no sum to wait for."""
+    out[:] = 0.0
+    for j in range(vector.shape[0]):
+        for i in range(vector.shape[0]):
+            out[i] += symmetric[j, i] * vector[j]

@@ -22,7 +22,10 @@ from forks.settings import ForksSettings
 
 
 class Rule(NamedTuple):
-    """The settings that every event needs, in the form that compiled code takes."""
+    """The settings that every event needs, in the form that compiled code takes.
+
+    ``start`` and ``stop`` are of the columns that moments are kept of.
+    """
 
     loss: int
     own_curvature: bool
@@ -30,6 +33,8 @@ class Rule(NamedTuple):
     clip: float
     gamma: float
     standardize: bool
+    start: int
+    stop: int
     linear_features: int
     linear_start: int
     linear_stop: int
@@ -40,6 +45,7 @@ class Rule(NamedTuple):
     def of(cls, settings: ForksSettings) -> Rule:
         linear_start, linear_stop = settings.linear_columns
         kernel_start, kernel_stop = settings.kernel_columns
+        used = (settings.kernel_columns, settings.linear_columns)[: 1 + settings.sum_kernel]
         return cls(
             loss=LOSSES[settings.loss],
             own_curvature=settings.hessian == "curvature",
@@ -47,6 +53,8 @@ class Rule(NamedTuple):
             clip=float(settings.clip),
             gamma=precision(settings.width),
             standardize=settings.standardize,
+            start=min(start for start, _ in used),
+            stop=max(stop for _, stop in used),
             linear_features=settings.linear_features,
             linear_start=linear_start,
             linear_stop=linear_stop,
@@ -127,7 +135,8 @@ def learn(X: FloatArray, y: FloatArray, rule: Rule, count: int, hypothesis: Hypo
             curvature = loss_curvature(rule.loss, score, y[i])
         newton_step(newton, room.z, slope, curvature, room.u)
         if rule.standardize:
-            update_moments(X[i], count + i + 1, hypothesis.mean, hypothesis.squares)
+            a, b = rule.start, rule.stop
+            update_moments(X[i, a:b], count + i + 1, hypothesis.mean[a:b], hypothesis.squares[a:b])
         out[i] = score
     return out
 
