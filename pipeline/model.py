@@ -2,15 +2,54 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
 
-from forks import Forks, ForksSettings
+from forks import LOSSES, Forks, ForksSettings, probability
+from forks.losses import loss_value
+from pipeline.config import Learner
+from pipeline.errors import ConfigError
 from pipeline.features import Tables
 from pipeline.records import Id, Interaction, Outcome
 from pipeline.statistics import FEATURES, RunningStatistics
+
+
+def learner_settings(learner: Learner, static_columns: int) -> ForksSettings:
+    """The learner's settings for a context vector of `static_columns` and the running block.
+
+    The `paper` preset sees every column. `practical` sees the running block: the static columns of
+    KuaiRec measured as no help to it.
+
+    Raises
+    ------
+    ConfigError
+        Naming the setting and what is accepted.
+    """
+    dimension = static_columns + len(FEATURES)
+    if learner.preset == "paper":
+        preset, defaults = ForksSettings.paper, {}
+    else:
+        running = (static_columns, dimension)
+        preset, defaults = ForksSettings.practical, {"linear_columns": running, "kernel_columns": running}
+    changes = {name: _setting(name, value) for name, value in learner.overrides.items()}
+    try:
+        return preset(dimension, **(defaults | changes))
+    except ValueError as error:
+        raise ConfigError(f"learner.{error}") from error
+
+
+def _setting(name: str, value: object) -> Any:
+    types = get_type_hints(ForksSettings)
+    accepted = sorted(types.keys() - {"dimension"})
+    if name not in accepted:
+        raise ConfigError(f"learner.{name} is not a setting. Accepted here: preset, {', '.join(accepted)}")
+    try:
+        return TypeAdapter(types[name]).validate_python(value)
+    except ValidationError as error:
+        raise ConfigError(f"learner.{name}: {error.errors()[0]['msg']} (got {value!r})") from error
 
 
 class Judgement(NamedTuple):
@@ -51,11 +90,12 @@ class Model:
         features = self.statistics.features(interaction.user_id, interaction.video_id)
         x = self._context(interaction.user_id, interaction.video_id, interaction.timestamp, features)
         score = self.learner.predict_one(x)
-        return Judgement(features, score, self.learner.probability(score), score > 0.0)
+        logistic = self.learner.settings.loss == "logistic"
+        return Judgement(features, score, probability(score) if logistic else None, score > 0.0)
 
     def loss(self, score: float, label: bool) -> float:
         """The learner's loss at a score."""
-        return self.learner.loss(score, 1 if label else -1)
+        return float(loss_value(LOSSES[self.learner.settings.loss], score, 1.0 if label else -1.0))
 
     def fold(self, outcome: Outcome) -> None:
         """Learn from an outcome, whose sequence has to be the next one.

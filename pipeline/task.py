@@ -38,6 +38,11 @@ class Batch:
     merged: int = 0
     """Messages processed."""
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing happened."""
+        return not (self.merged or self.predictions or self.outcomes or self.dead_letters)
+
 
 class Task:
     """One partition's state, moved by `advance`.

@@ -6,8 +6,9 @@ import sys
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
-from pipeline.cli import broker, synth
+from pipeline.cli import broker, run, synth, topics
 from pipeline.errors import ForksError
 
 app = typer.Typer(
@@ -18,7 +19,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command(epilog=run.EPILOG)(run.run)
 app.add_typer(broker.app, name="broker")
+app.add_typer(topics.app, name="topics")
 app.command(epilog=synth.EPILOG)(synth.synth)
 
 
@@ -27,7 +30,7 @@ def main() -> None:
     try:
         app()
     except ForksError as error:
-        Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error:[/red] {error}", markup=True)
+        Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error:[/red] {escape(str(error))}")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)

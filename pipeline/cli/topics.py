@@ -1,0 +1,66 @@
+"""`forks topics`: create them, and say what differs from what is needed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import typer
+from confluent_kafka.admin import AdminClient
+
+from pipeline.cli.options import Bootstrap, ConfigFile, Json, Prefix
+from pipeline.clients import common
+from pipeline.config import load
+from pipeline.errors import TopicError
+from pipeline.topics import Topics, admin
+from pipeline.topics import check as find_differences
+from pipeline.topics import create as create_missing
+
+app = typer.Typer(help="The topics: create them, check them.", no_args_is_help=True)
+
+
+@app.command(epilog="Example: forks topics create --bootstrap 127.0.0.1:9092 --partitions 8 --replication 3")
+def create(
+    config: ConfigFile = None,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    partitions: Annotated[
+        int, typer.Option(min=1, help="Of every topic. Each partition learns from its own users.")
+    ] = 1,
+    replication: Annotated[int, typer.Option(min=1, help="Replicas of every partition.")] = 1,
+    json: Json = False,
+) -> None:
+    """Create the topics that are missing, then check all of them."""
+    settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
+    topics = Topics(settings.kafka.prefix)
+    client = admin(common(settings.kafka))
+    created = create_missing(client, topics, partitions, replication)
+    if not json:
+        for name in topics.all:
+            typer.echo(f"{name}: {'created' if name in created else 'was there already'}")
+    _report(client, topics, json, created)
+
+
+@app.command(epilog="Example: forks topics check --prefix prod. --json")
+def check(
+    config: ConfigFile = None, bootstrap: Bootstrap = None, prefix: Prefix = None, json: Json = False
+) -> None:
+    """Say what differs from what the pipeline needs; exit with 4 if it could not run like this."""
+    settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
+    _report(admin(common(settings.kafka)), Topics(settings.kafka.prefix), json, [])
+
+
+def _report(client: AdminClient, topics: Topics, json: bool, created: list[str]) -> None:
+    differences = find_differences(client, topics)
+    fatal = any(difference.fatal for difference in differences)
+    if json:
+        listed = [difference._asdict() for difference in differences]
+        answer = {"topics": topics.all, "created": created, "differences": listed, "usable": not fatal}
+        typer.echo(msgspec.json.encode(answer))
+    elif differences:
+        for difference in differences:
+            typer.echo(f"{'wrong' if difference.fatal else 'note'}: {difference}")
+    else:
+        typer.echo(f"all {len(topics.all)} topics are as they should be")
+    if fatal:
+        raise typer.Exit(TopicError.exit_code)

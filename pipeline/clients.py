@@ -1,0 +1,91 @@
+"""Kafka clients with the settings that this pipeline needs, and what their errors mean."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+
+from pipeline.config import Config, Kafka
+
+QUIET = logging.getLogger("librdkafka")
+"""Where librdkafka's own log lines go."""
+
+FENCED = {
+    KafkaError._FENCED,
+    KafkaError.PRODUCER_FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+    KafkaError.FENCED_INSTANCE_ID,
+}
+
+
+def common(kafka: Kafka) -> dict[str, Any]:
+    """Settings of every client."""
+    return {"bootstrap.servers": kafka.bootstrap, **kafka.client}
+
+
+def group_consumer(config: Config) -> Consumer:
+    """The consumer of the group: offsets are committed by transactions only."""
+    settings = common(config.kafka) | {
+        "group.id": config.kafka.group,
+        "session.timeout.ms": config.worker.session_timeout,
+        "heartbeat.interval.ms": max(1_000, config.worker.session_timeout // 5),
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "error",
+        "isolation.level": "read_committed",
+        "partition.assignment.strategy": "range",
+        "enable.partition.eof": True,
+        "fetch.queue.backoff.ms": 10,
+        "fetch.wait.max.ms": 100,
+        "queued.max.messages.kbytes": 32_768,
+    }
+    if config.kafka.instance:
+        settings["group.instance.id"] = config.kafka.instance
+    return Consumer(settings, logger=QUIET)
+
+
+def reader(kafka: Kafka) -> Consumer:
+    """A consumer outside any group, that reads what is committed and tells where the end is."""
+    return Consumer(
+        common(kafka)
+        | {
+            "group.id": f"{kafka.group}-reader",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "fetch.queue.backoff.ms": 10,
+            "fetch.wait.max.ms": 100,
+        },
+        logger=QUIET,
+    )
+
+
+def transactional_producer(config: Config, instance: str, largest_message: int) -> Producer:
+    """The producer of a worker; its name makes sure that an older one with it can do nothing more."""
+    return Producer(
+        common(config.kafka)
+        | {
+            "transactional.id": f"{config.kafka.prefix}{config.kafka.group}-{instance}",
+            "transaction.timeout.ms": config.worker.transaction_timeout,
+            "linger.ms": 5,
+            "compression.type": "lz4",
+            "retry.backoff.ms": 5,
+            "queue.buffering.max.messages": 2_000_000,
+            "message.max.bytes": largest_message,
+        },
+        logger=QUIET,
+    )
+
+
+def fenced(error: KafkaException) -> bool:
+    """Whether somebody else has taken this client's place."""
+    return error.args[0].code() in FENCED
+
+
+def explain(error: KafkaException) -> str:
+    """The error's name and text."""
+    return f"{error.args[0].name()}: {error.args[0].str()}"

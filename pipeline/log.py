@@ -1,0 +1,89 @@
+"""Reading a topic's committed records from an offset to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from pipeline.clients import reader
+from pipeline.config import Kafka
+from pipeline.errors import StateError
+
+SLICE = 2_000
+"""Messages handed over at once."""
+
+
+class Log:
+    """Reads single partitions of topics, from any offset, as far as they are committed.
+
+    Use as a context manager, or `close` it.
+
+    Parameters
+    ----------
+    kafka
+        Where to read.
+    patience
+        Seconds to wait for records that are known to be there, while an open transaction hides them.
+    """
+
+    def __init__(self, kafka: Kafka, patience: float = 0.0) -> None:
+        self.patience = patience
+        self._consumer: Consumer = reader(kafka)
+
+    def __enter__(self) -> Log:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._consumer.close()
+
+    def read(self, topic: str, partition: int, offset: int = OFFSET_BEGINNING) -> Iterator[list[Message]]:
+        """Messages from an offset on, in slices; an empty slice each time the end is reached.
+
+        It never ends by itself, since more may be committed: the caller stops at an empty slice, or
+        goes on to wait for more. Nothing is yielded for longer than a tenth of a second only while
+        the broker does not answer.
+        """
+        self._consumer.assign([TopicPartition(topic, partition, offset)])
+        while True:
+            messages, at_end = [], False
+            for message in self._consumer.consume(SLICE, 0.1):
+                error = message.error()
+                if error is None:
+                    messages.append(message)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    at_end = True
+                elif not error.retriable():
+                    raise KafkaException(error)
+            if messages:
+                yield messages
+            if at_end:
+                yield []
+
+    def read_to_end(self, topic: str, partition: int, offset: int = OFFSET_BEGINNING) -> Iterator[Message]:
+        """Messages from an offset to the end as it is when it is reached."""
+        for messages in self.read(topic, partition, offset):
+            if not messages:
+                return
+            yield from messages
+
+    def at(self, topic: str, partition: int, offset: int) -> Message:
+        """The committed message at an offset.
+
+        Raises
+        ------
+        StateError
+            If there is none, or none any more, also not after a transaction that may hide it has ended.
+        """
+        begin = time.monotonic()
+        for messages in self.read(topic, partition, offset):
+            if messages and messages[0].offset() == offset:
+                return messages[0]
+            if messages or time.monotonic() - begin > self.patience:
+                break
+        raise StateError(f"{topic} has no record at offset {offset} of partition {partition}")

@@ -1,0 +1,200 @@
+"""From committed offsets to a task: read the state record, the snapshot, and the log since."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+import structlog
+from confluent_kafka import Message, TopicPartition
+
+from pipeline.config import Config
+from pipeline.errors import StateError
+from pipeline.inlet import Position
+from pipeline.log import Log
+from pipeline.model import Model
+from pipeline.records import Outcome, Prediction
+from pipeline.restoration import Restoration
+from pipeline.snapshot import unpack
+from pipeline.state import STATE_VERSION, SnapshotReference, State
+from pipeline.task import Task
+from pipeline.topics import Topics
+
+_STATES = msgspec.json.Decoder(State)
+_OUTCOMES = msgspec.json.Decoder(Outcome)
+_PREDICTIONS = msgspec.json.Decoder(Prediction)
+_log = structlog.get_logger()
+
+
+class Start(NamedTuple):
+    """Where a partition's inputs go on, and the state record that was committed with them."""
+
+    interactions: int
+    labels: int
+    state_offset: int | None
+
+
+def metadata(state_offset: int) -> str:
+    """What is committed with the input offsets: where the state record is."""
+    return f"state={state_offset}"
+
+
+def start_from(committed: dict[str, TopicPartition], topics: Topics, lows: dict[str, int]) -> Start:
+    """Where to start, by the group's committed offsets of one partition.
+
+    Raises
+    ------
+    StateError
+        If offsets were committed that no transaction of a worker wrote.
+    """
+    offsets, notes = {}, set()
+    for topic in topics.inputs:
+        place = committed[topic]
+        offsets[topic] = place.offset if place.offset >= 0 else lows[topic]
+        notes.add(place.metadata or "" if place.offset >= 0 else None)
+    interactions, labels = offsets[topics.interactions], offsets[topics.labels]
+    if notes == {None}:
+        return Start(interactions, labels, None)
+    note = notes.pop()
+    if notes or not note or not note.startswith("state="):
+        raise StateError(
+            f"the group's offsets of partition {committed[topics.interactions].partition} were not committed "
+            "by a worker: they carry no state. Take another kafka.group with another kafka.prefix, or delete "
+            "the group's offsets and all outputs to start anew"
+        )
+    return Start(interactions, labels, int(note.removeprefix("state=")))
+
+
+def recover(
+    partition: int,
+    start: Start,
+    new_model: Callable[[], Model],
+    settings: dict[str, Any],
+    config: Config,
+) -> Generator[Task | None]:
+    """Build the task of a partition. Yields None while it is under way, the task at last.
+
+    Raises
+    ------
+    StateError
+        If what the topics hold does not fit together, or belongs to other settings.
+    """
+    topics = Topics(config.kafka.prefix)
+    patience = config.worker.transaction_timeout / 1000 + 10.0
+    with Log(config.kafka, patience) as log:
+        if start.state_offset is None:
+            _refuse_leftovers(log, topics, partition)
+            model = new_model()
+            yield Task(partition, model, config.join, Position(start.interactions), Position(start.labels))
+            return
+        state = _read_state(log, topics, partition, start, settings)
+        model, lowest = _read_snapshot(log, topics, partition, state.snapshot, new_model)
+        task = Task(partition, model, config.join, state.interactions, state.labels)
+        restoration = Restoration(task, state)
+        yield None
+        for messages in _until(
+            log,
+            topics.outcomes,
+            partition,
+            min(lowest, state.outcome_offset),
+            lambda: restoration.outcomes_left,
+        ):
+            for message in messages:
+                restoration.outcome(_OUTCOMES.decode(message.value() or b""), message.offset() or 0)
+            _log.debug("folding", partition=partition, left=restoration.outcomes_left)
+            yield None
+        for messages in _until(
+            log, topics.predictions, partition, state.prediction_offset, lambda: restoration.predictions_left
+        ):
+            for message in messages:
+                restoration.prediction(_PREDICTIONS.decode(message.value() or b""), message.offset() or 0)
+            yield None
+        yield restoration.finish()
+
+
+def _until(
+    log: Log, topic: str, partition: int, offset: int, left: Callable[[], int]
+) -> Iterator[list[Message]]:
+    """Slices up to the end, or past it as long as records known to be there are hidden by a transaction."""
+    begin = time.monotonic()
+    for messages in log.read(topic, partition, offset):
+        if not messages and (left() <= 0 or time.monotonic() - begin > log.patience):
+            return
+        yield messages
+
+
+def _refuse_leftovers(log: Log, topics: Topics, partition: int) -> None:
+    for topic in (topics.predictions, topics.outcomes, topics.checkpoints):
+        if next(log.read_to_end(topic, partition), None) is not None:
+            raise StateError(
+                f"the group has no committed offsets for partition {partition}, but {topic} holds records: "
+                "they belong to another group, or this group's offsets were deleted or have expired. Use the "
+                "group that wrote them, or another kafka.prefix"
+            )
+
+
+def _read_state(log: Log, topics: Topics, partition: int, start: Start, settings: dict[str, Any]) -> State:
+    assert start.state_offset is not None
+    value = log.at(topics.checkpoints, partition, start.state_offset).value() or b""
+    version = msgspec.json.decode(value, type=_Version).version
+    if version != STATE_VERSION:
+        raise StateError(
+            f"the state record of partition {partition} has version {version}, "
+            f"this program reads version {STATE_VERSION}"
+        )
+    state = _STATES.decode(value)
+    differing = [
+        f"{name} is {settings.get(name)!r}, was {state.settings.get(name)!r}"
+        for name in sorted(settings.keys() | state.settings.keys())
+        if settings.get(name) != state.settings.get(name)
+    ]
+    if differing:
+        raise StateError(
+            "the outputs so far were made under other settings: "
+            + "; ".join(differing)
+            + ". Go back to those, "
+            "or take another kafka.group with another kafka.prefix"
+        )
+    found = (state.interactions.offset, state.labels.offset)
+    if found != (start.interactions, start.labels):
+        raise StateError(
+            f"the group's offsets of partition {partition} are {start[:2]}, but its state record was written "
+            f"for {found}: the offsets were set by hand. Set them back to go on"
+        )
+    return state
+
+
+class _Version(msgspec.Struct):
+    version: int
+
+
+def _read_snapshot(
+    log: Log,
+    topics: Topics,
+    partition: int,
+    reference: SnapshotReference | None,
+    new_model: Callable[[], Model],
+) -> tuple[Model, int]:
+    """The model, and from which offset on outcomes are to be folded into it."""
+    model = new_model()
+    if reference is None:
+        return model, 0
+    try:
+        unpack(_snapshot_bytes(log, topics, partition, reference), model)
+    except StateError as error:
+        _log.warning(
+            "snapshot unusable, folding all outcomes instead", partition=partition, reason=str(error)
+        )
+        return new_model(), 0
+    return model, reference.outcome_offset
+
+
+def _snapshot_bytes(log: Log, topics: Topics, partition: int, reference: SnapshotReference) -> bytes:
+    chunks = [log.at(topics.checkpoints, partition, offset).value() or b"" for offset in reference.chunks]
+    data = b"".join(chunks)
+    if hashlib.sha256(data).hexdigest() != reference.sha256:
+        raise StateError("its bytes do not have the SHA-256 that the state record names")
+    return data

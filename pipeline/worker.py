@@ -1,0 +1,113 @@
+"""The long-lived consumer. Whatever goes wrong: forget memory, restore from the log.
+
+A `Worker` runs one `Session` after the other. When a transaction fails, the broker goes away or the
+group moves on, the session is thrown away and the next one restores: one path for every fault.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict
+from types import FrameType
+from uuid import uuid4
+
+import structlog
+from confluent_kafka import KafkaException
+
+from pipeline.clients import common, explain, fenced
+from pipeline.config import Config
+from pipeline.errors import FencedError
+from pipeline.features import Tables
+from pipeline.model import Model, learner_settings
+from pipeline.session import Session
+from pipeline.topics import Topics, admin, partition_count
+
+LONGEST_WAIT = 10.0
+"""Seconds between two attempts to get on, at most."""
+
+_log = structlog.get_logger()
+
+
+class Worker:
+    """Runs until told to stop, over any number of sessions.
+
+    Parameters
+    ----------
+    config
+        The whole configuration.
+
+    Raises
+    ------
+    ConfigError, BrokerError, TopicError, DataError
+        On construction, if the pipeline cannot run like this.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        features = config.features
+        self._tables = Tables(features.users, features.tags, features.daily, same_day=features.same_day)
+        self._learner = learner_settings(config.learner, self._tables.columns)
+        self._instance = config.kafka.instance or f"{socket.gethostname()}-{uuid4().hex[:8]}"
+        partitions = partition_count(admin(common(config.kafka)), Topics(config.kafka.prefix))
+        self._settings = {
+            "partitions": str(partitions),
+            "tables": self._tables.digest,
+            "features.max_entities": str(features.max_entities),
+            "join.on_missing": config.join.on_missing,
+            **{f"learner.{name}": str(value) for name, value in asdict(self._learner).items()},
+        }
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """Finish the batch, write the models whole, and return from `run`."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        """Work until `stop`.
+
+        Raises
+        ------
+        FencedError
+            If another worker took over this one's instance name.
+        StateError
+            If what the topics hold does not fit together.
+        """
+        wait = 1.0
+        while not self._stopping.is_set():
+            try:
+                with Session(self.config, self._instance, self._new_model, self._settings) as session:
+                    wait = 1.0
+                    session.run(self._stopping.is_set)
+            except KafkaException as error:
+                if fenced(error) and self.config.kafka.instance:
+                    raise FencedError(
+                        f"another worker with kafka.instance = {self._instance} has taken over, or this one "
+                        f"was silent too long ({explain(error)}). Give every worker a name of its own"
+                    ) from error
+                _log.warning("starting over from the log", reason=explain(error), wait_s=wait)
+                self._stopping.wait(wait)
+                wait = min(2 * wait, LONGEST_WAIT)
+
+    def _new_model(self) -> Model:
+        return Model(self._learner, self._tables, self.config.features.max_entities)
+
+
+@contextlib.contextmanager
+def stop_on_signals(worker: Worker) -> Iterator[None]:
+    """Let SIGINT and SIGTERM stop a worker in good order; a second one ends it at once."""
+
+    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature is Python's
+        _log.info("stopping after this batch; once more to end at once", signal=signal.Signals(number).name)
+        worker.stop()
+        signal.signal(number, signal.SIG_DFL)
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
