@@ -90,14 +90,14 @@ class ForksSettings:
         >>> ForksSettings.practical(8, width=2.0).landmarks
         30
         """
-        start, stop = changes.get("kernel_columns", (0, dimension))
+        columns = changes.get("kernel_columns", (0, dimension))
         preset: dict[str, Any] = {
             "sketch_size": budget,
             "landmarks": max(1, 3 * budget // 10),
             "rank": max(1, budget // 5),
             "cycle": 2000,
             "blocks": 1,
-            "width": 2.0 * math.sqrt(max(1, stop - start)),
+            "width": 2.0 * math.sqrt(max(1, columns[-1] - columns[0])),
             "alpha": 1.0,
             "hessian": "curvature",
             "sigma": 0.5,
@@ -217,9 +217,9 @@ class ForksSettings:
 
     def _check_columns(self) -> None:
         for field in ("linear_columns", "kernel_columns"):
-            start, stop = getattr(self, field)
+            columns = getattr(self, field)
             self._require(
                 field,
                 f"(start, stop) with 0 <= start < stop <= dimension = {self.dimension}",
-                0 <= start < stop <= self.dimension,
+                len(columns) == 2 and 0 <= columns[0] < columns[1] <= self.dimension,
             )
