@@ -194,19 +194,21 @@ class Forks:
             return max(1, cycle // WARM_UP_SPEED)
         return cycle
 
-    def _learn_alike(self, X: FloatArray, y: FloatArray) -> FloatArray:
+    def _change_due(self) -> bool:
         if self._kernel is None:
-            if len(self._hypothesis.expansion.points) < self.settings.budget:
-                return self._learn_stage_one(X, y)
-            change_due = True
-        else:
-            change_due = self._since_change >= self._cycle()
-        if not change_due:
-            return self._learn_regular(X, y)
-        before = self._scores(X)
-        self._change_map(X[0])
-        self._learn_regular(X, y)
-        return before
+            return len(self._hypothesis.expansion.points) >= self.settings.budget
+        return self._since_change >= self._cycle()
+
+    def _learn_alike(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        """Learn rows of one kind, as many as `_rounds_alike` allows."""
+        if self._change_due():
+            before = self._scores(X)
+            self._change_map(X[0])
+            self._learn_regular(X, y)
+            return before
+        if self._kernel is None:
+            return self._learn_stage_one(X, y)
+        return self._learn_regular(X, y)
 
     def _learn_regular(self, X: FloatArray, y: FloatArray) -> FloatArray:
         out: FloatArray = rounds.learn(X, y, self._rule, self._updates, self._hypothesis)

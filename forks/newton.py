@@ -69,7 +69,10 @@ def project(newton: NewtonState, z: FloatArray, clip: float, room: FloatArray) -
 
 @njit(cache=True)
 def newton_step(newton: NewtonState, z: FloatArray, slope: float, curvature: float, room: FloatArray) -> None:
-    """Add ``curvature`` z z' to A, then take w <- w - A^-1 g with g = ``slope`` z.
+    """Add ``curvature`` z z' to A, then take w <- w - A^-1 g with g = ``slope`` z: the first half of Eq. 10.
+
+    The step uses the A that this event is part of, as Hazan et al. (Machine Learning 69, 2007) have it
+    and as the paper's sum for A_t says; its Algorithm 1 can also be read with the A of the event before.
 
     A^-1 follows by Sherman and Morrison: with u = A^-1 z and q = 1 + curvature z'u it loses
     (curvature / q) u u', and the new A^-1 z is u / q.
