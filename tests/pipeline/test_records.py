@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.records import INTERACTIONS, LABELS, Interaction, Outcome, Poison, Source, decode, encode
+
+LATEST = 1_000_000
+FIELDS: dict[str, Any] = {
+    "event_id": "e",
+    "user_id": 7,
+    "video_id": 3,
+    "timestamp": 5,
+    "video_duration": 900.5,
+}
+GOOD = encode(FIELDS)
+RECORD = Interaction("e", 7, 3, 5, 900.5)
+
+
+def message(value: bytes | None, key: bytes | None = b"7", offset: int = 0) -> Source:
+    return Source("interactions", 0, offset, key, value)
+
+
+def decode_one(value: bytes | None, key: bytes | None = b"7") -> Interaction | Poison:
+    [entry] = decode([message(value, key)], INTERACTIONS, LATEST)
+    assert isinstance(entry.record, Interaction | Poison)
+    return entry.record
+
+
+def replaced(field: str, text: bytes) -> bytes:
+    return GOOD.replace(encode(field) + b":" + encode(FIELDS[field]), encode(field) + b":" + text)
+
+
+def without(field: str) -> bytes:
+    return encode({name: value for name, value in FIELDS.items() if name != field})
+
+
+UNDECODABLE = {
+    "tombstone": None,
+    "empty": b"",
+    "whitespace": b" \t\r\n ",
+    "no JSON": b"hello",
+    "truncated": GOOD[:-1],
+    "first half": GOOD[:30],
+    "second half": GOOD[30:],
+    "half after a comma": b'{"event_id":"e",',
+    "trailing comma": GOOD[:-1] + b",}",
+    "two objects": GOOD + GOOD,
+    "two objects with a space": GOOD + b" " + GOOD,
+    "two objects on two lines": GOOD + b"\n" + GOOD,
+    "object and zero byte": GOOD + b"\0",
+    "byte-order mark": b"\xef\xbb\xbf" + GOOD,
+    "UTF-16": GOOD.decode().encode("utf-16"),
+    "invalid UTF-8": replaced("event_id", b'"\xff"'),
+    "encoded surrogate": replaced("event_id", b'"\xed\xa0\x80"'),
+    "lone surrogate": replaced("event_id", rb'"\ud800"'),
+    "newline in a string": replaced("event_id", b'"a\nb"'),
+    "NaN": replaced("video_duration", b"NaN"),
+    "Infinity": replaced("video_duration", b"Infinity"),
+    "negative Infinity": replaced("video_duration", b"-Infinity"),
+    "leading zero": replaced("video_duration", b"0900"),
+    "deep nesting": GOOD[:-1] + b',"more":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+}
+INVALID = {
+    "null": b"null",
+    "array": b"[]",
+    "array of the object": b"[" + GOOD + b"]",
+    "string": b'"e"',
+    "number": b"17",
+    "boolean": b"true",
+    "empty object": b"{}",
+    "endless array": b"[" * 100_000,
+    **{f"no {field}": without(field) for field in FIELDS},
+    **{f"{field} null": replaced(field, b"null") for field in FIELDS},
+    **{f"{field} boolean": replaced(field, b"true") for field in FIELDS},
+    **{f"{field} array": replaced(field, b"[1]") for field in FIELDS},
+    **{f"{field} object": replaced(field, b"{}") for field in FIELDS},
+    "number as text": replaced("video_duration", b'"900"'),
+    "time as text": replaced("timestamp", b'"2020-07-05"'),
+    "time with a fraction": replaced("timestamp", b"5.5"),
+    "time as a float": replaced("timestamp", b"5.0"),
+    "id as a float": replaced("user_id", b"7.0"),
+    "id as an exponent": replaced("user_id", b"7e0"),
+    "negative time": replaced("timestamp", b"-1"),
+    "negative duration": replaced("video_duration", b"-0.5"),
+    "endless duration": replaced("video_duration", b"1e13"),
+    "duration beyond floats": replaced("video_duration", b"1e400"),
+    "duration of many digits": replaced("video_duration", b"1" + b"0" * 400),
+    "time beyond exact floats": replaced("timestamp", str(2**53 + 1).encode()),
+    "time of many digits": replaced("timestamp", b"1" + b"0" * 400),
+    "id beyond 64 bits": replaced("user_id", str(2**63).encode()),
+    "id below 64 bits": replaced("user_id", str(-(2**63) - 1).encode()),
+    "empty id": replaced("event_id", b'""'),
+    "endless id": replaced("event_id", b'"' + b"a" * 257 + b'"'),
+    "a bad duplicate of a field": GOOD[:-1] + b',"video_duration":-1}',
+    "a good duplicate of a bad field": b'{"video_duration":-1,' + GOOD[1:],
+}
+BAD = {
+    **{name: (value, "undecodable") for name, value in UNDECODABLE.items()},
+    **{name: (value, "invalid") for name, value in INVALID.items()},
+    "another's key": (replaced("user_id", b"8"), "wrong_key"),
+    "key of a string id": (replaced("user_id", b'"7 "'), "wrong_key"),
+    "future": (replaced("timestamp", str(LATEST + 1).encode()), "future"),
+}
+ACCEPTED = {
+    "exponent": (replaced("video_duration", b"9.005E+2"), RECORD),
+    "integer for a float": (
+        replaced("video_duration", b"900"),
+        msgspec.structs.replace(RECORD, video_duration=900),
+    ),
+    "whitespace around": (b"\r\n " + GOOD + b" \n", RECORD),
+    "unknown fields": (GOOD[:-1] + b',"author_id":[1,{"a":null}],"":1}', RECORD),
+    "duplicate of a field": (GOOD[:-1] + b',"event_id":"f"}', msgspec.structs.replace(RECORD, event_id="f")),
+    "newlines between fields": (GOOD.replace(b",", b",\n"), RECORD),
+    "string id with the key's text": (
+        replaced("user_id", b'"7"'),
+        msgspec.structs.replace(RECORD, user_id="7"),
+    ),
+    "latest": (
+        replaced("timestamp", str(LATEST).encode()),
+        msgspec.structs.replace(RECORD, timestamp=LATEST),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_poison_with_its_fault(name: str) -> None:
+    value, fault = BAD[name]
+    poison = decode_one(value)
+    assert isinstance(poison, Poison)
+    assert poison.fault == fault
+    assert poison.reason
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_unusual_but_good_input_is_accepted(name: str) -> None:
+    value, record = ACCEPTED[name]
+    assert decode_one(value) == record
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_the_reason_names_the_field(field: str) -> None:
+    for value in (without(field), replaced(field, b"null")):
+        poison = decode_one(value)
+        assert isinstance(poison, Poison)
+        assert field in poison.reason
+
+
+@pytest.mark.parametrize("key", [None, b"", b"8", b"07", b"\xff", b'"7"'])
+def test_a_key_that_is_not_the_users_is_named_with_the_one_expected(key: bytes | None) -> None:
+    poison = decode_one(GOOD, key)
+    assert isinstance(poison, Poison)
+    assert poison.fault == "wrong_key"
+    assert repr(key) in poison.reason
+    assert '"7"' in poison.reason
+
+
+def test_labels_have_checks_of_their_own() -> None:
+    good = {**FIELDS, "play_duration": 1.0, "watch_ratio": 0.5}
+    for field in ("play_duration", "watch_ratio"):
+        for value in (-0.1, True, None, "0.5"):
+            [entry] = decode([message(encode({**good, field: value}))], LABELS, LATEST)
+            assert isinstance(entry.record, Poison)
+            assert field in entry.record.reason
+    [entry] = decode([message(encode(good))], LABELS, LATEST)
+    assert not isinstance(entry.record, Poison)
+
+
+def test_halves_of_an_object_in_two_messages_are_two_bad_messages_whatever_follows() -> None:
+    """Counting lines or records would miss this: three messages, three whole objects between them."""
+    halves = [GOOD[:15], GOOD[15:], GOOD + GOOD]
+    entries = decode([message(value) for value in halves], INTERACTIONS, LATEST)
+    assert [isinstance(entry.record, Poison) for entry in entries] == [True, True, True]
+
+
+mixtures = st.lists(st.one_of(st.none(), st.sampled_from(sorted(BAD))), max_size=30)
+
+
+@given(mixture=mixtures)
+def test_bad_messages_among_good_ones_are_found_and_all_keep_their_place(mixture: list[str | None]) -> None:
+    sources = [
+        message(GOOD if name is None else BAD[name][0], offset=offset) for offset, name in enumerate(mixture)
+    ]
+    entries = decode(sources, INTERACTIONS, LATEST)
+    assert [entry.source for entry in entries] == sources
+    faults = [entry.record.fault if isinstance(entry.record, Poison) else None for entry in entries]
+    assert faults == [None if name is None else BAD[name][1] for name in mixture]
+    assert all(entry.record == RECORD for entry, fault in zip(entries, faults, strict=True) if fault is None)
+
+
+def test_no_messages_are_no_entries() -> None:
+    assert decode([], INTERACTIONS, LATEST) == []
+
+
+def bits(value: float) -> bytes:
+    return struct.pack("<d", value)
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(score=finite, features=st.lists(finite, max_size=8), loss=finite)
+def test_floats_come_back_with_the_same_bits(score: float, features: list[float], loss: float) -> None:
+    outcome = Outcome(
+        event_id="e",
+        user_id=1,
+        video_id=2,
+        timestamp=3,
+        score=score,
+        probability=None,
+        predicted=True,
+        features=features,
+        model_version=0,
+        prediction_sequence=0,
+        watch_ratio=None,
+        label=None,
+        label_timestamp=None,
+        correct=None,
+        loss=loss,
+        status="expired",
+        sequence=0,
+    )
+    again = msgspec.json.decode(encode(outcome), type=Outcome)
+    assert again.loss is not None
+    assert list(map(bits, [again.score, again.loss, *again.features])) == list(
+        map(bits, [score, loss, *features])
+    )
+    assert encode(again) == encode(outcome)
+
+
+@given(duration=st.floats(min_value=0, max_value=1e12))
+def test_input_floats_have_the_bits_that_were_written(duration: float) -> None:
+    record = decode_one(encode({**FIELDS, "video_duration": duration}))
+    assert isinstance(record, Interaction)
+    assert bits(record.video_duration) == bits(duration)
+
+
+@given(
+    identifier=st.one_of(st.integers(-(2**63), 2**63 - 1), st.text(min_size=1, max_size=256)),
+)
+def test_ids_keep_their_type_and_value(identifier: int | str) -> None:
+    value = encode({**FIELDS, "event_id": identifier, "user_id": identifier})
+    record = decode_one(value, str(identifier).encode())
+    assert isinstance(record, Interaction)
+    assert (record.event_id, record.user_id) == (identifier, identifier)
+    assert type(record.user_id) is type(identifier)
