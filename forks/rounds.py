@@ -2,6 +2,9 @@
 
 A score therefore has the same bits whether its event came alone or in a batch, and whatever was
 restored before it. For the same reason nothing here calls BLAS, runs in parallel or uses fastmath.
+
+Numba's cache on disk knows a function by its own file only. Whoever changes a module that these loops
+call has to touch this file too, or the old code of that module stays compiled in.
 """
 
 from __future__ import annotations
