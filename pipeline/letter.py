@@ -1,0 +1,44 @@
+"""What the headers of a dead letter say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TypeAlias, cast
+
+from confluent_kafka import Message
+
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+
+ABOUT: Final = "__streams.errors."
+"""What the names of the headers that say why a message is here begin with (Kafka Streams' names)."""
+
+
+class Letter(NamedTuple):
+    """Why a message could not be used, and where it came from; None where that is not said."""
+
+    fault: str | None
+    reason: str | None
+    topic: str | None
+    partition: str | None
+    offset: str | None
+    headers: Headers
+    """Those that the message had when it came."""
+
+
+def read_letter(message: Message) -> Letter:
+    """Read a dead letter's headers; a message that had been one before tells of its last time."""
+    own: list[tuple[str, bytes | None]] = []
+    about: dict[str, str] = {}
+    for name, value in cast(Headers, message.headers() or ()):
+        if name.startswith(ABOUT):
+            about[name.removeprefix(ABOUT)] = (value or b"").decode(errors="replace")
+        else:
+            own.append((name, value))
+    return Letter(
+        fault=about.get("exception"),
+        reason=about.get("message"),
+        topic=about.get("topic"),
+        partition=about.get("partition"),
+        offset=about.get("offset"),
+        headers=own,
+    )

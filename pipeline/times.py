@@ -1,0 +1,46 @@
+"""Times and durations for people to read; all times are UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def instant(timestamp: int) -> str:
+    """Milliseconds since 1970 as a date and time, to the millisecond.
+
+    Examples
+    --------
+    >>> instant(1593878903438)
+    '2020-07-04 16:08:23.438'
+    """
+    try:
+        return (EPOCH + timedelta(milliseconds=timestamp)).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    except OverflowError:  # beyond the year 9999, which a timestamp of a record may be
+        return f"{timestamp} ms"
+
+
+def date(timestamp: int) -> str:
+    """The day of a time in milliseconds since 1970.
+
+    Examples
+    --------
+    >>> date(1593878903438)
+    '2020-07-04'
+    """
+    return instant(timestamp).split(" ")[0]
+
+
+def duration(milliseconds: float) -> str:
+    """A duration in its largest unit that fits.
+
+    Examples
+    --------
+    >>> duration(740), duration(7_400), duration(90_000), duration(5_400_000), duration(172_800_000)
+    ('740 ms', '7.4 s', '1.5 min', '1.5 h', '2 d')
+    """
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)):
+        if milliseconds >= size:
+            return f"{milliseconds / size:.3g} {unit}"
+    return f"{milliseconds:.3g} ms"
