@@ -49,6 +49,7 @@ class Log:
         goes on to wait for more. Nothing is yielded for longer than a tenth of a second only while
         the broker does not answer.
         """
+        self._consumer.list_topics(topic, 10.0)  # else librdkafka looks for the topic only a second later
         self._consumer.assign([TopicPartition(topic, partition, offset)])
         while True:
             messages, at_end = [], False

@@ -1,0 +1,198 @@
+"""One pipeline on the tests' broker: its topics, its workers as real processes, what they wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import polars as pl
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from pipeline.clients import reader
+from pipeline.config import Kafka
+from pipeline.kuairec import read_events
+from pipeline.records import Interaction, WatchLabel, encode
+from pipeline.synth import Size, write_files
+from pipeline.topics import Topics, admin, create
+
+DEADLINE = 90.0
+FORKS = [sys.executable, "-c", "from pipeline.cli import main; main()"]
+
+
+class Written(NamedTuple):
+    """A record as a read-committed reader finds it."""
+
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: list[tuple[str, bytes]]
+
+
+class Message(NamedTuple):
+    """Something to produce."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    timestamp: int = 0
+
+
+def until(condition: Callable[[], bool], what: str, process: subprocess.Popen[bytes] | None = None) -> None:
+    """Wait for a condition; fail when it does not come, or when the process ends before."""
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        assert process is None or process.poll() is None, f"the worker ended before {what}"
+        assert time.monotonic() < end, f"{what} did not come within {DEADLINE:.0f} s"
+        time.sleep(0.01)
+
+
+class Follower:
+    """Counts the committed records of a topic as they come."""
+
+    def __init__(self, kafka: Kafka, topic: str, partitions: int) -> None:
+        self._consumer: Consumer = reader(kafka)
+        self._consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+        self.count = 0
+
+    def reached(self, count: int) -> bool:
+        """Whether that many have come."""
+        messages = self._consumer.consume(10_000, 0.02)
+        self.count += sum(message.error() is None for message in messages)
+        return self.count >= count
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class Pipeline:
+    """A pipeline under its own prefix and group."""
+
+    def __init__(self, bootstrap: str, prefix: str, folder: Path, partitions: int = 1) -> None:
+        self.kafka = Kafka(bootstrap=bootstrap, prefix=prefix, group=f"{prefix}group")
+        self.topics = Topics(prefix)
+        self.partitions = partitions
+        self.folder = folder
+        self.environment: dict[str, str] = {}
+        """Settings for the workers, by variable."""
+        create(admin({"bootstrap.servers": bootstrap}), self.topics, partitions, 1)
+
+    def produce(self, messages: Iterable[Message]) -> None:
+        """Write messages with the partitioner that the pipeline asks for."""
+        producer = Producer(
+            {
+                "bootstrap.servers": self.kafka.bootstrap,
+                "partitioner": "murmur2_random",
+                "linger.ms": 20,
+                "message.max.bytes": 32_000_000,
+            }
+        )
+        for topic, key, value, timestamp in messages:
+            producer.produce(topic, value, key, timestamp=timestamp)
+            producer.poll(0)
+        assert producer.flush(30.0) == 0
+
+    def produce_events(self, events: pl.DataFrame) -> None:
+        """Write interactions and labels as `pipeline.kuairec.read_events` gives them."""
+        self.produce(interactions_of(self.topics, events))
+        self.produce(labels_of(self.topics, events))
+
+    def start_worker(self, instance: str | None = "worker") -> subprocess.Popen[bytes]:
+        """Start `forks run`; its log goes to a file in the folder."""
+        kafka = self.kafka
+        command = [*FORKS, "run", "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix]
+        command += ["--group", kafka.group, *(("--instance", instance) if instance else ())]
+        with (self.folder / f"{kafka.prefix}{instance}.log").open("ab") as log:
+            return subprocess.Popen(
+                command, stderr=log, stdout=log, cwd=self.folder, env=os.environ | self.environment
+            )
+
+    @contextmanager
+    def worker(self, instance: str | None = "worker") -> Iterator[subprocess.Popen[bytes]]:
+        """A worker that is told to stop at the end and has to leave with 0."""
+        process = self.start_worker(instance)
+        try:
+            yield process
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(DEADLINE) == 0
+        finally:
+            process.kill()
+            process.wait()
+
+    @contextmanager
+    def follow(self, topic: str) -> Iterator[Follower]:
+        """Count the committed records of a topic."""
+        follower = Follower(self.kafka, topic, self.partitions)
+        try:
+            yield follower
+        finally:
+            follower.close()
+
+    def run_until(self, counts: dict[str, int], instance: str | None = "worker") -> None:
+        """Run a worker until topics hold that many records, then stop it in good order."""
+        with self.worker(instance) as process:
+            for topic, count in counts.items():
+                with self.follow(topic) as follower:
+                    until(partial(follower.reached, count), f"{count} records in {topic}", process)
+
+    def read(self, topic: str) -> list[Written]:
+        """All that is committed in a topic, partition by partition."""
+        consumer = reader(self.kafka)
+        try:
+            written = [w for number in range(self.partitions) for w in _read(consumer, topic, number)]
+        finally:
+            consumer.close()
+        return written
+
+    def read_json(self, topic: str) -> list[dict[str, Any]]:
+        """The committed values of a topic, decoded."""
+        return [json.loads(written.value or b"") for written in self.read(topic)]
+
+
+def _read(consumer: Consumer, topic: str, partition: int) -> Iterator[Written]:
+    consumer.assign([TopicPartition(topic, partition, 0)])
+    while True:
+        for message in consumer.consume(10_000, 0.2):
+            if message.error() is not None:
+                return
+            headers = cast(list[tuple[str, bytes]], message.headers() or [])
+            yield Written(partition, message.key(), message.value(), message.timestamp()[1], headers)
+
+
+def interactions_of(topics: Topics, events: pl.DataFrame) -> Iterator[Message]:
+    """The events' interactions, as messages."""
+    for row in events.iter_rows(named=True):
+        record = Interaction(
+            row["event_id"], row["user_id"], row["video_id"], row["timestamp"], row["video_duration"]
+        )
+        yield Message(topics.interactions, str(row["user_id"]).encode(), encode(record), row["timestamp"])
+
+
+def labels_of(topics: Topics, events: pl.DataFrame) -> Iterator[Message]:
+    """The events' labels, as messages, by the time they became known."""
+    for row in events.sort("label_timestamp", maintain_order=True).iter_rows(named=True):
+        time_known = row["label_timestamp"]
+        record = WatchLabel(
+            row["event_id"],
+            row["user_id"],
+            row["video_id"],
+            time_known,
+            row["play_duration"],
+            row["watch_ratio"],
+        )
+        yield Message(topics.labels, str(row["user_id"]).encode(), encode(record), time_known)
+
+
+def invented_events(folder: Path, count: int, seed: int = 3) -> pl.DataFrame:
+    """Events of a small invented world."""
+    write_files(folder, Size(events=count, users=200, videos=400, days=3, seed=seed))
+    return read_events(folder).frame

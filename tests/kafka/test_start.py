@@ -1,0 +1,149 @@
+"""A worker that cannot run says what is wrong and what to do, and ends with the exit code of that."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import NewTopic
+
+from pipeline.topics import Topics, admin
+from tests.kafka.harness import FORKS, Pipeline, invented_events
+
+
+def create(bootstrap: str, topics: list[NewTopic]) -> None:
+    client = admin({"bootstrap.servers": bootstrap})
+    for future in client.create_topics(topics).values():
+        future.result(30.0)
+
+
+def run(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*FORKS, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=folder,
+        env=os.environ | environment,
+    )
+
+
+def test_missing_topics_are_named_with_the_command_that_creates_them(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    done = run("run", "--bootstrap", bootstrap, "--prefix", topic_prefix, folder=tmp_path)
+    assert done.returncode == 4
+    for name in Topics(topic_prefix).all:
+        assert f"{name}: the topic does not exist" in done.stderr
+    assert "forks topics create" in done.stderr
+
+
+def test_partition_counts_that_differ_are_named(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
+    topics = Topics(topic_prefix)
+    create(
+        bootstrap,
+        [
+            NewTopic(name, 3 if name == topics.labels else 2, 1, config=topics.settings(name))
+            for name in topics.all
+        ],
+    )
+    done = run("run", "--bootstrap", bootstrap, "--prefix", topic_prefix, folder=tmp_path)
+    assert done.returncode == 4
+    assert f"{topics.labels}: it has 3 partitions where {topics.interactions} has 2" in done.stderr
+    report = run("topics", "check", "--bootstrap", bootstrap, "--prefix", topic_prefix, folder=tmp_path)
+    assert report.returncode == 4
+    assert "it has 3 partitions" in report.stdout
+
+
+def test_a_checkpoints_topic_that_is_not_compacted_is_refused(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    topics = Topics(topic_prefix)
+    create(bootstrap, [NewTopic(name, 1, 1, config=Topics("other").settings("")) for name in topics.all])
+    done = run("run", "--bootstrap", bootstrap, "--prefix", topic_prefix, folder=tmp_path)
+    assert done.returncode == 4
+    assert f"{topics.checkpoints}: cleanup.policy is delete; set it to compact" in done.stderr
+
+
+def test_no_broker_is_said_with_its_address(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+        done = run("run", "--bootstrap", address, folder=tmp_path)
+    assert done.returncode == 3
+    assert f"no Kafka answers at {address}" in done.stderr
+    assert "forks broker start" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[join]\nwindw = '6h'\n", "join.windw is not a setting; did you mean window?"),
+        ("[join]\nwindow = 6\n", "join.window: a duration is a whole number and a unit"),
+        ("[worker]\nbatch = 0\n", "worker.batch: Input should be greater than or equal to 1 (got 0)"),
+        ("[learner]\nbudget = 1\n", "learner.budget = 1 is not accepted"),
+        ("[learner]\nbugdet = 100\n", "learner.bugdet is not a setting"),
+        ("[features]\nusers = 'nowhere.csv'\n", "nowhere.csv"),
+        ("[join\n", "is not valid TOML"),
+    ],
+)
+def test_a_wrong_configuration_is_said_before_anything_is_connected(
+    content: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "forks.toml").write_text(content)
+    done = run("run", "--bootstrap", "127.0.0.1:1", folder=tmp_path)
+    assert done.returncode == (6 if "nowhere" in said else 2)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_another_learner_on_old_outputs_is_refused(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    events = invented_events(tmp_path, 300)
+    pipeline.produce_events(events)
+    pipeline.run_until({pipeline.topics.outcomes: len(events)})
+    worker = ("run", "--bootstrap", bootstrap, "--prefix", topic_prefix, "--group", pipeline.kafka.group)
+    done = run(*worker, folder=tmp_path, FORKS_LEARNER__BUDGET="50")
+    assert done.returncode == 5
+    assert "learner.budget is '50', was '100'" in done.stderr
+
+
+def test_offsets_set_by_hand_are_refused(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    events = invented_events(tmp_path, 300)
+    pipeline.produce_events(events)
+    pipeline.run_until({pipeline.topics.outcomes: len(events)}, instance=None)  # a named member would stay
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": pipeline.kafka.group})
+    consumer.commit(offsets=[TopicPartition(pipeline.topics.interactions, 0, 5)], asynchronous=False)
+    consumer.close()
+    done = run(
+        "run",
+        "--bootstrap",
+        bootstrap,
+        "--prefix",
+        topic_prefix,
+        "--group",
+        pipeline.kafka.group,
+        folder=tmp_path,
+    )
+    assert done.returncode == 5
+    assert "were not committed by a worker" in done.stderr
+
+
+def test_a_second_group_on_the_same_outputs_is_refused(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    events = invented_events(tmp_path, 300)
+    pipeline.produce_events(events)
+    pipeline.run_until({pipeline.topics.outcomes: len(events)})
+    done = run(
+        "run", "--bootstrap", bootstrap, "--prefix", topic_prefix, "--group", "another", folder=tmp_path
+    )
+    assert done.returncode == 5
+    assert "holds records: they belong to another group" in done.stderr

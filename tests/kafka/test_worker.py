@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+
+from pipeline.config import Join, Learner
+from pipeline.features import Tables
+from pipeline.inlet import Position
+from pipeline.model import Model, learner_settings
+from pipeline.records import INTERACTIONS, LABELS, Source, decode, encode
+from pipeline.task import Task
+from tests.kafka.harness import DEADLINE, Pipeline, interactions_of, invented_events, labels_of, until
+
+
+def in_one_go(pipeline: Pipeline, events: pl.DataFrame) -> tuple[list[bytes], list[bytes]]:
+    """Predictions and outcomes of the pure core for the same messages, in one partition."""
+    model = Model(learner_settings(Learner(), 0), Tables(), 1_000_000)
+    task = Task(0, model, Join(), Position(0), Position(0))
+    interactions = list(interactions_of(pipeline.topics, events))
+    labels = list(labels_of(pipeline.topics, events))
+    for inlet, messages in ((task.interactions, interactions), (task.labels, labels)):
+        sources = [Source(m.topic, 0, offset, m.key, m.value) for offset, m in enumerate(messages)]
+        decoder = INTERACTIONS if inlet is task.interactions else LABELS
+        inlet.feed(decode(sources, decoder, latest=2**53))
+        inlet.at_end = True
+    batch = task.advance(len(interactions) + len(labels))
+    return [encode(record) for record in batch.predictions], [encode(record) for record in batch.outcomes]
+
+
+def test_what_is_committed_is_what_the_pure_core_says(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    events = invented_events(tmp_path, 3_000)
+    pipeline.produce_events(events)
+    pipeline.run_until({pipeline.topics.outcomes: len(events)})
+    predictions, outcomes = in_one_go(pipeline, events)
+    assert [w.value for w in pipeline.read(pipeline.topics.predictions)] == predictions
+    assert [w.value for w in pipeline.read(pipeline.topics.outcomes)] == outcomes
+    assert pipeline.read(pipeline.topics.dead_letters) == []
+
+
+def test_kills_at_random_moments_leave_the_same_committed_bytes(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    """Two partitions, small batches and frequent snapshots, so that kills hit every part of a batch."""
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    events = invented_events(tmp_path, 16_000)
+    calm = Pipeline(bootstrap, f"{topic_prefix}calm-", tmp_path, partitions=2)
+    calm.produce_events(events)
+    calm.run_until({calm.topics.outcomes: len(events)})
+
+    killed = Pipeline(bootstrap, f"{topic_prefix}killed-", tmp_path, partitions=2)
+    killed.environment = {"FORKS_WORKER__BATCH": "150", "FORKS_CHECKPOINT__OUTCOMES": "1000"}
+    killed.produce_events(events)
+    with killed.follow(killed.topics.outcomes) as follower:
+        for _ in range(4):
+            worker = killed.start_worker()
+            try:
+                more = follower.count + chance.randrange(1, 3_000)
+                until(partial(follower.reached, more), f"{more} outcomes", worker)
+                try:
+                    worker.wait(chance.uniform(0.0, 0.2))
+                except subprocess.TimeoutExpired:
+                    worker.send_signal(signal.SIGKILL)
+                assert worker.wait(DEADLINE) == -signal.SIGKILL
+            finally:
+                worker.kill()
+                worker.wait()
+        assert follower.count < len(events), "the kills came too late to matter"
+    killed.run_until({killed.topics.outcomes: len(events)})
+
+    assert killed.read(killed.topics.predictions) == calm.read(calm.topics.predictions)
+    assert killed.read(killed.topics.outcomes) == calm.read(calm.topics.outcomes)
+    names = [outcome["event_id"] for outcome in killed.read_json(killed.topics.outcomes)]
+    assert len(set(names)) == len(names) == len(events)
+
+
+def test_a_worker_that_stops_and_starts_goes_on_where_it_was(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    events = invented_events(tmp_path, 2_000)
+    half = events.head(1_000)
+    pipeline.produce_events(half)
+    pipeline.run_until({pipeline.topics.outcomes: len(half)})
+    states = [w for w in pipeline.read(pipeline.topics.checkpoints) if w.key == b"0/snapshot/0/0"]
+    assert len(states) == 1, "a clean stop writes the model whole"
+    pipeline.produce_events(events.tail(len(events) - len(half)))
+    pipeline.run_until({pipeline.topics.outcomes: len(events)})
+    sequences = [p["sequence"] for p in pipeline.read_json(pipeline.topics.predictions)]
+    assert sequences == list(range(len(events)))
