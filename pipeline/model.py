@@ -52,6 +52,18 @@ def _setting(name: str, value: object) -> Any:
         raise ConfigError(f"learner.{name}: {error.errors()[0]['msg']} (got {value!r})") from error
 
 
+def warm_up(settings: ForksSettings) -> None:
+    """Compile everything that the learner calls, through both its stages; quick where it was done before."""
+    chance = np.random.default_rng(0)
+    events = 2 * (settings.budget + settings.cycle)
+    labels = np.where(chance.random(events) < 0.5, -1.0, 1.0)
+    learner = Forks(settings)
+    learner.learn_many(chance.normal(size=(events, settings.dimension)), labels)
+    learner.predict_one(np.zeros(settings.dimension))
+    loss_value(LOSSES[settings.loss], 0.0, 1.0)
+    probability(0.0)
+
+
 class Judgement(NamedTuple):
     """What the model says of an interaction, and from which running features."""
 

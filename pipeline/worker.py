@@ -10,6 +10,7 @@ import contextlib
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from types import FrameType
@@ -17,12 +18,14 @@ from uuid import uuid4
 
 import structlog
 from confluent_kafka import KafkaException
+from threadpoolctl import threadpool_limits
 
 from pipeline.clients import common, explain, fenced
 from pipeline.config import Config
 from pipeline.errors import FencedError
 from pipeline.features import Tables
-from pipeline.model import Model, learner_settings
+from pipeline.model import Model, learner_settings, warm_up
+from pipeline.placement import check_placement
 from pipeline.session import Session
 from pipeline.topics import Topics, admin, partition_count
 
@@ -52,7 +55,9 @@ class Worker:
         self._tables = Tables(features.users, features.tags, features.daily, same_day=features.same_day)
         self._learner = learner_settings(config.learner, self._tables.columns)
         self._instance = config.kafka.instance or f"{socket.gethostname()}-{uuid4().hex[:8]}"
-        partitions = partition_count(admin(common(config.kafka)), Topics(config.kafka.prefix))
+        topics = Topics(config.kafka.prefix)
+        partitions = partition_count(admin(common(config.kafka)), topics)
+        check_placement(config.kafka, topics, partitions)
         self._settings = {
             "partitions": str(partitions),
             "tables": self._tables.digest,
@@ -61,6 +66,11 @@ class Worker:
             **{f"learner.{name}": str(value) for name, value in asdict(self._learner).items()},
         }
         self._stopping = threading.Event()
+        threadpool_limits(1, user_api="blas")
+        begin = time.monotonic()
+        _log.info("getting ready; the first start compiles the learner, which takes a while")
+        warm_up(self._learner)
+        _log.info("ready", instance=self._instance, seconds=round(time.monotonic() - begin, 1))
 
     def stop(self) -> None:
         """Finish the batch, write the models whole, and return from `run`."""

@@ -8,11 +8,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from pipeline.topics import Topics, admin
-from tests.kafka.harness import FORKS, Pipeline, invented_events
+from tests.kafka.harness import FORKS, Pipeline, interactions_of, invented_events
 
 
 def create(bootstrap: str, topics: list[NewTopic]) -> None:
@@ -147,3 +147,17 @@ def test_a_second_group_on_the_same_outputs_is_refused(
     )
     assert done.returncode == 5
     assert "holds records: they belong to another group" in done.stderr
+
+
+def test_inputs_written_with_another_partitioner_are_refused(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=4)
+    producer = Producer({"bootstrap.servers": bootstrap, "partitioner": "consistent_random"})
+    for topic, key, value, timestamp in interactions_of(pipeline.topics, invented_events(tmp_path, 200)):
+        producer.produce(topic, value, key, timestamp=timestamp)
+    assert producer.flush(30.0) == 0
+    done = run("run", "--bootstrap", bootstrap, "--prefix", topic_prefix, folder=tmp_path)
+    assert done.returncode == 4
+    assert f"{pipeline.topics.interactions}: only" in done.stderr
+    assert "partitioner=murmur2_random" in done.stderr
