@@ -71,13 +71,17 @@ class Join:
         closed_at = outcome.label_timestamp
         if closed_at is None:
             closed_at = outcome.timestamp + self.window
+        # An id used again after it was forgotten goes to the end: `closed` stays in the order of sequences.
+        self.closed.pop(outcome.event_id, None)
         self.closed[outcome.event_id] = (outcome.status, outcome.sequence)
         heappush(self._forgettable, (closed_at + self.window, outcome.sequence, outcome.event_id))
 
     def forget(self, stream_time: int) -> None:
         """Forget the closed events whose time is over."""
         while self._forgettable and self._forgettable[0][0] < stream_time:
-            del self.closed[heappop(self._forgettable)[2]]
+            _, sequence, event_id = heappop(self._forgettable)
+            if event_id in self.closed and self.closed[event_id][1] == sequence:
+                del self.closed[event_id]
 
     def expired(self, stream_time: int) -> Iterator[Prediction]:
         """Predictions whose label has not come in time, by deadline; the caller closes each."""

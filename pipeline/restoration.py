@@ -26,6 +26,7 @@ class Restoration:
         self.task = task
         self.state = state
         self._next_outcome: int | None = None
+        self._first_outcome = min(state.outcomes_from, task.model.folded)
         self._next_prediction = state.pending_from
         self._closed: set[int] = set()
         task.prediction_marks = Marks(state.prediction_offset)
@@ -40,9 +41,7 @@ class Restoration:
     @property
     def outcomes_left(self) -> int:
         """Outcomes still to be read."""
-        return self.state.outcomes - (
-            self.task.model.folded if self._next_outcome is None else self._next_outcome
-        )
+        return self.state.outcomes - self._expected_outcome
 
     @property
     def predictions_left(self) -> int:
@@ -51,35 +50,29 @@ class Restoration:
 
     def outcome(self, outcome: Outcome, offset: int) -> None:
         """Take the next outcome of the log: fold it, unless the snapshot holds it."""
-        model = self.task.model
-        expected = outcome.sequence if self._next_outcome is None else self._next_outcome
-        if outcome.sequence != expected or outcome.sequence > model.folded:
-            missing = min(expected, model.folded)
-            raise StateError(
-                f"outcome {missing} of partition {self.task.partition} is missing before offset {offset}"
-            )
-        if outcome.sequence >= self.state.outcomes:
-            raise self._stray("outcome", outcome.sequence, offset)
-        if outcome.sequence == model.folded:
+        model, sequence = self.task.model, outcome.sequence
+        repeated = self._next_outcome is not None and sequence < self._next_outcome
+        if repeated or sequence >= self.state.outcomes:
+            raise self._stray("outcome", sequence, offset)
+        if sequence > self._expected_outcome:
+            raise self._missing("outcome", self._expected_outcome, f"before offset {offset}")
+        if sequence == model.folded:
             model.fold(outcome)
-        self._next_outcome = outcome.sequence + 1
+        self._next_outcome = sequence + 1
         self._closed.add(outcome.prediction_sequence)
         self.task.join.remember(outcome)
-        if outcome.sequence % MARK_EVERY == 0:
-            self.task.outcome_marks.add(outcome.sequence, offset)
+        if sequence % MARK_EVERY == 0:
+            self.task.outcome_marks.add(sequence, offset)
 
     def prediction(self, prediction: Prediction, offset: int) -> None:
         """Take the next prediction of the log: it waits for its label, unless it has an outcome."""
         sequence = prediction.sequence
         if sequence < self.state.pending_from:
             return
-        if sequence != self._next_prediction:
-            raise StateError(
-                f"prediction {self._next_prediction} of partition {self.task.partition} is missing "
-                f"before offset {offset}"
-            )
-        if sequence >= self.state.predictions:
+        if sequence < self._next_prediction or sequence >= self.state.predictions:
             raise self._stray("prediction", sequence, offset)
+        if sequence > self._next_prediction:
+            raise self._missing("prediction", self._next_prediction, f"before offset {offset}")
         self._next_prediction += 1
         if sequence not in self._closed:
             self.task.join.open(prediction)
@@ -88,16 +81,27 @@ class Restoration:
 
     def finish(self) -> Task:
         """The task, as it was when the state record was committed."""
+        if self.outcomes_left:
+            raise self._missing("outcome", self._expected_outcome, "at the end")
+        if self.predictions_left:
+            raise self._missing("prediction", self._next_prediction, "at the end")
         task, state = self.task, self.state
         task.join.forget(task.stream_time)
         pending = len(task.join.pending)
-        if self.outcomes_left or self.predictions_left or pending != state.pending:
+        if pending != state.pending:
             raise StateError(
                 f"the log of partition {task.partition} does not add up to its state record: "
-                f"{self.outcomes_left} outcomes and {self.predictions_left} predictions are missing, "
                 f"{pending} predictions wait for their label where {state.pending} should"
             )
         return task
+
+    @property
+    def _expected_outcome(self) -> int:
+        """The next outcome; before any was read, the latest that the log may begin with."""
+        return self._first_outcome if self._next_outcome is None else self._next_outcome
+
+    def _missing(self, kind: str, sequence: int, where: str) -> StateError:
+        return StateError(f"{kind} {sequence} of partition {self.task.partition} is missing {where}")
 
     def _stray(self, kind: str, sequence: int, offset: int) -> StateError:
         return StateError(

@@ -91,10 +91,12 @@ class State(msgspec.Struct, frozen=True):
     """Predictions that wait for their label."""
     pending_from: Count
     """Sequence below which no prediction waits."""
+    outcomes_from: Count
+    """Sequence below which the join's tables need no outcome."""
     prediction_offset: Count
     """No prediction from `pending_from` on lies below this offset."""
     outcome_offset: Count
-    """No outcome that the join's tables need lies below this offset."""
+    """No outcome from `outcomes_from` on lies below this offset."""
     snapshot: SnapshotReference | None
     waiting: list[SavedLabel]
     counters: dict[str, int]

@@ -6,6 +6,7 @@ the other, so that the result does not depend on how messages fell into batches.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -227,12 +228,13 @@ class Task:
             partition=self.partition,
             settings=settings,
             stream_time=self.stream_time,
-            interactions=self.interactions.position,
-            labels=self.labels.position,
+            interactions=copy(self.interactions.position),
+            labels=copy(self.labels.position),
             predictions=self.predicted,
             outcomes=self.model.folded,
             pending=len(self.join.pending),
             pending_from=prediction,
+            outcomes_from=outcome,
             prediction_offset=self.prediction_marks.floor(prediction),
             outcome_offset=self.outcome_marks.floor(outcome),
             snapshot=self.snapshot,

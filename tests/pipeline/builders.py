@@ -1,0 +1,131 @@
+"""Messages and tasks, for the tests of the pure core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from forks import ForksSettings
+from pipeline.config import Join as JoinSettings
+from pipeline.config import Learner
+from pipeline.features import Tables
+from pipeline.inlet import Position
+from pipeline.model import Model, learner_settings
+from pipeline.records import (
+    INTERACTIONS,
+    LABELS,
+    Entry,
+    Id,
+    InputDecoder,
+    Interaction,
+    Source,
+    WatchLabel,
+    decode,
+    encode,
+)
+from pipeline.task import Batch, DeadLetter, Task
+
+Message: TypeAlias = Interaction | WatchLabel | bytes | None
+"""A record, or what is to be taken for one."""
+LATEST = 10**9
+ALL = 10**9
+"""More messages than any test has."""
+
+
+def interaction(event_id: Id, at: int, user_id: Id = 1, video_id: Id = 1) -> Interaction:
+    return Interaction(event_id, user_id, video_id, at, 10_000.0)
+
+
+def label(event_id: Id, at: int, ratio: float = 1.0, user_id: Id = 1, video_id: Id = 1) -> WatchLabel:
+    return WatchLabel(event_id, user_id, video_id, at, ratio * 10_000.0, ratio)
+
+
+def join_settings(**changes: Any) -> JoinSettings:
+    """100 ms of window, 30 ms of patience."""
+    return JoinSettings.model_validate({"window": "100ms", "early": "30ms", "max_jump": "1s"} | changes)
+
+
+def small_learner(**changes: Any) -> ForksSettings:
+    """A learner that leaves stage 1 after a few events, and changes its map every third."""
+    return learner_settings(
+        Learner.model_validate({"budget": 4, "landmarks": 2, "rank": 2, "cycle": 3} | changes), 0
+    )
+
+
+LEARNER = small_learner()
+
+
+def new_model(max_entities: int = 3) -> Model:
+    return Model(LEARNER, Tables(), max_entities)
+
+
+def new_task(settings: JoinSettings | None = None, partition: int = 0) -> Task:
+    return Task(partition, new_model(), settings or join_settings(), Position(0), Position(0))
+
+
+def source(topic: str, offset: int, record: Message) -> Source:
+    """A message at an offset."""
+    if isinstance(record, Interaction | WatchLabel):
+        return Source(topic, 0, offset, str(record.user_id).encode(), encode(record), [])
+    return Source(topic, 0, offset, b"1", record, [("trace", b"\xff"), ("empty", None)])
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What lies in both inputs of a partition; offsets have gaps, as after transactions."""
+
+    interactions: list[Entry]
+    labels: list[Entry]
+
+    def from_positions(self, interactions: int, labels: int) -> Inputs:
+        """What is left from two offsets on."""
+        return Inputs(
+            [entry for entry in self.interactions if entry.source.offset >= interactions],
+            [entry for entry in self.labels if entry.source.offset >= labels],
+        )
+
+    def __len__(self) -> int:
+        return len(self.interactions) + len(self.labels)
+
+
+def inputs(interactions: Sequence[Message], labels: Sequence[Message]) -> Inputs:
+    """The messages with every second offset, decoded."""
+    return Inputs(
+        _entries("interactions", interactions, INTERACTIONS), _entries("watch-labels", labels, LABELS)
+    )
+
+
+def _entries(topic: str, messages: Sequence[Message], decoder: InputDecoder) -> list[Entry]:
+    sources = [source(topic, 2 * number, message) for number, message in enumerate(messages)]
+    return decode(sources, decoder, LATEST)
+
+
+def feed_all(task: Task, given: Inputs) -> None:
+    """Give a task all that there is."""
+    task.interactions.feed(given.interactions)
+    task.labels.feed(given.labels)
+    task.interactions.at_end = task.labels.at_end = True
+
+
+class Written(NamedTuple):
+    """A batch as bytes."""
+
+    predictions: list[bytes]
+    outcomes: list[bytes]
+    dead_letters: list[DeadLetter]
+
+    @classmethod
+    def of(cls, batches: Sequence[Batch]) -> Written:
+        return cls(
+            [encode(record) for batch in batches for record in batch.predictions],
+            [encode(record) for batch in batches for record in batch.outcomes],
+            [letter for batch in batches for letter in batch.dead_letters],
+        )
+
+
+def run(given: Inputs, settings: JoinSettings | None = None) -> tuple[Task, Written]:
+    """Everything in one go."""
+    task = new_task(settings)
+    feed_all(task, given)
+    return task, Written.of([task.advance(ALL)])

@@ -1,0 +1,90 @@
+"""The topics that a partition writes, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import msgspec
+
+from pipeline.config import Join as JoinSettings
+from pipeline.inlet import Position
+from pipeline.records import Outcome, Prediction, encode
+from pipeline.restoration import Restoration
+from pipeline.snapshot import pack, unpack
+from pipeline.state import SnapshotReference, State
+from pipeline.task import Batch, DeadLetter, Task
+from tests.pipeline.builders import Written, join_settings, new_model
+
+Slot: TypeAlias = tuple[int, bytes]
+"""Offset and value."""
+
+
+@dataclass
+class OutputLog:
+    """Topics of one partition, written a transaction at a time, as the worker does it.
+
+    A transaction's marker takes an offset of its own. The state record of a batch is made before the
+    offsets of the batch are known to the task.
+    """
+
+    predictions: list[Slot] = field(default_factory=list)
+    outcomes: list[Slot] = field(default_factory=list)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
+    snapshots: list[bytes] = field(default_factory=list)
+    state: State | None = None
+
+    def commit(self, task: Task, batch: Batch, snapshot: bool) -> None:
+        """Write a batch, and the model if so asked."""
+        first_prediction = _append(self.predictions, batch.predictions)
+        first_outcome = _append(self.outcomes, batch.outcomes)
+        self.dead_letters += batch.dead_letters
+        if snapshot:
+            self.snapshots.append(pack(task.model))
+            task.snapshot = SnapshotReference(
+                chunks=[len(self.snapshots) - 1],
+                sha256="",
+                slot=0,
+                folded=task.model.folded,
+                outcome_offset=task.outcome_marks.floor(task.model.folded),
+            )
+        self.state = msgspec.json.decode(encode(task.state({})), type=State)
+        task.note_offsets(batch, first_prediction, first_outcome)
+
+    def restore(self, settings: JoinSettings | None = None) -> Task:
+        """The task as it was at the last commit, from what was written."""
+        assert self.state is not None
+        state, model, lowest = self.state, new_model(), 0
+        if state.snapshot is not None:
+            unpack(self.snapshots[state.snapshot.chunks[0]], model)
+            lowest = state.snapshot.outcome_offset
+        positions = (copied(state.interactions), copied(state.labels))
+        restoration = Restoration(Task(0, model, settings or join_settings(), *positions), state)
+        for offset, value in self.outcomes:
+            if offset >= min(lowest, state.outcome_offset):
+                restoration.outcome(msgspec.json.decode(value, type=Outcome), offset)
+        for offset, value in self.predictions:
+            if offset >= state.prediction_offset:
+                restoration.prediction(msgspec.json.decode(value, type=Prediction), offset)
+        return restoration.finish()
+
+    @property
+    def written(self) -> Written:
+        """All that was written, without offsets."""
+        return Written(
+            [value for _, value in self.predictions], [value for _, value in self.outcomes], self.dead_letters
+        )
+
+
+def copied(position: Position) -> Position:
+    """A copy: tasks move theirs."""
+    return msgspec.structs.replace(position)
+
+
+def _append(topic: list[Slot], records: Sequence[Prediction | Outcome]) -> int | None:
+    if not records:
+        return None
+    first = topic[-1][0] + 2 if topic else 0
+    topic.extend((first + number, encode(record)) for number, record in enumerate(records))
+    return first

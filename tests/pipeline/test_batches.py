@@ -1,0 +1,67 @@
+"""How messages fall into batches must not show in what is written."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.records import encode
+from pipeline.snapshot import pack
+from pipeline.task import Task
+from tests.pipeline.builders import Inputs, Written, inputs, interaction, join_settings, label, new_task, run
+from tests.pipeline.consumer import REST, Delivery, Step, steps
+from tests.pipeline.streams import streams
+
+
+def run_in_pieces(given_inputs: Inputs, pieces: list[Step]) -> tuple[Task, Written]:
+    task = new_task()
+    delivery = Delivery(task, given_inputs)
+    batches = []
+    for step in (*pieces, REST):
+        delivery.deliver(step)
+        batches.append(task.advance(step.limit))
+    return task, Written.of(batches)
+
+
+@settings(max_examples=150, deadline=None)
+@given(given_inputs=streams(), pieces=st.lists(steps, max_size=25))
+def test_any_cut_into_batches_gives_the_same_bytes(given_inputs: Inputs, pieces: list[Step]) -> None:
+    whole, expected = run(given_inputs)
+    task, written = run_in_pieces(given_inputs, pieces)
+    assert written == expected
+    assert pack(task.model) == pack(whole.model)
+    assert encode(task.state({})) == encode(whole.state({}))
+
+
+@settings(max_examples=20, deadline=None)
+@given(pieces=st.lists(steps, max_size=40))
+def test_so_it_is_for_a_long_stream_whose_feature_map_changes(pieces: list[Step]) -> None:
+    shown = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(300)]
+    labels = [label(n, 10 * n + 35, n % 3, user_id=n % 5, video_id=n % 7) for n in range(300) if n % 10]
+    given_inputs = inputs(shown, labels)
+    whole, expected = run(given_inputs)
+    assert whole.model.learner.state()["stage"] == 2
+    assert whole.counters["expired"] > 0
+    task, written = run_in_pieces(given_inputs, pieces)
+    assert written == expected
+    assert pack(task.model) == pack(whole.model)
+
+
+def test_a_batch_takes_no_more_than_its_limit() -> None:
+    task = new_task()
+    delivery = Delivery(task, inputs([interaction(n, n) for n in range(5)], []))
+    delivery.deliver(REST)
+    assert [task.advance(2).merged for _ in range(4)] == [2, 2, 1, 0]
+    assert task.advance(2).empty
+
+
+def test_the_merge_waits_for_an_input_that_may_have_more() -> None:
+    task = new_task(join_settings())
+    task.interactions.feed(inputs([interaction(1, 5)], []).interactions)
+    assert task.advance(10).empty
+    task.labels.at_end = True
+    assert [prediction.event_id for prediction in task.advance(10).predictions] == [1]
+    task.labels.feed(inputs([], [label(1, 9)]).labels)
+    assert task.advance(10).empty, "more interactions may come before the label"
+    task.interactions.at_end = True
+    assert [outcome.event_id for outcome in task.advance(10).outcomes] == [1]
