@@ -80,6 +80,9 @@ class Join(Section):
     """How far an event's timestamp may lie after the wall clock."""
     max_jump: Milliseconds = Field("7d")  # type: ignore[assignment]  # as above
     """How far a single event's timestamp may lie after the one before it."""
+    max_idle: Milliseconds = Field("0ms")  # type: ignore[assignment]  # as above
+    """How long an input has to be at its end before the other goes on without it. Nothing is quickest;
+    take a second or more where events are replayed much faster than they happened while a worker runs."""
     idle_advance: Milliseconds | None = None
     """With this, stream time follows the wall clock at this distance while nothing comes."""
 

@@ -66,6 +66,8 @@ class Session:
         self._restoring: dict[int, Generator[Task | None]] = {}
         self._paused: set[tuple[str, int]] = set()
         self._read_to: dict[tuple[str, int], int] = {}
+        self._fed: dict[tuple[str, int], float] = {}
+        self._ended: set[tuple[str, int]] = set()
         self._snapshot_times: dict[int, float] = {}
         self._busy = False
         self._ticked = time.monotonic()
@@ -140,9 +142,8 @@ class Session:
             )
             arrived[place].append(source)
         elif error.code() == KafkaError._PARTITION_EOF:
-            inlet = self._inlet(place)
-            if inlet is not None and place not in arrived:
-                inlet.at_end = True
+            if place not in arrived:
+                self._ended.add(place)
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise StateError(
                 f"{place[0]} has lost messages of partition {place[1]} that were not yet processed: "
@@ -157,6 +158,8 @@ class Session:
         decoder = INTERACTIONS if place[0] == self.topics.interactions else LABELS
         inlet.feed(decode(sources, decoder, latest))
         self._read_to[place] = sources[-1].offset + 1
+        self._fed[place] = time.monotonic()
+        self._ended.discard(place)
 
     def _inlet(self, place: tuple[str, int]) -> Inlet | None:
         """The inlet of a topic's partition; None if the partition has been taken away."""
@@ -172,15 +175,18 @@ class Session:
             yield (self.topics.labels, partition), task.labels
 
     def _mark_ends(self) -> None:
-        """Know an input's end also from the end that the last fetch saw, before the event says so.
+        """Find the inputs that the others need not wait for.
 
+        An input's end is known from an event, and often sooner from the end that the last fetch saw.
         Where transactions wrote the input, their markers lie between the last message and that end;
         then only the event tells.
         """
         for place, inlet in self._inlets():
             if not inlet.ready:
                 _, end = self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
-                inlet.at_end = 0 <= end <= self._read_to[place]
+                ended = place in self._ended or 0 <= end <= self._read_to[place]
+                quiet = (time.monotonic() - self._fed[place]) * 1000
+                inlet.at_end = ended and quiet >= self.config.join.max_idle
 
     def _restore(self) -> None:
         """Go on with restoring, for one slice of the log, so that the group hears from us in between."""
@@ -266,6 +272,7 @@ class Session:
             for topic, offset in zip(self.topics.inputs, start[:2], strict=True):
                 starts.append(TopicPartition(topic, partition, offset))
                 self._read_to[topic, partition] = offset
+                self._fed[topic, partition] = time.monotonic()
             self._restoring[partition] = recover(
                 partition, start, self._new_model, self._settings, self.config
             )
@@ -281,5 +288,13 @@ class Session:
     def _forget_all(self) -> None:
         for steps in self._restoring.values():
             steps.close()
-        for held in (self._tasks, self._restoring, self._paused, self._read_to, self._snapshot_times):
+        for held in (
+            self._tasks,
+            self._restoring,
+            self._paused,
+            self._read_to,
+            self._fed,
+            self._ended,
+            self._snapshot_times,
+        ):
             held.clear()

@@ -1,0 +1,101 @@
+"""`forks demo`: everything put together, once."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+
+from pipeline.broker import available_broker
+from pipeline.cli.progress import progress
+from pipeline.demo import Course, consume, demo_kafka, fill
+from pipeline.errors import ForksError
+from pipeline.kuairec import DEFAULT_MATRIX, Events, read_events
+from pipeline.logs import configure
+from pipeline.synth import Size, write_files
+
+EPILOG = """
+Examples:
+
+    forks demo
+
+    forks demo --data KuaiRec/data --json
+"""
+KUAIREC_NOTE = "Data: KuaiRec (Gao et al., CIKM 2022), CC BY-SA 4.0"
+
+
+def demo(
+    data: Annotated[
+        Path | None,
+        typer.Option(help="A KuaiRec folder or CSV.", show_default="invented data, see forks synth"),
+    ] = None,
+    matrix: Annotated[str, typer.Option(help="The CSV to take if --data is a folder.")] = DEFAULT_MATRIX,
+    out: Annotated[Path, typer.Option(help="Where to draw mistakes over events, .svg or .png.")] = Path(
+        "forks-data/demo.svg"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object last.")] = False,
+) -> None:
+    """Start a broker, send events and labels, run a worker, kill -9 it in the middle, report.
+
+    Uses the Kafka of FORKS_KAFKA__BOOTSTRAP if that is set, else Docker if there, else an embedded one
+    that ends with the demo.
+    """
+    from pipeline.report import check_format, draw, render, summarize  # noqa: PLC0415 - slow to load
+
+    configure()
+    check_format(out)
+    console = Console(stderr=True, highlight=False)
+
+    def say(text: str) -> None:
+        console.print(f"[bold]·[/bold] {text}")
+
+    with tempfile.TemporaryDirectory(prefix="forks-demo-") as scratch:
+        events = _events(data, matrix, Path(scratch), say)
+        say("starting Apache Kafka; the first time, its jars are downloaded")
+        with available_broker() as bootstrap:
+            kafka = demo_kafka(bootstrap)
+            say(f"Kafka is at {bootstrap}; topics have the prefix {kafka.prefix}")
+            with progress("send", 2 * len(events)) as update:
+                fill(events, kafka, update)
+            say("starting a worker; the very first one compiles the learner, which takes some seconds")
+            with progress("outcomes", len(events)) as update:
+                course = consume(kafka, len(events), Path(scratch) / "worker.log", say, update)
+            found = summarize(kafka)
+    if not json:
+        Console(highlight=False).print(render(found))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    draw(found, out, KUAIREC_NOTE if data else "Invented data")
+    say(f"mistakes over events are drawn in {out}")
+    rate = len(events) / course.seconds
+    say(f"{rate:,.0f} events/s from first prediction to last outcome, kill and recovery included")
+    if json:
+        typer.echo(msgspec.json.encode(_figures(msgspec.to_builtins(found), course, rate)))
+    if not found.events == found.outcomes == len(events):
+        raise ForksError(
+            f"{len(events)} events were sent, but there are {found.events} predictions and "
+            f"{found.outcomes} outcomes"
+        )
+
+
+def _events(data: Path | None, matrix: str, scratch: Path, say: Any) -> Events:
+    if data is None:
+        say("inventing users, videos and plays in KuaiRec's format")
+        write_files(scratch, Size())
+        events = read_events(scratch)
+    else:
+        events = read_events(data, matrix)
+    skipped = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in events.skipped.items())
+    say(f"{events.rows:,} rows, {len(events):,} of them usable ({skipped or 'none'} skipped)")
+    return events
+
+
+def _figures(report: dict[str, Any], course: Course, rate: float) -> dict[str, Any]:
+    return report | {
+        "events_per_s": round(rate, 1),
+        "killed_at": course.killed_at,
+        "recovery_s": round(course.recovery_s, 2),
+    }
