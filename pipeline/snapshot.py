@@ -7,8 +7,6 @@ metadata that the format offers has no fixed order).
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +16,28 @@ from safetensors.numpy import load, save
 from forks import Forks
 from pipeline.errors import StateError
 from pipeline.model import Model
-from pipeline.records import Id, encode
+from pipeline.records import Count, Id, encode
 from pipeline.statistics import EntityTotals, Totals
 
 SNAPSHOT_VERSION = 1
+
+
+class _Plain(msgspec.Struct):
+    """What is no array."""
+
+    folded: Count
+    everything: Totals
+    learner: dict[str, int | float]
+    version: int = SNAPSHOT_VERSION
+
+
+class _Version(msgspec.Struct):
+    version: int
+
+
 _IDS = msgspec.json.Decoder(list[Id])
+_PLAIN = msgspec.json.Decoder(_Plain)
+_VERSION = msgspec.json.Decoder(_Version)
 
 
 def pack(model: Model) -> bytes:
@@ -38,14 +53,7 @@ def pack(model: Model) -> bytes:
     for name, entities in (("users", statistics.users), ("videos", statistics.videos)):
         tensors[f"{name}.ids"] = _json(list(entities.totals))
         tensors[f"{name}.totals"] = np.array(list(entities.totals.values()), dtype=np.float64).reshape(-1, 3)
-    tensors["plain"] = _json(
-        {
-            "version": SNAPSHOT_VERSION,
-            "folded": model.folded,
-            "everything": statistics.everything,
-            "learner": plain,
-        }
-    )
+    tensors["plain"] = _json(_Plain(model.folded, statistics.everything, plain))
     return save(tensors)
 
 
@@ -59,21 +67,23 @@ def unpack(data: bytes, model: Model) -> None:
     """
     try:
         tensors = load(data)
-        plain: dict[str, Any] = msgspec.json.decode(tensors["plain"].tobytes())
-        if plain["version"] != SNAPSHOT_VERSION:
+        plain_bytes = tensors["plain"].tobytes()
+        version = _VERSION.decode(plain_bytes).version
+        if version != SNAPSHOT_VERSION:
             raise StateError(
-                f"the snapshot has version {plain['version']}, this program reads version {SNAPSHOT_VERSION}"
+                f"the snapshot has version {version}, this program reads version {SNAPSHOT_VERSION}"
             )
+        plain = _PLAIN.decode(plain_bytes)
         prefix = "learner."
         arrays = {
             name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)
         }
-        model.learner = Forks.from_state(model.learner.settings, arrays | plain["learner"])
+        model.learner = Forks.from_state(model.learner.settings, arrays | plain.learner)
         _fill(model.statistics.users, tensors["users.ids"], tensors["users.totals"])
         _fill(model.statistics.videos, tensors["videos.ids"], tensors["videos.totals"])
-        model.statistics.everything = Totals(*plain["everything"])
-        model.folded = plain["folded"]
-    except (SafetensorError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+        model.statistics.everything = plain.everything
+        model.folded = plain.folded
+    except (SafetensorError, msgspec.DecodeError, LookupError, TypeError, ValueError) as error:
         raise StateError(f"the snapshot is damaged or not of this model: {error!r}") from error
 
 
