@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias, cast
 
@@ -19,8 +20,8 @@ class Letter(NamedTuple):
     fault: str | None
     reason: str | None
     topic: str | None
-    partition: str | None
-    offset: str | None
+    partition: int | None
+    offset: int | None
     headers: Headers
     """Those that the message had when it came."""
 
@@ -38,7 +39,11 @@ def read_letter(message: Message) -> Letter:
         fault=about.get("exception"),
         reason=about.get("message"),
         topic=about.get("topic"),
-        partition=about.get("partition"),
-        offset=about.get("offset"),
+        partition=_number(about.get("partition")),
+        offset=_number(about.get("offset")),
         headers=own,
     )
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and re.fullmatch("[0-9]{1,18}", text) else None

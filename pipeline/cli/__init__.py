@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from pipeline.cli import broker, report, run, synth, topics
+from pipeline.cli import broker, inspect, report, run, synth, topics
 from pipeline.errors import ForksError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command(epilog=run.EPILOG)(run.run)
 app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")
 app.command(epilog=synth.EPILOG)(synth.synth)
+app.command(epilog=inspect.EPILOG)(inspect.inspect)
 app.command(epilog=report.EPILOG)(report.report)
 
 

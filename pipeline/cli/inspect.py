@@ -1,0 +1,74 @@
+"""`forks inspect`: records as a person would want to read them."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+
+from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
+from pipeline.config import load
+from pipeline.inspect import Kind, Last, as_object, heading, parse_start, read, show
+from pipeline.topics import Topics
+
+DEFAULT_COUNT = 20
+
+EPILOG = """
+Examples:
+
+    forks inspect dead-letters
+
+    forks inspect outcomes --from 2020-07-05T08:00Z --limit 5 --detail
+
+    forks inspect predictions --follow --json | jq .value.probability
+"""
+
+
+def inspect(
+    what: Annotated[Kind, typer.Argument(help="Which records.", show_default=False)],
+    *,
+    config: ConfigFile = None,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help='An offset, -N for the last N, "beginning", or a time in ISO 8601 (UTC).',
+            show_default=f"-{DEFAULT_COUNT}",
+        ),
+    ] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="Only this one.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="At most so many; without --from the last so many.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
+    ] = False,
+    detail: Annotated[
+        bool, typer.Option("--detail", "-d", help="Every field of predictions and outcomes, by name.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
+) -> None:
+    """Show what workers have written, as far as it is committed.
+
+    The time is the record's in Kafka: of predictions and outcomes when the interaction happened.
+    """
+    begin = parse_start(start) if start is not None else Last(limit or DEFAULT_COUNT)
+    kafka = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix}).kafka
+    messages = islice(read(kafka, what.topic(Topics(kafka.prefix)), begin, partition, follow=follow), limit)
+    console = Console(soft_wrap=True, highlight=False)
+    shown = 0
+    for message in messages:
+        if json:
+            typer.echo(msgspec.json.encode(as_object(what, message)))
+        else:
+            if not shown:
+                console.print(heading(what))
+            console.print(show(what, message, detail=detail))
+        shown += 1
+    if not shown:
+        typer.echo("no such record is committed", err=True)

@@ -1,0 +1,164 @@
+"""Records as lines for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, TypeVar
+
+import msgspec
+from confluent_kafka import Message
+from rich.text import Text
+
+from pipeline.inspect.chunk import is_state, read_chunk
+from pipeline.inspect.kinds import Kind
+from pipeline.inspect.readable import described, printable
+from pipeline.letter import read_letter
+from pipeline.records import Outcome, Prediction
+from pipeline.state import State
+from pipeline.statistics import FEATURES
+from pipeline.times import duration, instant
+
+_PREDICTIONS = msgspec.json.Decoder(Prediction)
+_OUTCOMES = msgspec.json.Decoder(Outcome)
+_STATES = msgspec.json.Decoder(State)
+Record = TypeVar("Record")
+
+PLACE_WIDTH: Final = 10
+TIME_WIDTH: Final = 23
+INDENT: Final = " " * (PLACE_WIDTH + 2)
+ID_CUT: Final = 32
+WATCHED: Final = {True: "watched", False: "not", None: "-"}
+
+
+def heading(kind: Kind) -> Text:
+    """Names of the columns."""
+    columns = f"{'offset':>{PLACE_WIDTH}}  {'time (UTC)':{TIME_WIDTH}}"
+    if kind in (Kind.PREDICTIONS, Kind.OUTCOMES):
+        columns += f"  {'event':28}  {'user':>8}  {'video':>8}  {'score':>7}  {'prob.':>5}  {'predicted':9}"
+    if kind is Kind.OUTCOMES:
+        columns += f"  {'label':8}  {'ratio':>6}  {'after':>8}"
+    return Text(columns.rstrip(), style="bold")
+
+
+def show(kind: Kind, message: Message, *, detail: bool = False) -> Text:
+    """A message in a line or a few.
+
+    Parameters
+    ----------
+    kind
+        What it should be. What cannot be decoded as such is shown raw.
+    message
+        As it was read.
+    detail
+        Whether every field of predictions and outcomes is to be shown, features by their names.
+    """
+    try:
+        lines = list(_LINES[kind](message, detail))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        lines = [
+            Text(f"cannot be decoded: {printable(str(error))}", style="red"),
+            Text.assemble(("key    ", "dim"), described(message.key())),
+            Text.assemble(("value  ", "dim"), described(message.value())),
+        ]
+    place = f"{message.partition()}:{message.offset()}"
+    first = Text.assemble((f"{place:>{PLACE_WIDTH}}", "bold"), f"  {instant(message.timestamp()[1])}  ")
+    return first + Text(f"\n{INDENT}").join(lines)
+
+
+def _prediction(message: Message, detail: bool) -> Iterator[Text]:
+    prediction = _PREDICTIONS.decode(message.value() or b"")
+    yield _judgement(prediction)
+    if detail:
+        yield from _fields(prediction)
+
+
+def _outcome(message: Message, detail: bool) -> Iterator[Text]:
+    outcome = _OUTCOMES.decode(message.value() or b"")
+    style = {True: "green", False: "red", None: ""}[outcome.correct]
+    delay = None if outcome.label_timestamp is None else outcome.label_timestamp - outcome.timestamp
+    yield Text.assemble(
+        _judgement(outcome),
+        (f"  {WATCHED[outcome.label]:8}", style),
+        f"  {_number(outcome.watch_ratio, '.2f'):>6}",
+        f"  {outcome.status if delay is None else duration(delay):>8}",
+    )
+    if detail:
+        yield from _fields(outcome)
+
+
+def _judgement(record: Prediction | Outcome) -> Text:
+    event, user, video = (
+        printable(str(name), ID_CUT) for name in (record.event_id, record.user_id, record.video_id)
+    )
+    return Text(
+        f"{event:28}  {user:>8}  {video:>8}  {record.score:>+7.3f}  {_number(record.probability, '.3f'):>5}"
+        f"  {WATCHED[record.predicted]:9}"
+    )
+
+
+def _fields(record: Prediction | Outcome) -> Iterator[Text]:
+    """Every field that has a line of its own, in full."""
+    for name, value in msgspec.structs.asdict(record).items():
+        if name != "features":
+            yield Text.assemble((f"{name:20}", "dim"), printable(str(value)))
+    for number, value in enumerate(record.features):
+        name = FEATURES[number] if number < len(FEATURES) else f"feature {number}"
+        yield Text.assemble((f"{name:20}", "dim"), repr(value))
+
+
+def _dead_letter(message: Message, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all is shown anyway
+    letter = read_letter(message)
+    origin = f"{letter.topic} {letter.partition}:{letter.offset}" if letter.topic else "of unknown origin"
+    yield Text.assemble((printable(letter.fault or "no fault named"), "bold red"), f"  {printable(origin)}")
+    yield Text(printable(letter.reason or "no reason given"))
+    yield Text.assemble(("key    ", "dim"), described(message.key()))
+    yield Text.assemble(("value  ", "dim"), described(message.value()))
+    for name, value in letter.headers:
+        yield Text.assemble(("header ", "dim"), f"{printable(name)}, {described(value)}")
+
+
+def _checkpoint(message: Message, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all is shown anyway
+    chunk = read_chunk(message.key())
+    if chunk is not None:
+        size = len(message.value() or b"")
+        yield Text.assemble(
+            ("snapshot", "bold"), f"  slot {chunk.slot}, chunk {chunk.number}, {size:,} bytes"
+        )
+    elif is_state(message.key()):
+        yield from _state(_STATES.decode(message.value() or b""))
+    else:
+        raise msgspec.DecodeError("the key is neither that of a state record nor of a snapshot")
+
+
+def _state(state: State) -> Iterator[Text]:
+    yield Text.assemble(("state", "bold"), f"  stream time {instant(state.stream_time)}")
+    snapshot = "none yet"
+    if state.snapshot is not None:
+        reference = state.snapshot
+        chunks = ", ".join(map(str, reference.chunks))
+        snapshot = (
+            f"slot {reference.slot} of {reference.folded:,} outcomes, chunks at {chunks}, outcomes since "
+            f"from {reference.outcome_offset}, SHA-256 {printable(reference.sha256, 16)}"
+        )
+    for name, value in {
+        "next input": f"interactions {state.interactions.offset}, labels {state.labels.offset}",
+        "written": f"{state.predictions:,} predictions, {state.outcomes:,} outcomes",
+        "waiting": f"{state.pending:,} predictions for their label, {len(state.waiting):,} labels for their "
+        "interaction",
+        "read from": f"predictions {state.prediction_offset}, outcomes {state.outcome_offset}",
+        "snapshot": snapshot,
+        "counters": ", ".join(f"{printable(case)} {count:,}" for case, count in state.counters.items()),
+    }.items():
+        yield Text.assemble((f"{name:12}", "dim"), value)
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+_LINES: Final = {
+    Kind.PREDICTIONS: _prediction,
+    Kind.OUTCOMES: _outcome,
+    Kind.DEAD_LETTERS: _dead_letter,
+    Kind.CHECKPOINTS: _checkpoint,
+}

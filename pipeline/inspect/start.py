@@ -1,0 +1,56 @@
+"""From which record on to read."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import NamedTuple, TypeAlias
+
+from pipeline.errors import ConfigError
+
+
+class Last(NamedTuple):
+    """That many from the end."""
+
+    number: int
+
+
+class At(NamedTuple):
+    """From an offset on, in every partition."""
+
+    offset: int
+
+
+class Since(NamedTuple):
+    """Those of a time or later, in milliseconds since 1970."""
+
+    timestamp: int
+
+
+Start: TypeAlias = Last | At | Since
+
+
+def parse_start(text: str) -> Start:
+    """Read what `--from` accepts: an offset, -N, "beginning", or a time in ISO 8601 (UTC unless it says).
+
+    Examples
+    --------
+    >>> parse_start("-20"), parse_start("beginning"), parse_start("120")
+    (Last(number=20), At(offset=0), At(offset=120))
+    >>> parse_start("2020-07-05T08:00+02:00")
+    Since(timestamp=1593928800000)
+    """
+    if text == "beginning":
+        return At(0)
+    if re.fullmatch(r"-?[0-9]{1,18}", text):
+        return Last(int(text[1:])) if text.startswith("-") else At(int(text))
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"--from {text}: accepted are an offset, -N for the last N, beginning, and a time like "
+            "2020-07-05 or 2020-07-05T08:00:00Z"
+        ) from error
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return Since(round(moment.timestamp() * 1000))
