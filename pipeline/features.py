@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_left
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -34,6 +35,8 @@ DAILY_COUNTS = ("like", "share", "comment", "follow", "reduce_similar")
 DAY = 86_400_000
 KUAIREC_ZONE = 8 * 3_600_000
 """The daily table's dates are those of China: UTC+8, in milliseconds."""
+
+_TAGS = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0)]])
 
 
 class UserTable:
@@ -60,15 +63,15 @@ class TagTable:
     def __init__(self, path: Path) -> None:
         table = _read(path, ["video_id", "feat"])
         try:
-            tags = [msgspec.json.decode(text, type=list[int]) for text in table["feat"].to_list()]
-            self.columns = 1 + max((tag for row in tags for tag in row), default=-1)
-            self._values = np.zeros((len(tags), self.columns))
-            for row, row_tags in enumerate(tags):
-                self._values[row, row_tags] = 1.0
-        except (msgspec.DecodeError, IndexError) as error:
+            tags = [_TAGS.decode(text or "") for text in table["feat"].cast(pl.Utf8).to_list()]
+        except msgspec.DecodeError as error:
             raise DataError(
                 f"{path}: column feat has to hold lists of tag numbers like [8, 12]: {error}"
             ) from error
+        self.columns = 1 + max((tag for row in tags for tag in row), default=-1)
+        self._values = np.zeros((len(tags), self.columns))
+        for row, row_tags in enumerate(tags):
+            self._values[row, row_tags] = 1.0
         self._rows = {video: row for row, video in enumerate(table["video_id"].to_list())}
         self._unknown = np.zeros(self.columns)
 
@@ -93,21 +96,9 @@ class DailyTable:
     columns = 1 + len(DAILY_COUNTS)
 
     def __init__(self, path: Path, same_day: bool) -> None:
-        counts = [f"{name}_user_num" for name in DAILY_COUNTS]
-        table = _read(path, ["video_id", "date", "play_progress", "play_user_num", *counts])
-        plays = pl.col("play_user_num").cast(pl.Float64)
-        values = table.with_columns(pl.col("date").cast(pl.Utf8).str.to_date("%Y%m%d").alias("day")).select(
-            "video_id",
-            pl.col("day").cast(pl.Int32),
-            pl.col("play_progress").cast(pl.Float64).fill_null(0.0),
-            *(
-                pl.when(plays > 0).then(pl.col(c).cast(pl.Float64) / plays).fill_null(0.0).alias(c)
-                for c in counts
-            ),
-        )
-        values = values.sort("video_id", "day")
+        values = _daily_ratios(path)
         self._last_day = 0 if same_day else -1
-        self._values = np.ascontiguousarray(values.drop("video_id", "day").fill_null(0.0).to_numpy())
+        self._values = np.ascontiguousarray(values.drop("video_id", "day").to_numpy())
         self._rows: dict[Id, tuple[list[int], list[int]]] = {}
         pairs = zip(values["video_id"].to_list(), values["day"].to_list(), strict=True)
         for row, (video, day) in enumerate(pairs):
@@ -177,7 +168,33 @@ def _read(path: Path, columns: list[str]) -> pl.DataFrame:
 
 def _dummies(column: pl.Series) -> NDArray[np.float64]:
     values = column.drop_nulls().unique().sort().to_list()
-    return np.column_stack([(column == value).fill_null(False).to_numpy() for value in values]).astype(float)
+    dummies = np.zeros((len(column), len(values)))
+    for number, value in enumerate(values):
+        dummies[:, number] = (column == value).fill_null(False).to_numpy()
+    return dummies
+
+
+def _daily_ratios(path: Path) -> pl.DataFrame:
+    """Columns video_id, day (since 1970), and the ratios; by video and day, the file's order on ties."""
+    counts = [f"{name}_user_num" for name in DAILY_COUNTS]
+    table = _read(path, ["video_id", "date", "play_progress", "play_user_num", *counts])
+    plays = pl.col("play_user_num").cast(pl.Float64)
+    ratios = [
+        pl.col("play_progress").cast(pl.Float64).fill_null(0.0),
+        *(
+            pl.when(plays > 0).then(pl.col(count).cast(pl.Float64) / plays).fill_null(0.0).alias(count)
+            for count in counts
+        ),
+    ]
+    day = pl.col("date").cast(pl.Utf8).str.to_date("%Y%m%d").cast(pl.Int32).alias("day")
+    try:
+        values = table.select("video_id", day, *ratios)
+    except pl.exceptions.PolarsError as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{path}: dates have to be like 20200705, figures numbers: {reason}") from error
+    if not values.select(pl.all_horizontal(pl.col("play_progress", *counts).is_finite().all())).item():
+        raise DataError(f"{path}: play_progress and counts of users have to be finite numbers")
+    return values.sort("video_id", "day", maintain_order=True)
 
 
 def _digest(paths: list[Path | None], same_day: bool) -> str:
