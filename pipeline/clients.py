@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import Any
 
+import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from pipeline.config import Config, Kafka
 
 QUIET = logging.getLogger("librdkafka")
-"""Where librdkafka's own log lines go."""
+"""Where librdkafka's own log lines go: one for every attempt to connect, so only when asked for."""
+QUIET.setLevel(logging.CRITICAL)
+
+REPEAT = 10.0
+"""Seconds for which the same trouble is not said again."""
+
+_log = structlog.get_logger()
+_said: dict[str, float] = {}
 
 FENCED = {
     KafkaError._FENCED,
@@ -25,9 +34,18 @@ def common(kafka: Kafka) -> dict[str, Any]:
     return {"bootstrap.servers": kafka.bootstrap, **kafka.client}
 
 
+def say(error: KafkaError) -> None:
+    """Log a trouble that the client goes on to cope with, such as a broker that is away."""
+    now = time.monotonic()
+    if now - _said.get(error.name(), -REPEAT) >= REPEAT:
+        _said[error.name()] = now
+        _log.warning("kafka", trouble=error.name(), text=error.str())
+
+
 def group_consumer(config: Config) -> Consumer:
     """The consumer of the group: offsets are committed by transactions only."""
     settings = common(config.kafka) | {
+        "error_cb": say,
         "group.id": config.kafka.group,
         "session.timeout.ms": config.worker.session_timeout,
         "heartbeat.interval.ms": max(1_000, config.worker.session_timeout // 5),
@@ -51,6 +69,7 @@ def reader(kafka: Kafka) -> Consumer:
     return Consumer(
         common(kafka)
         | {
+            "error_cb": say,
             "group.id": f"{kafka.group}-reader",
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
@@ -69,6 +88,7 @@ def transactional_producer(config: Config, instance: str, largest_message: int) 
     return Producer(
         common(config.kafka)
         | {
+            "error_cb": say,
             "transactional.id": f"{config.kafka.prefix}{config.kafka.group}-{instance}",
             "transaction.timeout.ms": config.worker.transaction_timeout,
             "linger.ms": 5,

@@ -125,6 +125,8 @@ class Session:
             self._take(message, arrived)
         latest = int(time.time() * 1000) + self.config.join.max_ahead
         for place, sources in arrived.items():
+            if place[1] in self._restoring:
+                raise RuntimeError(f"{place} delivered messages while it was paused for its restore")
             inlet = self._inlet(place)
             if inlet is not None:
                 self._feed(place, inlet, sources, latest)
@@ -197,6 +199,8 @@ class Session:
             del self._restoring[partition]
             self._tasks[partition] = task
             self._snapshot_times[partition] = time.monotonic()
+            since, predicted, folded = self._progress
+            self._progress = (since, predicted + task.predicted, folded + task.model.folded)
             places = [TopicPartition(topic, partition) for topic in self.topics.inputs]
             self._consumer.resume(places)
             _log.info("restored", partition=partition, predictions=task.predicted, outcomes=task.model.folded)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 
 import typer
+from confluent_kafka import KafkaException
 from rich.console import Console
 from rich.markup import escape
 
-from pipeline.cli import broker, inspect, report, run, synth, topics
-from pipeline.errors import ForksError
+from pipeline.cli import broker, demo, inspect, replay, report, run, synth, topics
+from pipeline.clients import explain
+from pipeline.errors import BrokerError, ForksError
+from pipeline.logs import configure
 
 app = typer.Typer(
     help="A learner that lives in a Kafka stream: predicts at once, joins labels later, learns exactly once.",
@@ -19,9 +22,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command(epilog=demo.EPILOG)(demo.demo)
 app.command(epilog=run.EPILOG)(run.run)
 app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")
+app.command(epilog=replay.EPILOG)(replay.replay)
 app.command(epilog=synth.EPILOG)(synth.synth)
 app.command(epilog=inspect.EPILOG)(inspect.inspect)
 app.command(epilog=report.EPILOG)(report.report)
@@ -29,10 +34,17 @@ app.command(epilog=report.EPILOG)(report.report)
 
 def main() -> None:
     """Run `forks`, with errors that a user can act on as one line on standard error."""
+    configure()
     try:
         app()
     except ForksError as error:
-        Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error:[/red] {escape(str(error))}")
-        sys.exit(error.exit_code)
+        _fail(str(error), error.exit_code)
+    except KafkaException as error:
+        _fail(f"Kafka: {explain(error)}", BrokerError.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _fail(text: str, exit_code: int) -> None:
+    Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error:[/red] {escape(text)}")
+    sys.exit(exit_code)

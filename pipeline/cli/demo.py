@@ -15,7 +15,6 @@ from pipeline.cli.progress import progress
 from pipeline.demo import Course, consume, demo_kafka, fill
 from pipeline.errors import ForksError
 from pipeline.kuairec import DEFAULT_MATRIX, Events, read_events
-from pipeline.logs import configure
 from pipeline.synth import Size, write_files
 
 EPILOG = """
@@ -46,9 +45,8 @@ def demo(
     """
     from pipeline.report import check_format, draw, render, summarize  # noqa: PLC0415 - slow to load
 
-    configure()
     check_format(out)
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def say(text: str) -> None:
         console.print(f"[bold]·[/bold] {text}")
@@ -73,7 +71,7 @@ def demo(
     rate = len(events) / course.seconds
     say(f"{rate:,.0f} events/s from first prediction to last outcome, kill and recovery included")
     if json:
-        typer.echo(msgspec.json.encode(_figures(msgspec.to_builtins(found), course, rate)))
+        typer.echo(msgspec.json.encode(_figures(msgspec.to_builtins(found), kafka.prefix, course, rate)))
     if not found.events == found.outcomes == len(events):
         raise ForksError(
             f"{len(events)} events were sent, but there are {found.events} predictions and "
@@ -93,8 +91,9 @@ def _events(data: Path | None, matrix: str, scratch: Path, say: Any) -> Events:
     return events
 
 
-def _figures(report: dict[str, Any], course: Course, rate: float) -> dict[str, Any]:
+def _figures(report: dict[str, Any], prefix: str, course: Course, rate: float) -> dict[str, Any]:
     return report | {
+        "prefix": prefix,
         "events_per_s": round(rate, 1),
         "killed_at": course.killed_at,
         "recovery_s": round(course.recovery_s, 2),

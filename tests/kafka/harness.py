@@ -92,6 +92,7 @@ class Pipeline:
             {
                 "bootstrap.servers": self.kafka.bootstrap,
                 "partitioner": "murmur2_random",
+                "enable.idempotence": True,  # else a retry may change the order
                 "linger.ms": 20,
                 "message.max.bytes": 32_000_000,
             }
@@ -111,10 +112,14 @@ class Pipeline:
         kafka = self.kafka
         command = [*FORKS, "run", "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix]
         command += ["--group", kafka.group, *(("--instance", instance) if instance else ())]
-        with (self.folder / f"{kafka.prefix}{instance}.log").open("ab") as log:
+        with self.log_of(instance).open("ab") as log:
             return subprocess.Popen(
                 command, stderr=log, stdout=log, cwd=self.folder, env=os.environ | self.environment
             )
+
+    def log_of(self, instance: str | None) -> Path:
+        """Where workers of that name log to."""
+        return self.folder / f"{self.kafka.prefix}{instance}.log"
 
     @contextmanager
     def worker(self, instance: str | None = "worker") -> Iterator[subprocess.Popen[bytes]]:

@@ -97,3 +97,28 @@ def test_a_worker_that_stops_and_starts_goes_on_where_it_was(
     pipeline.run_until({pipeline.topics.outcomes: len(events)})
     sequences = [p["sequence"] for p in pipeline.read_json(pipeline.topics.predictions)]
     assert sequences == list(range(len(events)))
+
+
+def test_workers_that_come_and_go_leave_the_same_committed_bytes(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    events = invented_events(tmp_path, 16_000)
+    calm = Pipeline(bootstrap, f"{topic_prefix}calm-", tmp_path, partitions=2)
+    calm.produce_events(events)
+    calm.run_until({calm.topics.outcomes: len(events)})
+
+    shared = Pipeline(bootstrap, f"{topic_prefix}shared-", tmp_path, partitions=2)
+    shared.environment = {"FORKS_WORKER__BATCH": "50"}
+    shared.produce_events(events)
+    with shared.follow(shared.topics.outcomes) as follower:
+        with shared.worker(instance=None) as first:
+            until(partial(follower.reached, 1_000), "the first worker's outcomes", first)
+            with shared.worker(instance=None) as second:
+                log = shared.log_of(None)
+                until(lambda: log.read_text().count("restored") >= 4, "the second worker's share", second)
+                assert follower.count < len(events), "the second worker came too late to matter"
+                more = follower.count + 1_000
+                until(partial(follower.reached, more), "outcomes of both", second)
+        shared.run_until({shared.topics.outcomes: len(events)}, instance=None)
+    assert shared.read(shared.topics.predictions) == calm.read(calm.topics.predictions)
+    assert shared.read(shared.topics.outcomes) == calm.read(calm.topics.outcomes)
