@@ -26,6 +26,7 @@ from pydantic_settings import (
 from pipeline.errors import ConfigError
 
 DEFAULT_FILE = Path("forks.toml")
+PREFIX = "FORKS_"
 UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -37,13 +38,22 @@ def milliseconds(text: object) -> int:
     >>> milliseconds("6h")
     21600000
     """
-    match = re.fullmatch(r"(\d+)\s*(ms|s|m|h|d)", text.strip()) if isinstance(text, str) else None
+    match = re.fullmatch(r"([0-9]+)\s*(ms|s|m|h|d)", text.strip()) if isinstance(text, str) else None
     if match is None:
         raise ValueError('a duration is a whole number and a unit, like "500ms", "90s", "30m", "6h" or "7d"')
     return int(match[1]) * UNITS[match[2]]
 
 
 Milliseconds = Annotated[int, BeforeValidator(milliseconds)]
+
+
+def _plain(value: object) -> object:
+    if not isinstance(value, str | int | float | bool):
+        raise ValueError("a setting of librdkafka is text, a number, true or false")  # noqa: TRY004 - pydantic's
+    return value
+
+
+Plain = Annotated[str | int | float | bool, BeforeValidator(_plain)]
 
 
 class Section(BaseModel):
@@ -55,13 +65,13 @@ class Section(BaseModel):
 class Kafka(Section):
     """Where Kafka is and how things are called there."""
 
-    bootstrap: str = "127.0.0.1:9092"
+    bootstrap: str = Field("127.0.0.1:9092", min_length=1)
     prefix: str = Field("", pattern=r"^[a-zA-Z0-9._-]*$")
     """Put before every topic's name."""
     group: str = Field("forks", min_length=1)
-    instance: str | None = None
+    instance: str | None = Field(None, min_length=1)
     """A name that stays with this worker over restarts: lets it take its partitions up at once."""
-    client: dict[str, str | int | float | bool] = {}
+    client: dict[str, Plain] = {}
     """Further settings for librdkafka, such as security.protocol; for consumer and producer alike."""
 
 
@@ -139,7 +149,7 @@ class Config(BaseSettings):
     """The whole configuration."""
 
     model_config = SettingsConfigDict(
-        extra="forbid", frozen=True, env_prefix="FORKS_", env_nested_delimiter="__"
+        extra="forbid", frozen=True, env_prefix=PREFIX, env_nested_delimiter="__"
     )
 
     kafka: Kafka = Kafka()
@@ -190,6 +200,7 @@ def load(path: Path | None = None, flags: dict[str, Any] | None = None) -> Confi
         if value is not None:
             section, key = name.split(".")
             given.setdefault(section, {})[key] = value
+    _refuse_unknown_sections()
     try:
         return Loaded(**given)
     except tomllib.TOMLDecodeError as error:
@@ -197,24 +208,43 @@ def load(path: Path | None = None, flags: dict[str, Any] | None = None) -> Confi
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from error
     except SettingsError as error:
-        raise ConfigError(f"the environment does not fit: {error}: {error.__cause__}") from error
+        raise ConfigError(_explain_json(error)) from error
     except ValidationError as error:
         lines = [_explain(detail, given, file) for detail in error.errors()]
         raise ConfigError("\n       ".join(lines)) from error
 
 
+def _refuse_unknown_sections() -> None:
+    """Find variables that look like settings, but would be passed over for their section's name."""
+    for variable in os.environ:
+        section, nested, _ = variable.removeprefix(PREFIX).partition("__")
+        if variable.startswith(PREFIX) and nested and section.lower() not in Config.model_fields:
+            accepted = ", ".join(f"{PREFIX}{name.upper()}__..." for name in Config.model_fields)
+            raise ConfigError(f"the environment ({variable}): there is no such section. Accepted: {accepted}")
+
+
+def _explain_json(error: SettingsError) -> str:
+    field = re.findall(r'field "(\w+)"', str(error))[0]
+    variables = [name for name in sorted(os.environ) if name.upper().startswith(PREFIX + field.upper())]
+    return (
+        f"the environment ({', '.join(variables)}): {field} is a table, which a variable holds as JSON; "
+        f"this is none: {error.__cause__}"
+    )
+
+
 def _explain(detail: ErrorDetails, given: dict[str, Any], file: Path) -> str:
     path = [str(part) for part in detail["loc"]]
     key = ".".join(path)
-    variable = "FORKS_" + "__".join(path).upper()
     if path[-1] in given.get(path[0], {}):
         origin = "the command line"
     else:
-        origin = f"the environment ({variable})" if variable in os.environ else str(file)
+        candidates = {PREFIX + "__".join(path[:depth]).upper() for depth in range(1, len(path) + 1)}
+        variables = [name for name in os.environ if name.upper() in candidates]
+        origin = f"the environment ({variables[0]})" if variables else str(file)
     if detail["type"] == "extra_forbidden":
         names = _accepted(path)
         near = difflib.get_close_matches(path[-1], names, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = f"; did you mean {near[0]}?" if near else "."
         return f"{origin}: {key} is not a setting{hint} Accepted here: {', '.join(names)}"
     message = detail["msg"].removeprefix("Value error, ")
     return f"{origin}: {key}: {message} (got {detail['input']!r})"
