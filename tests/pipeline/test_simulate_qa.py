@@ -1,0 +1,152 @@
+"""The task against River's reference for delayed labels, on real rows.
+
+The rows come from KuaiRec (Gao et al., CIKM 2022, CC BY-SA 4.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from river import stream
+
+from forks import Forks, ForksSettings
+from pipeline.config import Learner
+from pipeline.features import Tables
+from pipeline.inlet import Inlet, Position
+from pipeline.kuairec import read_events
+from pipeline.model import Model, learner_settings
+from pipeline.records import (
+    INTERACTIONS,
+    LABELS,
+    InputDecoder,
+    Interaction,
+    Source,
+    WatchLabel,
+    decode,
+    encode,
+)
+from pipeline.statistics import RunningStatistics
+from pipeline.task import Batch, Task
+from tests.pipeline.builders import join_settings
+
+MAX_ENTITIES = 1_000_000
+LATEST = 2**53
+
+
+class Pair(NamedTuple):
+    """An event's two records."""
+
+    interaction: Interaction
+    label: WatchLabel
+
+
+def pairs_of(folder: Path) -> list[Pair]:
+    """The usable rows, by time."""
+    return [
+        Pair(
+            Interaction(
+                row["event_id"], row["user_id"], row["video_id"], row["timestamp"], row["video_duration"]
+            ),
+            WatchLabel(
+                row["event_id"],
+                row["user_id"],
+                row["video_id"],
+                row["label_timestamp"],
+                row["play_duration"],
+                row["watch_ratio"],
+            ),
+        )
+        for row in read_events(folder).frame.iter_rows(named=True)
+    ]
+
+
+def feed(inlet: Inlet, records: Sequence[Interaction | WatchLabel], decoder: InputDecoder) -> None:
+    """Give an inlet all of its records, as JSON."""
+    sources = [
+        Source("input", 0, offset, str(record.user_id).encode(), encode(record))
+        for offset, record in enumerate(records)
+    ]
+    inlet.feed(decode(sources, decoder, LATEST))
+    inlet.at_end = True
+
+
+def in_the_task(pairs: list[Pair], settings: ForksSettings, tables: Tables) -> Batch:
+    """All of it through JSON, merge and join."""
+    model = Model(settings, tables, MAX_ENTITIES)
+    task = Task(0, model, join_settings(window="3650d", max_jump="3650d"), Position(0), Position(0))
+    labels = sorted((pair.label for pair in pairs), key=lambda label: label.timestamp)
+    feed(task.interactions, [pair.interaction for pair in pairs], INTERACTIONS)
+    feed(task.labels, labels, LABELS)
+    return task.advance(10**9)
+
+
+def offline(pairs: list[Pair], settings: ForksSettings, tables: Tables) -> tuple[list[float], list[int]]:
+    """Scores and, for each, the number of labels known before; a loop that knows no task, model or join."""
+    learner, statistics, waiting = Forks(settings), RunningStatistics(MAX_ENTITIES), {}
+    scores, versions, learned = [], [], 0
+    for number, row, ratio in simulated(pairs):
+        user, video = row["user_id"], row["video_id"]
+        if ratio is None:
+            waiting[number] = x = np.empty(settings.dimension)
+            tables.fill(x, user, video, row["timestamp"])
+            x[tables.columns :] = statistics.features(user, video)
+            scores.append(learner.predict_one(x))
+            versions.append(learned)
+        else:
+            watched = ratio > 0.75
+            learner.learn_one(waiting.pop(number), 1 if watched else -1)
+            statistics.update(user, video, watched, ratio)
+            learned += 1
+    assert learned == len(pairs)
+    return scores, versions
+
+
+def simulated(pairs: list[Pair]) -> Iterator[tuple[int, dict[Hashable, Any], float | None]]:
+    """Questions and answers in the order of `river.stream.simulate_qa`."""
+    dataset: Iterator[tuple[dict[Hashable, Any], float]] = (
+        (
+            {
+                "user_id": interaction.user_id,
+                "video_id": interaction.video_id,
+                "timestamp": interaction.timestamp,
+                "delay": label.timestamp - interaction.timestamp,
+            },
+            label.watch_ratio,
+        )
+        for interaction, label in pairs
+    )
+    yield from stream.simulate_qa(dataset, moment="timestamp", delay="delay", copy=False)
+
+
+def assert_same_scores(pairs: list[Pair], learner: Learner, tables: Tables) -> Batch:
+    settings = learner_settings(learner, tables.columns)
+    batch = in_the_task(pairs, settings, tables)
+    scores, versions = offline(pairs, settings, tables)
+    assert [prediction.event_id for prediction in batch.predictions] == [
+        interaction.event_id for interaction, _ in pairs
+    ]
+    assert [prediction.model_version for prediction in batch.predictions] == versions
+    assert np.array_equal(
+        np.array([prediction.score for prediction in batch.predictions]).view(np.int64),
+        np.array(scores).view(np.int64),
+    )
+    assert len(batch.outcomes) == len(pairs)
+    assert not batch.dead_letters
+    return batch
+
+
+def test_scores_on_real_rows_are_those_of_simulate_qa_bit_for_bit(kuairec: Path) -> None:
+    batch = assert_same_scores(pairs_of(kuairec), Learner(), Tables())
+    assert len(batch.outcomes) > 60_000
+    assert sum(not outcome.correct for outcome in batch.outcomes) <= 0.275 * len(batch.outcomes)
+
+
+def test_so_they_are_with_all_columns_and_the_papers_preset(kuairec: Path) -> None:
+    names = ("user_features.csv", "item_categories.csv", "item_daily_features.csv")
+    tables = Tables(*(kuairec / name for name in names))
+    learner = Learner.model_validate({"preset": "paper", "width": 8.0})
+    batch = assert_same_scores(pairs_of(kuairec)[:3_000], learner, tables)
+    assert len({prediction.score for prediction in batch.predictions}) > 1_000
