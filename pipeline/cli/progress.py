@@ -1,0 +1,43 @@
+"""How far something long has come, on standard error: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+EVERY: Final = 5.0
+"""Seconds between two lines where there is no terminal."""
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show how many of `total` are done; gives the function that is told so."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        with Progress(*columns, console=console) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda done: bar.update(task, completed=done)
+    else:
+        yield _line_by_line(console, what, total)
+
+
+def _line_by_line(console: Console, what: str, total: int) -> Callable[[int], None]:
+    begin = said = time.monotonic()
+
+    def update(done: int) -> None:
+        nonlocal said
+        now = time.monotonic()
+        if now - said >= EVERY:
+            said = now
+            rate = done / (now - begin)
+            console.print(
+                f"{what}: {done:,} of {total:,} ({done / total:.0%}), {rate:,.0f}/s", soft_wrap=True
+            )
+
+    return update

@@ -1,0 +1,140 @@
+"""`forks replay`: KuaiRec's interactions and labels into Kafka, as they happened."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from types import FrameType
+from typing import Annotated
+
+import msgspec
+import typer
+
+from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
+from pipeline.cli.progress import progress
+from pipeline.config import load
+from pipeline.kuairec import DEFAULT_MATRIX, read_events
+from pipeline.replay import Replay, Summary
+
+EPILOG = """
+Examples:
+
+    forks replay data
+
+    forks replay KuaiRec/data --matrix big_matrix.csv --limit 100000 --prefix test-
+
+    forks replay data --speed 60
+
+    forks replay data --resume
+"""
+
+STOPPED = 130
+
+
+def parse_speed(text: str) -> float | None:
+    """Read a multiple of real time; None for `max`.
+
+    Examples
+    --------
+    >>> parse_speed("60"), parse_speed("max")
+    (60.0, None)
+    """
+    if text == "max":
+        return None
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = 0.0
+    if not 0 < speed < float("inf"):
+        raise typer.BadParameter(f"{text!r} is neither a number above 0, such as 60, nor max")
+    return speed
+
+
+def replay(
+    path: Annotated[
+        Path,
+        typer.Argument(help="A CSV in KuaiRec's columns, or a folder that holds one.", show_default=False),
+    ],
+    matrix: Annotated[str, typer.Option(help="The CSV to take if PATH is a folder.")] = DEFAULT_MATRIX,
+    speed: Annotated[str, typer.Option(help="Times real time, such as 60; or max.")] = "max",
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Only the first so many events, with their labels.", show_default="all"),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on after what the topics hold of this replay already.")
+    ] = False,
+    patience: Annotated[
+        float, typer.Option(min=1, help="Seconds without any acknowledgement by Kafka after which to fail.")
+    ] = 30.0,
+    config: ConfigFile = None,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
+) -> None:
+    """Send interactions at their time, and each one's label when its play has ended, in the order of time.
+
+    Ctrl-C ends it in good order; --resume goes on where it ended, also after a crash.
+    """
+    multiple = parse_speed(speed)
+    kafka = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix}).kafka
+    events = read_events(path, matrix).first(limit)
+    run = Replay(events, kafka, resume=resume, patience=patience)
+    if run.there_before and not resume:
+        typer.echo(
+            f"note: the topics hold {run.there_before:,} records already; --resume would go on after them",
+            err=True,
+        )
+    with stop_on_signals() as stop, progress("replay", len(run.order)) as update:
+        summary = run.run(multiple, stop, update)
+    if not json:
+        typer.echo(describe(summary))
+    if not summary.complete:
+        typer.echo(f"stopped; go on with: {shlex.join(command_to_resume())}", err=True)
+    if json:
+        typer.echo(msgspec.json.encode(summary))
+    if not summary.complete:
+        raise typer.Exit(STOPPED)
+
+
+def describe(summary: Summary) -> str:
+    """Give the summary in words."""
+    skipped = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in summary.skipped.items())
+    lines = [
+        f"rows read      {summary.rows:,}",
+        f"rows skipped   {sum(summary.skipped.values()):,}" + (f" ({skipped})" if skipped else ""),
+        f"there before   {summary.there_before:,} records",
+        f"sent           {summary.interactions:,} interactions and {summary.labels:,} labels "
+        f"of {summary.events:,} events",
+        f"time           {summary.seconds:.1f} s, {summary.events_per_s:,.0f} events/s",
+    ]
+    return "\n".join(lines)
+
+
+def command_to_resume() -> list[str]:
+    """Give the command that goes on where this one was stopped."""
+    given = sys.argv[1:]
+    return ["forks", *given, *([] if "--resume" in given else ["--resume"])]
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[Event]:
+    """Set the event on SIGINT and SIGTERM; the second one ends the program at once."""
+    stop = Event()
+
+    def handle(number: int, _: FrameType | None) -> None:
+        stop.set()
+        signal.signal(number, before[number])
+
+    numbers: tuple[int, ...] = signal.SIGINT, signal.SIGTERM
+    before = {number: signal.signal(number, handle) for number in numbers}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
