@@ -1,0 +1,92 @@
+"""Records of every kind, with any values that they may have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from hypothesis import strategies as st
+
+from pipeline.inlet import Position
+from pipeline.records import Interaction, Outcome, Prediction, WatchLabel
+from pipeline.state import CASES, SavedLabel, SnapshotReference, State
+from pipeline.statistics import FEATURES
+
+ids = st.integers(-(2**63), 2**63 - 1) | st.text(min_size=1, max_size=256)
+times = st.integers(0, 2**53)
+counts = st.integers(0, 2**60)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+durations = st.floats(0, 1e12)
+interactions = st.builds(Interaction, ids, ids, ids, times, durations)
+labels = st.builds(WatchLabel, ids, ids, ids, times, durations, st.floats(0, 1e9))
+predicted: dict[str, st.SearchStrategy[Any]] = {
+    "event_id": ids,
+    "user_id": ids,
+    "video_id": ids,
+    "timestamp": times,
+    "score": finite,
+    "probability": st.none() | st.floats(0, 1),
+    "predicted": st.booleans(),
+    "features": st.lists(finite, min_size=len(FEATURES), max_size=len(FEATURES)),
+    "model_version": counts,
+    "sequence": counts,
+}
+predictions = st.builds(Prediction, **predicted)
+labelled = st.builds(
+    Outcome,
+    **predicted,
+    prediction_sequence=counts,
+    watch_ratio=st.floats(0, 1e9),
+    label=st.booleans(),
+    label_timestamp=times,
+    correct=st.booleans(),
+    loss=st.floats(0, 1e300),
+    status=st.just("labelled"),
+)
+expired = st.builds(
+    Outcome,
+    **predicted,
+    prediction_sequence=counts,
+    watch_ratio=st.none(),
+    label=st.none() | st.just(False),
+    label_timestamp=st.none(),
+    correct=st.none() | st.booleans(),
+    loss=st.none() | st.floats(0, 1e300),
+    status=st.just("expired"),
+)
+positions = st.builds(Position, counts, st.none() | times, st.none() | times)
+snapshots = st.builds(
+    SnapshotReference,
+    chunks=st.lists(counts, min_size=1, max_size=3),
+    sha256=st.text("0123456789abcdef", min_size=64, max_size=64),
+    slot=st.integers(0, 1),
+    folded=counts,
+    outcome_offset=counts,
+)
+headers = st.lists(st.tuples(st.text(), st.none() | st.binary()), max_size=2)
+saved_labels = st.builds(SavedLabel, st.text(), counts, counts, st.none() | st.binary(), st.binary(), headers)
+states = st.builds(
+    State,
+    partition=counts,
+    settings=st.dictionaries(st.text(), st.text(), max_size=3),
+    stream_time=st.integers(-1, 2**53),
+    interactions=positions,
+    labels=positions,
+    predictions=counts,
+    outcomes=counts,
+    pending=counts,
+    pending_from=counts,
+    outcomes_from=counts,
+    prediction_offset=counts,
+    outcome_offset=counts,
+    snapshot=st.none() | snapshots,
+    waiting=st.lists(saved_labels, max_size=2),
+    counters=st.fixed_dictionaries(dict.fromkeys(CASES, counts)),
+)
+WRITTEN: dict[str, st.SearchStrategy[msgspec.Struct]] = {
+    "interaction": interactions,
+    "watch-label": labels,
+    "prediction": predictions,
+    "outcome": labelled | expired,
+    "state": states,
+}
