@@ -63,11 +63,12 @@ class Pace:
 
     def __init__(self, speed: float, timestamp: int, now: float) -> None:
         self._speed = speed
-        self._begin = now - timestamp / 1000 / speed
+        self._first = timestamp
+        self._begin = now
 
     def due(self, timestamp: int) -> float:
         """Give the time, on the clock of `now` and in seconds, at which an event is to be sent."""
-        return self._begin + timestamp / 1000 / self._speed
+        return self._begin + (timestamp - self._first) / 1000 / self._speed
 
 
 class Replay:

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import msgspec
 import typer
+from rich.console import Console
 
 from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
 from pipeline.cli.progress import progress
@@ -83,8 +84,9 @@ def replay(
     """
     multiple = parse_speed(speed)
     kafka = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix}).kafka
-    events = read_events(path, matrix).first(limit)
-    run = Replay(events, kafka, resume=resume, patience=patience)
+    with Console(stderr=True).status(f"Reading {path} ..."):
+        events = read_events(path, matrix).first(limit)
+        run = Replay(events, kafka, resume=resume, patience=patience)
     if run.there_before and not resume:
         typer.echo(
             f"note: the topics hold {run.there_before:,} records already; --resume would go on after them",
