@@ -149,6 +149,7 @@ class Replay:
                 sender.serve()
                 progress(sender.sent)
         sender.flush()
+        progress(sender.sent)
         return self._summary(sender.sent, time.monotonic() - begin)
 
     def _records(self) -> Iterator[tuple[int, str, bytes, bytes]]:
