@@ -56,7 +56,8 @@ def streams(draw: st.DrawFn, jumps: bool = True, size: int = 40) -> Inputs:
         record = interaction(event.event_id, at, event.user_id, event.video_id)
         interactions += [(time, record)] * event.copies
         for delay, ratio, other in event.labels:
-            about = label(event.event_id, time + delay, ratio, event.user_id + other, event.video_id)
+            known = max(0, at + delay)
+            about = label(event.event_id, known, ratio, event.user_id + other, event.video_id)
             labels.append((time + delay, about))
     wrong = draw(st.lists(st.tuples(st.integers(0, 5_000), garbage, st.booleans()), max_size=4))
     for time, value, first in wrong:

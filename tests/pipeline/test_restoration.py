@@ -140,6 +140,27 @@ def test_an_id_used_again_after_it_was_forgotten_is_restored_as_the_later_one() 
         assert not each.join.closed
 
 
+def test_an_outcome_is_needed_as_long_as_an_older_prediction_waits_though_its_event_is_forgotten() -> None:
+    """Without it, its prediction, read again from the older one on, would seem to wait."""
+    shown = [interaction(1, 50), interaction(2, 60), interaction(3, 131)]
+    task, log = new_task(), OutputLog()
+    feed_all(task, inputs(shown, [label(2, 30), label(3, 135), label(9, 140)]))
+    while not (batch := task.advance(1)).empty:
+        log.commit(task, batch, snapshot=True)
+    assert list(task.join.pending) == [1]
+    assert list(task.join.closed) == [3]
+    rebuilt(task, log)
+
+
+def test_an_event_that_is_forgotten_as_soon_as_it_is_closed_is_so_in_both() -> None:
+    task, log = new_task(), OutputLog()
+    labels = [label(9, 1_001), label(2, 860)]
+    feed_all(task, inputs([interaction(1, 1_000), interaction(2, 950)], labels))
+    log.commit(task, task.advance(REST.limit), snapshot=False)
+    assert task.counters["labelled"] == 1
+    rebuilt(task, log)
+
+
 @pytest.fixture
 def log() -> OutputLog:
     """A log of several batches: 3 predictions wait at its end, and the snapshot is an older one."""

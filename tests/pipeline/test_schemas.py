@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast, get_args, get_type_hints
 
 import msgspec
 import pytest
-from confluent_kafka import Producer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -150,7 +150,8 @@ def test_the_headers_of_a_dead_letter_are_valid_and_stand_after_its_own() -> Non
     recorder = Recorder()
     own = [("trace", b"\xff"), ("empty", None)]
     letter = DeadLetter(Source("interactions", 3, 17, b"7", None, own), "undecodable", "a tombstone")
-    Writer(cast(Producer, recorder), Topics(""), {})._write_dead_letter(3, letter)
+    writer = cast(Writer, SimpleNamespace(_producer=recorder, _topics=Topics("")))
+    Writer._write_dead_letter(writer, 3, letter)
     assert recorder.headers[:2] == own
     about = {name: (value or b"").decode() for name, value in recorder.headers[2:]}
     assert list(validator("dead-letter-headers").iter_errors(about)) == []
