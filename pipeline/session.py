@@ -74,7 +74,8 @@ class Session:
         self._progress = (time.monotonic(), 0, 0)
         self._producer = transactional_producer(config, instance, LARGEST_DEAD_LETTER)
         self._consumer: Consumer = group_consumer(config)
-        self._writer = Writer(self._producer, self.topics, settings)
+        patience = config.worker.transaction_timeout / 1000
+        self._writer = Writer(self._producer, self.topics, settings, patience)
 
     def __enter__(self) -> Self:
         self._producer.init_transactions(TIMEOUT)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from pipeline.deadline import within
 from pipeline.records import encode
 from pipeline.recovery import metadata
 from pipeline.snapshot import pack
@@ -59,12 +60,15 @@ class Writer:
         Where to write.
     settings
         What the outputs depend on; goes into every state record.
+    patience
+        Seconds that each step may take.
     """
 
-    def __init__(self, producer: Producer, topics: Topics, settings: dict[str, Any]) -> None:
+    def __init__(self, producer: Producer, topics: Topics, settings: dict[str, Any], patience: float) -> None:
         self._producer = producer
         self._topics = topics
         self._settings = settings
+        self._patience = patience
 
     def commit(self, parts: Sequence[Part], consumer: Consumer) -> None:
         """Write the parts, their state records and the input offsets, all in one transaction.
@@ -79,18 +83,23 @@ class Writer:
         receipts = [self._write_records(part) for part in parts]
         self._write_snapshots([part.task for part in parts if part.snapshot])
         states = [self._write_state(part.task) for part in parts]
-        self._producer.flush()
+        self._flush()
         offsets = [
             place
             for part, state in zip(parts, states, strict=True)
             for place in self._places(part.task, state.offset)
         ]
-        self._producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata())
-        self._producer.commit_transaction()
+        group = consumer.consumer_group_metadata()
+        within(self._patience, self._producer.send_offsets_to_transaction, offsets, group)
+        self._producer.commit_transaction(self._patience)
         for part, (prediction, outcome) in zip(parts, receipts, strict=True):
             part.task.note_offsets(
                 part.batch, prediction.offset if prediction else None, outcome.offset if outcome else None
             )
+
+    def _flush(self) -> None:
+        if self._producer.flush(self._patience):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "records were not acknowledged in time"))
 
     def _write_records(self, part: Part) -> tuple[Receipt | None, Receipt | None]:
         """Write what came of a batch; the receipts are of the first prediction and the first outcome."""
@@ -148,7 +157,7 @@ class Writer:
                 )
             written.append((task, slot, data, receipts))
         if written:
-            self._producer.flush()
+            self._flush()
         for task, slot, data, receipts in written:
             task.snapshot = SnapshotReference(
                 chunks=[receipt.offset for receipt in receipts],

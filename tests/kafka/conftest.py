@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -21,3 +22,12 @@ def bootstrap() -> Iterator[str]:
 def topic_prefix() -> str:
     """A prefix by which a test's topics, groups and transactions are its own."""
     return f"test-{uuid4().hex[:8]}-"
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+    return port

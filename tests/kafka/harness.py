@@ -18,10 +18,14 @@ import polars as pl
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from pipeline.clients import reader
-from pipeline.config import Kafka
+from pipeline.config import Join, Kafka, Learner
+from pipeline.features import Tables
+from pipeline.inlet import Position
 from pipeline.kuairec import read_events
-from pipeline.records import Interaction, WatchLabel, encode
+from pipeline.model import Model, learner_settings
+from pipeline.records import INTERACTIONS, LABELS, Interaction, Source, WatchLabel, decode, encode
 from pipeline.synth import Size, write_files
+from pipeline.task import Task
 from pipeline.topics import Topics, admin, create
 
 DEADLINE = 90.0
@@ -201,3 +205,18 @@ def invented_events(folder: Path, count: int, seed: int = 3) -> pl.DataFrame:
     """Events of a small invented world."""
     write_files(folder, Size(events=count, users=200, videos=400, days=3, seed=seed))
     return read_events(folder).frame
+
+
+def in_one_go(pipeline: Pipeline, events: pl.DataFrame) -> tuple[list[bytes], list[bytes]]:
+    """Predictions and outcomes of the pure core for the same messages, in one partition."""
+    model = Model(learner_settings(Learner(), 0), Tables(), 1_000_000)
+    task = Task(0, model, Join(), Position(0), Position(0))
+    interactions = list(interactions_of(pipeline.topics, events))
+    labels = list(labels_of(pipeline.topics, events))
+    for inlet, messages in ((task.interactions, interactions), (task.labels, labels)):
+        sources = [Source(m.topic, 0, offset, m.key, m.value) for offset, m in enumerate(messages)]
+        decoder = INTERACTIONS if inlet is task.interactions else LABELS
+        inlet.feed(decode(sources, decoder, latest=2**53))
+        inlet.at_end = True
+    batch = task.advance(len(interactions) + len(labels))
+    return [encode(record) for record in batch.predictions], [encode(record) for record in batch.outcomes]

@@ -6,30 +6,7 @@ import subprocess
 from functools import partial
 from pathlib import Path
 
-import polars as pl
-
-from pipeline.config import Join, Learner
-from pipeline.features import Tables
-from pipeline.inlet import Position
-from pipeline.model import Model, learner_settings
-from pipeline.records import INTERACTIONS, LABELS, Source, decode, encode
-from pipeline.task import Task
-from tests.kafka.harness import DEADLINE, Pipeline, interactions_of, invented_events, labels_of, until
-
-
-def in_one_go(pipeline: Pipeline, events: pl.DataFrame) -> tuple[list[bytes], list[bytes]]:
-    """Predictions and outcomes of the pure core for the same messages, in one partition."""
-    model = Model(learner_settings(Learner(), 0), Tables(), 1_000_000)
-    task = Task(0, model, Join(), Position(0), Position(0))
-    interactions = list(interactions_of(pipeline.topics, events))
-    labels = list(labels_of(pipeline.topics, events))
-    for inlet, messages in ((task.interactions, interactions), (task.labels, labels)):
-        sources = [Source(m.topic, 0, offset, m.key, m.value) for offset, m in enumerate(messages)]
-        decoder = INTERACTIONS if inlet is task.interactions else LABELS
-        inlet.feed(decode(sources, decoder, latest=2**53))
-        inlet.at_end = True
-    batch = task.advance(len(interactions) + len(labels))
-    return [encode(record) for record in batch.predictions], [encode(record) for record in batch.outcomes]
+from tests.kafka.harness import DEADLINE, Pipeline, in_one_go, invented_events, until
 
 
 def test_what_is_committed_is_what_the_pure_core_says(

@@ -1,0 +1,41 @@
+"""The whole path as a user sees it: `forks demo`, on real KuaiRec rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from pipeline.kuairec import read_events
+from tests.kafka.harness import FORKS, Pipeline
+from tests.pipeline.offline import scores_of_an_offline_loop
+
+
+def test_demo_on_real_rows(bootstrap: str, kuairec: Path, tmp_path: Path) -> None:
+    """Nothing is lost or made up, mistakes are few, and every score is that of a loop without Kafka."""
+    done = subprocess.run(
+        [*FORKS, "demo", "--data", kuairec, "--out", tmp_path / "mistakes.png", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | {"FORKS_KAFKA__BOOTSTRAP": bootstrap},
+    )
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout.splitlines()[-1])
+    events = read_events(kuairec)
+    assert figures["events"] == figures["predictions"] == figures["outcomes"] == len(events)
+    assert figures["labelled"] == len(events)
+    assert figures["dead_letters"] == 0
+    assert figures["differences"] == []
+    assert 0 < figures["killed_at"] < len(events)
+    assert figures["mistakes"] <= 0.275
+    assert figures["mistakes"] < figures["running_means"] < figures["majority"]
+    assert figures["auc"] > figures["running_means_auc"]
+    assert (tmp_path / "mistakes.png").stat().st_size > 0
+
+    pipeline = Pipeline(bootstrap, figures["prefix"], tmp_path)
+    committed = [(p["event_id"], p["score"]) for p in pipeline.read_json(pipeline.topics.predictions)]
+    assert committed == scores_of_an_offline_loop(events.frame)
