@@ -7,9 +7,12 @@ import os
 import subprocess
 from pathlib import Path
 
+from pipeline.config import Learner
+from pipeline.features import Tables
 from pipeline.kuairec import read_events
+from pipeline.model import learner_settings
 from tests.kafka.harness import FORKS, Pipeline
-from tests.pipeline.offline import scores_of_an_offline_loop
+from tests.pipeline.offline import offline, pairs_of
 
 
 def test_demo_on_real_rows(bootstrap: str, kuairec: Path, tmp_path: Path) -> None:
@@ -37,5 +40,12 @@ def test_demo_on_real_rows(bootstrap: str, kuairec: Path, tmp_path: Path) -> Non
     assert (tmp_path / "mistakes.png").stat().st_size > 0
 
     pipeline = Pipeline(bootstrap, figures["prefix"], tmp_path)
-    committed = [(p["event_id"], p["score"]) for p in pipeline.read_json(pipeline.topics.predictions)]
-    assert committed == scores_of_an_offline_loop(events.frame)
+    committed = [
+        (prediction["event_id"], float.hex(prediction["score"]))
+        for prediction in pipeline.read_json(pipeline.topics.predictions)
+    ]
+    pairs = pairs_of(kuairec)
+    scores, _ = offline(pairs, learner_settings(Learner(), 0), Tables())
+    assert committed == [
+        (pair.interaction.event_id, float.hex(score)) for pair, score in zip(pairs, scores, strict=True)
+    ]

@@ -5,18 +5,15 @@ The rows come from KuaiRec (Gao et al., CIKM 2022, CC BY-SA 4.0).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
-from river import stream
 
-from forks import Forks, ForksSettings
+from forks import ForksSettings
 from pipeline.config import Learner
 from pipeline.features import Tables
 from pipeline.inlet import Inlet, Position
-from pipeline.kuairec import read_events
 from pipeline.model import Model, learner_settings
 from pipeline.records import (
     INTERACTIONS,
@@ -28,39 +25,11 @@ from pipeline.records import (
     decode,
     encode,
 )
-from pipeline.statistics import RunningStatistics
 from pipeline.task import Batch, Task
 from tests.pipeline.builders import join_settings
+from tests.pipeline.offline import MAX_ENTITIES, Pair, offline, pairs_of
 
-MAX_ENTITIES = 1_000_000
 LATEST = 2**53
-
-
-class Pair(NamedTuple):
-    """An event's two records."""
-
-    interaction: Interaction
-    label: WatchLabel
-
-
-def pairs_of(folder: Path) -> list[Pair]:
-    """The usable rows, by time."""
-    return [
-        Pair(
-            Interaction(
-                row["event_id"], row["user_id"], row["video_id"], row["timestamp"], row["video_duration"]
-            ),
-            WatchLabel(
-                row["event_id"],
-                row["user_id"],
-                row["video_id"],
-                row["label_timestamp"],
-                row["play_duration"],
-                row["watch_ratio"],
-            ),
-        )
-        for row in read_events(folder).frame.iter_rows(named=True)
-    ]
 
 
 def feed(inlet: Inlet, records: Sequence[Interaction | WatchLabel], decoder: InputDecoder) -> None:
@@ -81,44 +50,6 @@ def in_the_task(pairs: list[Pair], settings: ForksSettings, tables: Tables) -> B
     feed(task.interactions, [pair.interaction for pair in pairs], INTERACTIONS)
     feed(task.labels, labels, LABELS)
     return task.advance(10**9)
-
-
-def offline(pairs: list[Pair], settings: ForksSettings, tables: Tables) -> tuple[list[float], list[int]]:
-    """Scores and, for each, the number of labels known before; a loop that knows no task, model or join."""
-    learner, statistics, waiting = Forks(settings), RunningStatistics(MAX_ENTITIES), {}
-    scores, versions, learned = [], [], 0
-    for number, row, ratio in simulated(pairs):
-        user, video = row["user_id"], row["video_id"]
-        if ratio is None:
-            waiting[number] = x = np.empty(settings.dimension)
-            tables.fill(x, user, video, row["timestamp"])
-            x[tables.columns :] = statistics.features(user, video)
-            scores.append(learner.predict_one(x))
-            versions.append(learned)
-        else:
-            watched = ratio > 0.75
-            learner.learn_one(waiting.pop(number), 1 if watched else -1)
-            statistics.update(user, video, watched, ratio)
-            learned += 1
-    assert learned == len(pairs)
-    return scores, versions
-
-
-def simulated(pairs: list[Pair]) -> Iterator[tuple[int, dict[Hashable, Any], float | None]]:
-    """Questions and answers in the order of `river.stream.simulate_qa`."""
-    dataset: Iterator[tuple[dict[Hashable, Any], float]] = (
-        (
-            {
-                "user_id": interaction.user_id,
-                "video_id": interaction.video_id,
-                "timestamp": interaction.timestamp,
-                "delay": label.timestamp - interaction.timestamp,
-            },
-            label.watch_ratio,
-        )
-        for interaction, label in pairs
-    )
-    yield from stream.simulate_qa(dataset, moment="timestamp", delay="delay", copy=False)
 
 
 def assert_same_scores(pairs: list[Pair], learner: Learner, tables: Tables) -> Batch:
