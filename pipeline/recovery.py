@@ -42,8 +42,10 @@ def metadata(state_offset: int) -> str:
     return f"state={state_offset}"
 
 
-def start_from(committed: dict[str, TopicPartition], topics: Topics, lows: dict[str, int]) -> Start:
-    """Where to start, by the group's committed offsets of one partition.
+def start_from(
+    committed: dict[str, TopicPartition], topics: Topics, beginning: Callable[[TopicPartition], int]
+) -> Start:
+    """Where to start, by the group's committed offsets of one partition, else from the beginning.
 
     Raises
     ------
@@ -53,7 +55,7 @@ def start_from(committed: dict[str, TopicPartition], topics: Topics, lows: dict[
     offsets, notes = {}, set()
     for topic in topics.inputs:
         place = committed[topic]
-        offsets[topic] = place.offset if place.offset >= 0 else lows[topic]
+        offsets[topic] = place.offset if place.offset >= 0 else beginning(place)
         notes.add(place.metadata or "" if place.offset >= 0 else None)
     interactions, labels = offsets[topics.interactions], offsets[topics.labels]
     if notes == {None}:

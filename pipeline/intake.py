@@ -1,0 +1,156 @@
+"""From the consumer to the inlets: what has come, where inputs end, and when to stop reading ahead."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, cast
+
+import structlog
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from pipeline.config import Config
+from pipeline.errors import StateError
+from pipeline.inlet import Inlet
+from pipeline.records import INTERACTIONS, LABELS, Source, decode
+from pipeline.task import Task
+from pipeline.topics import Topics
+
+Place: TypeAlias = tuple[str, int]
+"""A topic and a partition of it."""
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+
+_log = structlog.get_logger()
+
+
+@dataclass
+class _Channel:
+    """How far one place has been read."""
+
+    read_to: int
+    """The next offset to come."""
+    inlet: Inlet | None = None
+    """Where its messages go; none until its partition is restored."""
+    fed: float = field(default_factory=time.monotonic)
+    """When the last message came."""
+    ended: bool = False
+    """Whether the consumer has seen the end since."""
+    paused: bool = True
+
+
+class Intake:
+    """Reads the assigned places into the inlets of their tasks.
+
+    Parameters
+    ----------
+    consumer
+        The group's.
+    config
+        The whole configuration.
+    """
+
+    def __init__(self, consumer: Consumer, config: Config) -> None:
+        self._consumer = consumer
+        self._join = config.join
+        self._batch = config.worker.batch
+        self._topics = Topics(config.kafka.prefix)
+        self._channels: dict[Place, _Channel] = {}
+
+    def assign(self, starts: list[TopicPartition]) -> None:
+        """Be responsible for these places from these offsets on, but read nothing before `connect`."""
+        self._channels = {(start.topic, start.partition): _Channel(start.offset) for start in starts}
+        self._consumer.assign(starts)
+        self._consumer.pause(starts)
+
+    def connect(self, task: Task) -> None:
+        """Read into the inlets of a task that is restored."""
+        for topic, inlet in zip(self._topics.inputs, (task.interactions, task.labels), strict=True):
+            channel = self._channels[topic, task.partition]
+            channel.inlet = inlet
+            self._resume((topic, task.partition), channel)
+
+    def clear(self) -> None:
+        """Be responsible for nothing."""
+        self._channels.clear()
+
+    def receive(self, timeout: float) -> None:
+        """Take what is there: at once if something is, so that nothing waits for a batch to fill.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait if nothing is.
+        """
+        first = self._consumer.poll(timeout)
+        if first is not None:
+            self._feed((first, *self._consumer.consume(2 * self._batch, 0.0)))
+        self._mark_ends()
+
+    def throttle(self) -> None:
+        """Stop reading an input that runs ahead of the other, until the merge has caught up."""
+        for place, channel in self._channels.items():
+            if channel.inlet is None:
+                continue
+            if len(channel.inlet) > 4 * self._batch and not channel.paused:
+                self._consumer.pause([TopicPartition(*place)])
+                channel.paused = True
+            elif len(channel.inlet) < 2 * self._batch and channel.paused:
+                self._resume(place, channel)
+
+    def _resume(self, place: Place, channel: _Channel) -> None:
+        self._consumer.resume([TopicPartition(*place)])
+        channel.paused = False
+
+    def _feed(self, messages: Iterable[Message]) -> None:
+        arrived: dict[Place, list[Source]] = defaultdict(list)
+        for message in messages:
+            place = (message.topic() or "", message.partition() or 0)
+            error = message.error()
+            if error is not None:
+                self._meet(error, place)
+            elif place in self._channels:  # else it was taken away while the message was on its way
+                self._channels[place].ended = False
+                headers = cast(Headers, message.headers() or ())
+                arrived[place].append(
+                    Source(*place, message.offset() or 0, message.key(), message.value(), headers)
+                )
+        latest = int(time.time() * 1000) + self._join.max_ahead
+        for place, sources in arrived.items():
+            channel = self._channels[place]
+            if channel.inlet is None:
+                raise RuntimeError(f"{place} delivered messages before it was restored")
+            decoder = INTERACTIONS if place[0] == self._topics.interactions else LABELS
+            channel.inlet.feed(decode(sources, decoder, latest))
+            channel.read_to = sources[-1].offset + 1
+            channel.fed = time.monotonic()
+
+    def _meet(self, error: KafkaError, place: Place) -> None:
+        if error.code() == KafkaError._PARTITION_EOF:
+            if place in self._channels:
+                self._channels[place].ended = True
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            raise StateError(
+                f"{place[0]} has lost messages of partition {place[1]} that were not yet processed: "
+                f"{error.str()}. Its retention is too short for how far the worker is behind"
+            )
+        elif error.retriable():
+            _log.warning("kafka", trouble=error.name(), text=error.str())
+        else:
+            raise KafkaException(error)
+
+    def _mark_ends(self) -> None:
+        """Find the inputs that the others need not wait for.
+
+        An input's end is known from an event, and often sooner from the end that the last fetch saw.
+        Where transactions wrote the input, their markers lie between the last message and that end;
+        then only the event tells.
+        """
+        for place, channel in self._channels.items():
+            if channel.inlet is None or channel.inlet.ready:
+                continue
+            _, end = self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
+            ended = channel.ended or 0 <= end <= channel.read_to
+            quiet = (time.monotonic() - channel.fed) * 1000
+            channel.inlet.at_end = ended and quiet >= self._join.max_idle
