@@ -22,6 +22,7 @@ _log = structlog.get_logger()
 _said: dict[str, float] = {}
 
 FENCED = {
+    KafkaError._FATAL,  # what librdkafka says instead, once the first call was told the true code
     KafkaError._FENCED,
     KafkaError.PRODUCER_FENCED,
     KafkaError.INVALID_PRODUCER_EPOCH,
@@ -102,7 +103,7 @@ def transactional_producer(config: Config, instance: str, largest_message: int) 
 
 
 def fenced(error: KafkaException) -> bool:
-    """Whether somebody else has taken this client's place."""
+    """Whether somebody else has taken this client's place, so that it can do nothing more."""
     return error.args[0].code() in FENCED
 
 

@@ -38,7 +38,9 @@ class Receipt:
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         """Take the delivery report."""
-        self._error, self._offset = error, message.offset()
+        self._error = error
+        if error is None:
+            self._offset = message.offset()
 
     @property
     def offset(self) -> int:
@@ -98,7 +100,12 @@ class Writer:
             )
 
     def _flush(self) -> None:
-        if self._producer.flush(self._patience):
+        try:
+            left = self._producer.flush(self._patience)
+        except SystemError as error:
+            # The client sets an exception for a fatal error and goes on to call delivery callbacks with it.
+            raise error.__cause__ if isinstance(error.__cause__, KafkaException) else error from error
+        if left:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "records were not acknowledged in time"))
 
     def _write_records(self, part: Part) -> tuple[Receipt | None, Receipt | None]:

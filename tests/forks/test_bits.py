@@ -60,7 +60,7 @@ def test_a_batch_has_the_bits_of_its_events_one_by_one(name: str) -> None:
 
 
 @every_setting
-@settings(max_examples=8, deadline=None)  # the first example may compile
+@settings(max_examples=8)  # the first example may compile
 @given(st.sets(st.integers(0, EVENTS), max_size=12))
 def test_batches_and_restored_states_do_not_show(name: str, cuts: set[int]) -> None:
     learner = Forks(SETTINGS[name])

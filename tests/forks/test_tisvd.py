@@ -36,7 +36,7 @@ def test_at_full_rank_it_is_the_svd_of_the_changed_matrix() -> None:
     np.testing.assert_allclose(factors.singular_values, svdvals(matrix), atol=1e-10)
 
 
-@settings(max_examples=50, deadline=None)  # LAPACK's threads may have to wait
+@settings(max_examples=50)  # LAPACK's threads may have to wait
 @given(st.integers(0, 2**32), st.integers(1, 8), st.integers(1, 5))
 def test_a_step_is_the_best_approximation_of_what_was_kept_plus_the_change(
     seed: int, rank: int, columns: int

@@ -99,3 +99,28 @@ def test_workers_that_come_and_go_leave_the_same_committed_bytes(
         shared.run_until({shared.topics.outcomes: len(events)}, instance=None)
     assert shared.read(shared.topics.predictions) == calm.read(calm.topics.predictions)
     assert shared.read(shared.topics.outcomes) == calm.read(calm.topics.outcomes)
+
+
+def test_of_two_workers_with_one_name_the_first_leaves(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    pipeline.environment = {"FORKS_WORKER__BATCH": "50"}
+    events = invented_events(tmp_path, 8_000)
+    pipeline.produce_events(events)
+    first = pipeline.start_worker()
+    try:
+        with pipeline.follow(pipeline.topics.outcomes) as follower:
+            until(partial(follower.reached, 200), "the first worker's outcomes", first)
+            with pipeline.worker() as second:
+                assert first.wait(DEADLINE) == 7
+                until(partial(follower.reached, len(events)), "the second worker's outcomes", second)
+    finally:
+        first.kill()
+        first.wait()
+    assert (
+        "another worker with kafka.instance = worker has taken over" in pipeline.log_of("worker").read_text()
+    )
+    predictions, outcomes = in_one_go(pipeline, events)
+    assert [w.value for w in pipeline.read(pipeline.topics.predictions)] == predictions
+    assert [w.value for w in pipeline.read(pipeline.topics.outcomes)] == outcomes

@@ -23,7 +23,7 @@ def run_in_pieces(given_inputs: Inputs, pieces: list[Step]) -> tuple[Task, Writt
     return task, Written.of(batches)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(given_inputs=streams(), pieces=st.lists(steps, max_size=25))
 def test_any_cut_into_batches_gives_the_same_bytes(given_inputs: Inputs, pieces: list[Step]) -> None:
     whole, expected = run(given_inputs)
@@ -33,7 +33,7 @@ def test_any_cut_into_batches_gives_the_same_bytes(given_inputs: Inputs, pieces:
     assert encode(task.state({})) == encode(whole.state({}))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(pieces=st.lists(steps, max_size=40))
 def test_so_it_is_for_a_long_stream_whose_feature_map_changes(pieces: list[Step]) -> None:
     shown = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(300)]

@@ -73,7 +73,7 @@ def run_with_deaths(given_inputs: Inputs, drawn: list[Turn]) -> tuple[Task, Outp
     return task, log
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(given_inputs=streams(), drawn=st.lists(turns, max_size=15))
 def test_deaths_do_not_show_in_what_is_written(given_inputs: Inputs, drawn: list[Turn]) -> None:
     whole, expected = run(given_inputs)
@@ -91,7 +91,7 @@ def long_stream() -> Inputs:
     return inputs(shown, labels)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(drawn=st.lists(turns, max_size=30))
 def test_so_it_is_for_a_long_stream_whose_feature_map_changes(drawn: list[Turn]) -> None:
     whole, expected = run(long_stream())
@@ -101,7 +101,7 @@ def test_so_it_is_for_a_long_stream_whose_feature_map_changes(drawn: list[Turn])
     assert pack(task.model) == pack(whole.model)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(given_inputs=streams(), drawn=st.lists(turns, min_size=1, max_size=15))
 def test_marks_never_lie_above_what_they_mark(given_inputs: Inputs, drawn: list[Turn]) -> None:
     _, log = run_with_deaths(given_inputs, drawn)

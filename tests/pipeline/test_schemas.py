@@ -113,7 +113,7 @@ def test_the_running_features_are_named_in_their_order(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_every_encoded_record_is_valid(name: str) -> None:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(record=WRITTEN[name])
     def check(record: msgspec.Struct) -> None:
         assert errors(name, encode(record)) == []
@@ -121,7 +121,7 @@ def test_every_encoded_record_is_valid(name: str) -> None:
     check()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(given_inputs=streams(), on_missing=st.sampled_from(["negative", "drop"]))
 def test_whatever_a_task_writes_is_valid(given_inputs: Inputs, on_missing: str) -> None:
     task = new_task(join_settings(on_missing=on_missing))
@@ -215,7 +215,7 @@ def test_schema_and_decoder_judge_inputs_alike(
 ) -> None:
     seen: set[bool] = set()
 
-    @settings(max_examples=400, deadline=None)
+    @settings(max_examples=400)
     @given(value=changed(records))
     def check(value: Json) -> None:
         accepted = validator(name).is_valid(value)
@@ -250,7 +250,7 @@ BROKEN: dict[str, tuple[str, Breakage]] = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_outputs_that_cannot_be_are_not_valid(case: str, data: st.DataObject) -> None:
     name, breakage = BROKEN[case]

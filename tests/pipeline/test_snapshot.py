@@ -82,7 +82,7 @@ def test_a_restored_model_gives_the_same_bytes_and_goes_on_with_the_same_bits(
     assert pack(copy) == pack(model)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(cuts=st.sets(st.integers(0, LONG)))
 def test_snapshots_on_the_way_do_not_show(cuts: set[int]) -> None:
     model, scores = new_model(), []
@@ -150,7 +150,7 @@ def test_truncated_anywhere_it_is_refused(events: int) -> None:
 DATA = pack(taught(LONG))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     position=st.integers(0, len(DATA) - 1) | st.integers(0, 8 + struct.unpack("<Q", DATA[:8])[0]),
     byte=st.integers(0, 255),

@@ -208,7 +208,7 @@ oracle_settings = st.builds(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(given_inputs=streams(jumps=False), join=oracle_settings)
 def test_the_join_does_what_a_slow_search_through_all_that_happened_does(
     given_inputs: Inputs, join: Any
@@ -229,7 +229,7 @@ def test_the_join_does_what_a_slow_search_through_all_that_happened_does(
     assert set(task.join.pending) == {each.record.event_id for each in expected.shown if not each.closed}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(given_inputs=streams())
 def test_every_message_has_exactly_one_fate(given_inputs: Inputs) -> None:
     task = new_task()
@@ -253,7 +253,7 @@ def test_every_message_has_exactly_one_fate(given_inputs: Inputs) -> None:
     assert count["labelled"] + count["expired"] == len(batch.outcomes) == task.model.folded
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(given_inputs=streams())
 def test_sequences_have_no_gaps_and_features_are_those_of_the_outcomes_before(given_inputs: Inputs) -> None:
     task = new_task()
@@ -269,7 +269,7 @@ def test_sequences_have_no_gaps_and_features_are_those_of_the_outcomes_before(gi
         assert prediction.features == statistics.features(prediction.user_id, prediction.video_id)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(given_inputs=streams())
 def test_a_state_record_does_not_change_when_the_task_goes_on(given_inputs: Inputs) -> None:
     task = new_task()
