@@ -45,6 +45,7 @@ def demo(
     """
     from pipeline.report import check_format, draw, render, summarize  # noqa: PLC0415 - slow to load
 
+    out.parent.mkdir(parents=True, exist_ok=True)
     check_format(out)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -65,7 +66,6 @@ def demo(
             found = summarize(kafka)
     if not json:
         Console(highlight=False).print(render(found))
-    out.parent.mkdir(parents=True, exist_ok=True)
     draw(found, out, KUAIREC_NOTE if data else "Invented data")
     say(f"mistakes over events are drawn in {out}")
     rate = len(events) / course.seconds

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from forks.losses import LOSSES, loss_curvature, loss_slope, loss_value, probability
@@ -17,7 +17,6 @@ def away_from_the_kink(name: str, score: float, y: float) -> bool:
     return "hinge" not in name or abs(1 - y * score) > 1e-3
 
 
-@settings(deadline=None)  # the first example may compile
 @given(NAMES, SCORES, LABELS)
 def test_slope_is_the_derivative_of_the_value(name: str, score: float, y: float) -> None:
     assume(away_from_the_kink(name, score, y))
@@ -26,7 +25,6 @@ def test_slope_is_the_derivative_of_the_value(name: str, score: float, y: float)
     assert loss_slope(loss, score, y) == pytest.approx(difference, abs=1e-6, rel=1e-6)
 
 
-@settings(deadline=None)  # the first example may compile
 @given(NAMES, SCORES, LABELS)
 def test_curvature_is_the_derivative_of_the_slope(name: str, score: float, y: float) -> None:
     assume(away_from_the_kink(name, score, y))
@@ -57,7 +55,6 @@ def test_logistic_loss_of_huge_scores_neither_overflows_nor_vanishes() -> None:
     assert loss_curvature(logistic, 1000.0, 1.0) == 0.0
 
 
-@settings(deadline=None)  # the first example may compile
 @given(SCORES)
 def test_probabilities_of_a_score_and_its_negative_add_up_to_one(score: float) -> None:
     assert probability(score) + probability(-score) == pytest.approx(1.0, abs=1e-15)

@@ -39,7 +39,6 @@ def test_the_inverse_hessian_stays_symmetric_to_the_bit() -> None:
     assert (newton.inverse_hessian == newton.inverse_hessian.T).all()
 
 
-@settings(deadline=None)  # the first example may compile
 @given(st.integers(0, 2**32))
 def test_projection_is_the_nearest_weights_with_a_clipped_score(seed: int) -> None:
     newton = trained(seed, 4)
