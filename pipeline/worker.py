@@ -6,14 +6,10 @@ group moves on, the session is thrown away and the next one restores: one path f
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import asdict
-from types import FrameType
 from uuid import uuid4
 
 import structlog
@@ -74,6 +70,7 @@ class Worker:
 
     def stop(self) -> None:
         """Finish the batch, write the models whole, and return from `run`."""
+        _log.info("stopping after this batch; a second signal ends at once")
         self._stopping.set()
 
     def run(self) -> None:
@@ -104,20 +101,3 @@ class Worker:
 
     def _new_model(self) -> Model:
         return Model(self._learner, self._tables, self.config.features.max_entities)
-
-
-@contextlib.contextmanager
-def stop_on_signals(worker: Worker) -> Iterator[None]:
-    """Let SIGINT and SIGTERM stop a worker in good order; a second one ends it at once."""
-
-    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature is Python's
-        _log.info("stopping after this batch; once more to end at once", signal=signal.Signals(number).name)
-        worker.stop()
-        signal.signal(number, signal.SIG_DFL)
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

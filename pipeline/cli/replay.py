@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import shlex
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from types import FrameType
 from typing import Annotated
 
 import msgspec
@@ -21,6 +17,7 @@ from pipeline.cli.progress import progress
 from pipeline.config import load
 from pipeline.kuairec import DEFAULT_MATRIX, read_events
 from pipeline.replay import Replay, Summary
+from pipeline.signals import stop_on_signals
 
 EPILOG = """
 Examples:
@@ -92,7 +89,8 @@ def replay(
             f"note: the topics hold {run.there_before:,} records already; --resume would go on after them",
             err=True,
         )
-    with stop_on_signals() as stop, progress("replay", len(run.order)) as update:
+    stop = Event()
+    with stop_on_signals(stop.set), progress("replay", len(run.order)) as update:
         summary = run.run(multiple, stop, update)
     if not json:
         typer.echo(describe(summary))
@@ -122,21 +120,3 @@ def command_to_resume() -> list[str]:
     """Give the command that goes on where this one was stopped."""
     given = sys.argv[1:]
     return ["forks", *given, *([] if "--resume" in given else ["--resume"])]
-
-
-@contextmanager
-def stop_on_signals() -> Iterator[Event]:
-    """Set the event on SIGINT and SIGTERM; the second one ends the program at once."""
-    stop = Event()
-
-    def handle(number: int, _: FrameType | None) -> None:
-        stop.set()
-        signal.signal(number, before[number])
-
-    numbers: tuple[int, ...] = signal.SIGINT, signal.SIGTERM
-    before = {number: signal.signal(number, handle) for number in numbers}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

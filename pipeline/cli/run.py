@@ -9,7 +9,8 @@ import typer
 from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
 from pipeline.config import load
 from pipeline.logs import configure
-from pipeline.worker import Worker, stop_on_signals
+from pipeline.signals import stop_on_signals
+from pipeline.worker import Worker
 
 EPILOG = "Example: forks run --config forks.toml --instance worker-0"
 
@@ -34,5 +35,5 @@ def run(
         "kafka.instance": instance,
     }
     worker = Worker(load(config, flags))
-    with stop_on_signals(worker):
+    with stop_on_signals(worker.stop):
         worker.run()
