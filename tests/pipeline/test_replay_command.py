@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from typer.testing import CliRunner
 from pipeline.cli import app
 from pipeline.cli import progress as progress_module
 from pipeline.cli.progress import progress
-from pipeline.cli.replay import describe, stop_on_signals
+from pipeline.cli.replay import describe
 from pipeline.errors import BrokerError, DataError
 from pipeline.replay import Pace, Summary
 
@@ -66,17 +65,6 @@ def test_the_summary_says_why_rows_were_skipped() -> None:
         complete=True,
     )
     assert "rows skipped   10 (9 no timestamp, 1 out of range)" in describe(summary)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_asks_to_stop_and_the_second_is_pythons_own_again(number: signal.Signals) -> None:
-    before = signal.getsignal(number)
-    with stop_on_signals() as stop:
-        assert not stop.is_set()
-        signal.raise_signal(number)
-        assert stop.is_set()
-        assert signal.getsignal(number) == before
-    assert signal.getsignal(number) == before
 
 
 def test_without_a_terminal_progress_is_a_line_now_and_then(
