@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import TypeVar
 
+import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from pipeline.clients import reader
 from pipeline.config import Kafka
 from pipeline.errors import StateError
+
+Record = TypeVar("Record")
 
 SLICE = 2_000
 """Messages handed over at once."""
@@ -88,3 +92,20 @@ class Log:
             if messages or time.monotonic() - begin > self.patience:
                 break
         raise StateError(f"{topic} has no record at offset {offset} of partition {partition}")
+
+
+def decoded(decoder: msgspec.json.Decoder[Record], message: Message) -> Record:
+    """The record that a worker wrote.
+
+    Raises
+    ------
+    StateError
+        If no worker can have written it.
+    """
+    try:
+        return decoder.decode(message.value() or b"")
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise StateError(
+            f"{message.topic()}, partition {message.partition()}, offset {message.offset()}: no worker wrote "
+            f"this record: {error}. Something else writes to this topic"
+        ) from error

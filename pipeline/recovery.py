@@ -14,7 +14,7 @@ from confluent_kafka import Message, TopicPartition
 from pipeline.config import Config
 from pipeline.errors import StateError
 from pipeline.inlet import Position
-from pipeline.log import Log
+from pipeline.log import Log, decoded
 from pipeline.model import Model
 from pipeline.records import Outcome, Prediction
 from pipeline.restoration import Restoration
@@ -23,6 +23,12 @@ from pipeline.state import STATE_VERSION, SnapshotReference, State
 from pipeline.task import Task
 from pipeline.topics import Topics
 
+
+class _Version(msgspec.Struct):
+    version: int
+
+
+_VERSIONS = msgspec.json.Decoder(_Version)
 _STATES = msgspec.json.Decoder(State)
 _OUTCOMES = msgspec.json.Decoder(Outcome)
 _PREDICTIONS = msgspec.json.Decoder(Prediction)
@@ -105,14 +111,14 @@ def recover(
             lambda: restoration.outcomes_left,
         ):
             for message in messages:
-                restoration.outcome(_OUTCOMES.decode(message.value() or b""), message.offset() or 0)
+                restoration.outcome(decoded(_OUTCOMES, message), message.offset() or 0)
             _log.debug("folding", partition=partition, left=restoration.outcomes_left)
             yield None
         for messages in _until(
             log, topics.predictions, partition, state.prediction_offset, lambda: restoration.predictions_left
         ):
             for message in messages:
-                restoration.prediction(_PREDICTIONS.decode(message.value() or b""), message.offset() or 0)
+                restoration.prediction(decoded(_PREDICTIONS, message), message.offset() or 0)
             yield None
         yield restoration.finish()
 
@@ -123,7 +129,9 @@ def _until(
     """Slices up to the end, or past it as long as records known to be there are hidden by a transaction."""
     begin = time.monotonic()
     for messages in log.read(topic, partition, offset):
-        if not messages and (left() <= 0 or time.monotonic() - begin > log.patience):
+        if messages:
+            begin = time.monotonic()
+        elif left() <= 0 or time.monotonic() - begin > log.patience:
             return
         yield messages
 
@@ -140,14 +148,14 @@ def _refuse_leftovers(log: Log, topics: Topics, partition: int) -> None:
 
 def _read_state(log: Log, topics: Topics, partition: int, start: Start, settings: dict[str, Any]) -> State:
     assert start.state_offset is not None
-    value = log.at(topics.checkpoints, partition, start.state_offset).value() or b""
-    version = msgspec.json.decode(value, type=_Version).version
+    message = log.at(topics.checkpoints, partition, start.state_offset)
+    version = decoded(_VERSIONS, message).version
     if version != STATE_VERSION:
         raise StateError(
             f"the state record of partition {partition} has version {version}, "
             f"this program reads version {STATE_VERSION}"
         )
-    state = _STATES.decode(value)
+    state = decoded(_STATES, message)
     differing = [
         f"{name} is {settings.get(name)!r}, was {state.settings.get(name)!r}"
         for name in sorted(settings.keys() | state.settings.keys())
@@ -167,10 +175,6 @@ def _read_state(log: Log, topics: Topics, partition: int, start: Start, settings
             f"for {found}: the offsets were set by hand. Set them back to go on"
         )
     return state
-
-
-class _Version(msgspec.Struct):
-    version: int
 
 
 def _read_snapshot(

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Annotated, TypeAlias, TypeVar
+from typing import Annotated, TypeAlias
 
 import msgspec
 import numpy as np
 from confluent_kafka import Message
 
 from pipeline.config import Kafka
-from pipeline.errors import StateError
 from pipeline.extents import Extents, Place, last
 from pipeline.letter import read_letter
-from pipeline.log import Log
+from pipeline.log import Log, decoded
 from pipeline.records import Count, Status, Timestamp
 from pipeline.report.counts import BURIED, Counts
 from pipeline.report.figures import OUTCOME, Outcomes, Report, report
 from pipeline.statistics import FEATURES
 from pipeline.topics import Topics
 
-Record = TypeVar("Record")
 Progress: TypeAlias = Callable[[int, int], None]
 """Told how many of all offsets have been read."""
 
@@ -123,12 +121,12 @@ def _counters(log: Log, place: Place, offsets: range) -> dict[str, int]:
     """The counters of a partition's last state record; none if nothing was committed yet."""
     key = f"{place.partition}/state".encode()
     found = last(log, place, offsets, 1, lambda message: message.key() == key)
-    return _decode(_STATES, found[0]).counters if found else {}
+    return decoded(_STATES, found[0]).counters if found else {}
 
 
 def _outcomes(slices: Iterator[list[Message]]) -> Outcomes:
     parts = [
-        np.array([_row(_decode(_OUTCOMES, message)) for message in messages], OUTCOME) for messages in slices
+        np.array([_row(decoded(_OUTCOMES, message)) for message in messages], OUTCOME) for messages in slices
     ]
     return np.concatenate([np.empty(0, OUTCOME), *parts])
 
@@ -153,13 +151,3 @@ def _row(outcome: _Outcome) -> tuple[float | bool, ...]:
 def _case(message: Message) -> str:
     fault = read_letter(message).fault
     return fault if fault in BURIED else "unknown"
-
-
-def _decode(decoder: msgspec.json.Decoder[Record], message: Message) -> Record:
-    try:
-        return decoder.decode(message.value() or b"")
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise StateError(
-            f"{message.topic()}, partition {message.partition()}, offset {message.offset()}: no worker wrote "
-            f"this record: {error}. Something else writes to this topic"
-        ) from error

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from pipeline.topics import Topics, admin
-from tests.kafka.harness import FORKS, Pipeline, interactions_of, invented_events
+from tests.kafka.harness import FORKS, Message, Pipeline, interactions_of, invented_events
 
 
 def create(bootstrap: str, topics: list[NewTopic]) -> None:
@@ -161,3 +161,16 @@ def test_inputs_written_with_another_partitioner_are_refused(
     assert done.returncode == 4
     assert f"{pipeline.topics.interactions}: only" in done.stderr
     assert "partitioner=murmur2_random" in done.stderr
+
+
+def test_a_record_that_no_worker_wrote_is_named(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    events = invented_events(tmp_path, 300)
+    pipeline.produce_events(events)
+    pipeline.run_until({pipeline.topics.outcomes: len(events)}, instance=None)
+    pipeline.produce([Message(pipeline.topics.outcomes, b"7", b"by hand", 1_600_000_000_000)])
+    worker = ("run", "--bootstrap", bootstrap, "--prefix", topic_prefix, "--group", pipeline.kafka.group)
+    done = run(*worker, folder=tmp_path)
+    assert done.returncode == 5
+    assert f"{pipeline.topics.outcomes}, partition 0, offset" in done.stderr
+    assert "no worker wrote this record" in done.stderr
