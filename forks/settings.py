@@ -33,7 +33,8 @@ class ForksSettings:
     hessian : what a step adds to the Hessian: ``gradient``, (sigma + eta) g g' as in the paper, or
         ``curvature``, the loss's second derivative times z z' (not for hinge, which has none)
     sigma, eta : weights of g g' with ``hessian = "gradient"``, >= 0
-    clip : C, scores of stage 2 are kept in [-C, C] (Eq. 10), > 0, may be infinite
+    clip : C, scores of stage 2 are kept in [-C, C] (Eq. 10), > 0, may be infinite, but not for squared
+        loss with ``hessian = "gradient"``, which is sound on bounded scores only
     step : step size of KOGD, > 0
     decay : lambda, regularisation of KOGD, >= 0, step * decay < 1
     loss : ``logistic``, ``hinge``, ``squared_hinge`` (labels -1, +1) or ``squared`` (regression)
@@ -83,7 +84,8 @@ class ForksSettings:
         """Return the settings that measured best on a real stream (KuaiRec, running statistics).
 
         Sizes follow the budget. The width is 2 sqrt(kernel columns), the size of the distances between
-        standardised points.
+        standardised points. Scores are kept within +-10, as log-odds, but for squared loss, whose targets
+        may be anywhere.
 
         Examples
         --------
@@ -102,7 +104,7 @@ class ForksSettings:
             "hessian": "curvature",
             "sigma": 0.5,
             "eta": 0.0,
-            "clip": 10.0,
+            "clip": math.inf if changes.get("loss") == "squared" else 10.0,
             "step": 0.2,
             "decay": 0.01,
             "loss": "logistic",
@@ -202,6 +204,11 @@ class ForksSettings:
             value = getattr(self, field)
             self._require(field, "a finite number >= 0", math.isfinite(value) and value >= 0)
         self._require("clip", "a number > 0, or inf", self.clip > 0)
+        self._require(  # squared loss is exp-concave, which sigma g g' relies on, where scores are bounded
+            "clip",
+            "finite with loss = 'squared' and hessian = 'gradient'",
+            math.isfinite(self.clip) or self.loss != "squared" or self.hessian != "gradient",
+        )
         self._require("decay", f"below 1 / step = {1 / self.step:g}", self.step * self.decay < 1)
 
     def _check_choices(self) -> None:

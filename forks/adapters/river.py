@@ -1,0 +1,210 @@
+"""FORKS as a River classifier and a River regressor, over dictionaries of features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from river import base
+
+from forks.adapters.presets import PresetName, preset_settings
+from forks.adapters.widening import widened
+from forks.arrays import FloatArray
+from forks.checks import LARGEST, check_label
+from forks.learner import Forks
+from forks.losses import LossName, probability
+
+# They number columns, and the features of a dictionary have names instead.
+NUMBERED = ("linear_columns", "kernel_columns")
+
+
+class _Named(base.Estimator):
+    """A `Forks` on the named numbers of River's events.
+
+    A name gets its column when an event with it is first learned; names that come together are put in
+    the order of their text, so that a dictionary's own order does not matter. A feature that an event
+    lacks is zero. One that no learned event had is ignored by predictions, and when it comes it is as if it
+    had been zero all along (see `forks.adapters.widening.widened`).
+    """
+
+    REGRESSION: ClassVar[bool]
+
+    def __init__(self, preset: PresetName = "practical", **settings: Any) -> None:
+        self.preset = preset
+        self.settings = settings
+        self._columns: dict[Hashable, int] = {}
+        self._learner: Forks | None = None
+        self._loss = self._checked_loss()
+
+    @property
+    def _changes(self) -> dict[str, Any]:
+        return {"loss": "squared"} | self.settings if self.REGRESSION else self.settings
+
+    def _checked_loss(self) -> LossName:
+        for name in NUMBERED:
+            if name in self.settings:
+                raise ValueError(f"{name} numbers columns: select features by name, in River's pipeline")
+        settings = preset_settings(self.preset, 1, self._changes)
+        if (settings.loss == "squared") != self.REGRESSION:
+            kind = "a regressor" if self.REGRESSION else "a classifier"
+            raise ValueError(f"loss = {settings.loss!r} is not accepted: it is not the loss of {kind}")
+        return settings.loss
+
+    def _score(self, x: Mapping[Hashable, Any]) -> float:
+        numbers = _numbers(x)
+        if self._learner is None:
+            return 0.0
+        return self._learner.predict_one(self._row(numbers))
+
+    def _learn(self, x: Mapping[Hashable, Any], label: float) -> None:
+        """Learn a label that was checked; ``x`` is checked before anything changes."""
+        numbers = _numbers(x)
+        learner = self._learner_of(numbers)
+        learner.learn_one(self._row(numbers), label)
+
+    def _learner_of(self, numbers: Mapping[Hashable, float]) -> Forks:
+        """Return the learner, made or widened where names are new."""
+        new = sorted((name for name in numbers if name not in self._columns), key=str)
+        dimension = len(self._columns) + len(new)
+        if dimension == 0:
+            raise ValueError("x is empty: the first event to learn from needs at least one feature")
+        if self._learner is None:
+            self._learner = Forks(preset_settings(self.preset, dimension, self._changes))
+        elif new:
+            self._learner = widened(self._learner, dimension)
+        self._columns |= {name: column for column, name in enumerate(new, start=len(self._columns))}
+        return self._learner
+
+    def _row(self, numbers: Mapping[Hashable, float]) -> FloatArray:
+        row = np.zeros(len(self._columns))
+        for name, number in numbers.items():
+            if name in self._columns:
+                row[self._columns[name]] = number
+        return row
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickle and deepcopy keep: the learner by its own state."""
+        known = None if self._learner is None else (self._learner.settings, self._learner.state())
+        return self.__dict__ | {"_columns": dict(self._columns), "_learner": known}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        known = state["_learner"]
+        self.__dict__.update(state | {"_learner": None if known is None else Forks.from_state(*known)})
+
+
+class ForksClassifier(_Named, base.Classifier):
+    """Binary classification of dictionaries of numbers by FORKS, for River.
+
+    Labels are True and False (1 and 0 are taken for them). Features may come and go: one that an event
+    lacks is zero, one that is new is as if it had been zero all along. Values that are not numbers are
+    refused; encode them first, for example with ``river.preprocessing.OneHotEncoder``.
+
+    Parameters
+    ----------
+    preset
+        ``practical`` or ``paper``, see `forks.ForksSettings`.
+    settings
+        Fields of `forks.ForksSettings` that differ, without dimension and columns, which follow from the
+        features. A width that is not given is the preset's for the features of the first event.
+
+    Raises
+    ------
+    ValueError
+        A setting is not accepted, or a feature or a label is not. Then nothing has changed.
+
+    References
+    ----------
+    FORKS: Fast Second-Order Online Kernel Learning using Incremental Sketching, Algorithm 1.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from forks.adapters.river import ForksClassifier
+    >>> model = ForksClassifier()
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.ROCAUC())  # doctest: +ELLIPSIS
+    ROCAUC: 95...%
+    """
+
+    REGRESSION = False
+
+    def learn_one(self, x: dict[Hashable, Any], y: base.typing.ClfTarget) -> None:
+        """Learn that the features ``x`` have the label ``y``."""
+        if y not in {True, False}:
+            raise ValueError(f"y must be True or False, not {y!r}")
+        self._learn(x, 1.0 if y else -1.0)
+
+    def predict_one(self, x: dict[Hashable, Any], **_: Any) -> bool:
+        """Return the more probable label of ``x``; False where neither is."""
+        return self._score(x) > 0.0
+
+    def predict_proba_one(self, x: dict[Hashable, Any], **_: Any) -> dict[base.typing.ClfTarget, float]:
+        """Return the probability of False and of True.
+
+        Raises
+        ------
+        NotImplementedError
+            The loss is not logistic: its scores are no probabilities.
+        """
+        if self._loss != "logistic":
+            raise NotImplementedError(f"loss = {self._loss!r} has no probabilities: 'logistic' has")
+        score = self._score(x)
+        return {False: probability(-score), True: probability(score)}
+
+
+class ForksRegressor(_Named, base.Regressor):
+    """Regression on dictionaries of numbers by FORKS with squared loss, for River.
+
+    Features may come and go, as with `ForksClassifier`. Targets of any size and offset are learned,
+    because the linear part has an intercept and scores are not clipped unless ``clip`` is set.
+
+    Parameters
+    ----------
+    preset
+        ``practical`` or ``paper``, see `forks.ForksSettings`.
+    settings
+        Fields of `forks.ForksSettings` that differ, without dimension and columns, which follow from the
+        features. A width that is not given is the preset's for the features of the first event.
+
+    Raises
+    ------
+    ValueError
+        A setting is not accepted, or a feature or a target is not. Then nothing has changed.
+
+    References
+    ----------
+    FORKS: Fast Second-Order Online Kernel Learning using Incremental Sketching, Algorithm 1.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from forks.adapters.river import ForksRegressor
+    >>> model = ForksRegressor()
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())  # doctest: +ELLIPSIS
+    MAE: 0.8...
+    """
+
+    REGRESSION = True
+
+    def learn_one(self, x: dict[Hashable, Any], y: base.typing.RegTarget) -> None:
+        """Learn that the features ``x`` have the target ``y``."""
+        self._learn(x, check_label("y", y, "squared"))
+
+    def predict_one(self, x: dict[Hashable, Any]) -> base.typing.RegTarget:
+        """Return the value predicted for ``x``; 0 before anything was learned."""
+        return self._score(x)
+
+
+def _numbers(x: Mapping[Hashable, Any]) -> dict[Hashable, float]:
+    """Return the features as finite floats, or raise a ValueError that names the one that is not."""
+    numbers = {}
+    for name, value in x.items():
+        try:
+            within = math.fabs(value) <= LARGEST  # takes numbers only, where float() takes text too
+        except (TypeError, OverflowError) as error:
+            raise ValueError(f"feature {name!r} must be a number (encode text first): {error}") from error
+        if not within:
+            raise ValueError(f"feature {name!r} must be finite and within +-{LARGEST:g}, not {value!r}")
+        numbers[name] = float(value)
+    return numbers

@@ -1,0 +1,56 @@
+"""A learner that gets more columns while it learns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from forks.learner import Forks
+from forks.state import State, StateReader
+
+
+def widened(learner: Forks, dimension: int) -> Forks:
+    """Return a learner for ``dimension`` columns that knows what ``learner`` does.
+
+    It is the one that ``learner`` would be if the new columns, the last ones, had been there and zero all
+    along: their moments are zero, the stored points are zero there, their weights are zero and their
+    inverse Hessian is the prior's. Everything else, the kernel's width too, stays as it is.
+
+    Parameters
+    ----------
+    learner : whose linear part, where there is one, and kernel part see all columns
+    dimension : >= that of ``learner``
+
+    Examples
+    --------
+    >>> from forks import ForksSettings
+    >>> narrow = Forks(ForksSettings.practical(2))
+    >>> _ = narrow.learn_many([[1.0, 2.0], [2.0, 1.0], [2.0, 0.0]], [1, -1, 1])
+    >>> wide = widened(narrow, 3)
+    >>> wide.predict_one([1.5, 2.0, 0.0]) == narrow.predict_one([1.5, 2.0])
+    True
+    """
+    settings = learner.settings
+    wider = replace(
+        settings, dimension=dimension, linear_columns=(0, dimension), kernel_columns=(0, dimension)
+    )
+    new = dimension - settings.dimension
+    state = learner.state()
+    reader = StateReader(state)
+    weights = reader.floats("weights", settings.features)
+    inverse = reader.floats("inverse_hessian", settings.features, settings.features)
+    if settings.sum_kernel:  # the linear features come first, the map's after them
+        at = np.full(new, settings.linear_features)
+        weights = np.insert(weights, at, 0.0)
+        inverse = np.insert(np.insert(inverse, at, 0.0, axis=0), at, 0.0, axis=1)
+        added = np.arange(settings.linear_features, wider.linear_features)
+        inverse[added, added] = 1.0 / settings.alpha
+    changed: State = {
+        "mean": np.pad(reader.floats("mean", settings.dimension), (0, new)),
+        "squares": np.pad(reader.floats("squares", settings.dimension), (0, new)),
+        "points": np.pad(reader.floats("points", None, settings.dimension), ((0, 0), (0, new))),
+        "weights": weights,
+        "inverse_hessian": inverse,
+    }
+    return Forks.from_state(wider, state | changed)
