@@ -9,8 +9,8 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
+from forks.validation import auc, log_loss, majority
 from pipeline.report.counts import BURIED, Counts, differences
 from pipeline.state import CASES
 
@@ -112,7 +112,7 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
     wrong = _Mistakes(
         events["predicted"] != watched,
         (margin > 0.0) != watched,
-        watched if 2 * np.count_nonzero(watched) <= len(watched) else ~watched,
+        watched != majority(watched),
     )
     delays = events["label_timestamp"] - events["timestamp"]
     return Report(
@@ -160,35 +160,6 @@ def running_means_margin(outcomes: Outcomes) -> Floats:
     mean = (watched[known] + 0.5) / (taught[known] + 1.0)
     margin: Floats = outcomes["user_mean"] + outcomes["video_mean"] - (mean + 0.5)
     return margin
-
-
-def auc(scores: Floats, watched: Flags) -> float | None:
-    """Area under the ROC curve, exact, ties counted half; None unless there are both classes.
-
-    Examples
-    --------
-    >>> auc(np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, False, True, True]))
-    0.875
-    """
-    positive = int(np.count_nonzero(watched))
-    negative = len(watched) - positive
-    if positive == 0 or negative == 0:
-        return None
-    ranks = rankdata(scores)
-    return float((ranks[watched].sum() - positive * (positive + 1) / 2) / (positive * negative))
-
-
-def log_loss(scores: Floats, watched: Flags) -> float | None:
-    """Mean of -log P(label), where P(watched) = 1 / (1 + exp(-score)); None without any score.
-
-    Examples
-    --------
-    >>> log_loss(np.zeros(2), np.array([True, False]))
-    0.6931471805599453
-    """
-    if len(scores) == 0:
-        return None
-    return float(np.mean(np.logaddexp(0.0, np.where(watched, -scores, scores))))
 
 
 def _by_time(outcomes: Sequence[Outcomes]) -> tuple[Outcomes, Floats]:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from pipeline.report import Report, render
 from pipeline.report.counts import BURIED, RECORDED, Counts, differences
-from pipeline.report.figures import OUTCOME, Outcomes, auc, log_loss, report, running_means_margin
+from pipeline.report.figures import OUTCOME, Outcomes, report, running_means_margin
 from pipeline.report.terminal import STAGES
 from pipeline.state import CASES
 
@@ -56,19 +56,6 @@ def text(found: Report) -> str:
     console.print(render(found))
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
-
-
-@given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), max_size=30))
-def test_auc_is_the_share_of_pairs_in_the_right_order(scored: list[tuple[int, bool]]) -> None:
-    scores = np.array([score for score, _ in scored], dtype=np.float64)
-    watched = np.array([label for _, label in scored], dtype=np.bool_)
-    pairs = [(p > n) + 0.5 * (p == n) for p in scores[watched] for n in scores[~watched]]
-    expected = pytest.approx(np.mean(pairs)) if pairs else None
-    assert auc(scores, watched) == expected
-
-
-def test_log_loss_is_finite_where_the_probability_is_one_or_zero_to_the_last_bit() -> None:
-    assert log_loss(np.array([800.0, -800.0]), np.array([False, False])) == 400.0
 
 
 def test_running_means_use_labels_only_of_outcomes_that_the_model_had_seen() -> None:

@@ -1,0 +1,49 @@
+"""Progressive validation: predict each event, count it, and only then learn its label.
+
+Every event is a test before it is a lesson, so nothing is held out, and nothing is forgiven: counting
+starts at the first event, when the learner knows nothing.
+
+>>> import numpy as np
+>>> from forks import Forks, ForksSettings
+>>> from forks.validation import at_once, progressive, summarize
+>>> rng = np.random.default_rng(7)
+>>> X = rng.uniform(-1, 1, (2000, 2))
+>>> y = np.sign(X[:, 0] * X[:, 1])
+>>> judged = progressive(Forks(ForksSettings.practical(2, width=1.0)), at_once(X, y))
+>>> summary = summarize(judged, loss="logistic", X=X, window=1000)
+>>> early, late = summary.windows
+>>> late.mistakes < early.mistakes < 0.2 < summary.total.majority
+True
+>>> summary.total.regret < 0.0  # better than any fixed linear function, even one that knew the future
+True
+
+References
+----------
+Blum, Kalai and Langford, Beating the Hold-Out: Bounds for K-fold and Progressive Cross-Validation, COLT 1999.
+"""
+
+from forks.validation.delays import Event, Turn, at_once, questions_and_answers
+from forks.validation.hindsight import LinearPredictor, best_linear
+from forks.validation.metrics import auc, brier_score, calibration_error, log_loss, majority
+from forks.validation.progressive import Judged, Learner, progressive
+from forks.validation.summary import Figures, Summary, summarize
+
+__all__ = [
+    "Event",
+    "Figures",
+    "Judged",
+    "Learner",
+    "LinearPredictor",
+    "Summary",
+    "Turn",
+    "at_once",
+    "auc",
+    "best_linear",
+    "brier_score",
+    "calibration_error",
+    "log_loss",
+    "majority",
+    "progressive",
+    "questions_and_answers",
+    "summarize",
+]

@@ -1,0 +1,115 @@
+"""When a label becomes known: streams of events, and the order of their questions and answers."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forks.arrays import FloatArray
+
+X = TypeVar("X")
+
+
+class Event(NamedTuple, Generic[X]):
+    """An event of a stream.
+
+    Attributes
+    ----------
+    x
+        What the learner predicts from.
+    y
+        The label.
+    moment
+        When the prediction is asked for.
+    delay
+        How long after that the label becomes known, >= 0; in the unit of ``moment``.
+
+    Examples
+    --------
+    >>> Event([0.5, 1.0], 1.0, moment=10, delay=3).y
+    1.0
+    """
+
+    x: X
+    y: float
+    moment: float
+    delay: float
+
+
+class Turn(NamedTuple, Generic[X]):
+    """A question or an answer.
+
+    Attributes
+    ----------
+    number
+        The event's place in the stream, from 0.
+    event
+        The event.
+    answered
+        False where its prediction is asked for, True where its label is revealed.
+    """
+
+    number: int
+    event: Event[X]
+    answered: bool
+
+
+def at_once(X: ArrayLike, y: ArrayLike) -> Iterator[Event[FloatArray]]:
+    """Yield the rows of ``X``, (n, d), as events whose labels ``y``, (n,), are known before the next event.
+
+    Raises
+    ------
+    ValueError
+        There is not one label for each row.
+
+    Examples
+    --------
+    >>> [(turn.number, turn.answered) for turn in questions_and_answers(at_once([[0.1], [0.2]], [1, -1]))]
+    [(0, False), (0, True), (1, False), (1, True)]
+    """
+    rows, labels = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if len(rows) != len(labels):
+        raise ValueError(f"y must have one label for each of the {len(rows)} rows of X, not {len(labels)}")
+    for number, (row, label) in enumerate(zip(rows, labels.tolist(), strict=True)):
+        yield Event(row, label, moment=number, delay=0)
+
+
+def questions_and_answers(stream: Iterable[Event[X]]) -> Iterator[Turn[X]]:
+    """Yield each event of ``stream`` as a question, in order, and as an answer once its label is known.
+
+    An answer that is due at the moment of a question comes before it, but never before its own
+    question. Answers come by the time at which they are due, then by their events' order; those that
+    are not due when the stream ends come last. This is the order of `river.stream.simulate_qa` with
+    a delay for each event. Only events that wait for their label are held in memory.
+
+    Raises
+    ------
+    ValueError
+        A delay is negative or not a number, or a moment is not finite; the text names the event.
+
+    Examples
+    --------
+    >>> plays = [Event("a", 1, moment=0, delay=30), Event("b", -1, moment=10, delay=5), Event("c", 1, 15, 0)]
+    >>> [(turn.event.x, turn.answered) for turn in questions_and_answers(plays)]
+    [('a', False), ('b', False), ('b', True), ('c', False), ('c', True), ('a', True)]
+    """
+    # An event's number is unique, so that events themselves are never compared.
+    waiting: list[tuple[float, int, Event[X]]] = []
+    for number, event in enumerate(stream):
+        if not (np.isfinite(event.moment) and event.delay >= 0):
+            raise ValueError(
+                f"event {number}: moment must be finite and delay >= 0, "
+                f"not moment = {event.moment!r} and delay = {event.delay!r}"
+            )
+        while waiting and waiting[0][0] <= event.moment:
+            _, due, answer = heapq.heappop(waiting)
+            yield Turn(due, answer, answered=True)
+        heapq.heappush(waiting, (event.moment + event.delay, number, event))
+        yield Turn(number, event, answered=False)
+    while waiting:
+        _, due, answer = heapq.heappop(waiting)
+        yield Turn(due, answer, answered=True)

@@ -1,0 +1,107 @@
+"""Figures of scores against labels, each exact and over all events given.
+
+``scores`` are real numbers, (n,), float64; ``positive`` says which labels are +1, (n,), bool. Where a
+probability is needed it is P(+1) = 1 / (1 + exp(-score)). What is not defined is None.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from scipy.stats import rankdata
+
+from forks.arrays import FloatArray
+
+Flags = NDArray[np.bool_]
+
+BINS = 10
+
+
+def auc(scores: FloatArray, positive: Flags) -> float | None:
+    """Return the area under the ROC curve, exact by ranks, ties counted half; None unless both classes occur.
+
+    References
+    ----------
+    Hanley and McNeil, The meaning and use of the area under a receiver operating characteristic (ROC)
+    curve, Radiology 143, 1982.
+
+    Examples
+    --------
+    >>> auc(np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, False, True, True]))
+    0.875
+    """
+    positives = int(np.count_nonzero(positive))
+    negatives = len(positive) - positives
+    if positives == 0 or negatives == 0:
+        return None
+    ranks = rankdata(scores)
+    return float((ranks[positive].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+def log_loss(scores: FloatArray, positive: Flags) -> float | None:
+    """Return the mean of -log P(label), in nats, without overflow; None without events.
+
+    Examples
+    --------
+    >>> log_loss(np.zeros(2), np.array([True, False]))
+    0.6931471805599453
+    """
+    if len(scores) == 0:
+        return None
+    return float(np.mean(np.logaddexp(0.0, np.where(positive, -scores, scores))))
+
+
+def brier_score(scores: FloatArray, positive: Flags) -> float | None:
+    """Return the mean of (P(+1) - [label is +1])^2; None without events.
+
+    References
+    ----------
+    Brier, Verification of forecasts expressed in terms of probability, Monthly Weather Review 78, 1950
+    (which sums over both classes, and so has twice this).
+
+    Examples
+    --------
+    >>> brier_score(np.zeros(2), np.array([True, False]))
+    0.25
+    """
+    if len(scores) == 0:
+        return None
+    return float(np.mean((expit(scores) - positive) ** 2))
+
+
+def calibration_error(scores: FloatArray, positive: Flags) -> float | None:
+    """Return the expected calibration error over ten bins of equal width; None without events.
+
+    In each bin, the mean of P(+1) is compared with the share of labels +1; the absolute differences
+    are weighted by the bins' shares of all events. A probability on a border counts to the upper bin.
+
+    References
+    ----------
+    Naeini, Cooper and Hauskrecht, Obtaining Well Calibrated Probabilities Using Bayesian Binning,
+    AAAI 2015, section "Calibration measures".
+
+    Examples
+    --------
+    >>> calibration_error(np.zeros(4), np.array([True, False, False, False]))
+    0.25
+    """
+    if len(scores) == 0:
+        return None
+    probabilities = expit(scores)
+    bins = np.minimum((probabilities * BINS).astype(np.int64), BINS - 1)
+    surplus = np.bincount(bins, weights=probabilities - positive, minlength=BINS)
+    return float(np.abs(surplus).sum() / len(scores))
+
+
+def majority(positive: Flags) -> bool:
+    """Tell whether +1 is the more frequent label; not on a tie.
+
+    Who says so of every event errs as rarely as one can who looks at no event.
+
+    Examples
+    --------
+    >>> majority(np.array([True, True, False]))
+    True
+    """
+    return 2 * int(np.count_nonzero(positive)) > len(positive)

@@ -1,0 +1,80 @@
+"""Any learner over any stream, each event predicted before its label is learned."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from forks.arrays import FloatArray
+from forks.validation.delays import Event, questions_and_answers
+
+X = TypeVar("X")
+X_contra = TypeVar("X_contra", contravariant=True)
+
+
+class Learner(Protocol[X_contra]):
+    """What can be validated: `forks.Forks`, or whatever else predicts and learns one event at a time."""
+
+    def predict_one(self, x: X_contra, /) -> float:
+        """Return the score of ``x``, a finite number: positive for the label +1."""
+        ...
+
+    def learn_one(self, x: X_contra, y: float, /) -> object:
+        """Learn the label ``y`` of ``x``, -1 or +1."""
+        ...
+
+
+class Judged(NamedTuple):
+    """What a learner said of a stream.
+
+    Attributes
+    ----------
+    scores
+        Of the events in the stream's order, as they were when asked for, (n,), float64.
+    labels
+        Of the same events, -1 or +1, (n,), float64.
+    """
+
+    scores: FloatArray
+    labels: FloatArray
+
+
+def progressive(learner: Learner[X], stream: Iterable[Event[X]]) -> Judged:
+    """Let ``learner`` predict each event of ``stream`` when it happens, and learn its label when it is known.
+
+    The order is that of `questions_and_answers`. All events count, from the first.
+
+    Raises
+    ------
+    ValueError
+        A label is neither -1 nor +1, or a score is not finite; the text names the event.
+
+    Examples
+    --------
+    >>> from forks.validation import at_once
+    >>> class Yesterday:
+    ...     score = 0.0
+    ...     def predict_one(self, x):
+    ...         return self.score
+    ...     def learn_one(self, x, y):
+    ...         self.score = y
+    >>> progressive(Yesterday(), at_once([[0.0], [0.0], [0.0]], [1, 1, -1])).scores.tolist()
+    [0.0, 1.0, 1.0]
+    """
+    scores, labels = array("d"), array("d")
+    for number, event, answered in questions_and_answers(stream):
+        if answered:
+            learner.learn_one(event.x, event.y)
+            continue
+        if event.y not in {-1, 1}:
+            raise ValueError(f"event {number}: the label must be -1 or +1, not {event.y!r}")
+        score = float(learner.predict_one(event.x))
+        if not math.isfinite(score):
+            raise ValueError(f"event {number}: the learner's score must be finite, not {score}")
+        scores.append(score)
+        labels.append(event.y)
+    return Judged(np.array(scores), np.array(labels))

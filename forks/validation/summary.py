@@ -1,0 +1,132 @@
+"""What a run over a stream adds up to, in windows and in total."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forks.arrays import FloatArray
+from forks.losses import LOSSES, LossName
+from forks.validation.hindsight import best_linear, losses
+from forks.validation.metrics import auc, brier_score, calibration_error, log_loss, majority
+from forks.validation.progressive import Judged
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Figures over successive events. Shares lie between 0 and 1.
+
+    Attributes
+    ----------
+    first
+        Number of the first event, from 0.
+    events
+        Number of events.
+    mistakes
+        Share of events whose score had not their label's sign; a score of 0 says -1.
+    majority
+        Share of mistakes of one who always says the label that is the more frequent one of the stream.
+    positive
+        Share of labels +1.
+    auc
+        Area under the ROC curve; None unless both classes occur.
+    loss
+        Mean of the learner's own loss.
+    log_loss, brier, calibration_error
+        See `forks.validation.metrics`; None unless the loss is logistic, since other scores are no log-odds.
+    regret
+        Sum of the learner's loss less that of the best fixed linear predictor in hindsight, which is
+        the best one of the whole stream, so that windows add up to the total. None without features.
+    """
+
+    first: int
+    events: int
+    mistakes: float
+    majority: float
+    positive: float
+    auc: float | None
+    loss: float
+    log_loss: float | None
+    brier: float | None
+    calibration_error: float | None
+    regret: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run in figures: in total, and in windows of successive events."""
+
+    total: Figures
+    windows: list[Figures]
+
+
+def summarize(
+    judged: Judged, *, loss: LossName, X: FloatArray | None = None, window: int | None = None
+) -> Summary:
+    """Sum up a run.
+
+    Parameters
+    ----------
+    judged : what the learner said, n events
+    loss : the learner's
+    X : what it learned from, (n, d); regret is measured against the best linear predictor on it
+    window : events in a window, >= 1, the last one may have fewer; by default a tenth of all, rounded up
+
+    Raises
+    ------
+    ValueError
+        There is no event, ``X`` has another number of rows, or ``window`` is below 1.
+
+    Examples
+    --------
+    >>> judged = Judged(np.array([0.0, 1.0, -1.0]), np.array([1.0, 1.0, -1.0]))
+    >>> total = summarize(judged, loss="logistic").total
+    >>> total.events, total.mistakes, total.majority, total.auc
+    (3, 0.3333333333333333, 0.3333333333333333, 1.0)
+    """
+    count = len(judged.scores)
+    if count == 0:
+        raise ValueError("there is no event to sum up")
+    if X is not None and len(X) != count:
+        raise ValueError(f"X must have a row for each of the {count} events, not {len(X)}")
+    size = -(-count // 10) if window is None else window
+    if size < 1:
+        raise ValueError(f"window = {window} is not accepted: it must be at least 1")
+    counted = _Counted(judged, loss, X)
+    windows = [counted.figures(begin, min(begin + size, count)) for begin in range(0, count, size)]
+    return Summary(counted.figures(0, count), windows)
+
+
+class _Counted:
+    """A run, event by event, that any piece of can be summed up."""
+
+    def __init__(self, judged: Judged, loss: LossName, X: FloatArray | None) -> None:
+        self._scores, labels = judged
+        self._logistic = loss == "logistic"
+        self._positive = labels > 0
+        self._wrong = (self._scores > 0) != self._positive
+        self._majority_wrong = self._positive != majority(self._positive)
+        self._losses = losses(LOSSES[loss], self._scores, labels)
+        self._excess: FloatArray | None = None
+        if X is not None:
+            best = best_linear(X, labels, loss).scores(X)
+            self._excess = self._losses - losses(LOSSES[loss], best, labels)
+
+    def figures(self, begin: int, end: int) -> Figures:
+        """Sum up the events from number `begin` to before `end`."""
+        piece = slice(begin, end)
+        scores, positive = self._scores[piece], self._positive[piece]
+        return Figures(
+            first=begin,
+            events=end - begin,
+            mistakes=float(np.mean(self._wrong[piece])),
+            majority=float(np.mean(self._majority_wrong[piece])),
+            positive=float(np.mean(positive)),
+            auc=auc(scores, positive),
+            loss=float(np.mean(self._losses[piece])),
+            log_loss=log_loss(scores, positive) if self._logistic else None,
+            brier=brier_score(scores, positive) if self._logistic else None,
+            calibration_error=calibration_error(scores, positive) if self._logistic else None,
+            regret=None if self._excess is None else float(np.sum(self._excess[piece])),
+        )
