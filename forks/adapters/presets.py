@@ -23,8 +23,12 @@ def check_names(names: Iterable[str]) -> None:
             raise ValueError(f"{name} is not a setting. Accepted here: preset, {', '.join(ACCEPTED)}")
 
 
-def preset_settings(preset: PresetName, dimension: int, changes: Mapping[str, Any]) -> ForksSettings:
+def preset_settings(
+    preset: PresetName, dimension: int, changes: Mapping[str, Any], *, regression: bool
+) -> ForksSettings:
     """Return the settings of ``preset`` for ``dimension`` columns, with ``changes``.
+
+    A regression has squared loss, and nothing else has.
 
     Raises
     ------
@@ -33,11 +37,18 @@ def preset_settings(preset: PresetName, dimension: int, changes: Mapping[str, An
 
     Examples
     --------
-    >>> preset_settings("paper", 3, {"width": 2.0}) == ForksSettings.paper(3, width=2.0)
+    >>> preset_settings("paper", 3, {"width": 2.0}, regression=False) == ForksSettings.paper(3, width=2.0)
     True
+    >>> preset_settings("practical", 3, {}, regression=True).loss
+    'squared'
     """
     presets = {"practical": ForksSettings.practical, "paper": ForksSettings.paper}
     if preset not in presets:
         raise ValueError(f"preset = {preset!r} is not accepted: it must be one of {', '.join(presets)}")
     check_names(changes)
-    return presets[preset](dimension, **changes)
+    defaults = {"loss": "squared"} if regression else {}
+    settings = presets[preset](dimension, **(defaults | dict(changes)))
+    if (settings.loss == "squared") != regression:
+        kind = "a regressor" if regression else "a classifier"
+        raise ValueError(f"loss = {settings.loss!r} is not accepted: it is not the loss of {kind}")
+    return settings

@@ -66,7 +66,7 @@ def test_a_regression_on_a_curve_far_from_zero() -> None:
         ({"x": x, "noise": n}, 300.0 + 40.0 * np.sin(2.0 * x))
         for x, n in np.random.default_rng(3).normal(size=(1000, 2))
     ]
-    model = ForksRegressor(budget=50, width=1.0, cycle=200)
+    model = preprocessing.TargetStandardScaler(ForksRegressor(budget=50, width=1.0, cycle=200))
     metric = evaluate.progressive_val_score(data, model, metrics.MAE())
     running_mean = evaluate.progressive_val_score(data, dummy.StatisticRegressor(stats.Mean()), metrics.MAE())
     assert metric.get() < running_mean.get() / 2
