@@ -18,9 +18,10 @@ True
 True
 """
 
+from forks.entities import EntityTables
 from forks.learner import Forks
 from forks.losses import LOSSES, LossName, probability
 from forks.settings import ForksSettings
 from forks.state import State
 
-__all__ = ["LOSSES", "Forks", "ForksSettings", "LossName", "State", "probability"]
+__all__ = ["LOSSES", "EntityTables", "Forks", "ForksSettings", "LossName", "State", "probability"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from forks.arrays import FloatArray
+from forks.arrays import FloatArray, IntArray
 from forks.losses import LossName
 
 # Squares of what is accepted, summed over any stream, are far from overflow, which would end in NaN.
@@ -53,6 +55,22 @@ def check_labels(name: str, y: ArrayLike, count: int, loss: LossName) -> FloatAr
         first = int(np.argmin(accepted))
         check_label(f"{name}[{first}]", array[first], loss)
     return array
+
+
+def check_numbers(name: str, numbers: ArrayLike, count: int, limits: Sequence[int]) -> IntArray:
+    """Return ``numbers`` as a (count, len(limits)) int64 array, or raise a ValueError that names it.
+
+    Those of a column are accepted from 0 up to, not including, its limit.
+    """
+    array = np.asarray(numbers)
+    if array.shape != (count, len(limits)) or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must be integers of shape ({count}, {len(limits)}), not {array.dtype} of {array.shape}"
+        )
+    for column, limit in enumerate(limits):
+        if count and not 0 <= int(array[:, column].min()) <= int(array[:, column].max()) < limit:
+            raise ValueError(f"{name}[:, {column}] must be from 0 to {limit - 1}, the rows of its table")
+    return np.ascontiguousarray(array, dtype=np.int64)
 
 
 def _numbers(name: str, values: ArrayLike) -> FloatArray:

@@ -23,7 +23,7 @@ class FeatureMap(NamedTuple):
 
     Parameters
     ----------
-    landmarks : x_1 ... x_m, (s_m, dimension)
+    landmarks : x_1 ... x_m, as columns: (dimension, s_m)
     Z : (s_m, k)
     """
 
@@ -35,17 +35,16 @@ def build_map(sketch: KernelSketch, factors: Factors) -> FeatureMap:
     """Return the map with Z = pinv(Phi_pm) V Sigma^(1/2)."""
     target = factors.right * np.sqrt(factors.singular_values)
     Z, *_ = lstsq(sketch.phi_pm, target, cond=RELATIVE_CUTOFF)
-    return FeatureMap(np.ascontiguousarray(sketch.landmark_points), np.ascontiguousarray(Z))
+    return FeatureMap(np.ascontiguousarray(sketch.landmark_points.T), np.ascontiguousarray(Z))
 
 
 @njit(cache=True)
-def map_point(x: FloatArray, feature_map: FeatureMap, gamma: float, row: FloatArray, out: FloatArray) -> None:
-    """Write phi(x), (k,), to ``out``; ``row``, (s_m,), is room for the kernel row."""
-    gaussian_row(x, feature_map.landmarks, gamma, row)
+def map_row(row: FloatArray, Z: FloatArray, out: FloatArray) -> None:
+    """Write row' Z, (k,), to ``out`` for a kernel row against the landmarks, (s_m,)."""
     out[:] = 0.0
-    for i in range(feature_map.Z.shape[0]):
-        for j in range(feature_map.Z.shape[1]):
-            out[j] += row[i] * feature_map.Z[i, j]
+    for i in range(Z.shape[0]):
+        for j in range(Z.shape[1]):
+            out[j] += row[i] * Z[i, j]
 
 
 @njit(cache=True)
@@ -54,5 +53,6 @@ def map_points(X: FloatArray, feature_map: FeatureMap, gamma: float) -> FloatArr
     out = np.empty((X.shape[0], feature_map.Z.shape[1]))
     row = np.empty(feature_map.Z.shape[0])
     for i in range(X.shape[0]):
-        map_point(X[i], feature_map, gamma, row, out[i])
+        gaussian_row(X[i], feature_map.landmarks, gamma, row)
+        map_row(row, feature_map.Z, out[i])
     return out

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from forks.arrays import FloatArray
-from forks.kernels import gaussian_row
+from forks.kernels import gaussian
 
 
 class Expansion(NamedTuple):
@@ -38,9 +38,7 @@ class Expansion(NamedTuple):
 @njit(cache=True)
 def expansion_value(x: FloatArray, expansion: Expansion, gamma: float) -> float:
     """Return f(x), summed from the oldest point to the newest."""
-    row = np.empty(expansion.points.shape[0])
-    gaussian_row(x, expansion.points, gamma, row)
     total = 0.0
-    for i in range(row.shape[0]):
-        total += row[i] * expansion.coefficients[i]
+    for i in range(expansion.points.shape[0]):
+        total += gaussian(x, expansion.points[i], gamma) * expansion.coefficients[i]
     return total

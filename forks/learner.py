@@ -11,11 +11,14 @@ from forks import rounds
 from forks.arrays import FloatArray
 from forks.carry_over import carry_over, transfer
 from forks.checks import check_label, check_labels, check_matrix, check_vector
+from forks.entities import EntityEvents
+from forks.events import EventSource, Rows
 from forks.feature_map import FeatureMap, map_points
-from forks.kernels import gaussian_matrix
+from forks.kernels import gaussian_matrix, precision
 from forks.kogd import Expansion
-from forks.losses import loss_slope, loss_value
+from forks.losses import LOSSES, loss_slope, loss_value
 from forks.newton import NewtonState
+from forks.rule import rule_of
 from forks.settings import ForksSettings
 from forks.sketched_kernel import SketchedKernel
 from forks.state import State, StateReader
@@ -57,17 +60,22 @@ class Forks:
 
     def __init__(self, settings: ForksSettings) -> None:
         self.settings = settings
-        self._rule = rounds.Rule.of(settings)
+        self._rule = rule_of(settings)
+        self._loss = LOSSES[settings.loss]
+        self._gamma = precision(settings.width)
+        self._memory = rounds.room_for(settings)
         self._updates = 0
         self._since_change = 0
         self._kernel: SketchedKernel | None = None
         start, stop = settings.kernel_columns
-        self._hypothesis = rounds.Hypothesis(
-            mean=np.zeros(settings.dimension),
-            squares=np.zeros(settings.dimension),
-            newton=NewtonState.prior(settings.features, settings.alpha),
-            feature_map=FeatureMap(np.empty((0, stop - start)), np.empty((0, settings.rank))),
-            expansion=Expansion.empty(stop - start),
+        self._adopt(
+            rounds.Hypothesis(
+                mean=np.zeros(settings.dimension),
+                squares=np.zeros(settings.dimension),
+                newton=NewtonState.prior(settings.features, settings.alpha),
+                feature_map=FeatureMap(np.empty((stop - start, 0)), np.empty((0, settings.rank))),
+                expansion=Expansion.empty(stop - start),
+            )
         )
 
     @property
@@ -85,11 +93,14 @@ class Forks:
         ValueError
             ``x`` has another shape, or a number that is not finite.
         """
-        return float(self._scores(check_vector("x", x, self.settings.dimension))[0])
+        return float(self._scores(self._row(x))[0])
 
-    def predict_many(self, X: ArrayLike) -> FloatArray:
-        """Return the scores of the rows of ``X`` (n, dimension), with the same bits as one by one."""
-        return self._scores(check_matrix("X", X, self.settings.dimension))
+    def predict_many(self, X: ArrayLike | EntityEvents) -> FloatArray:
+        """Return the scores of the rows of ``X`` (n, dimension), with the same bits as one by one.
+
+        In place of rows, this and the other ``_many`` methods take what `EntityTables.events` made.
+        """
+        return self._scores(self._events(X))
 
     def learn_one(self, x: ArrayLike, y: float) -> float:
         """Learn the label ``y`` of ``x``, (dimension,), and return the loss of the score before.
@@ -100,22 +111,22 @@ class Forks:
             ``x`` is not as `predict_one` takes it, or ``y`` is no label for the loss. Then nothing
             has changed.
         """
-        X = check_vector("x", x, self.settings.dimension)
+        event = self._row(x)
         label = check_label("y", y, self.settings.loss)
-        score = self._learn(X, np.array([label]))[0]
-        return float(loss_value(self._rule.loss, score, label))
+        score = self._learn(event, np.array([label]))[0]
+        return float(loss_value(self._loss, score, label))
 
-    def learn_many(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
+    def learn_many(self, X: ArrayLike | EntityEvents, y: ArrayLike) -> FloatArray:
         """Learn the rows of ``X`` (n, dimension) in turn; return the loss of each one's score before."""
-        matrix = check_matrix("X", X, self.settings.dimension)
-        labels = check_labels("y", y, len(matrix), self.settings.loss)
-        losses: FloatArray = rounds.loss_values(self._learn(matrix, labels), labels, self._rule)
+        events = self._events(X)
+        labels = check_labels("y", y, len(events), self.settings.loss)
+        losses: FloatArray = rounds.loss_values(self._learn(events, labels), labels, self._loss)
         return losses
 
-    def predict_and_learn_many(self, X: ArrayLike, y: ArrayLike) -> FloatArray:
+    def predict_and_learn_many(self, X: ArrayLike | EntityEvents, y: ArrayLike) -> FloatArray:
         """Predict and then learn each row of ``X`` (n, dimension) in turn; return the scores, (n,)."""
-        matrix = check_matrix("X", X, self.settings.dimension)
-        return self._learn(matrix, check_labels("y", y, len(matrix), self.settings.loss))
+        events = self._events(X)
+        return self._learn(events, check_labels("y", y, len(events), self.settings.loss))
 
     def state(self) -> State:
         """Return all that the learner knows: contiguous copies of arrays, and plain numbers."""
@@ -146,7 +157,7 @@ class Forks:
         reader = StateReader(state)
         learner._updates = reader.integer("updates")
         learner._since_change = reader.integer("since_change")
-        learner._hypothesis = learner._hypothesis._replace(
+        hypothesis = learner._hypothesis._replace(
             mean=reader.floats("mean", settings.dimension),
             squares=reader.floats("squares", settings.dimension),
             newton=NewtonState(
@@ -155,37 +166,73 @@ class Forks:
             ),
         )
         if reader.integer("stage") == 1:
-            points = reader.floats("points", None, learner._hypothesis.expansion.points.shape[1])
+            points = reader.floats("points", None, hypothesis.expansion.points.shape[1])
             expansion = Expansion(points, reader.floats("coefficients", len(points)))
-            learner._hypothesis = learner._hypothesis._replace(expansion=expansion)
+            learner._adopt(hypothesis._replace(expansion=expansion))
         else:
             learner._kernel = SketchedKernel.from_state(settings, reader)
-            learner._hypothesis = learner._hypothesis._replace(feature_map=learner._kernel.feature_map)
+            learner._adopt(hypothesis._replace(feature_map=learner._kernel.feature_map))
         return learner
 
     def clone(self) -> Self:
         """Return an independent learner that knows the same."""
         return self.from_state(self.settings, self.state())
 
-    def _scores(self, X: FloatArray) -> FloatArray:
-        out: FloatArray = rounds.scores(X, self._rule, self._updates, self._hypothesis)
-        return out
+    def _adopt(self, hypothesis: rounds.Hypothesis) -> None:
+        self._hypothesis = hypothesis
+        self._arrays = hypothesis.arrays()
 
-    def _learn(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        """Learn the rows in turn; return the scores that they had before."""
-        out = np.empty(len(X))
+    def _row(self, x: ArrayLike) -> Rows:
+        return Rows(check_vector("x", x, self.settings.dimension), self.settings, self._gamma)
+
+    def _events(self, X: ArrayLike | EntityEvents) -> EventSource:
+        if isinstance(X, EntityEvents):
+            return X.checked_for(self.settings)
+        return Rows(check_matrix("X", X, self.settings.dimension), self.settings, self._gamma)
+
+    def _scores(self, events: EventSource) -> FloatArray:
+        out = np.empty(len(events))
         start = 0
-        while start < len(X):
-            stop = min(len(X), start + self._rounds_alike())
-            out[start:stop] = self._learn_alike(X[start:stop], y[start:stop])
-            start = stop
+        while start < len(events):
+            start = self._score_next(events, start, out)
         return out
 
-    def _rounds_alike(self) -> int:
-        """Return how many rounds from here on are regular ones, or 1 if the next is of another kind."""
-        if self._kernel is None:
-            return 1
-        return max(1, self._cycle() - self._since_change)
+    def _score_next(self, events: EventSource, start: int, out: FloatArray) -> int:
+        """Write the scores from ``start`` on to ``out``; return where that ended."""
+        part = events.take(start, len(out), self._hypothesis.feature_map)
+        stop = start + len(part.X)
+        rounds.scores(*part, self._rule, self._updates, *self._arrays, self._memory, out[start:stop])
+        return stop
+
+    def _learn(self, events: EventSource, y: FloatArray) -> FloatArray:
+        """Learn the events in turn; return the scores that they had before."""
+        out = np.empty(len(events))
+        start = 0
+        while start < len(events):
+            if self._change_due():
+                self._score_next(events, start, out[: start + 1])
+                score = out[start]  # of the old map; that of the new one was never given to anyone
+                self._change_map(events.rows(start, start + 1)[0])
+                self._learn_next(events, start, y, out[: start + 1])
+                out[start] = score
+                start += 1
+            elif self._kernel is None:
+                start = self._learn_stage_one(events, start, y, out)
+            else:
+                start = self._learn_next(events, start, y, out)
+        return out
+
+    def _learn_next(self, events: EventSource, start: int, y: FloatArray, out: FloatArray) -> int:
+        """Learn from ``start`` on under the present map; return where that ended."""
+        alike = 1 if self._kernel is None else self._cycle() - self._since_change
+        part = events.take(start, min(len(out), start + alike), self._hypothesis.feature_map)
+        stop = start + len(part.X)
+        rounds.learn(
+            *part, y[start:stop], self._rule, self._updates, *self._arrays, self._memory, out[start:stop]
+        )
+        self._updates += stop - start
+        self._since_change += stop - start
+        return stop
 
     def _cycle(self) -> int:
         """Return the events from one change of the map to the next, at this point of the stream."""
@@ -199,37 +246,24 @@ class Forks:
             return len(self._hypothesis.expansion.points) >= self.settings.budget
         return self._since_change >= self._cycle()
 
-    def _learn_alike(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        """Learn rows of one kind, as many as `_rounds_alike` allows."""
-        if self._change_due():
-            before = self._scores(X)
-            self._change_map(X[0])
-            self._learn_regular(X, y)
-            return before
-        if self._kernel is None:
-            return self._learn_stage_one(X, y)
-        return self._learn_regular(X, y)
-
-    def _learn_regular(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        out: FloatArray = rounds.learn(X, y, self._rule, self._updates, self._hypothesis)
-        self._updates += len(X)
-        self._since_change += len(X)
-        return out
-
-    def _learn_stage_one(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        """Learn one row by KOGD; a linear part beside it takes its Newton step on the sum's slope."""
-        settings = self.settings
-        point = rounds.kernel_point(X[0], self._rule, self._updates, self._hypothesis)
-        scores = self._learn_regular(X, y)
+    def _learn_stage_one(self, events: EventSource, start: int, y: FloatArray, out: FloatArray) -> int:
+        """Learn one event by KOGD; a linear part beside it takes its Newton step on the sum's slope."""
+        point = self._kernel_point(events.rows(start, start + 1)[0])
+        stop = self._learn_next(events, start, y, out)
         expansion = self._hypothesis.expansion.descend(
             point,
-            loss_slope(self._rule.loss, scores[0], y[0]),
-            store=loss_value(self._rule.loss, scores[0], y[0]) > 0.0,
-            step=settings.step,
-            decay=settings.decay,
+            loss_slope(self._loss, out[start], y[start]),
+            store=loss_value(self._loss, out[start], y[start]) > 0.0,
+            step=self.settings.step,
+            decay=self.settings.decay,
         )
-        self._hypothesis = self._hypothesis._replace(expansion=expansion)
-        return scores
+        self._adopt(self._hypothesis._replace(expansion=expansion))
+        return stop
+
+    def _kernel_point(self, x: FloatArray) -> FloatArray:
+        """Return what of the row ``x`` is stored, (kernel columns,)."""
+        point: FloatArray = rounds.kernel_point(x, self._rule, self._updates, *self._arrays[:2])
+        return point
 
     def _change_map(self, x: FloatArray) -> None:
         """Make the first map, or change it with ``x`` as the newest stored point; carry over or reset."""
@@ -237,28 +271,29 @@ class Forks:
         if self._kernel is None:
             self._kernel = SketchedKernel.of(before.expansion.points, self.settings)
         else:
-            self._kernel.change(rounds.kernel_point(x, self._rule, self._updates, before))
+            self._kernel.change(self._kernel_point(x))
         if self.settings.carry_over:
             newton = self._carried_over(before, self._kernel)
         else:
             newton = NewtonState.prior(self.settings.features, self.settings.alpha)
-        self._hypothesis = before._replace(
-            newton=newton,
-            feature_map=self._kernel.feature_map,
-            expansion=Expansion.empty(before.expansion.points.shape[1]),
+        self._adopt(
+            before._replace(
+                newton=newton,
+                feature_map=self._kernel.feature_map,
+                expansion=Expansion.empty(before.expansion.points.shape[1]),
+            )
         )
         self._since_change = 0
 
     def _carried_over(self, before: rounds.Hypothesis, kernel: SketchedKernel) -> NewtonState:
         """Return what Newton's state becomes, so that the values at the stored points hardly change."""
-        gamma = self._rule.gamma
-        new = map_points(kernel.points, kernel.feature_map, gamma)
-        if len(before.feature_map.landmarks):
-            old = map_points(kernel.points, before.feature_map, gamma)
+        new = map_points(kernel.points, kernel.feature_map, self._gamma)
+        if before.feature_map.landmarks.size:
+            old = map_points(kernel.points, before.feature_map, self._gamma)
             return carry_over(before.newton, transfer(old, new), self.settings.alpha)
         # Stage 1's function becomes weights; nothing was learned of how sure they are.
         points, coefficients = before.expansion
-        values = gaussian_matrix(points, points, gamma) @ coefficients
+        values = gaussian_matrix(points, points, self._gamma) @ coefficients
         weights = before.newton.weights.copy()
         weights[self.settings.linear_features :] = transfer(values[:, None], new)[:, 0]
         return before.newton._replace(weights=weights)

@@ -46,6 +46,10 @@ class ForksSettings:
     refresh : changes of the map from one exact decomposition of the sketch to the next, >= 1;
         0 for never
     linear_columns, kernel_columns : (start, stop) of the columns that the part sees
+    entity_blocks : (start, stop) of the kernel's first columns, block after block, that depend only on
+        an entity (a user, an item). They are never standardised, and the Gaussian kernel is computed as
+        the product of its values on the blocks, so that `forks.entities` can keep the factors. The
+        linear part may only see columns behind them
     seed : of everything random, >= 0
 
     Raises
@@ -77,6 +81,7 @@ class ForksSettings:
     refresh: int
     linear_columns: Columns
     kernel_columns: Columns
+    entity_blocks: tuple[Columns, ...]
     seed: int
 
     @classmethod
@@ -115,6 +120,7 @@ class ForksSettings:
             "refresh": 10,
             "linear_columns": (0, dimension),
             "kernel_columns": (0, dimension),
+            "entity_blocks": (),
             "seed": 0,
         }
         return cls(**(preset | {"dimension": dimension, "budget": budget} | changes))
@@ -153,6 +159,7 @@ class ForksSettings:
             "refresh": 0,
             "linear_columns": (0, dimension),
             "kernel_columns": (0, dimension),
+            "entity_blocks": (),
             "seed": 0,
         }
         return cls(**(preset | {"dimension": dimension, "budget": budget} | changes))
@@ -167,6 +174,11 @@ class ForksSettings:
     def features(self) -> int:
         """Number of features in all, linear part first."""
         return self.linear_features + self.rank
+
+    @property
+    def entity_stop(self) -> int:
+        """Where the entity blocks end and the kernel's varying columns begin."""
+        return self.entity_blocks[-1][1] if self.entity_blocks else self.kernel_columns[0]
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -230,3 +242,17 @@ class ForksSettings:
                 f"(start, stop) with 0 <= start < stop <= dimension = {self.dimension}",
                 len(columns) == 2 and 0 <= columns[0] < columns[1] <= self.dimension,
             )
+        edge = self.kernel_columns[0]
+        for start, stop in self.entity_blocks:
+            self._require(
+                "entity_blocks",
+                f"blocks (start, stop) from {self.kernel_columns[0]} on, each beginning where the one "
+                f"before ends, within kernel_columns = {self.kernel_columns}",
+                start == edge < stop <= self.kernel_columns[1],
+            )
+            edge = stop
+        self._require(
+            "linear_columns",
+            f"behind entity_blocks, from {edge} on",
+            not (self.sum_kernel and self.entity_blocks and self.linear_columns[0] < edge),
+        )

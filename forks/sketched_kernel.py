@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Self
 
+import numpy as np
+
 from forks.arrays import FloatArray
 from forks.feature_map import FeatureMap, build_map
 from forks.kernels import precision
@@ -96,7 +98,7 @@ class SketchedKernel:
         factors = Factors(
             reader.floats("left", s_p, k), reader.floats("singular_values", k), reader.floats("right", s_p, k)
         )
-        feature_map = FeatureMap(sketch.landmark_points, reader.floats("Z", s_m, k))
+        feature_map = FeatureMap(np.ascontiguousarray(sketch.landmark_points.T), reader.floats("Z", s_m, k))
         return cls(settings, sketch, factors, feature_map, reader.integer("changes"))
 
 

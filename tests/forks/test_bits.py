@@ -28,6 +28,12 @@ SETTINGS = {
     "practical, reset": ForksSettings.practical(5, budget=20, cycle=7, carry_over=False),
     "practical, regression": ForksSettings.practical(5, budget=20, cycle=7, loss="squared", clip=1.5),
     "paper": ForksSettings.paper(5, budget=20, cycle=7, width=4.0),
+    "paper, entity blocks": ForksSettings.paper(
+        5, budget=20, cycle=7, width=40.0, entity_blocks=((0, 2), (2, 4))
+    ),
+    "practical, entity block": ForksSettings.practical(
+        5, budget=20, cycle=7, kernel_columns=(1, 4), entity_blocks=((1, 3),), linear_columns=(3, 5)
+    ),
     "paper, squared hinge, clipped": ForksSettings.paper(
         5, budget=20, cycle=13, width=4.0, loss="squared_hinge", clip=1.0, blocks=5
     ),

@@ -1,8 +1,17 @@
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
-from forks.kernels import gaussian_matrix, gaussian_row, precision
+from forks.kernels import (
+    factorised_matrix,
+    gaussian_matrix,
+    gaussian_row,
+    linear_matrix,
+    polynomial_matrix,
+    precision,
+)
 
 
 def test_gaussian_matrix_is_the_formula() -> None:
@@ -23,5 +32,42 @@ def test_a_point_has_kernel_one_with_itself_and_the_matrix_is_symmetric_to_the_b
 def test_a_row_has_the_bits_of_the_matrix() -> None:
     points = np.random.default_rng(3).normal(size=(9, 4))
     row = np.empty(9)
-    gaussian_row(points[4], points, precision(0.3), row)
+    gaussian_row(points[4], np.ascontiguousarray(points.T), precision(0.3), row)
     assert (row == gaussian_matrix(points, points, precision(0.3))[4]).all()
+
+
+def test_linear_and_polynomial_matrices_are_the_formulas() -> None:
+    rng = np.random.default_rng(4)
+    left, right = rng.normal(size=(7, 3)), rng.normal(size=(5, 3))
+    products = left @ right.T
+    np.testing.assert_allclose(linear_matrix(left, right), products, rtol=1e-12, atol=1e-15)
+    for degree in (1, 2, 3):
+        np.testing.assert_allclose(
+            polynomial_matrix(left, right, degree, 1.5), (products + 1.5) ** degree, rtol=1e-12, atol=1e-15
+        )
+
+
+def test_linear_and_polynomial_matrices_are_positive_semidefinite() -> None:
+    points = np.random.default_rng(5).normal(size=(12, 4))
+    for kernel in (linear_matrix(points, points), polynomial_matrix(points, points, 2, 1.0)):
+        assert (kernel == kernel.T).all()
+        assert np.linalg.eigvalsh(kernel).min() > -1e-9
+
+
+@given(
+    columns=st.integers(1, 30),
+    cuts=st.lists(st.integers(0, 30), max_size=4),
+    width=st.floats(0.5, 100.0),
+    seed=st.integers(0, 1000),
+)
+def test_the_product_over_any_blocks_is_the_plain_gaussian(
+    columns: int, cuts: list[int], width: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    left, right = rng.normal(size=(4, columns)), rng.normal(size=(3, columns))
+    edges = np.array([0, *sorted(min(cut, columns) for cut in cuts), columns])
+    np.testing.assert_allclose(
+        factorised_matrix(left, right, edges, precision(width)),
+        gaussian_matrix(left, right, precision(width)),
+        rtol=1e-12,
+    )

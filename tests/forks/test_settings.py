@@ -56,6 +56,9 @@ def test_features_count_the_intercept_and_only_the_columns_given() -> None:
         ("linear_columns", (3, 3), "start < stop <= dimension = 8"),
         ("kernel_columns", (0, 9), "start < stop <= dimension = 8"),
         ("kernel_columns", (1, 2, 3), "start < stop <= dimension = 8"),
+        ("entity_blocks", ((1, 3),), "from 0 on"),
+        ("entity_blocks", ((0, 3), (4, 5)), "each beginning where the one before ends"),
+        ("entity_blocks", ((0, 3), (3, 9)), "within kernel_columns"),
     ],
 )
 def test_an_error_names_the_field_and_what_is_accepted(field: str, value: Any, accepted: str) -> None:
@@ -70,3 +73,10 @@ def test_hinge_has_no_curvature_to_learn_with() -> None:
     with pytest.raises(ValueError, match="hessian"):
         ForksSettings.practical(8, loss="hinge")
     assert ForksSettings.practical(8, loss="hinge", hessian="gradient").loss == "hinge"
+
+
+def test_the_linear_part_does_not_see_entity_blocks() -> None:
+    with pytest.raises(ValueError, match=r"linear_columns = \(0, 8\) .* from 5 on"):
+        ForksSettings.practical(8, entity_blocks=((0, 3), (3, 5)))
+    assert ForksSettings.practical(8, entity_blocks=((0, 3), (3, 5)), linear_columns=(5, 8)).entity_stop == 5
+    assert ForksSettings.paper(8, entity_blocks=((0, 8),)).entity_stop == 8
