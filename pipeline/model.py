@@ -29,11 +29,20 @@ def learner_settings(learner: Learner, static_columns: int) -> ForksSettings:
         Naming the setting and what is accepted.
     """
     dimension = static_columns + len(FEATURES)
-    if learner.preset == "paper":
-        preset, defaults = ForksSettings.paper, {}
-    else:
-        running = (static_columns, dimension)
-        preset, defaults = ForksSettings.practical, {"linear_columns": running, "kernel_columns": running}
+    running = (static_columns, dimension)
+    blocks = {} if learner.preset == "paper" else {"linear_columns": running, "kernel_columns": running}
+    return preset_settings(learner, dimension, **blocks)
+
+
+def preset_settings(learner: Learner, dimension: int, **defaults: Any) -> ForksSettings:
+    """The preset's settings for vectors of `dimension` columns, with `defaults`, and over them the overrides.
+
+    Raises
+    ------
+    ConfigError
+        Naming the setting and what is accepted.
+    """
+    preset = ForksSettings.paper if learner.preset == "paper" else ForksSettings.practical
     changes = {name: _setting(name, value) for name, value in learner.overrides.items()}
     try:
         return preset(dimension, **(defaults | changes))
@@ -118,11 +127,16 @@ class Model:
         if outcome.sequence != self.folded:
             raise ValueError(f"outcome {outcome.sequence} is not the next one, {self.folded}")
         self.folded += 1
-        if outcome.label is None:
-            return
-        x = self._context(outcome.user_id, outcome.video_id, outcome.timestamp, outcome.features)
-        self.learner.learn_one(x, 1 if outcome.label else -1)
-        self.statistics.update(outcome.user_id, outcome.video_id, outcome.label, outcome.watch_ratio or 0.0)
+        if outcome.label is not None:
+            self.learn(outcome, outcome.features, outcome.label, outcome.watch_ratio or 0.0)
+
+    def learn(
+        self, play: Interaction | Outcome, features: list[float], watched: bool, watch_ratio: float
+    ) -> None:
+        """Learn from a play whose running features were `features` when it was judged."""
+        x = self._context(play.user_id, play.video_id, play.timestamp, features)
+        self.learner.learn_one(x, 1 if watched else -1)
+        self.statistics.update(play.user_id, play.video_id, watched, watch_ratio)
 
     def _context(
         self, user_id: Id, video_id: Id, timestamp: int, features: list[float]
