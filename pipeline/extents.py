@@ -4,26 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
 
-from confluent_kafka import IsolationLevel, Message, TopicPartition
+from confluent_kafka import Message
 from confluent_kafka.admin import OffsetSpec
 
 from pipeline.clients import common
 from pipeline.config import Kafka
 from pipeline.errors import TopicError
 from pipeline.log import Log
+from pipeline.offsets import TIMEOUT, Place, list_offsets
 from pipeline.topics import admin
-
-TIMEOUT: Final = 10.0
-"""Seconds for a broker that has just answered to answer once more."""
-
-
-class Place(NamedTuple):
-    """One partition of a topic."""
-
-    topic: str
-    partition: int
 
 
 class Extents:
@@ -61,8 +51,8 @@ class Extents:
 
     def ranges(self) -> dict[Place, range]:
         """The offsets of each partition. Not at every one of them is there a committed record."""
-        begins = self._offsets(OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # lacks its types
-        ends = self._offsets(OffsetSpec.latest())  # type: ignore[no-untyped-call]  # as above
+        begins = self._find(OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # lacks its types
+        ends = self._find(OffsetSpec.latest())  # type: ignore[no-untyped-call]  # as above
         return {place: range(begins[place], ends[place]) for place in self.places}
 
     def not_before(self, timestamp: int) -> dict[Place, int | None]:
@@ -71,17 +61,11 @@ class Extents:
         None where no record has. The markers of transactions count too, with the time at which they
         were written: a record there may be an earlier one.
         """
-        found = self._offsets(OffsetSpec.for_timestamp(timestamp))
+        found = self._find(OffsetSpec.for_timestamp(timestamp))
         return {place: None if offset < 0 else offset for place, offset in found.items()}
 
-    def _offsets(self, spec: OffsetSpec) -> dict[Place, int]:
-        wanted = {TopicPartition(*place): spec for place in self.places}
-        futures = self._admin.list_offsets(
-            wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=TIMEOUT
-        )
-        return {
-            Place(place.topic, place.partition): future.result().offset for place, future in futures.items()
-        }
+    def _find(self, spec: OffsetSpec) -> dict[Place, int]:
+        return list_offsets(self._admin, self.places, spec)
 
 
 def last(

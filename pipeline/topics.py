@@ -6,9 +6,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicMetadata
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+    TopicMetadata,
+)
 
 from pipeline.errors import BrokerError, TopicError
+from pipeline.offsets import Place, list_offsets
 
 LARGEST_DEAD_LETTER = 32 * 1024 * 1024
 KEEP = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -102,7 +110,7 @@ def admin(settings: dict[str, str | int | float | bool]) -> AdminClient:
 
 
 def create(client: AdminClient, topics: Topics, partitions: int, replication: int) -> list[str]:
-    """Create the topics that are missing, and return their names.
+    """Create the topics that are missing, and return their names once every partition answers.
 
     Raises
     ------
@@ -123,6 +131,8 @@ def create(client: AdminClient, topics: Topics, partitions: int, replication: in
             future.result()
         except KafkaException as error:
             raise TopicError(f"{name} cannot be created: {error.args[0].str()}") from error
+    new = [Place(name, number) for name in missing for number in range(partitions)]
+    list_offsets(client, new, OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # lacks its types
     return missing
 
 

@@ -11,9 +11,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from pipeline.clients import reader
 from pipeline.config import Kafka
 from pipeline.errors import ConfigError
-from pipeline.extents import Extents, Place, last
+from pipeline.extents import Extents, last
 from pipeline.inspect.start import At, Last, Since, Start
 from pipeline.log import Log
+from pipeline.offsets import Place
 
 POLL = 0.2
 """Seconds to wait for a message before looking whether Ctrl-C was pressed."""

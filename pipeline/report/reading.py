@@ -11,9 +11,10 @@ import numpy as np
 from confluent_kafka import Message
 
 from pipeline.config import Kafka
-from pipeline.extents import Extents, Place, last
+from pipeline.extents import Extents, last
 from pipeline.letter import read_letter
 from pipeline.log import Log, decoded
+from pipeline.offsets import Place
 from pipeline.records import Count, Status, Timestamp
 from pipeline.report.counts import BURIED, Counts
 from pipeline.report.figures import OUTCOME, Outcomes, Report, report
