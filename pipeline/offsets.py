@@ -15,6 +15,7 @@ PAUSE: Final = 0.1
 """Seconds between two questions to a partition that has none yet."""
 
 UNSETTLED: Final = {
+    KafkaError._NOENT,  # no leader is known
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
