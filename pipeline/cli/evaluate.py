@@ -51,7 +51,12 @@ def evaluate(
     ] = None,
     permutation: Annotated[
         int | None,
-        typer.Option(min=0, metavar="SEED", help="Events in a random order.", show_default="as they come"),
+        typer.Option(
+            min=0,
+            metavar="SEED",
+            help="Events in a random order; files that are sorted by label need it.",
+            show_default="as they come",
+        ),
     ] = None,
     delays: Annotated[
         bool | None,
