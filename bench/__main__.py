@@ -1,0 +1,65 @@
+"""Run a benchmark by its name."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+from threadpoolctl import threadpool_limits
+
+from bench.options import Options
+
+BENCHMARKS: Mapping[str, str] = MappingProxyType(
+    {
+        "adversarial": "labels flipped in every other block: reset against carry-over",
+        "learner": "microseconds an event, beside plain NumPy, scikit-learn and River",
+        "quality": "mistakes of FORKS and its rivals on real KuaiRec rows",
+        "table2": "the paper's Table 2 by both ways of counting mistakes",
+    }
+)
+"""Modules here, each with `run(options)`, which returns an object that JSON can hold."""
+
+
+def _options() -> tuple[str, Options]:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="\n".join(f"{name:12} {text}" for name, text in BENCHMARKS.items()),
+    )
+    beside = Path(__file__).parents[2] / "shared" / "data"
+    parser.add_argument("name", choices=BENCHMARKS, help="which benchmark")
+    parser.add_argument("--runs", type=_positive, help="repetitions or permutations")
+    parser.add_argument("--json", action="store_true", help="no progress, only the result")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path(os.environ.get("FORKS_TEST_DATA", beside)),
+        help="folder with kuairec/ and libsvm/ (default: FORKS_TEST_DATA or ../shared/data)",
+    )
+    given = parser.parse_args()
+    return given.name, Options(given.runs, given.data, given.json)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
+    return number
+
+
+def main() -> None:
+    """Run what the command line names, on one BLAS thread as in production."""
+    name, options = _options()
+    benchmark = import_module(f"bench.{name}")
+    with threadpool_limits(limits=1):  # of the libraries that are loaded by now
+        result = benchmark.run(options)
+    print(msgspec.json.encode({"benchmark": name, **result}).decode())
+
+
+if __name__ == "__main__":
+    main()
