@@ -35,7 +35,7 @@ def check_label(name: str, y: float, loss: LossName) -> float:
     """Return ``y`` as a float that ``loss`` takes as label, or raise a ValueError that names it."""
     try:
         label = float(y)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be a number: {error}") from error
     if loss == "squared":
         if not abs(label) <= LARGEST:
@@ -76,7 +76,7 @@ def check_numbers(name: str, numbers: ArrayLike, count: int, limits: Sequence[in
 def _numbers(name: str, values: ArrayLike) -> FloatArray:
     try:
         return np.asarray(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers: {error}") from error
 
 

@@ -51,10 +51,37 @@ class Forks:
 
     Examples
     --------
+    One event at a time:
+
     >>> learner = Forks(ForksSettings.practical(2))
     >>> round(learner.learn_one([1.0, 0.5], 1), 4)  # the logistic loss of a score of 0
     0.6931
     >>> learner.predict_one([1.0, 0.5]) > 0
+    True
+
+    Many, with the same bits:
+
+    >>> X, y = [[0.0, 1.0], [2.0, 0.5], [1.5, 0.5]], [-1, 1, 1]
+    >>> other = learner.clone()
+    >>> learner.predict_and_learn_many(X, y).shape
+    (3,)
+    >>> losses = other.learn_many(X, y)
+    >>> bool((other.predict_many(X) == learner.predict_many(X)).all())
+    True
+    >>> learner.updates
+    4
+
+    Saved and restored:
+
+    >>> restored = Forks.from_state(learner.settings, learner.state())
+    >>> restored.predict_one([1.0, 1.0]) == learner.predict_one([1.0, 1.0])
+    True
+
+    A regression predicts numbers:
+
+    >>> learner = Forks(ForksSettings.practical(1, loss="squared"))
+    >>> losses = learner.learn_many([[x] for x in range(60)], [x / 10 for x in range(60)])
+    >>> bool(abs(learner.predict_one([59.0]) - 5.9) < 0.2)
     True
     """
 

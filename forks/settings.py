@@ -56,6 +56,26 @@ class ForksSettings:
     ------
     ValueError
         A field is out of its range; the text names it and says what is accepted.
+
+    References
+    ----------
+    FORKS: Fast Second-Order Online Kernel Learning using Incremental Sketching, section 5.1 and appendix H.
+
+    Examples
+    --------
+    >>> settings = ForksSettings.practical(8, budget=50)
+    >>> settings.linear_features, settings.rank, settings.features
+    (9, 10, 19)
+    >>> settings.entity_stop  # no columns are an entity's
+    0
+    >>> ForksSettings.paper(8, width=4.0).features  # no linear part
+    5
+    >>> ForksSettings.practical(8, loss="squared").clip  # a regression
+    inf
+    >>> ForksSettings.practical(8, landmarks=200)
+    Traceback (most recent call last):
+        ...
+    ValueError: landmarks = 200 is not accepted: it must be an integer from 1 to 99
     """
 
     dimension: int

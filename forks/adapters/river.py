@@ -18,7 +18,7 @@ from forks.losses import probability
 from forks.settings import ForksSettings
 
 # They number columns, and the features of a dictionary have names instead.
-NUMBERED = ("linear_columns", "kernel_columns")
+NUMBERED = ("linear_columns", "kernel_columns", "entity_blocks")
 
 
 class _Named(base.Estimator):

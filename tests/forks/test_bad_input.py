@@ -28,6 +28,7 @@ def trained(events: int = 40) -> Forks:
         ([1.0, 2.0, -np.inf], "x must be finite"),
         ([1.0, 2.0, 1e101], r"within \+-1e\+100"),
         (["a", "b", "c"], "x must be numbers"),
+        ([1.0, 2.0, 10**400], "x must be numbers"),
         ([1.0, None, {}], "x must be numbers"),
     ],
 )
@@ -40,7 +41,7 @@ def test_vectors(x: Any, message: str) -> None:
     assert learner.updates == 40
 
 
-@pytest.mark.parametrize("y", [0, 2, 0.5, -1.5, np.nan, np.inf, "yes", None])
+@pytest.mark.parametrize("y", [0, 2, 0.5, -1.5, np.nan, np.inf, 10**400, "yes", None])
 def test_labels(y: Any) -> None:
     learner = trained()
     before = learner.predict_one([1.0, 2.0, 3.0])
