@@ -57,7 +57,9 @@ def best_linear(X: FloatArray, y: FloatArray, loss: LossName) -> LinearPredictor
     that of a linear program and the squared loss's that of least squares, so both are exact; logistic
     and squared hinge are minimised by L-BFGS until no entry of the mean loss's gradient exceeds 1e-7
     in standardised columns. Where a hyperplane separates the labels, the logistic loss has no
-    minimum, only the infimum 0, and the search ends close to it.
+    minimum, only the infimum 0, and the search ends close to it. Beside a column with extreme outliers,
+    where slopes are small everywhere, the search may end above the minimum: a regret against what is
+    found is never more than the true one.
 
     Raises
     ------

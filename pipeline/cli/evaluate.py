@@ -73,6 +73,9 @@ def evaluate(
     window: Annotated[
         int | None, typer.Option(min=1, help="Events in a window.", show_default="a tenth of all")
     ] = None,
+    regret: Annotated[
+        bool, typer.Option(help="Look for the best fixed linear predictor, to measure regret against.")
+    ] = True,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Evaluate a preset on a file: predict each event, count it, then learn its label.
@@ -93,8 +96,8 @@ def evaluate(
     with progress("evaluate", len(trial.X)) as update:
         done = evaluation.run(trial, update)
         update(len(trial.X))
-    with console.status("Looking for the best fixed linear predictor in hindsight ..."):
-        found = evaluation.evaluate(trial, learner, done, window=window)
+    with console.status("Summing up, with the best fixed linear predictor in hindsight ..."):
+        found = evaluation.evaluate(trial, learner, done, window=window, regret=regret)
     if json:
         typer.echo(msgspec.json.encode(found))
     else:

@@ -10,6 +10,7 @@ import msgspec
 
 from forks.validation import Event, Figures, Judged, progressive, summarize
 from pipeline.config import Learner
+from pipeline.errors import DataError
 from pipeline.evaluate.trial import Trial
 
 TELL_EVERY = 1_000
@@ -59,7 +60,9 @@ def run(trial: Trial, progress: Callable[[int], None]) -> Run:
     return Run(judged, time.perf_counter() - begin)
 
 
-def evaluate(trial: Trial, learner: Learner, done: Run, *, window: int | None = None) -> Evaluation:
+def evaluate(
+    trial: Trial, learner: Learner, done: Run, *, window: int | None = None, regret: bool = True
+) -> Evaluation:
     """Sum up a run.
 
     Parameters
@@ -72,9 +75,22 @@ def evaluate(trial: Trial, learner: Learner, done: Run, *, window: int | None = 
         What came of it.
     window
         Events in a window; by default a tenth of all.
+    regret
+        Whether to look for the best fixed linear predictor, which takes long where there are hundreds of
+        features.
+
+    Raises
+    ------
+    DataError
+        The best fixed linear predictor was not found.
     """
     loss = trial.settings.loss
-    summary = summarize(done.judged, loss=loss, X=trial.X, window=window)
+    try:
+        summary = summarize(done.judged, loss=loss, X=trial.X if regret else None, window=window)
+    except RuntimeError as error:
+        raise DataError(
+            f"no regret: {error}. Features with extreme outliers do this; see --no-regret"
+        ) from error
     total = summary.total
     return Evaluation(
         events=total.events,

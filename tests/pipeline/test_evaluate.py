@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from forks import Forks, ForksSettings
 from forks.arrays import FloatArray
-from forks.validation import progressive
+from forks.validation import progressive, summary
 from pipeline.cli import app
 from pipeline.config import Learner
 from pipeline.errors import ConfigError, DataError
@@ -142,6 +142,26 @@ def test_the_papers_preset_has_no_probabilities_and_says_so(examples: Path) -> N
     assert "paper, loss = hinge, width = 0.5: 300 events of 2 features, labels known at once" in shown
     assert f"{found['mistakes']:.2%}" in shown
     assert "151 - 300" in shown
+
+
+def test_without_regret_all_else_is_there(examples: Path) -> None:
+    with_regret, without = evaluated(examples, *SMALL), evaluated(examples, *SMALL, "--no-regret")
+    assert with_regret["regret"] is not None
+    assert without["regret"] is None
+    assert without["auc"] == with_regret["auc"]
+
+
+def test_where_no_best_linear_predictor_is_found_a_way_out_is_named(
+    examples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object) -> None:
+        raise RuntimeError("the best linear predictor was not found: too steep")
+
+    monkeypatch.setattr(summary, "best_linear", lost)
+    error = run(examples, *SMALL).exception
+    assert isinstance(error, DataError)
+    assert "too steep" in str(error)
+    assert "--no-regret" in str(error)
 
 
 @pytest.mark.parametrize(
