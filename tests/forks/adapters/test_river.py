@@ -14,18 +14,15 @@ from river import base, checks, datasets, dummy, evaluate, metrics, preprocessin
 from forks import Forks, ForksSettings
 from forks.adapters.river import ForksClassifier, ForksRegressor
 
-# Small enough for River's 200 events to see both stages, and wide enough changes of the map.
+# Small enough for River's 200 events to see both stages and many changes of the map.
 MODELS: dict[str, base.Estimator] = {
-    "classifier": ForksClassifier(),
-    "classifier, many changes": ForksClassifier(budget=20, cycle=10),
+    "classifier": ForksClassifier(budget=20, cycle=10),
     "classifier without probabilities": ForksClassifier("paper", budget=20, cycle=10, width=2.0),
-    "regressor": ForksRegressor(),
-    "regressor, many changes": ForksRegressor(budget=20, cycle=10),
+    "regressor": ForksRegressor(budget=20, cycle=10),
 }
 
 
 def estimator_checks() -> Iterator[Any]:
-    pytest.importorskip("sklearn")  # River's checks take data sets from it
     for name, model in MODELS.items():
         for number, check in enumerate(checks.yield_checks(model)):
             yield pytest.param(name, check, id=f"{name}-{number}-{check.__name__}")
@@ -144,6 +141,7 @@ def test_the_first_event_needs_a_feature() -> None:
         (lambda: ForksClassifier(dimension=2), "dimension is not a setting"),
         (lambda: ForksClassifier(width=-1.0), "width = -1.0"),
         (lambda: ForksClassifier(linear_columns=(0, 1)), "linear_columns numbers columns"),
+        (lambda: ForksClassifier(entity_blocks=((0, 1),)), "entity_blocks numbers columns"),
         (lambda: ForksClassifier(loss="squared"), "not the loss of a classifier"),
         (lambda: ForksRegressor(loss="hinge", hessian="gradient"), "not the loss of a regressor"),
         (lambda: ForksRegressor("paper"), "clip = inf is not accepted"),

@@ -1,0 +1,249 @@
+"""FORKS with scikit-learn's methods, over arrays. scikit-learn itself is not needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from forks.adapters.presets import PresetName, check_names, preset_settings
+from forks.arrays import FloatArray
+from forks.learner import Forks
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+
+class _Estimator:
+    """What classifier and regressor share: parameters, and a learner that the first batch makes."""
+
+    REGRESSION: ClassVar[bool]
+
+    learner_: Forks
+    n_features_in_: int
+
+    def __init__(self, preset: PresetName = "practical", **settings: Any) -> None:
+        check_names(settings)
+        self.preset = preset
+        self._settings = settings
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  scikit-learn passes it
+        """Return the preset and the settings that differ from it; ``deep`` makes no difference."""
+        return {"preset": self.preset, **self._settings}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, for the next `fit`; what was learned goes on as it was."""
+        settings = {name: value for name, value in params.items() if name != "preset"}
+        check_names(settings)
+        self.preset = params.get("preset", self.preset)
+        self._settings = self._settings | settings
+        return self
+
+    def __repr__(self) -> str:
+        params = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
+        return f"{type(self).__name__}({params})"
+
+    def __sklearn_tags__(self) -> Tags:
+        """Say to scikit-learn, which alone asks, what kind of estimator this is."""
+        from sklearn.utils import (  # noqa: PLC0415  it is there when it asks, and only then
+            ClassifierTags,
+            InputTags,
+            RegressorTags,
+            Tags,
+            TargetTags,
+        )
+
+        return Tags(
+            estimator_type="regressor" if self.REGRESSION else "classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=None if self.REGRESSION else ClassifierTags(multi_class=False),
+            regressor_tags=RegressorTags() if self.REGRESSION else None,
+            input_tags=InputTags(),
+        )
+
+    def _learn(self, X: ArrayLike, labels: ArrayLike) -> None:
+        columns = _columns(X)
+        learner = self.learner_ if hasattr(self, "learner_") else self._new_learner(columns)
+        learner.learn_many(X, labels)
+        self.learner_ = learner
+        self.n_features_in_ = columns
+
+    def _new_learner(self, dimension: int) -> Forks:
+        return Forks(preset_settings(self.preset, dimension, self._settings, regression=self.REGRESSION))
+
+    def _forget(self) -> None:
+        for name in ("learner_", "n_features_in_", "classes_"):
+            self.__dict__.pop(name, None)
+
+    def _scores(self, X: ArrayLike) -> FloatArray:
+        if not hasattr(self, "learner_"):
+            raise ValueError(f"{type(self).__name__} has learned nothing: call fit or partial_fit first")
+        return self.learner_.predict_many(X)
+
+
+class ForksClassifier(_Estimator):
+    """Binary classification of the rows of an array by FORKS, with scikit-learn's methods.
+
+    Rows are learned in turn, so `partial_fit` on parts is the same as on the whole, to the bit.
+
+    Parameters
+    ----------
+    preset
+        ``practical`` or ``paper``, see `forks.ForksSettings`.
+    settings
+        Fields of `forks.ForksSettings` that differ, without the dimension.
+
+    Attributes
+    ----------
+    classes_ : (2,) array, sorted; the second one has the positive scores
+    learner_ : the `forks.Forks` itself
+    n_features_in_ : number of columns
+
+    References
+    ----------
+    FORKS: Fast Second-Order Online Kernel Learning using Incremental Sketching, Algorithm 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(7).uniform(-1, 1, (2000, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "different")
+    >>> model = ForksClassifier(width=1.0)
+    >>> model.partial_fit(X[:1000], y[:1000]).partial_fit(X[1000:], y[1000:])
+    ForksClassifier(preset='practical', width=1.0)
+    >>> model.predict([[0.5, 0.5], [0.5, -0.5]]).tolist()
+    ['same', 'different']
+    >>> model.predict_proba([[0.5, 0.5]]).shape
+    (1, 2)
+    """
+
+    REGRESSION = False
+
+    classes_: NDArray[Any]
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Forget, and learn the rows of ``X`` (n, columns) with the classes ``y`` (n,) in turn."""
+        self._forget()
+        return self.partial_fit(X, y)
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Learn the rows of ``X`` (n, columns) with the classes ``y`` (n,) in turn.
+
+        Parameters
+        ----------
+        X : (n, columns)
+        y : (n,), of two classes of any type
+        classes : (2,), both classes; needed with the first call if its ``y`` has not both
+
+        Raises
+        ------
+        ValueError
+            There are not two classes, ``y`` has another one, or ``X`` is not accepted. Then nothing has
+            changed.
+        """
+        targets = np.asarray(y)
+        known = self._classes(targets, classes)
+        unknown = np.setdiff1d(targets, known)
+        if len(unknown):
+            raise ValueError(f"y has the class {unknown[0]!r}, which is none of {known.tolist()}")
+        self._learn(X, np.where(targets == known[1], 1.0, -1.0))
+        self.classes_ = known
+        return self
+
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Return the scores of the rows of ``X`` (n, columns), (n,): positive for ``classes_[1]``."""
+        return self._scores(X)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the class of each row of ``X`` (n, columns), (n,)."""
+        positive = self._scores(X) > 0.0
+        predicted: NDArray[Any] = self.classes_[positive.astype(np.intp)]
+        return predicted
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Return the probabilities of ``classes_`` for the rows of ``X`` (n, columns), (n, 2).
+
+        Raises
+        ------
+        ValueError
+            The loss is not logistic: its scores are no probabilities.
+        """
+        scores = self._scores(X)
+        loss = self.learner_.settings.loss
+        if loss != "logistic":
+            raise ValueError(f"loss = {loss!r} has no probabilities: 'logistic' has")
+        return np.column_stack([expit(-scores), expit(scores)])
+
+    def _classes(self, targets: NDArray[Any], given: ArrayLike | None) -> NDArray[Any]:
+        if hasattr(self, "classes_"):
+            if given is not None and not np.array_equal(np.unique(given), self.classes_):
+                raise ValueError(f"classes = {given} differ from those learned, {self.classes_.tolist()}")
+            return self.classes_
+        found: NDArray[Any] = np.unique(targets if given is None else np.asarray(given))
+        if len(found) != 2:
+            raise ValueError(f"classes must be two, not {found.tolist()}; name both if y has one")
+        return found
+
+
+class ForksRegressor(_Estimator):
+    """Regression on the rows of an array by FORKS with squared loss, with scikit-learn's methods.
+
+    Targets whose mean is far from zero, measured by their deviation, are learned slowly: subtract it, or
+    put scikit-learn's ``TransformedTargetRegressor`` around the model.
+
+    Parameters
+    ----------
+    preset
+        ``practical`` or ``paper``, see `forks.ForksSettings`.
+    settings
+        Fields of `forks.ForksSettings` that differ, without the dimension.
+
+    Attributes
+    ----------
+    learner_ : the `forks.Forks` itself
+    n_features_in_ : number of columns
+
+    References
+    ----------
+    FORKS: Fast Second-Order Online Kernel Learning using Incremental Sketching, Algorithm 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(7).uniform(-2, 2, (2000, 1))
+    >>> model = ForksRegressor(width=0.5).fit(X, np.sin(2 * X[:, 0]))
+    >>> bool(abs(model.predict([[0.5]])[0] - np.sin(1.0)) < 0.02)
+    True
+    """
+
+    REGRESSION = True
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Forget, and learn the rows of ``X`` (n, columns) with the targets ``y`` (n,) in turn."""
+        self._forget()
+        return self.partial_fit(X, y)
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn the rows of ``X`` (n, columns) with the targets ``y`` (n,) in turn.
+
+        Raises
+        ------
+        ValueError
+            ``X`` or ``y`` is not accepted. Then nothing has changed.
+        """
+        self._learn(X, y)
+        return self
+
+    def predict(self, X: ArrayLike) -> FloatArray:
+        """Return the predicted targets of the rows of ``X`` (n, columns), (n,)."""
+        return self._scores(X)
+
+
+def _columns(X: ArrayLike) -> int:
+    """Return the number of columns of ``X``, or raise a ValueError; `Forks` checks the rest."""
+    shape = np.shape(X)
+    if len(shape) != 2 or shape[1] == 0:
+        raise ValueError(f"X must have shape (n, columns), not {shape}")
+    return int(shape[1])
