@@ -1,0 +1,240 @@
+"""What every learner promises, as checks that any learner can be put through (after River's ``checks``).
+
+`EVERY` asks for `predict_one` and `learn_one` only. `RESTORABLE` asks for the whole interface of
+`forks.Forks`. `test_contract.py` runs them.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forks import State
+from forks.arrays import FloatArray
+
+
+class Learner(Protocol):
+    """Scores an event, and learns its label, -1 or +1."""
+
+    def predict_one(self, x: Any, /) -> float: ...
+
+    def learn_one(self, x: Any, y: float, /) -> object: ...
+
+
+class Restorable(Learner, Protocol):
+    """Takes batches too, and can be saved."""
+
+    def predict_many(self, X: ArrayLike, /) -> FloatArray: ...
+
+    def learn_many(self, X: ArrayLike, y: ArrayLike, /) -> FloatArray: ...
+
+    def predict_and_learn_many(self, X: ArrayLike, y: ArrayLike, /) -> FloatArray: ...
+
+    def state(self) -> State: ...
+
+    def clone(self) -> Self: ...
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A learner and a stream for it.
+
+    Parameters
+    ----------
+    make : returns a learner that knows nothing, always the same one
+    events : pairs of x and y that learner can be given, enough to see all that it does
+    """
+
+    make: Callable[[], Learner]
+    events: Sequence[tuple[Any, float]]
+
+
+@dataclass(frozen=True)
+class RestorableSubject:
+    """A restorable learner and a stream for it.
+
+    Parameters
+    ----------
+    make : returns a learner that knows nothing, always the same one
+    restore : returns the learner that a state is of
+    X : (n, dimension)
+    y : (n,)
+    not_labels : what the loss refuses
+    """
+
+    make: Callable[[], Restorable]
+    restore: Callable[[State], Restorable]
+    X: FloatArray
+    y: FloatArray
+    not_labels: Sequence[Any]
+
+    def trained(self, events: int) -> Restorable:
+        learner = self.make()
+        learner.learn_many(self.X[:events], self.y[:events])
+        return learner
+
+
+def progress(learner: Learner, events: Sequence[tuple[Any, float]]) -> list[float]:
+    """Return the score of each event before it was learned."""
+    scores = []
+    for x, y in events:
+        scores.append(learner.predict_one(x))
+        learner.learn_one(x, y)
+    return scores
+
+
+def same_events_make_the_same_scores(subject: Subject) -> None:
+    assert progress(subject.make(), subject.events) == progress(subject.make(), subject.events)
+
+
+def scores_are_finite_from_the_first_event_on(subject: Subject) -> None:
+    for score in progress(subject.make(), subject.events):
+        assert isinstance(score, float)
+        assert math.isfinite(score)
+
+
+def predictions_change_nothing(subject: Subject) -> None:
+    asked = subject.make()
+    expected = progress(subject.make(), subject.events)
+    for i, (x, y) in enumerate(subject.events):
+        for other, _ in subject.events[:: 1 + len(subject.events) // 3]:
+            asked.predict_one(other)
+        assert asked.predict_one(x) == expected[i]
+        asked.learn_one(x, y)
+
+
+def what_is_learned_moves_the_score(subject: Subject) -> None:
+    x, _ = subject.events[0]
+    for y in (-1.0, 1.0):
+        learner = subject.make()
+        progress(learner, subject.events[: len(subject.events) // 2])
+        before = learner.predict_one(x)
+        for _ in range(3):
+            learner.learn_one(x, y)
+        assert (learner.predict_one(x) - before) * y > 0
+
+
+def a_deep_copy_goes_its_own_way(subject: Subject) -> None:
+    expected = progress(subject.make(), subject.events)
+    half = len(subject.events) // 2
+    learner = subject.make()
+    progress(learner, subject.events[:half])
+    other = copy.deepcopy(learner)
+    progress(other, [(x, -y) for x, y in subject.events])
+    assert progress(learner, subject.events[half:]) == expected[half:]
+
+
+def the_events_own_arrays_are_not_kept(subject: Subject) -> None:
+    learner = subject.make()
+    scores = []
+    for x, y in subject.events:
+        given = copy.deepcopy(x)
+        scores.append(learner.predict_one(given))
+        learner.learn_one(given, y)
+        if isinstance(given, np.ndarray):
+            assert (given == x).all()
+            given[...] = 7.0
+    assert scores == progress(subject.make(), subject.events)
+
+
+def batches_have_the_bits_of_their_events_one_by_one(subject: RestorableSubject) -> None:
+    events = list(zip(subject.X, subject.y, strict=True))
+    one_by_one, batched = subject.make(), subject.make()
+    scores = progress(one_by_one, events)
+    assert batched.predict_and_learn_many(subject.X, subject.y).tolist() == scores
+    assert_same(one_by_one, batched)
+    assert batched.predict_many(subject.X).tolist() == [one_by_one.predict_one(x) for x in subject.X]
+    losses = subject.make().learn_many(subject.X, subject.y)
+    again = subject.make()
+    assert losses.tolist() == [again.learn_one(x, y) for x, y in events]
+
+
+def a_restored_learner_goes_on_with_the_same_bits(subject: RestorableSubject) -> None:
+    expected = subject.trained(len(subject.X))
+    for cut in moments(subject):
+        learner = subject.restore(subject.trained(cut).state())
+        learner.learn_many(subject.X[cut:], subject.y[cut:])
+        assert_same(learner, expected)
+
+
+def a_state_holds_arrays_and_plain_numbers_of_its_own(subject: RestorableSubject) -> None:
+    for cut in moments(subject):
+        learner = subject.trained(cut)
+        for entry in learner.state().values():
+            assert isinstance(entry, np.ndarray | int | float)
+            if isinstance(entry, np.ndarray):
+                entry[...] = 0
+        assert_same(learner, subject.trained(cut))
+
+
+def a_clone_goes_its_own_way(subject: RestorableSubject) -> None:
+    for cut in moments(subject):
+        learner = subject.trained(cut)
+        clone = learner.clone()
+        assert_same(clone, learner)
+        clone.learn_many(subject.X, -subject.y)
+        assert_same(learner, subject.trained(cut))
+
+
+def what_is_not_accepted_is_refused_and_changes_nothing(subject: RestorableSubject) -> None:
+    x, y = subject.X[0], subject.y[0]
+    holed = x.copy()
+    holed[-1] = np.nan
+    bad_points: list[Any] = [holed, x[:-1], np.append(x, 0.0), x[None], x * np.inf, ["a"] * len(x), None]
+    for cut in moments(subject):
+        learner = subject.trained(cut)
+        for bad in bad_points:
+            assert refuses(learner.predict_one, bad)
+            assert refuses(learner.learn_one, bad, y)
+            assert refuses(learner.learn_many, [x, bad], [y, y])
+        for label in subject.not_labels:
+            assert refuses(learner.learn_one, x, label)
+            assert refuses(learner.learn_many, [x, x], [y, label])
+        assert refuses(learner.learn_many, [x, x], [y])
+        assert_same(learner, subject.trained(cut))
+
+
+EVERY: tuple[Callable[[Subject], None], ...] = (
+    same_events_make_the_same_scores,
+    scores_are_finite_from_the_first_event_on,
+    predictions_change_nothing,
+    what_is_learned_moves_the_score,
+    a_deep_copy_goes_its_own_way,
+    the_events_own_arrays_are_not_kept,
+)
+RESTORABLE: tuple[Callable[[RestorableSubject], None], ...] = (
+    batches_have_the_bits_of_their_events_one_by_one,
+    a_restored_learner_goes_on_with_the_same_bits,
+    a_state_holds_arrays_and_plain_numbers_of_its_own,
+    a_clone_goes_its_own_way,
+    what_is_not_accepted_is_refused_and_changes_nothing,
+)
+
+
+def moments(subject: RestorableSubject) -> Iterator[int]:
+    """Events learned at which to look: at the beginning, densely early on, in the middle, at the end."""
+    count = len(subject.X)
+    yield from (0, 1, count // 10, count // 2, count)
+
+
+def refuses(method: Callable[..., object], *arguments: Any) -> bool:
+    """Whether the method raises a ValueError that says which argument it is about."""
+    try:
+        method(*arguments)
+    except ValueError as error:
+        return str(error).startswith(("x ", "X ", "y"))
+    return False
+
+
+def assert_same(learner: Restorable, expected: Restorable) -> None:
+    """Check that two learners know the same, to the bit."""
+    state, other = learner.state(), expected.state()
+    assert state.keys() == other.keys()
+    for name, value in other.items():
+        assert np.asarray(state[name]).tobytes() == np.asarray(value).tobytes(), name
