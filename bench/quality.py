@@ -12,8 +12,11 @@ from bench.kuairec import Stream, in_time_order, permuted
 from bench.options import Options
 from bench.rivals import Entry, Learner, entries
 from bench.spread import percent, spread
+from forks import ForksSettings
 from forks.arrays import FloatArray
 from forks.validation import auc, log_loss
+from pipeline.model import warm_up
+from pipeline.statistics import FEATURES
 
 PERMUTATIONS = 2
 
@@ -67,6 +70,7 @@ def run(options: Options) -> dict[str, Any]:
     """Return a table for labels at once, one for delayed ones, and one over permutations."""
     folder = options.folder("kuairec")
     runs = options.runs or PERMUTATIONS
+    warm_up(ForksSettings.practical(len(FEATURES)))
     at_once = in_time_order(folder, delayed=False)
     positive = float(np.mean(at_once.y > 0))
     return {
