@@ -1,0 +1,38 @@
+"""The second stage of FORKS between two changes of its map, plainly in NumPy: what compiling is worth."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forks import Forks
+from forks.arrays import FloatArray
+from forks.kernels import precision
+
+
+class PlainForks:
+    """Feature map and Online Newton Step for hinge loss, one event at a time, whole rows.
+
+    Parameters
+    ----------
+    learner : with the `paper` preset, in stage 2; what it knows is where this one begins
+    """
+
+    def __init__(self, learner: Forks) -> None:
+        state = {name: np.asarray(value) for name, value in learner.state().items()}
+        self._gamma = precision(learner.settings.width)
+        self._sigma = learner.settings.sigma + learner.settings.eta
+        self._landmarks = state["points"][state["landmarks"]]
+        self._Z = state["Z"]
+        self._w = state["weights"]
+        self._inverse = state["inverse_hessian"]
+
+    def predict_and_learn(self, x: FloatArray, y: float) -> float:
+        """Return the score of ``x``, (dimension,), and learn its label."""
+        z = np.exp(-self._gamma * ((self._landmarks - x) ** 2).sum(axis=1)) @ self._Z
+        score = float(self._w @ z)
+        if y * score < 1.0:
+            u = self._inverse @ z
+            q = 1.0 + self._sigma * (z @ u)
+            self._inverse -= np.outer(u, u) * (self._sigma / q)
+            self._w += y * u / q
+        return score
