@@ -52,3 +52,4 @@ def list_offsets(client: AdminClient, places: Iterable[Place], spec: OffsetSpec)
             if error.args[0].code() not in UNSETTLED or time.monotonic() > end:
                 raise
         time.sleep(PAUSE)
+        client.list_topics(timeout=TIMEOUT)  # else the client goes on with what it knew before
