@@ -6,6 +6,9 @@ restored before it. For the same reason nothing here calls BLAS, runs in paralle
 What is called from Python takes plain arrays and numbers only: Numba needs microseconds to find out the
 type of a tuple with names, more than all the rest of an event. The names come back inside.
 
+Helpers with such tuples as parameters are inlined by Numba: a call counts a reference to every array in
+them up and down, atomically, which took a third of an event.
+
 Numba's cache on disk knows a function by its own file only. Whoever changes a module that these loops
 call has to touch this file too, or the old code of that module stays compiled in.
 """
@@ -193,7 +196,7 @@ def kernel_point(x: FloatArray, rule: Rule, count: int, mean: FloatArray, square
     return point
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _room(rule: Any, hypothesis: Hypothesis, memory: FloatArray) -> Room:
     columns = rule.kernel_stop - rule.kernel_start
     z = columns + hypothesis.feature_map.Z.shape[0]
@@ -202,7 +205,7 @@ def _room(rule: Any, hypothesis: Hypothesis, memory: FloatArray) -> Room:
     return Room(memory[:columns], memory[columns:z], memory[z:u], memory[u:end])
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _describe(events: Events, i: int, rule: Any, count: int, hypothesis: Hypothesis, room: Room) -> None:
     """Write the kernel columns and the features of row ``i`` to ``room``."""
     x, mean, squares = events.X[i], hypothesis.mean, hypothesis.squares
@@ -229,7 +232,7 @@ def _describe(events: Events, i: int, rule: Any, count: int, hypothesis: Hypothe
         )
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _fill_point(
     x: FloatArray,
     first: int,
@@ -247,7 +250,7 @@ def _fill_point(
     _fill(x, first, columns, rule.standardize, count, mean, squares, point[varying:])
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _fill(
     x: FloatArray,
     first: int,
