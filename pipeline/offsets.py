@@ -16,8 +16,10 @@ PAUSE: Final = 0.1
 
 UNSETTLED: Final = {
     KafkaError._NOENT,  # no leader is known
+    KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
 }
 """What a partition says that has no leader yet, or another one now."""
