@@ -43,4 +43,9 @@ def play(learner: Forks, data: Labelled) -> Played:
         learner.learn_one(data.X[start], data.y[start])
         start += 1
     scores[start:] = learner.predict_and_learn_many(data.X[start:], data.y[start:])
-    return Played(((scores > 0) != (data.y > 0)).astype(np.float64), start)
+    return played_of(scores, data.y, start)
+
+
+def played_of(scores: FloatArray, y: FloatArray, stage_one: int) -> Played:
+    """Return what came of scores (rounds,) for labels ``y``."""
+    return Played(((scores > 0) != (y > 0)).astype(np.float64), stage_one)
