@@ -19,8 +19,8 @@ from forks.events import Rows
 from forks.factors import FactorCache
 from forks.feature_map import FeatureMap
 from forks.kernels import precision
-from forks.rounds import Events
 from forks.settings import ForksSettings
+from forks.strip import Events
 
 
 class EntityTables:

@@ -10,8 +10,8 @@ from numba import njit
 from forks.arrays import FloatArray
 from forks.feature_map import FeatureMap
 from forks.kernels import gaussian_row
-from forks.rounds import Events
 from forks.settings import ForksSettings
+from forks.strip import Events
 
 NO_FACTORS = np.empty((0, 0))
 NO_SLOTS = np.empty((0, 0), dtype=np.int64)

@@ -1,4 +1,7 @@
-"""Kernels of entities' blocks against the landmarks' blocks, kept until the landmark changes."""
+"""Kernels of entities' blocks against the landmarks' blocks, kept until the landmark changes.
+
+`forks.rounds` says what to mind when compiled functions change.
+"""
 
 # ruff: noqa: PLR0917 -- compiled code is called by position
 from __future__ import annotations

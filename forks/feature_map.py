@@ -10,6 +10,7 @@ from scipy.linalg import lstsq
 
 from forks.arrays import FloatArray
 from forks.kernels import gaussian_row
+from forks.products import combine
 from forks.sketch import KernelSketch
 from forks.tisvd import Factors
 
@@ -39,20 +40,11 @@ def build_map(sketch: KernelSketch, factors: Factors) -> FeatureMap:
 
 
 @njit(cache=True)
-def map_row(row: FloatArray, Z: FloatArray, out: FloatArray) -> None:
-    """Write row' Z, (k,), to ``out`` for a kernel row against the landmarks, (s_m,)."""
-    out[:] = 0.0
-    for i in range(Z.shape[0]):
-        for j in range(Z.shape[1]):
-            out[j] += row[i] * Z[i, j]
-
-
-@njit(cache=True)
 def map_points(X: FloatArray, feature_map: FeatureMap, gamma: float) -> FloatArray:
     """Return phi of each row of ``X`` (n, dimension), (n, k)."""
     out = np.empty((X.shape[0], feature_map.Z.shape[1]))
     row = np.empty(feature_map.Z.shape[0])
     for i in range(X.shape[0]):
         gaussian_row(X[i], feature_map.landmarks, gamma, row)
-        map_row(row, feature_map.Z, out[i])
+        combine(row, feature_map.Z, out[i])
     return out

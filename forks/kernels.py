@@ -12,13 +12,12 @@ is that product; `forks.entities` keeps the factors of blocks that seldom change
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
 from forks.arrays import FloatArray, IntArray
-from forks.newton import dot
+from forks.exponential import exponential
+from forks.products import dot
 
 
 def precision(width: float) -> float:
@@ -73,15 +72,14 @@ def gaussian(x: FloatArray, y: FloatArray, gamma: float) -> float:
     for j in range(x.shape[0]):
         difference = x[j] - y[j]
         distance += difference * difference
-    return math.exp(-gamma * distance)
+    return exponential(-gamma * distance)
 
 
 @njit(cache=True)
 def gaussian_row(x: FloatArray, columns: FloatArray, gamma: float, out: FloatArray) -> None:
     """Write the kernel of ``x`` with each of the points that are the columns of a matrix.
 
-    Has the bits of `gaussian`. All points' distances grow together, coordinate by coordinate: no sum
-    waits for the one before it, which is several times as fast as point after point.
+    Has the bits of `gaussian`.
 
     Parameters
     ----------
@@ -90,13 +88,36 @@ def gaussian_row(x: FloatArray, columns: FloatArray, gamma: float, out: FloatArr
     gamma : 1 / (2 width^2), see `precision`
     out : (n,) float64, overwritten
     """
+    distances(x, columns, out)
+    gaussians(out, gamma)
+
+
+@njit(cache=True)
+def distances(x: FloatArray, columns: FloatArray, out: FloatArray) -> None:
+    """Write the squared distances of ``x``, (dimension,), from ``columns``, (dimension, n), to ``out``.
+
+    All points' distances grow together, coordinate by coordinate: no sum waits for the one before it,
+    which is several times as fast as point after point. Two coordinates at a time, in order, a sum is
+    fetched and stored half as often.
+    """
     out[:] = 0.0
-    for j in range(columns.shape[0]):
+    pairs = columns.shape[0] - columns.shape[0] % 2
+    for j in range(0, pairs, 2):
+        a, b = x[j], x[j + 1]
+        for i in range(columns.shape[1]):
+            first, second = a - columns[j, i], b - columns[j + 1, i]
+            out[i] = (out[i] + first * first) + second * second
+    for j in range(pairs, columns.shape[0]):
         for i in range(columns.shape[1]):
             difference = x[j] - columns[j, i]
             out[i] += difference * difference
-    for i in range(out.shape[0]):
-        out[i] = math.exp(-gamma * out[i])
+
+
+@njit(cache=True)
+def gaussians(values: FloatArray, gamma: float) -> None:
+    """Turn squared distances, (n,), into values of the Gaussian kernel, in place."""
+    for i in range(values.shape[0]):
+        values[i] = exponential(-gamma * values[i])
 
 
 @njit(cache=True)

@@ -1,4 +1,7 @@
-"""Stage 1: kernelized online gradient descent (Kivinen et al., IEEE Trans. Signal Process. 52, 2004)."""
+"""Stage 1: kernelized online gradient descent (Kivinen et al., IEEE Trans. Signal Process. 52, 2004).
+
+`forks.rounds` says what to mind when compiled functions change.
+"""
 
 from __future__ import annotations
 

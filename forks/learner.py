@@ -90,7 +90,7 @@ class Forks:
         self._rule = rule_of(settings)
         self._loss = LOSSES[settings.loss]
         self._gamma = precision(settings.width)
-        self._memory = rounds.room_for(settings)
+        self._memory = rounds.memory_for(settings, self._rule)
         self._updates = 0
         self._since_change = 0
         self._kernel: SketchedKernel | None = None

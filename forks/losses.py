@@ -73,7 +73,8 @@ def loss_slope(loss: int, score: float, y: float) -> float:
 def loss_curvature(loss: int, score: float, y: float) -> float:
     """Return the second derivative of the loss with respect to the score; p (1 - p) for logistic."""
     if loss == LOGISTIC:
-        return probability(score) * probability(-score)
+        odds = math.exp(-abs(score))
+        return odds / ((1.0 + odds) * (1.0 + odds))
     if loss == HINGE:
         return 0.0
     if loss == SQUARED_HINGE:

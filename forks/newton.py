@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from forks.arrays import FloatArray
+from forks.products import combine, dot
 
 
 class NewtonState(NamedTuple):
@@ -29,21 +30,12 @@ class NewtonState(NamedTuple):
 
 
 @njit(cache=True)
-def dot(u: FloatArray, v: FloatArray) -> float:
-    """Return u'v, summed from first to last."""
-    total = 0.0
-    for i in range(u.shape[0]):
-        total += u[i] * v[i]
-    return total
-
-
-@njit(cache=True)
 def clipped(score: float, clip: float) -> float:
     """Return s - h(s) for h(s) = sign(s) max(|s| - C, 0), the score that `project` leaves."""
     return min(max(score, -clip), clip)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def project(newton: NewtonState, z: FloatArray, clip: float, room: FloatArray) -> float:
     """Move w the least, in the norm of A, so that |w'z| <= C, and return w'z: the second half of Eq. 10.
 
@@ -60,14 +52,14 @@ def project(newton: NewtonState, z: FloatArray, clip: float, room: FloatArray) -
     score = dot(newton.weights, z)
     kept = clipped(score, clip)
     if kept != score:
-        _multiply(newton.inverse_hessian, z, room)
+        combine(z, newton.inverse_hessian, room)
         factor = (score - kept) / dot(z, room)
         for i in range(z.shape[0]):
             newton.weights[i] -= factor * room[i]
     return kept
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def newton_step(newton: NewtonState, z: FloatArray, slope: float, curvature: float, room: FloatArray) -> None:
     """Add ``curvature`` z z' to A, then take w <- w - A^-1 g with g = ``slope`` z: the first half of Eq. 10.
 
@@ -85,20 +77,12 @@ def newton_step(newton: NewtonState, z: FloatArray, slope: float, curvature: flo
     curvature : >= 0
     room : (n,) float64, overwritten
     """
-    _multiply(newton.inverse_hessian, z, room)
+    combine(z, newton.inverse_hessian, room)
     q = 1.0 + curvature * dot(z, room)
     factor = curvature / q
     step = slope / q
     for i in range(z.shape[0]):
-        for j in range(z.shape[0]):
-            newton.inverse_hessian[i, j] -= factor * (room[i] * room[j])
         newton.weights[i] -= step * room[i]
-
-
-@njit(cache=True)
-def _multiply(symmetric: FloatArray, vector: FloatArray, out: FloatArray) -> None:
-    """Write the product to ``out``, row by row, so that the inner loop has no sum to wait for."""
-    out[:] = 0.0
-    for j in range(vector.shape[0]):
-        for i in range(vector.shape[0]):
-            out[i] += symmetric[j, i] * vector[j]
+        u = room[i]
+        for j in range(z.shape[0]):
+            newton.inverse_hessian[i, j] -= factor * (u * room[j])

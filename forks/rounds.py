@@ -1,4 +1,4 @@
-"""The compiled loops over events: one event after the other, every sum in a fixed order.
+"""The compiled loops over events: every sum in a fixed order.
 
 A score therefore has the same bits whether its event came alone or in a batch, and whatever was
 restored before it. For the same reason nothing here calls BLAS, runs in parallel or uses fastmath.
@@ -9,8 +9,8 @@ type of a tuple with names, more than all the rest of an event. The names come b
 Helpers with such tuples as parameters are inlined by Numba: a call counts a reference to every array in
 them up and down, atomically, which took a third of an event.
 
-Numba's cache on disk knows a function by its own file only. Whoever changes a module that these loops
-call has to touch this file too, or the old code of that module stays compiled in.
+Numba's cache on disk knows a function by its own file only. Whoever changes a compiled function has to
+change the files of those that call it too, or its old code stays compiled in.
 """
 
 # ruff: noqa: PLR0917 -- compiled code is called by position
@@ -22,14 +22,15 @@ import numpy as np
 from numba import njit
 
 from forks.arrays import FloatArray, IntArray
-from forks.feature_map import FeatureMap, map_row
-from forks.kernels import gaussian_row
+from forks.feature_map import FeatureMap
 from forks.kogd import Expansion, expansion_value
 from forks.losses import loss_curvature, loss_slope, loss_value
-from forks.moments import standardize, update_moments
-from forks.newton import NewtonState, clipped, dot, newton_step, project
+from forks.moments import standardize
+from forks.newton import NewtonState, clipped, newton_step, project
+from forks.products import dot
 from forks.rule import Rule
 from forks.settings import ForksSettings
+from forks.strip import LENGTH, Events, describe, strip_in, strip_size
 
 HypothesisArrays: TypeAlias = tuple[
     FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray
@@ -58,44 +59,19 @@ class Hypothesis(NamedTuple):
         return (self.mean, self.squares, *self.newton, *self.feature_map, *self.expansion)
 
 
-class Room(NamedTuple):
-    """Room for what is worked out for one event.
-
-    Parameters
-    ----------
-    point : (kernel columns,), the kernel part's columns, standardised where the rule says so
-    row : (s_m,), the kernel row against the landmarks
-    z : (features,), linear part first
-    u : (features,)
-    """
-
-    point: FloatArray
-    row: FloatArray
-    z: FloatArray
-    u: FloatArray
-
-
-class Events(NamedTuple):
-    """Rows for the loops, whole or without what the factors of their entities stand for.
-
-    Parameters
-    ----------
-    X : (n, columns) float64
-    first : number of X's first column: 0 for whole rows, else the first that is in no entity block
-    factors : (slots, s_m) float64, kernels of entities' blocks against the landmarks' blocks
-    slots : (n, entity blocks) int64, each row's factors
-    """
-
-    X: FloatArray
-    first: int
-    factors: FloatArray
-    slots: IntArray
-
-
-def room_for(settings: ForksSettings) -> FloatArray:
-    """Return the memory that the loops work in, for any number of landmarks up to the settings'."""
+def memory_for(settings: ForksSettings, rule: Rule) -> FloatArray:
+    """Return the memory that the loops work in: a strip, and at the end what `_vectors_in` tells."""
     start, stop = settings.kernel_columns
-    return np.empty(stop - start + settings.landmarks + 2 * settings.features)
+    inputs = int(rule[0]["used_stop"] - rule[0]["used_start"])
+    return np.zeros(strip_size(settings, inputs) + 2 * settings.features + stop - start)
+
+
+@njit(cache=True)
+def _vectors_in(memory: FloatArray, rule: Any, features: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return room for a point (kernel columns,), its features z (features,) and A^-1 z."""
+    point = memory.shape[0] - (rule.kernel_stop - rule.kernel_start)
+    z, u = point - 2 * features, point - features
+    return memory[point:], memory[z:u], memory[u:point]
 
 
 @njit(cache=True)
@@ -105,11 +81,11 @@ def scores(
     factors: FloatArray,
     slots: IntArray,
     rule: Rule,
-    count: int,
+    learned: int,
     mean: FloatArray,
     squares: FloatArray,
     weights: FloatArray,
-    inverse_hessian: FloatArray,
+    inverse_hessian: FloatArray,  # noqa: ARG001 -- a hypothesis is taken whole
     landmarks: FloatArray,
     Z: FloatArray,
     points: FloatArray,
@@ -117,20 +93,20 @@ def scores(
     memory: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write each event's score, by a `Hypothesis` that learned ``count`` events, to ``out`` (n,)."""
-    hypothesis = Hypothesis(
-        mean,
-        squares,
-        NewtonState(weights, inverse_hessian),
-        FeatureMap(landmarks, Z),
-        Expansion(points, coefficients),
-    )
+    """Write each event's score, by a `Hypothesis` that learned so many events, to ``out`` (n,)."""
     events = Events(X, first, factors, slots)
-    room = _room(rule[0], hypothesis, memory)
-    for i in range(X.shape[0]):
-        _describe(events, i, rule[0], count, hypothesis, room)
-        score = dot(weights, room.z) + expansion_value(room.point, hypothesis.expansion, rule[0].gamma)
-        out[i] = clipped(score, rule[0].clip)
+    feature_map, expansion = FeatureMap(landmarks, Z), Expansion(points, coefficients)
+    strip = strip_in(memory, rule[0].used_stop - rule[0].used_start, Z.shape[0], weights.shape[0])
+    point, _, _ = _vectors_in(memory, rule[0], weights.shape[0])
+    for start in range(0, X.shape[0], LENGTH):
+        count = min(LENGTH, X.shape[0] - start)
+        describe(events, start, count, rule[0], learned, False, mean, squares, feature_map, strip)
+        for i in range(count):
+            score = dot(weights, strip.features[i])
+            if points.shape[0] > 0:
+                _fill_point(X[start + i], strip.inputs[i], rule[0], point)
+                score += expansion_value(point, expansion, rule[0].gamma)
+            out[start + i] = clipped(score, rule[0].clip)
 
 
 @njit(cache=True)
@@ -141,7 +117,7 @@ def learn(
     slots: IntArray,
     y: FloatArray,
     rule: Rule,
-    count: int,
+    learned: int,
     mean: FloatArray,
     squares: FloatArray,
     weights: FloatArray,
@@ -157,26 +133,32 @@ def learn(
 
     Changes moments and Newton's state in place; the feature map and the expansion count as given.
     """
-    newton = NewtonState(weights, inverse_hessian)
-    hypothesis = Hypothesis(mean, squares, newton, FeatureMap(landmarks, Z), Expansion(points, coefficients))
     events = Events(X, first, factors, slots)
-    room = _room(rule[0], hypothesis, memory)
-    a, b = rule[0].moments_start, rule[0].moments_stop
-    for i in range(X.shape[0]):
-        _describe(events, i, rule[0], count + i, hypothesis, room)
-        if points.shape[0] == 0:
-            score = project(newton, room.z, rule[0].clip, room.u)
-        else:
-            score = dot(weights, room.z) + expansion_value(room.point, hypothesis.expansion, rule[0].gamma)
-            score = clipped(score, rule[0].clip)
-        slope = loss_slope(rule[0].loss, score, y[i])
-        curvature = rule[0].sigma * slope * slope
-        if rule[0].own_curvature:
-            curvature = loss_curvature(rule[0].loss, score, y[i])
-        newton_step(newton, room.z, slope, curvature, room.u)
-        if rule[0].standardize:
-            update_moments(X[i, a - first : b - first], count + i + 1, mean[a:b], squares[a:b])
-        out[i] = score
+    newton = NewtonState(weights, inverse_hessian)
+    feature_map, expansion = FeatureMap(landmarks, Z), Expansion(points, coefficients)
+    strip = strip_in(memory, rule[0].used_stop - rule[0].used_start, Z.shape[0], weights.shape[0])
+    point, z, u = _vectors_in(memory, rule[0], weights.shape[0])
+    loss, sigma, own_curvature = rule[0].loss, rule[0].sigma, rule[0].own_curvature
+    for start in range(0, X.shape[0], LENGTH):
+        count = min(LENGTH, X.shape[0] - start)
+        describe(events, start, count, rule[0], learned + start, True, mean, squares, feature_map, strip)
+        for i in range(count):
+            for k in range(z.shape[0]):  # a slice would be counted as a reference
+                z[k] = strip.features[i, k]
+            if points.shape[0] == 0:
+                score = project(newton, z, rule[0].clip, u)
+            else:
+                _fill_point(X[start + i], strip.inputs[i], rule[0], point)
+                score = dot(weights, z) + expansion_value(point, expansion, rule[0].gamma)
+                score = clipped(score, rule[0].clip)
+            label = y[start + i]
+            slope = loss_slope(loss, score, label)
+            curvature = sigma * slope * slope
+            if own_curvature:
+                curvature = loss_curvature(loss, score, label)
+            if slope != 0.0 or curvature != 0.0:  # a hinge beyond its margin teaches nothing
+                newton_step(newton, z, slope, curvature, u)
+            out[start + i] = score
 
 
 @njit(cache=True)
@@ -191,80 +173,21 @@ def loss_values(scores: FloatArray, y: FloatArray, loss: int) -> FloatArray:
 @njit(cache=True)
 def kernel_point(x: FloatArray, rule: Rule, count: int, mean: FloatArray, squares: FloatArray) -> FloatArray:
     """Return the kernel part's columns of ``x``, standardised where the rule says so, as they are stored."""
+    a, b = rule[0].used_start, rule[0].used_stop
+    inputs = x[a:b].copy()
+    if rule[0].standardize:
+        standardize(x[a:b], count, mean[a:b], squares[a:b], inputs)
     point = np.empty(rule[0].kernel_stop - rule[0].kernel_start)
-    _fill_point(x, 0, rule[0], count, mean, squares, point)
+    _fill_point(x, inputs, rule[0], point)
     return point
 
 
 @njit(cache=True, inline="always")
-def _room(rule: Any, hypothesis: Hypothesis, memory: FloatArray) -> Room:
-    columns = rule.kernel_stop - rule.kernel_start
-    z = columns + hypothesis.feature_map.Z.shape[0]
-    u = z + hypothesis.newton.weights.shape[0]
-    end = u + hypothesis.newton.weights.shape[0]
-    return Room(memory[:columns], memory[columns:z], memory[z:u], memory[u:end])
-
-
-@njit(cache=True, inline="always")
-def _describe(events: Events, i: int, rule: Any, count: int, hypothesis: Hypothesis, room: Room) -> None:
-    """Write the kernel columns and the features of row ``i`` to ``room``."""
-    x, mean, squares = events.X[i], hypothesis.mean, hypothesis.squares
-    _fill_point(x, events.first, rule, count, mean, squares, room.point)
-    varying = rule.entity_stop - rule.kernel_start
-    landmarks = hypothesis.feature_map.landmarks[varying:]
-    gaussian_row(room.point[varying:], landmarks, rule.gamma, room.row)
-    for b in range(events.slots.shape[1]):
-        factor = events.factors[events.slots[i, b]]
-        for m in range(room.row.shape[0]):
-            room.row[m] *= factor[m]
-    map_row(room.row, hypothesis.feature_map.Z, room.z[rule.linear_features :])
-    if rule.linear_features > 0:
-        room.z[0] = 1.0
-        _fill(
-            x,
-            events.first,
-            (rule.linear_start, rule.linear_stop),
-            rule.standardize,
-            count,
-            mean,
-            squares,
-            room.z[1 : rule.linear_features],
-        )
-
-
-@njit(cache=True, inline="always")
-def _fill_point(
-    x: FloatArray,
-    first: int,
-    rule: Any,
-    count: int,
-    mean: FloatArray,
-    squares: FloatArray,
-    point: FloatArray,
-) -> None:
-    """Write the kernel's columns to ``point``; those of entity blocks as they are, where ``x`` has them."""
-    varying = rule.entity_stop - rule.kernel_start
-    if first == 0:
-        point[:varying] = x[rule.kernel_start : rule.entity_stop]
-    columns = (rule.entity_stop, rule.kernel_stop)
-    _fill(x, first, columns, rule.standardize, count, mean, squares, point[varying:])
-
-
-@njit(cache=True, inline="always")
-def _fill(
-    x: FloatArray,
-    first: int,
-    columns: tuple[int, int],
-    standardized: bool,
-    count: int,
-    mean: FloatArray,
-    squares: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Write these columns of ``x``, standardised or as they are, to ``out``."""
-    start, stop = columns
-    values = x[start - first : stop - first]
-    if standardized:
-        standardize(values, count, mean[start:stop], squares[start:stop], out)
-    else:
-        out[:] = values
+def _fill_point(x: FloatArray, inputs: FloatArray, rule: Any, point: FloatArray) -> None:
+    """Write the kernel's columns to ``point``: entity blocks from ``x``, the others from ``inputs``."""
+    entity_columns = rule.entity_stop - rule.kernel_start
+    first = rule.entity_stop - rule.used_start
+    for j in range(entity_columns):
+        point[j] = x[rule.kernel_start + j]
+    for j in range(entity_columns, point.shape[0]):
+        point[j] = inputs[first + j - entity_columns]

@@ -20,8 +20,8 @@ RULE = np.dtype(
         ("sigma", np.float64),
         ("clip", np.float64),
         ("gamma", np.float64),
-        ("moments_start", np.int64),  # the columns that moments are kept of
-        ("moments_stop", np.int64),
+        ("used_start", np.int64),  # the columns that parts see one by one, and that moments are kept of
+        ("used_stop", np.int64),
         ("linear_features", np.int64),
         ("linear_start", np.int64),
         ("linear_stop", np.int64),
@@ -46,8 +46,8 @@ def rule_of(settings: ForksSettings) -> Rule:
     rule["sigma"] = settings.sigma + settings.eta
     rule["clip"] = settings.clip
     rule["gamma"] = precision(settings.width)
-    rule["moments_start"] = min(start for start, _ in used)
-    rule["moments_stop"] = max(stop for _, stop in used)
+    rule["used_start"] = min(start for start, _ in used)
+    rule["used_stop"] = max(stop for _, stop in used)
     rule["linear_features"] = settings.linear_features
     rule["linear_start"], rule["linear_stop"] = linear_start, linear_stop
     rule["kernel_start"], rule["kernel_stop"] = kernel_start, kernel_stop

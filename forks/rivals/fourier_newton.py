@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from forks.arrays import FloatArray
 from forks.losses import LOGISTIC, loss_curvature, loss_slope
 from forks.moments import standardize, update_moments
-from forks.newton import NewtonState, clipped, dot, newton_step, project
+from forks.newton import NewtonState, clipped, newton_step, project
+from forks.products import dot
 
 
 class FourierNewton:

@@ -29,11 +29,12 @@ def test_a_point_has_kernel_one_with_itself_and_the_matrix_is_symmetric_to_the_b
     assert (kernel == kernel.T).all()
 
 
-def test_a_row_has_the_bits_of_the_matrix() -> None:
-    points = np.random.default_rng(3).normal(size=(9, 4))
-    row = np.empty(9)
-    gaussian_row(points[4], np.ascontiguousarray(points.T), precision(0.3), row)
-    assert (row == gaussian_matrix(points, points, precision(0.3))[4]).all()
+@given(count=st.integers(1, 40), dimension=st.integers(1, 9), seed=st.integers(0, 1000))
+def test_a_row_has_the_bits_of_the_matrix(count: int, dimension: int, seed: int) -> None:
+    points = np.random.default_rng(seed).normal(size=(count, dimension))
+    row = np.empty(count)
+    gaussian_row(points[0], np.ascontiguousarray(points.T), precision(0.3), row)
+    assert (row == gaussian_matrix(points, points, precision(0.3))[0]).all()
 
 
 def test_linear_and_polynomial_matrices_are_the_formulas() -> None:

@@ -1,0 +1,51 @@
+"""Products of small vectors and matrices, each sum in a fixed order, without BLAS."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from forks.arrays import FloatArray
+
+
+@njit(cache=True)
+def dot(u: FloatArray, v: FloatArray) -> float:
+    """Return u'v, summed from first to last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    11.0
+    """
+    total = 0.0
+    for i in range(u.shape[0]):
+        total += u[i] * v[i]
+    return total
+
+
+@njit(cache=True)
+def combine(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
+    """Write ``weights``' ``rows``, each number summed from first to last as `dot` does.
+
+    Row by row, no sum waits for the one before it. Four rows at a time, in order, a sum is fetched and
+    stored a fourth as often.
+
+    Parameters
+    ----------
+    weights : (n,) float64
+    rows : (n, at least m) float64
+    out : (m,) float64, overwritten
+    """
+    out[:] = 0.0
+    fours = weights.shape[0] - weights.shape[0] % 4
+    for n in range(0, fours, 4):
+        a, b, c, d = weights[n], weights[n + 1], weights[n + 2], weights[n + 3]
+        for i in range(out.shape[0]):
+            total = out[i] + a * rows[n, i]
+            total += b * rows[n + 1, i]
+            total += c * rows[n + 2, i]
+            out[i] = total + d * rows[n + 3, i]
+    for n in range(fours, weights.shape[0]):
+        a = weights[n]
+        for i in range(out.shape[0]):
+            out[i] += a * rows[n, i]

@@ -1,0 +1,149 @@
+"""A strip: some events in a row, worked out together from their columns to their features.
+
+What is learned between two changes of the map does not change any features, so those of several events can
+be had before the first of them is learned. Step after step for all of them, the loops are long enough to
+become vector instructions, and no event waits for the one before it. Each event's own sums keep their order,
+so its bits do not show how many were in the strip.
+"""
+
+# ruff: noqa: PLR0917 -- compiled code is called by position
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from numba import njit
+
+from forks.arrays import FloatArray, IntArray
+from forks.feature_map import FeatureMap
+from forks.kernels import distances, gaussians
+from forks.moments import standardize, update_moments
+from forks.products import combine
+from forks.settings import ForksSettings
+
+LENGTH = 32
+"""Events in a strip: enough for long loops, few enough for the fastest cache."""
+
+
+class Events(NamedTuple):
+    """Rows for the loops, whole or without what the factors of their entities stand for.
+
+    Parameters
+    ----------
+    X : (n, columns) float64
+    first : number of X's first column: 0 for whole rows, else the first that is in no entity block
+    factors : (slots, s_m) float64, kernels of entities' blocks against the landmarks' blocks
+    slots : (n, entity blocks) int64, each row's factors
+    """
+
+    X: FloatArray
+    first: int
+    factors: FloatArray
+    slots: IntArray
+
+
+class Strip(NamedTuple):
+    """Room for the events of a strip, a row for each.
+
+    Parameters
+    ----------
+    inputs : (LENGTH, used columns), standardised where the rule says so
+    kernel : (LENGTH, s_m), the kernel against the landmarks
+    features : (LENGTH, features), linear part first
+    """
+
+    inputs: FloatArray
+    kernel: FloatArray
+    features: FloatArray
+
+
+def strip_size(settings: ForksSettings, inputs: int) -> int:
+    """Return the numbers in the strips of a learner that uses this many columns."""
+    return LENGTH * (inputs + settings.landmarks + settings.features)
+
+
+@njit(cache=True)
+def strip_in(memory: FloatArray, inputs: int, landmarks: int, features: int) -> Strip:
+    """Return a strip that lies at the beginning of ``memory``, of at most `strip_size` numbers."""
+    a = LENGTH * inputs
+    b = a + LENGTH * landmarks
+    c = b + LENGTH * features
+    return Strip(
+        memory[:a].reshape((LENGTH, inputs)),
+        memory[a:b].reshape((LENGTH, landmarks)),
+        memory[b:c].reshape((LENGTH, features)),
+    )
+
+
+@njit(cache=True)
+def describe(
+    events: Events,
+    start: int,
+    count: int,
+    rule: Any,
+    learned: int,
+    learning: bool,
+    mean: FloatArray,
+    squares: FloatArray,
+    feature_map: FeatureMap,
+    strip: Strip,
+) -> None:
+    """Fill the strip with ``count`` <= `LENGTH` events from ``start`` on.
+
+    Parameters
+    ----------
+    rule : a record of `forks.rule.RULE`
+    learned : number of events in the moments
+    learning : whether each event enters the moments before the next is standardised
+    mean, squares : (dimension,) float64, the moments, changed only when ``learning``
+    """
+    _fill_inputs(events, start, count, rule, learned, learning, mean, squares, strip.inputs)
+    if feature_map.Z.shape[0] > 0:
+        _fill_kernel(events, start, count, rule, feature_map.landmarks, strip)
+    linear_start = rule.linear_start - rule.used_start
+    for i in range(count):
+        combine(strip.kernel[i], feature_map.Z, strip.features[i, rule.linear_features :])
+        if rule.linear_features > 0:
+            strip.features[i, 0] = 1.0
+            for j in range(rule.linear_features - 1):
+                strip.features[i, 1 + j] = strip.inputs[i, linear_start + j]
+
+
+@njit(cache=True)
+def _fill_inputs(
+    events: Events,
+    start: int,
+    count: int,
+    rule: Any,
+    learned: int,
+    learning: bool,
+    mean: FloatArray,
+    squares: FloatArray,
+    inputs: FloatArray,
+) -> None:
+    a, b = rule.used_start, rule.used_stop
+    for i in range(count):
+        x = events.X[start + i, a - events.first : b - events.first]
+        if rule.standardize:
+            standardize(x, learned, mean[a:b], squares[a:b], inputs[i])
+            if learning:
+                learned += 1
+                update_moments(x, learned, mean[a:b], squares[a:b])
+        else:
+            inputs[i] = x
+
+
+@njit(cache=True)
+def _fill_kernel(
+    events: Events, start: int, count: int, rule: Any, landmarks: FloatArray, strip: Strip
+) -> None:
+    """Multiply the kernel on the varying columns by the factors of the entities."""
+    varying = landmarks[rule.entity_stop - rule.kernel_start :]
+    first = rule.entity_stop - rule.used_start
+    for i in range(count):
+        distances(strip.inputs[i, first : first + varying.shape[0]], varying, strip.kernel[i])
+    gaussians(strip.kernel.reshape(-1)[: count * strip.kernel.shape[1]], rule.gamma)
+    for b in range(events.slots.shape[1]):
+        for i in range(count):
+            slot = events.slots[start + i, b]
+            for m in range(strip.kernel.shape[1]):
+                strip.kernel[i, m] *= events.factors[slot, m]
