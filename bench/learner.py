@@ -1,7 +1,9 @@
 """What an event costs the learner, and what it costs others: microseconds to predict and then learn it.
 
 The kernel part is the `paper` preset on 212 columns, most of them of a user's and a video's block, between
-two changes of the map. What a change costs is told beside it.
+two changes of the map. What a change costs is told beside it. Ours learns events in one call; plain NumPy
+predicts and learns one by one, as learners with River's or scikit-learn's habits do (``plain``), or both at
+once with the features worked out only once (``plain_fused``).
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from pipeline.statistics import FEATURES, RunningStatistics
 
 COLUMNS = 212
 EVENTS = 20_000
-RUNS = 7
+RUNS = 15
 SIZES = {100: (15, 10), 200: (30, 20), 500: (75, 50)}  # B: (s_m, k)
 PLAIN_EVENTS = 500
 CHANGES = 10
@@ -54,13 +56,15 @@ def _kernel_part(workload: Workload, runs: int) -> dict[str, float]:
     for budget, (landmarks, rank) in SIZES.items():
         settings = workload.settings(budget=budget, landmarks=landmarks, rank=rank)
         ours = _entities(workload, settings, runs)
-        plain = _plain(workload, settings, runs)
+        plain, fused = _plain(workload, settings, runs)
         figures |= {
             f"us_per_event_{budget}": ours,
             f"us_per_event_{budget}_whole_rows": _whole_rows(workload, settings, runs),
             f"us_per_change_{budget}": _change(workload, settings, runs),
             f"plain_us_per_event_{budget}": plain,
             f"plain_over_ours_{budget}": round(plain / ours, 1),
+            f"plain_fused_us_per_event_{budget}": fused,
+            f"plain_fused_over_ours_{budget}": round(fused / ours, 1),
         }
     return figures
 
@@ -91,18 +95,28 @@ def _change(workload: Workload, settings: ForksSettings, runs: int) -> float:
     return microseconds(lambda: learner.learn_many(rows, y), CHANGES, runs)
 
 
-def _plain(workload: Workload, settings: ForksSettings, runs: int) -> float:
-    """Return the cost of plain NumPy, once its scores are those of the compiled learner."""
-    learner, rows, y = workload.learner(settings), workload.rows(PLAIN_EVENTS), workload.y
-    plain = PlainForks(learner)
+def _plain(workload: Workload, settings: ForksSettings, runs: int) -> tuple[float, float]:
+    """Return the costs of plain NumPy, prediction and learning apart and fused.
+
+    Its scores have to be those of the compiled learner first.
+    """
+    learner, rows, y = workload.learner(settings), workload.rows(PLAIN_EVENTS), workload.y[:PLAIN_EVENTS]
+    apart, fused = PlainForks(learner), PlainForks(learner)
 
     def play() -> list[float]:
-        return [plain.predict_and_learn(x, label) for x, label in zip(rows, y, strict=False)]
+        scores = []
+        for x, label in zip(rows, y, strict=True):
+            scores.append(apart.predict_one(x))
+            apart.learn_one(x, label)
+        return scores
 
-    np.testing.assert_allclose(
-        play(), learner.predict_and_learn_many(rows, y[:PLAIN_EVENTS]), rtol=1e-6, atol=1e-6
-    )
-    return microseconds(play, PLAIN_EVENTS, runs)
+    def play_fused() -> list[float]:
+        return [fused.predict_and_learn(x, label) for x, label in zip(rows, y, strict=True)]
+
+    expected = learner.predict_and_learn_many(rows, y)
+    for scores in (play(), play_fused()):
+        np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)
+    return microseconds(play, PLAIN_EVENTS, runs), microseconds(play_fused, PLAIN_EVENTS, runs)
 
 
 def _practical(workload: Workload, runs: int) -> dict[str, float]:
