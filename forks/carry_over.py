@@ -48,6 +48,26 @@ def carry_over(newton: NewtonState, T: FloatArray, alpha: float) -> NewtonState:
     return NewtonState(whole @ newton.weights, np.ascontiguousarray((inverse + inverse.T) / 2))
 
 
+def forget(newton: NewtonState, share: float, alpha: float) -> NewtonState:
+    """Return the state with ``share`` of its Hessian, but no direction made vaguer than the prior.
+
+    Without it the inverse Hessian, and with it every step, goes to zero like one over the events learned,
+    and the learner of a long stream no longer follows it.
+
+    Parameters
+    ----------
+    newton : on any features
+    share : what is kept, in (0, 1]
+    alpha : the prior is I / alpha
+    """
+    if share == 1.0:
+        return newton
+    values, vectors = np.linalg.eigh(newton.inverse_hessian)
+    vaguer = np.maximum(values, np.minimum(values / share, 1.0 / alpha))
+    inverse = (vectors * vaguer) @ vectors.T
+    return newton._replace(inverse_hessian=np.ascontiguousarray((inverse + inverse.T) / 2))
+
+
 def _positive_part(matrix: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(matrix)
     part: FloatArray = (vectors * np.maximum(values, 0.0)) @ vectors.T

@@ -14,21 +14,24 @@ from forks.losses import LossName
 # Squares of what is accepted, summed over any stream, are far from overflow, which would end in NaN.
 LARGEST = 1e100
 
+# Of an unstandardised linear part: beside an intercept of 1, more costs the inverse Hessian its precision.
+LARGEST_UNSTANDARDIZED = 1e6
 
-def check_vector(name: str, x: ArrayLike, dimension: int) -> FloatArray:
+
+def check_vector(name: str, x: ArrayLike, dimension: int, largest: float = LARGEST) -> FloatArray:
     """Return ``x`` as a (1, dimension) float64 array, or raise a ValueError that names it."""
     array = _numbers(name, x)
     if array.shape != (dimension,):
         raise ValueError(f"{name} must have shape ({dimension},), not {array.shape}")
-    return _bounded(name, array[None])
+    return _bounded(name, array[None], largest)
 
 
-def check_matrix(name: str, X: ArrayLike, dimension: int) -> FloatArray:
+def check_matrix(name: str, X: ArrayLike, dimension: int, largest: float = LARGEST) -> FloatArray:
     """Return ``X`` as an (n, dimension) float64 array, or raise a ValueError that names it."""
     array = _numbers(name, X)
     if array.ndim != 2 or array.shape[1] != dimension:
         raise ValueError(f"{name} must have shape (n, {dimension}), not {array.shape}")
-    return _bounded(name, array)
+    return _bounded(name, array, largest)
 
 
 def check_label(name: str, y: float, loss: LossName) -> float:
@@ -80,17 +83,17 @@ def _numbers(name: str, values: ArrayLike) -> FloatArray:
         raise ValueError(f"{name} must be numbers: {error}") from error
 
 
-def _bounded(name: str, array: FloatArray) -> FloatArray:
-    if not _all_within(array):
-        raise ValueError(f"{name} must be finite and within +-{LARGEST:g}")
+def _bounded(name: str, array: FloatArray, largest: float) -> FloatArray:
+    if not _all_within(array, largest):
+        raise ValueError(f"{name} must be finite and within +-{largest:g}")
     return array
 
 
 @njit(cache=True)
-def _all_within(array: FloatArray) -> bool:
+def _all_within(array: FloatArray, largest: float) -> bool:
     """Tell whether all of a matrix is; for one row this is several times as fast as NumPy's way."""
     for row in array:
         for value in row:
-            if not abs(value) <= LARGEST:  # NaN is not <= anything
+            if not abs(value) <= largest:  # NaN is not <= anything
                 return False
     return True

@@ -80,7 +80,9 @@ class EntityTables:
         ValueError
             A shape is another one, a number is no row of its table, or a value is not finite.
         """
-        columns = check_matrix("varying", varying, self.settings.dimension - self.settings.entity_stop)
+        columns = check_matrix(
+            "varying", varying, self.settings.dimension - self.settings.entity_stop, self.settings.largest
+        )
         entities = check_numbers("numbers", numbers, len(columns), [len(table) for table in self.tables])
         return EntityEvents(self, entities, columns)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Self
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from forks import rounds
 from forks.arrays import FloatArray
-from forks.carry_over import carry_over, transfer
+from forks.carry_over import carry_over, forget, transfer
 from forks.checks import check_label, check_labels, check_matrix, check_vector
 from forks.entities import EntityEvents
 from forks.events import EventSource, Rows
@@ -90,6 +91,7 @@ class Forks:
         self._rule = rule_of(settings)
         self._loss = LOSSES[settings.loss]
         self._gamma = precision(settings.width)
+        self._largest = settings.largest
         self._memory = rounds.memory_for(settings, self._rule)
         self._updates = 0
         self._since_change = 0
@@ -210,12 +212,12 @@ class Forks:
         self._arrays = hypothesis.arrays()
 
     def _row(self, x: ArrayLike) -> Rows:
-        return Rows(check_vector("x", x, self.settings.dimension), self.settings, self._gamma)
+        return Rows(check_vector("x", x, self.settings.dimension, self._largest), self.settings, self._gamma)
 
     def _events(self, X: ArrayLike | EntityEvents) -> EventSource:
         if isinstance(X, EntityEvents):
             return X.checked_for(self.settings)
-        return Rows(check_matrix("X", X, self.settings.dimension), self.settings, self._gamma)
+        return Rows(check_matrix("X", X, self.settings.dimension, self._largest), self.settings, self._gamma)
 
     def _scores(self, events: EventSource) -> FloatArray:
         out = np.empty(len(events))
@@ -317,7 +319,8 @@ class Forks:
         new = map_points(kernel.points, kernel.feature_map, self._gamma)
         if before.feature_map.landmarks.size:
             old = map_points(kernel.points, before.feature_map, self._gamma)
-            return carry_over(before.newton, transfer(old, new), self.settings.alpha)
+            newton = carry_over(before.newton, transfer(old, new), self.settings.alpha)
+            return forget(newton, math.exp(-self._since_change / self.settings.memory), self.settings.alpha)
         # Stage 1's function becomes weights; nothing was learned of how sure they are.
         points, coefficients = before.expansion
         values = gaussian_matrix(points, points, self._gamma) @ coefficients

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, get_args
 
+from forks.checks import LARGEST, LARGEST_UNSTANDARDIZED
 from forks.losses import LossName
 
 Columns: TypeAlias = tuple[int, int]
@@ -40,9 +41,12 @@ class ForksSettings:
     loss : ``logistic``, ``hinge``, ``squared_hinge`` (labels -1, +1) or ``squared`` (regression)
     sum_kernel : whether a linear part with intercept stands beside the kernel part
     carry_over : whether weights and inverse Hessian are carried to the next feature map; else reset
+    memory : with ``carry_over``, learned events after which an event weighs 1/e in the Hessian, > 0; inf to
+        never forget. It takes effect when the map changes
     bounded : whether each new stored point evicts the oldest, and the first 20 cycles' worth of events
         has cycles of a tenth; else the stored set grows by a point each cycle
-    standardize : whether columns are standardised with running moments
+    standardize : whether columns are standardised with running moments; without it, a linear part takes
+        columns within +-1e6 only
     refresh : changes of the map from one exact decomposition of the sketch to the next, >= 1;
         0 for never
     linear_columns, kernel_columns : (start, stop) of the columns that the part sees
@@ -65,9 +69,11 @@ class ForksSettings:
     --------
     >>> settings = ForksSettings.practical(8, budget=50)
     >>> settings.linear_features, settings.rank, settings.features
-    (9, 10, 19)
+    (9, 15, 24)
     >>> settings.entity_stop  # no columns are an entity's
     0
+    >>> settings.largest, ForksSettings.practical(8, standardize=False).largest
+    (1e+100, 1000000.0)
     >>> ForksSettings.paper(8, width=4.0).features  # no linear part
     5
     >>> ForksSettings.practical(8, loss="squared").clip  # a regression
@@ -75,7 +81,7 @@ class ForksSettings:
     >>> ForksSettings.practical(8, landmarks=200)
     Traceback (most recent call last):
         ...
-    ValueError: landmarks = 200 is not accepted: it must be an integer from 1 to 99
+    ValueError: landmarks = 200 is not accepted: it must be an integer from 1 to 159
     """
 
     dimension: int
@@ -96,6 +102,7 @@ class ForksSettings:
     loss: LossName
     sum_kernel: bool
     carry_over: bool
+    memory: float
     bounded: bool
     standardize: bool
     refresh: int
@@ -105,26 +112,27 @@ class ForksSettings:
     seed: int
 
     @classmethod
-    def practical(cls, dimension: int, *, budget: int = 100, **changes: Any) -> Self:
+    def practical(cls, dimension: int, *, budget: int = 160, **changes: Any) -> Self:
         """Return the settings that measured best on a real stream (KuaiRec, running statistics).
 
-        Sizes follow the budget. The width is 2 sqrt(kernel columns), the size of the distances between
-        standardised points. Scores are kept within +-10, as log-odds, but for squared loss, whose targets
-        may be anywhere.
+        Sizes follow the budget; with a smaller one events cost less and the kernel is known less exactly.
+        The width is 1.5 sqrt(kernel columns), about the distance between standardised points. Scores are
+        kept within +-10, as log-odds, but for squared loss, whose targets may be anywhere.
 
         Examples
         --------
         >>> ForksSettings.practical(8, width=2.0).landmarks
-        30
+        80
         """
         columns = changes.get("kernel_columns", (0, dimension))
+        blocks = changes.get("blocks", 4)
         preset: dict[str, Any] = {
-            "sketch_size": budget,
-            "landmarks": max(1, 3 * budget // 10),
-            "rank": max(1, budget // 5),
+            "sketch_size": max(budget - budget % max(blocks, 1), blocks),
+            "landmarks": max(1, budget // 2),
+            "rank": max(1, 3 * budget // 10),
             "cycle": 2000,
-            "blocks": 1,
-            "width": 2.0 * math.sqrt(max(1, columns[-1] - columns[0])),
+            "blocks": blocks,
+            "width": 1.5 * math.sqrt(max(1, columns[-1] - columns[0])),
             "alpha": 1.0,
             "hessian": "curvature",
             "sigma": 0.5,
@@ -135,6 +143,7 @@ class ForksSettings:
             "loss": "logistic",
             "sum_kernel": True,
             "carry_over": True,
+            "memory": 10_000.0,
             "bounded": True,
             "standardize": True,
             "refresh": 10,
@@ -174,6 +183,7 @@ class ForksSettings:
             "loss": "hinge",
             "sum_kernel": False,
             "carry_over": False,
+            "memory": math.inf,
             "bounded": False,
             "standardize": False,
             "refresh": 0,
@@ -194,6 +204,11 @@ class ForksSettings:
     def features(self) -> int:
         """Number of features in all, linear part first."""
         return self.linear_features + self.rank
+
+    @property
+    def largest(self) -> float:
+        """What inputs may be at most, in absolute value."""
+        return LARGEST_UNSTANDARDIZED if self.sum_kernel and not self.standardize else LARGEST
 
     @property
     def entity_stop(self) -> int:
@@ -236,6 +251,7 @@ class ForksSettings:
             value = getattr(self, field)
             self._require(field, "a finite number >= 0", math.isfinite(value) and value >= 0)
         self._require("clip", "a number > 0, or inf", self.clip > 0)
+        self._require("memory", "a number > 0, or inf", self.memory > 0)
         self._require(  # squared loss is exp-concave, which sigma g g' relies on, where scores are bounded
             "clip",
             "finite with loss = 'squared' and hessian = 'gradient'",

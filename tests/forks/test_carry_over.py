@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forks.carry_over import carry_over, transfer
+from forks.carry_over import carry_over, forget, transfer
 from forks.newton import NewtonState
 
 RNG = np.random.default_rng(0)
@@ -61,3 +61,21 @@ def test_directions_that_the_stored_points_hardly_show_carry_nothing() -> None:
     new = PHI.copy()
     new[:, 3] *= 1e-6
     assert np.abs(transfer(PHI, new)).max() < 10
+
+
+def test_forgetting_scales_the_inverse_hessian_up_to_the_prior_and_no_further() -> None:
+    values, vectors = np.linalg.eigh(NEWTON.inverse_hessian)
+    forgot = forget(NEWTON, 0.5, alpha=1 / np.median(values))
+    assert (forgot.weights == NEWTON.weights).all()
+    assert (forgot.inverse_hessian == forgot.inverse_hessian.T).all()
+    expected = np.where(values < np.median(values), np.minimum(2 * values, np.median(values)), values)
+    np.testing.assert_allclose(forgot.inverse_hessian, (vectors * expected) @ vectors.T, atol=1e-12)
+
+
+def test_nothing_is_forgotten_where_all_is_kept() -> None:
+    assert forget(NEWTON, 1.0, alpha=0.001) is NEWTON
+
+
+def test_directions_surer_than_the_prior_forget_by_the_same_share() -> None:
+    forgot = forget(NEWTON, 0.25, alpha=1e-9)
+    np.testing.assert_allclose(forgot.inverse_hessian, 4 * NEWTON.inverse_hessian, rtol=1e-12)

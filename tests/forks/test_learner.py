@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -162,12 +163,15 @@ def test_a_stream_of_one_point_is_learned_without_trouble() -> None:
         assert learner.predict_one([1.0, 1.0, 1.0]) > 0.5
 
 
-def test_huge_values_leave_scores_finite() -> None:
-    X = np.random.default_rng(0).choice([-1e100, -1.0, 0.0, 1e-300, 1e100], size=(300, 3))
+@pytest.mark.parametrize(("largest", "standardize"), [(1e100, True), (1e6, False)])
+def test_huge_values_leave_everything_finite(largest: float, standardize: bool) -> None:
+    X = np.random.default_rng(0).choice([-largest, -1.0, 0.0, 1e-300, largest], size=(300, 3))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
-    for standardize in (True, False):
-        learner = Forks(ForksSettings.practical(3, budget=10, cycle=20, standardize=standardize))
-        assert np.isfinite(learner.predict_and_learn_many(X, y)).all()
+    learner = Forks(ForksSettings.practical(3, budget=10, cycle=20, standardize=standardize))
+    assert np.isfinite(learner.predict_and_learn_many(X, y)).all()
+    assert all(np.isfinite(value).all() for value in learner.state().values())
+    with pytest.raises(ValueError, match=re.escape(f"x must be finite and within +-{largest:g}")):
+        learner.predict_one([0.0, 2 * largest, 0.0])
 
 
 def test_updates_count_the_events_learned() -> None:

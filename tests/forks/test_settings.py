@@ -12,7 +12,8 @@ from forks import ForksSettings
 def test_presets_stand_for_small_and_large_budgets(preset: Any) -> None:
     for budget in (10, 50, 200):
         settings = preset(5, budget=budget)
-        assert settings.rank <= settings.landmarks < settings.budget == settings.sketch_size
+        assert settings.rank <= settings.landmarks < settings.budget
+        assert settings.budget - settings.blocks < settings.sketch_size <= settings.budget
 
 
 def test_the_paper_preset_has_the_papers_parameters() -> None:
@@ -35,7 +36,9 @@ def test_features_count_the_intercept_and_only_the_columns_given() -> None:
         ("dimension", 0, ">= 1"),
         ("budget", 1, ">= 2"),
         ("landmarks", 100, "from 1 to 99"),
-        ("rank", 31, "from 1 to 30"),
+        ("memory", 0.0, "> 0"),
+        ("memory", math.nan, "> 0"),
+        ("rank", 51, "from 1 to 50"),
         ("rank", 2.0, "an integer"),
         ("sketch_size", 50, "multiple of blocks = 4"),
         ("cycle", 0, ">= 1"),
