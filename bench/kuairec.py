@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 
 from forks.arrays import FloatArray, IntArray
+from pipeline.features import TagTable
 from pipeline.kuairec import read_events
+from pipeline.labels import WATCHED
 from pipeline.schedule import merge
-from pipeline.statistics import FEATURES, RunningStatistics
-
-WATCHED = 0.75
+from pipeline.statistics import RunningStatistics
+from pipeline.tags import TagLists
 
 
 @dataclass(frozen=True)
@@ -37,33 +38,32 @@ class Stream:
 def in_time_order(folder: Path, *, delayed: bool) -> Stream:
     """Return the usable rows by time; a label comes at once, or when the play has ended."""
     frame = read_events(folder).frame
-    if not delayed:
-        return _stream(frame, _at_once(frame.height))
-    return _stream(frame, merge(frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy()))
+    order = _at_once(frame.height)
+    if delayed:
+        order = merge(frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy())
+    return _stream(frame, order, _tags(folder))
 
 
 def permuted(folder: Path, seed: int) -> Stream:
     """Return the usable rows in random order, labels at once."""
     frame = read_events(folder).frame
     order = np.random.default_rng(seed).permutation(frame.height)
-    return _stream(frame[order], _at_once(frame.height))
+    return _stream(frame[order], _at_once(frame.height), _tags(folder))
+
+
+def _tags(folder: Path) -> TagLists:
+    return TagTable(folder / "item_categories.csv").lists
 
 
 def _at_once(events: int) -> IntArray:
     return np.arange(2 * events, dtype=np.int64).reshape(2, events).T.ravel()
 
 
-def _stream(frame: pl.DataFrame, order: IntArray) -> Stream:
+def _stream(frame: pl.DataFrame, order: IntArray, tags: TagLists) -> Stream:
     pairs: list[tuple[int, int]] = frame.select("user_id", "video_id").rows()
-    ratios = frame["watch_ratio"].to_list()
-    statistics = RunningStatistics(max_entities=1_000_000)
-    n = len(pairs)
-    X = np.empty((n, len(FEATURES)))
-    for number in order.tolist():
-        event = number % n
-        if number < n:
-            X[event] = statistics.features(*pairs[event])
-        else:
-            user, video = pairs[event]
-            statistics.update(user, video, ratios[event] > WATCHED, ratios[event])
-    return Stream(order, pairs, X, np.where(np.array(ratios) > WATCHED, 1.0, -1.0))
+    ratios = frame["watch_ratio"].to_numpy()
+    watched = ratios > WATCHED
+    statistics = RunningStatistics(max_entities=1_000_000, tags=tags)
+    users, videos = frame["user_id"].to_list(), frame["video_id"].to_list()
+    X = statistics.walk(order, users, videos, watched, ratios)
+    return Stream(order, pairs, X, np.where(watched, 1.0, -1.0))

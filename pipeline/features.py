@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pipeline.errors import DataError
 from pipeline.records import Id
+from pipeline.tags import TagLists
 
 Vector = NDArray[np.float64]
 
@@ -58,7 +59,7 @@ class UserTable:
 
 
 class TagTable:
-    """One row a video: an indicator for each tag."""
+    """One row a video: an indicator for each tag. `lists` has the tags themselves."""
 
     def __init__(self, path: Path) -> None:
         table = _read(path, ["video_id", "feat"])
@@ -68,11 +69,13 @@ class TagTable:
             raise DataError(
                 f"{path}: column feat has to hold lists of tag numbers like [8, 12]: {error}"
             ) from error
+        videos = table["video_id"].to_list()
+        self.lists = TagLists(dict(zip(videos, tags, strict=True)))
         self.columns = 1 + max((tag for row in tags for tag in row), default=-1)
         self._values = np.zeros((len(tags), self.columns))
         for row, row_tags in enumerate(tags):
             self._values[row, row_tags] = 1.0
-        self._rows = {video: row for row, video in enumerate(table["video_id"].to_list())}
+        self._rows = {video: row for row, video in enumerate(videos)}
         self._unknown = np.zeros(self.columns)
 
     def block(self, video_id: Id) -> Vector:

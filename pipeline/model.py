@@ -13,6 +13,7 @@ from forks.losses import loss_value
 from pipeline.config import Learner
 from pipeline.errors import ConfigError
 from pipeline.features import Tables
+from pipeline.labels import target
 from pipeline.records import Id, Interaction, Outcome
 from pipeline.statistics import FEATURES, RunningStatistics
 
@@ -62,7 +63,7 @@ def _setting(name: str, value: object) -> Any:
 
 
 def warm_up(settings: ForksSettings) -> None:
-    """Compile everything that the learner calls, through both its stages; quick where it was done before."""
+    """Compile what learner and statistics call, through all stages; quick where it was done before."""
     chance = np.random.default_rng(0)
     events = 2 * (settings.budget + settings.cycle)
     labels = np.where(chance.random(events) < 0.5, -1.0, 1.0)
@@ -71,6 +72,10 @@ def warm_up(settings: ForksSettings) -> None:
     learner.predict_one(np.zeros(settings.dimension))
     loss_value(LOSSES[settings.loss], 0.0, 1.0)
     probability(0.0)
+    statistics = RunningStatistics(max_entities=1)
+    statistics.features(0, 0)
+    statistics.update(0, 0, True, 1.0)
+    statistics.walk(np.arange(2), [0], [0], np.ones(1, dtype=np.bool_), np.ones(1))
 
 
 class Judgement(NamedTuple):
@@ -101,7 +106,7 @@ class Model:
     def __init__(self, settings: ForksSettings, tables: Tables, max_entities: int) -> None:
         self.tables = tables
         self.learner = Forks(settings)
-        self.statistics = RunningStatistics(max_entities)
+        self.statistics = RunningStatistics(max_entities, tables.tags.lists if tables.tags else None)
         self.folded = 0
         """Outcomes folded so far: the model's version."""
         self._x = np.zeros(tables.columns + len(FEATURES))
@@ -114,9 +119,10 @@ class Model:
         logistic = self.learner.settings.loss == "logistic"
         return Judgement(features, score, probability(score) if logistic else None, score > 0.0)
 
-    def loss(self, score: float, label: bool) -> float:
-        """The learner's loss at a score."""
-        return float(loss_value(LOSSES[self.learner.settings.loss], score, 1.0 if label else -1.0))
+    def loss(self, score: float, label: bool, watch_ratio: float) -> float:
+        """The learner's loss at a score, of what it learns from the label: see `pipeline.labels.target`."""
+        loss = self.learner.settings.loss
+        return float(loss_value(LOSSES[loss], score, target(loss, label, watch_ratio)))
 
     def fold(self, outcome: Outcome) -> None:
         """Learn from an outcome, whose sequence has to be the next one.
@@ -133,9 +139,12 @@ class Model:
     def learn(
         self, play: Interaction | Outcome, features: list[float], watched: bool, watch_ratio: float
     ) -> None:
-        """Learn from a play whose running features were `features` when it was judged."""
+        """Learn from a play whose running features were `features` when it was judged.
+
+        What the learner is taught, `pipeline.labels.target` says.
+        """
         x = self._context(play.user_id, play.video_id, play.timestamp, features)
-        self.learner.learn_one(x, 1 if watched else -1)
+        self.learner.learn_one(x, target(self.learner.settings.loss, watched, watch_ratio))
         self.statistics.update(play.user_id, play.video_id, watched, watch_ratio)
 
     def _context(

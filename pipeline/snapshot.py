@@ -7,6 +7,8 @@ metadata that the format offers has no fixed order).
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,6 @@ from forks import Forks
 from pipeline.errors import StateError
 from pipeline.model import Model
 from pipeline.records import Count, Id, encode
-from pipeline.statistics import EntityTotals, Totals
 
 SNAPSHOT_VERSION = 1
 
@@ -26,7 +27,7 @@ class _Plain(msgspec.Struct):
     """What is no array."""
 
     folded: Count
-    everything: Totals
+    everything: tuple[float, float, float]
     learner: dict[str, int | float]
     version: int = SNAPSHOT_VERSION
 
@@ -44,16 +45,17 @@ def pack(model: Model) -> bytes:
     """A model's state as safetensors.
 
     Tensors: `learner.*` as the learner names them, `users.ids`, `users.totals` (n, 3) and the same
-    for videos, and `plain`, the JSON of version, counts and scalars.
+    for videos, `tags.totals` (tags, 3), and `plain`, the JSON of version, counts and scalars.
     """
     learner = model.learner.state()
     tensors = {f"learner.{name}": value for name, value in learner.items() if isinstance(value, np.ndarray)}
     plain = {name: value for name, value in learner.items() if not isinstance(value, np.ndarray)}
     statistics = model.statistics
     for name, entities in (("users", statistics.users), ("videos", statistics.videos)):
-        tensors[f"{name}.ids"] = _json(list(entities.totals))
-        tensors[f"{name}.totals"] = np.array(list(entities.totals.values()), dtype=np.float64).reshape(-1, 3)
-    tensors["plain"] = _json(_Plain(model.folded, statistics.everything, plain))
+        ids, tensors[f"{name}.totals"] = entities.saved()
+        tensors[f"{name}.ids"] = _json(ids)
+    tensors["tags.totals"] = statistics.tags
+    tensors["plain"] = _json(_Plain(model.folded, tuple(statistics.everything[0].tolist()), plain))
     return save(tensors)
 
 
@@ -79,18 +81,22 @@ def unpack(data: bytes, model: Model) -> None:
             name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)
         }
         model.learner = Forks.from_state(model.learner.settings, arrays | plain.learner)
-        _fill(model.statistics.users, tensors["users.ids"], tensors["users.totals"])
-        _fill(model.statistics.videos, tensors["videos.ids"], tensors["videos.totals"])
-        model.statistics.everything = plain.everything
+        statistics = model.statistics
+        for name, entities in (("users", statistics.users), ("videos", statistics.videos)):
+            ids = _IDS.decode(tensors[f"{name}.ids"].tobytes())
+            entities.restore(ids, _totals(tensors, name, len(ids)))
+        statistics.tags[:] = _totals(tensors, "tags", len(statistics.tags))
+        statistics.everything[0] = plain.everything
         model.folded = plain.folded
     except (SafetensorError, msgspec.DecodeError, LookupError, TypeError, ValueError) as error:
         raise StateError(f"the snapshot is damaged or not of this model: {error!r}") from error
 
 
-def _fill(entities: EntityTotals, ids: NDArray[np.uint8], totals: NDArray[np.float64]) -> None:
-    rows = (Totals(*row) for row in totals.tolist())
-    entities.totals.clear()
-    entities.totals.update(zip(_IDS.decode(ids.tobytes()), rows, strict=True))
+def _totals(tensors: dict[str, NDArray[Any]], name: str, rows: int) -> NDArray[np.float64]:
+    totals = tensors[f"{name}.totals"]
+    if totals.dtype != np.float64 or totals.shape != (rows, 3):
+        raise ValueError(f"{name}.totals are {totals.dtype} {totals.shape}, not float64 {(rows, 3)}")
+    return totals
 
 
 def _json(value: object) -> NDArray[np.uint8]:

@@ -1,4 +1,4 @@
-"""The running block of the context vector: what users and videos did until now.
+"""The running block of the context vector: what users, videos and their tags did until now.
 
 Everything here changes only when an outcome is folded, never before, so a feature is what was known
 when the prediction was made, and no more. Memory is bounded: the entity seen longest ago goes first.
@@ -6,11 +6,19 @@ when the prediction was made, and no more. Memory is bounded: the entity seen lo
 
 from __future__ import annotations
 
-import math
-from collections import OrderedDict
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline import totals
+from pipeline.entities import EntityTotals
+from pipeline.labels import RATIO_CAP
 from pipeline.records import Id
+from pipeline.tags import TagLists
+
+Floats: TypeAlias = NDArray[np.float64]
 
 FEATURES = (
     "user_label_mean",
@@ -21,101 +29,120 @@ FEATURES = (
     "video_label_logit",
     "video_ratio_mean",
     "video_log_count",
+    "video_tag_label_mean",
+    "video_tag_ratio_mean",
 )
 """Names of the running features, in the order in which predictions carry them."""
-
-PRIOR_WEIGHT = 10.0
-"""How many events of the average entity every entity starts with."""
-
-RATIO_CAP = 2.0
-"""Watch ratios above this count as this: a video on repeat says no more than one seen twice."""
-
-
-class Totals(NamedTuple):
-    """Sums over the labels of one entity, or of all."""
-
-    events: float
-    labels: float
-    ratios: float
-
-    def plus(self, label: bool, ratio: float) -> Totals:
-        """These sums with one more label."""
-        return Totals(self.events + 1.0, self.labels + label, self.ratios + ratio)
-
-
-NOTHING = Totals(0.0, 0.0, 0.0)
-
-
-class EntityTotals:
-    """Totals by entity for at most `limit` entities, the one updated longest ago forgotten first.
-
-    Examples
-    --------
-    >>> totals = EntityTotals(limit=2)
-    >>> for user in ["a", "b", "a", "c"]:
-    ...     totals.add(user, True, 1.0)
-    >>> totals.get("a").events, totals.get("b").events
-    (2.0, 0.0)
-    """
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.totals: OrderedDict[Id, Totals] = OrderedDict()
-        """From the entity updated longest ago to the latest."""
-
-    def get(self, entity: Id) -> Totals:
-        """The entity's totals; zeros if it is unknown."""
-        return self.totals.get(entity, NOTHING)
-
-    def add(self, entity: Id, label: bool, ratio: float) -> None:
-        """Count one more label of the entity."""
-        self.totals[entity] = self.totals.pop(entity, NOTHING).plus(label, ratio)
-        if len(self.totals) > self.limit:
-            self.totals.popitem(last=False)
 
 
 class RunningStatistics:
     """Running label means, their logits, running ratio means and log counts of users and videos.
 
-    Means are smoothed towards the global mean with a prior weight of `PRIOR_WEIGHT`.
+    Means are smoothed towards the global mean with a prior weight of `pipeline.totals.PRIOR_WEIGHT`. Those
+    of the video are there a second time, smoothed towards the mean of its tags, which is itself smoothed
+    towards the global one: a new video starts as others like it went. A video without known tags has its
+    plain means twice.
+
+    Parameters
+    ----------
+    max_entities
+        Users, and videos, that are kept.
+    tags
+        The videos' tags, where they are known.
 
     Examples
     --------
-    >>> statistics = RunningStatistics(max_entities=1000)
+    >>> statistics = RunningStatistics(max_entities=1000, tags=TagLists({3: [8], 4: [8]}))
     >>> statistics.update(7, 3, True, 1.2)
-    >>> dict(zip(FEATURES, statistics.features(7, 4), strict=True))["user_log_count"]
-    0.6931471805599453
+    >>> named = dict(zip(FEATURES, statistics.features(7, 4), strict=True))
+    >>> named["user_log_count"], named["video_log_count"]
+    (0.6931471805599453, 0.0)
+    >>> named["video_label_mean"] < named["video_tag_label_mean"]
+    True
     """
 
-    def __init__(self, max_entities: int) -> None:
+    def __init__(self, max_entities: int, tags: TagLists | None = None) -> None:
         self.users = EntityTotals(max_entities)
         self.videos = EntityTotals(max_entities)
-        self.everything = NOTHING
+        self._lists = TagLists({}) if tags is None else tags
+        self.tags: Floats = np.zeros((self._lists.count, 3))
+        """Events, labels and ratios by tag; a label counts once for each tag of its video."""
+        self.everything: Floats = np.zeros((1, 3))
+        """Those of all labels."""
 
     def features(self, user_id: Id, video_id: Id) -> list[float]:
         """The running block for a user and a video, in the order of `FEATURES`."""
-        events, labels, ratios = self.everything
-        label_prior = (labels + 0.5) / (events + 1.0)
-        ratio_prior = (ratios + 0.5) / (events + 1.0)
-        return [
-            *_block(self.users.get(user_id), label_prior, ratio_prior),
-            *_block(self.videos.get(video_id), label_prior, ratio_prior),
-        ]
+        users, videos, lists = self.users, self.videos, self._lists
+        return list(
+            totals.features(
+                users.find(user_id),
+                videos.find(video_id),
+                lists.find(video_id),
+                users.totals,
+                videos.totals,
+                self.tags,
+                self.everything,
+                lists.packed,
+            )
+        )
 
     def update(self, user_id: Id, video_id: Id, label: bool, watch_ratio: float) -> None:
         """Count a label that was joined."""
-        ratio = min(watch_ratio, RATIO_CAP)
-        self.users.add(user_id, label, ratio)
-        self.videos.add(video_id, label, ratio)
-        self.everything = self.everything.plus(label, ratio)
+        users, videos, lists = self.users, self.videos, self._lists
+        totals.count(
+            users.place(user_id),
+            videos.place(video_id),
+            lists.find(video_id),
+            label,
+            min(float(watch_ratio), RATIO_CAP),
+            users.totals,
+            videos.totals,
+            self.tags,
+            self.everything,
+            lists.packed,
+        )
 
+    def walk(
+        self,
+        order: NDArray[np.int64],
+        users: Sequence[Id],
+        videos: Sequence[Id],
+        labels: NDArray[np.bool_],
+        watch_ratios: Floats,
+    ) -> Floats:
+        """Ask for events and count their labels in any order, with the same bits as one by one.
 
-def _block(totals: Totals, label_prior: float, ratio_prior: float) -> tuple[float, float, float, float]:
-    weight = totals.events + PRIOR_WEIGHT
-    mean = (totals.labels + PRIOR_WEIGHT * label_prior) / weight
-    return (
-        mean,
-        math.log(mean / (1.0 - mean)),
-        (totals.ratios + PRIOR_WEIGHT * ratio_prior) / weight,
-        math.log1p(totals.events),
-    )
+        Parameters
+        ----------
+        order
+            Steps, shape (steps,): i asks for event i's features, n + i counts its label. Not every event
+            needs both: what is missing may be a step of another call.
+        users, videos, labels, watch_ratios
+            Of each of the n events.
+
+        Returns
+        -------
+        ndarray
+            Shape (n, features): what was asked for; not a number where an event was not asked for.
+        """
+        n = len(users)
+        counted = (order >= n).tolist()
+        events = (order % n if n else order).tolist()
+        user_rows = self.users.follow([users[event] for event in events], counted)
+        video_rows = self.videos.follow([videos[event] for event in events], counted)
+        out = np.full((n, len(FEATURES)), np.nan)
+        totals.walk(
+            order,
+            user_rows,
+            video_rows,
+            self._lists.find_all(videos),
+            labels,
+            np.minimum(watch_ratios, RATIO_CAP),
+            self.users.totals,
+            self.videos.totals,
+            self.tags,
+            self.everything,
+            self._lists.packed,
+            out,
+        )
+        return out

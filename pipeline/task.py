@@ -13,12 +13,10 @@ from typing import Any, NamedTuple
 from pipeline.config import Join as JoinSettings
 from pipeline.inlet import FIRST, Inlet, Position
 from pipeline.join import EarlyLabel, Join
+from pipeline.labels import WATCHED
 from pipeline.model import Model
 from pipeline.records import Entry, Interaction, Outcome, Poison, Prediction, Source, WatchLabel
 from pipeline.state import Marks, SavedLabel, SnapshotReference, State, counters
-
-WATCHED = 0.75
-"""A watch ratio above this counts as watched (KuaiRec's and the FORKS paper's threshold)."""
 
 
 class DeadLetter(NamedTuple):
@@ -188,8 +186,9 @@ class Task:
 
     def _close(self, prediction: Prediction, label: WatchLabel | None) -> None:
         """Write the outcome of a prediction, and learn from it."""
-        if label is not None:
-            watched: bool | None = label.watch_ratio > WATCHED
+        watch_ratio = None if label is None else label.watch_ratio
+        if watch_ratio is not None:
+            watched: bool | None = watch_ratio > WATCHED
         else:
             watched = False if self._teach_missing else None
         outcome = Outcome(
@@ -203,11 +202,11 @@ class Task:
             features=prediction.features,
             model_version=prediction.model_version,
             prediction_sequence=prediction.sequence,
-            watch_ratio=None if label is None else label.watch_ratio,
+            watch_ratio=watch_ratio,
             label=watched,
             label_timestamp=None if label is None else label.timestamp,
             correct=None if watched is None else watched == prediction.predicted,
-            loss=None if watched is None else self.model.loss(prediction.score, watched),
+            loss=None if watched is None else self.model.loss(prediction.score, watched, watch_ratio or 0.0),
             status="expired" if label is None else "labelled",
             sequence=self.model.folded,
         )

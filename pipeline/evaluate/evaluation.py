@@ -57,7 +57,7 @@ def run(trial: Trial, progress: Callable[[int], None]) -> Run:
     """
     begin = time.perf_counter()
     judged = progressive(trial.learner, _told(trial.stream, progress))
-    return Run(judged, time.perf_counter() - begin)
+    return Run(Judged(judged.scores, trial.targets), time.perf_counter() - begin)
 
 
 def evaluate(

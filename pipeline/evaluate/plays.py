@@ -1,71 +1,88 @@
-"""KuaiRec's plays as a stream, and the pipeline's model as a learner of them."""
+"""KuaiRec's plays as a stream, from the features and with the targets that the pipeline has for them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from forks import Forks, LossName
+from forks.arrays import FloatArray, IntArray
 from forks.validation import Event
+from pipeline import config
+from pipeline.features import TagTable
 from pipeline.kuairec import Events
-from pipeline.model import Model
-from pipeline.records import Interaction
-from pipeline.statistics import FEATURES
-from pipeline.task import WATCHED
+from pipeline.labels import WATCHED, target
+from pipeline.schedule import merge
+from pipeline.statistics import RunningStatistics
+from pipeline.tags import TagLists
+
+TAGS = "item_categories.csv"
 
 
-class Play(NamedTuple):
-    """A play: the interaction, its number in the stream, and what becomes known when it has ended."""
-
-    number: int
-    interaction: Interaction
-    watch_ratio: float
-
-
-class PlayLearner:
-    """A model that learns each play from the running features as they were when it was asked for.
+class Plays(NamedTuple):
+    """Plays by their number in the stream.
 
     Parameters
     ----------
-    model
-        As the pipeline has it, without tables.
-    plays
-        How many there will be.
+    moments, ends
+        When each is predicted and when its label is known, shape (n,).
+    labels
+        Whether it was watched, -1 or +1, shape (n,).
+    X
+        Its running features when it is predicted, shape (n, features).
+    targets
+        What the learner is taught of it, shape (n,): see `pipeline.labels.target`.
     """
 
-    def __init__(self, model: Model, plays: int) -> None:
-        self.model = model
-        self.features = np.zeros((plays, len(FEATURES)))
-        """The running features of each play, once it was asked for."""
+    moments: IntArray
+    ends: IntArray
+    labels: FloatArray
+    X: FloatArray
+    targets: FloatArray
 
-    def predict_one(self, play: Play) -> float:
-        """Give the model's score of a play."""
-        judgement = self.model.judge(play.interaction)
-        self.features[play.number] = judgement.features
-        return judgement.score
-
-    def learn_one(self, play: Play, y: float) -> None:
-        """Learn whether the play was watched."""
-        features = self.features[play.number].tolist()
-        self.model.learn(play.interaction, features, y > 0, play.watch_ratio)
+    def stream(self) -> Iterator[Event[int]]:
+        """Give each play's number, label, moment and delay."""
+        columns = zip(self.labels.tolist(), self.moments.tolist(), self.ends.tolist(), strict=True)
+        for number, (label, moment, end) in enumerate(columns):
+            yield Event(number, label, moment, end - moment)
 
 
-def plays(events: Events, *, delayed: bool) -> Iterator[Event[Play]]:
-    """Give the plays in the frame's order, with labels at once, or `delayed` until the play has ended."""
-    columns = (
-        "event_id",
-        "user_id",
-        "video_id",
-        "timestamp",
-        "video_duration",
-        "watch_ratio",
-        "label_timestamp",
-    )
-    for number, row in enumerate(events.frame.select(columns).iter_rows()):
-        *fields, watch_ratio, ended = row
-        interaction = Interaction(*fields)
-        moment, delay = (interaction.timestamp, ended - interaction.timestamp) if delayed else (number, 0)
-        yield Event(
-            Play(number, interaction, watch_ratio), 1.0 if watch_ratio > WATCHED else -1.0, moment, delay
-        )
+class PlayLearner:
+    """A learner that is told numbers of plays."""
+
+    def __init__(self, learner: Forks, plays: Plays) -> None:
+        self._learner = learner
+        self._plays = plays
+
+    def predict_one(self, number: int) -> float:
+        """Give the learner's score of a play."""
+        return self._learner.predict_one(self._plays.X[number])
+
+    def learn_one(self, number: int, y: float) -> None:  # noqa: ARG002 - the target says more than the label
+        """Learn a play's target."""
+        self._learner.learn_one(self._plays.X[number], self._plays.targets[number])
+
+
+def describe_plays(events: Events, tags: TagLists | None, loss: LossName, *, delayed: bool) -> Plays:
+    """Work out plays in the frame's order, with labels at once, or `delayed` until the play has ended."""
+    frame = events.frame
+    moments = ends = np.arange(len(events))
+    if delayed:
+        moments, ends = frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy()
+    ratios = frame["watch_ratio"].to_numpy()
+    watched = ratios > WATCHED
+    statistics = RunningStatistics(config.Features().max_entities, tags)
+    users, videos = frame["user_id"].to_list(), frame["video_id"].to_list()
+    X = statistics.walk(merge(moments, ends), users, videos, watched, ratios)
+    pairs = zip(watched.tolist(), ratios.tolist(), strict=True)
+    targets = np.array([target(loss, label, ratio) for label, ratio in pairs])
+    return Plays(moments, ends, np.where(watched, 1.0, -1.0), X, targets)
+
+
+def tags_beside(path: Path) -> TagLists | None:
+    """Read the videos' tags from KuaiRec's table in a folder, or beside a file; None if it is not there."""
+    table = (path if path.is_dir() else path.parent) / TAGS
+    return TagTable(table).lists if table.is_file() else None

@@ -17,11 +17,10 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.evaluate.arrays import read_arrays
 from pipeline.evaluate.examples import Examples
 from pipeline.evaluate.libsvm import read_libsvm
-from pipeline.evaluate.plays import PlayLearner, plays
+from pipeline.evaluate.plays import PlayLearner, describe_plays, tags_beside
 from pipeline.evaluate.table import column_names, read_table
-from pipeline.features import Tables
 from pipeline.kuairec import COLUMNS, read_events
-from pipeline.model import Model, learner_settings, preset_settings
+from pipeline.model import learner_settings, preset_settings
 
 
 class Order(NamedTuple):
@@ -50,15 +49,18 @@ class Trial:
     learner: Learner[Any]
     stream: Iterable[Event[Any]]
     X: FloatArray
-    """Shape (n, d); for plays it is filled as they are predicted."""
+    """Shape (n, d)."""
+    targets: FloatArray
+    """What is learned of each event, shape (n,): its label; see `pipeline.labels.target` for plays."""
     delayed: bool
 
 
 def prepare(path: Path, learner: config.Learner, order: Order, *, matrix: str, label: str | None) -> Trial:
     """Read a file and make a learner for it.
 
-    A folder and a CSV in KuaiRec's columns are plays, from which running features are made; of all
-    other files, by their ending `.npz`, `.csv` or (any other) LIBSVM's text, each row is an example.
+    A folder and a CSV in KuaiRec's columns are plays, from which running features are made, with the videos'
+    tags where KuaiRec's table of them stands beside; of all other files, by their ending `.npz`, `.csv` or
+    (any other) LIBSVM's text, each row is an example.
 
     Parameters
     ----------
@@ -104,7 +106,7 @@ def _of_examples(found: Examples, learner: config.Learner, order: Order) -> Tria
     rows = order.rows(len(found.y))
     X, y = found.X[rows], found.y[rows]
     settings = preset_settings(learner, X.shape[1])
-    return Trial(settings, Forks(settings), at_once(X, y), X, delayed=False)
+    return Trial(settings, Forks(settings), at_once(X, y), X, y, delayed=False)
 
 
 def _of_plays(path: Path, learner: config.Learner, order: Order, matrix: str) -> Trial:
@@ -116,6 +118,6 @@ def _of_plays(path: Path, learner: config.Learner, order: Order, matrix: str) ->
     delayed = order.permutation is None if order.delayed is None else order.delayed
     chosen = replace(events, frame=events.frame[order.rows(len(events))])
     settings = learner_settings(learner, static_columns=0)
-    model = Model(settings, Tables(), config.Features().max_entities)
-    player = PlayLearner(model, len(chosen))
-    return Trial(settings, player, plays(chosen, delayed=delayed), player.features, delayed)
+    plays = describe_plays(chosen, tags_beside(path), settings.loss, delayed=delayed)
+    player = PlayLearner(Forks(settings), plays)
+    return Trial(settings, player, plays.stream(), plays.X, plays.targets, delayed)

@@ -14,6 +14,7 @@ from pipeline.features import Tables
 from pipeline.kuairec import read_events
 from pipeline.records import Interaction, WatchLabel
 from pipeline.statistics import RunningStatistics
+from pipeline.tags import TagLists
 
 MAX_ENTITIES = 1_000_000
 
@@ -45,9 +46,11 @@ def pairs_of(folder: Path) -> list[Pair]:
     ]
 
 
-def offline(pairs: list[Pair], settings: ForksSettings, tables: Tables) -> tuple[list[float], list[int]]:
+def offline(
+    pairs: list[Pair], settings: ForksSettings, tables: Tables, tags: TagLists | None = None
+) -> tuple[list[float], list[int]]:
     """Scores and, for each, the number of labels known before."""
-    learner, statistics, waiting = Forks(settings), RunningStatistics(MAX_ENTITIES), {}
+    learner, statistics, waiting = Forks(settings), RunningStatistics(MAX_ENTITIES, tags), {}
     scores, versions, learned = [], [], 0
     for number, row, ratio in simulated(pairs):
         user, video = row["user_id"], row["video_id"]
@@ -59,7 +62,8 @@ def offline(pairs: list[Pair], settings: ForksSettings, tables: Tables) -> tuple
             versions.append(learned)
         else:
             watched = ratio > 0.75
-            learner.learn_one(waiting.pop(number), 1 if watched else -1)
+            taught = min(ratio, 2.0) - 0.75 if settings.loss == "squared" else 2.0 * watched - 1.0
+            learner.learn_one(waiting.pop(number), taught)
             statistics.update(user, video, watched, ratio)
             learned += 1
     assert learned == len(pairs)

@@ -17,7 +17,7 @@ from pipeline.cli import app
 from pipeline.config import Learner
 from pipeline.errors import ConfigError, DataError
 from pipeline.evaluate import Order, prepare
-from pipeline.features import Tables
+from pipeline.features import Tables, TagTable
 from pipeline.kuairec import DEFAULT_MATRIX
 from pipeline.model import learner_settings
 from pipeline.synth import Size, write_files
@@ -63,13 +63,34 @@ def test_scores_of_plays_are_those_of_simulate_qa_bit_for_bit(invented: Path) ->
     learner = Learner.model_validate({"budget": 10, "cycle": 50})
     trial = prepare(invented, learner, Order(), matrix=DEFAULT_MATRIX, label=None)
     pairs = pairs_of(invented)
-    expected, versions = offline(pairs, learner_settings(learner, 0), Tables())
+    tags = TagTable(invented / "item_categories.csv").lists
+    expected, versions = offline(pairs, learner_settings(learner, 0), Tables(), tags)
     judged = progressive(trial.learner, trial.stream)
     assert trial.delayed
     assert versions != list(range(len(pairs)))  # or labels were not late at all
     assert judged.scores.tolist() == expected
     assert judged.labels.tolist() == [1.0 if pair.label.watch_ratio > 0.75 else -1.0 for pair in pairs]
     assert len(np.unique(trial.X, axis=0)) > len(pairs) / 2
+
+
+def test_plays_without_a_table_of_tags_are_evaluated_too(invented: Path, tmp_path: Path) -> None:
+    (tmp_path / DEFAULT_MATRIX).write_bytes((invented / DEFAULT_MATRIX).read_bytes())
+    with_tags, without = evaluated(invented, *SMALL), evaluated(tmp_path, *SMALL)
+    assert with_tags["log_loss"] != without["log_loss"]
+    assert with_tags["features"] == without["features"] == 10
+
+
+def test_with_squared_loss_plays_teach_their_watch_ratio(invented: Path) -> None:
+    options = (*SMALL, "--set", "loss=squared", "--at-once", "--limit", 500)
+    found = evaluated(invented, *options)
+    learner = Learner.model_validate({"budget": 10, "cycle": 50, "loss": "squared"})
+    pairs = pairs_of(invented)[:500]
+    trial = prepare(invented, learner, Order(limit=500, delayed=False), matrix=DEFAULT_MATRIX, label=None)
+    targets = np.array([min(pair.label.watch_ratio, 2.0) - 0.75 for pair in pairs])
+    scores = Forks(learner_settings(learner, 0)).predict_and_learn_many(trial.X, targets)
+    assert found["loss"] == pytest.approx(np.mean((scores - targets) ** 2))
+    assert found["mistakes"] == np.mean((scores > 0) != (targets > 0))
+    assert found["log_loss"] is None
 
 
 def test_on_real_plays_it_is_better_than_the_majority_and_than_anything_linear(kuairec: Path) -> None:

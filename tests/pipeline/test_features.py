@@ -39,6 +39,16 @@ def tags(folder: Path, *lines: str) -> TagTable:
     return TagTable(path)
 
 
+def test_the_lists_of_tags_are_the_indicators_set(tmp_path: Path) -> None:
+    table = tags(tmp_path, '7,"[8, 3, 8]"', "9,[0]", "10,[]")
+    assert table.lists.count == table.columns == 9
+    for video in (7, 9, 10, "unknown"):
+        place = table.lists.find(video)
+        length = int(table.lists.packed[place])
+        own = table.lists.packed[place + 1 : place + 1 + length].tolist()
+        assert own == np.flatnonzero(table.block(video)).tolist()
+
+
 def daily_file(folder: Path, *rows: dict[str, object]) -> Path:
     return write(folder / "daily.csv", DAILY_COLUMNS, *rows)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from forks import ForksSettings
 from pipeline.config import Learner
@@ -55,7 +56,7 @@ def in_the_task(pairs: list[Pair], settings: ForksSettings, tables: Tables) -> B
 def assert_same_scores(pairs: list[Pair], learner: Learner, tables: Tables) -> Batch:
     settings = learner_settings(learner, tables.columns)
     batch = in_the_task(pairs, settings, tables)
-    scores, versions = offline(pairs, settings, tables)
+    scores, versions = offline(pairs, settings, tables, tables.tags.lists if tables.tags else None)
     assert [prediction.event_id for prediction in batch.predictions] == [
         interaction.event_id for interaction, _ in pairs
     ]
@@ -73,6 +74,17 @@ def test_scores_on_real_rows_are_those_of_simulate_qa_bit_for_bit(kuairec: Path)
     batch = assert_same_scores(pairs_of(kuairec), Learner(), Tables())
     assert len(batch.outcomes) > 60_000
     assert sum(not outcome.correct for outcome in batch.outcomes) <= 0.275 * len(batch.outcomes)
+
+
+def test_so_they_are_where_the_watch_ratio_is_learned(kuairec: Path) -> None:
+    tables = Tables(tags=kuairec / "item_categories.csv")
+    learner = Learner.model_validate({"loss": "squared"})
+    batch = assert_same_scores(pairs_of(kuairec)[:5_000], learner, tables)
+    losses = [
+        (outcome.score - (min(outcome.watch_ratio or 0.0, 2.0) - 0.75)) ** 2 for outcome in batch.outcomes
+    ]
+    assert [outcome.loss for outcome in batch.outcomes] == pytest.approx(losses)
+    assert sum(not outcome.correct for outcome in batch.outcomes) <= 0.4 * len(batch.outcomes)
 
 
 def test_so_they_are_with_all_columns_and_the_papers_preset(kuairec: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import struct
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ def outcome(model: Model, shown: Interaction, label: bool, ratio: float) -> Outc
         label=label,
         label_timestamp=shown.timestamp,
         correct=judgement.predicted == label,
-        loss=model.loss(judgement.score, label),
+        loss=model.loss(judgement.score, label, ratio),
         status="labelled",
         sequence=model.folded,
     )
@@ -102,8 +103,44 @@ def test_entities_come_back_in_the_order_in_which_they_will_be_forgotten() -> No
         (model.statistics.users, copy.statistics.users),
         (model.statistics.videos, copy.statistics.videos),
     ):
-        assert list(others.totals.items()) == list(entities.totals.items())
-    assert copy.statistics.everything == model.statistics.everything
+        (ids, totals), (kept_ids, kept_totals) = entities.saved(), others.saved()
+        assert kept_ids == ids
+        assert len(ids) == 3
+        assert np.array_equal(kept_totals, totals)
+    assert np.array_equal(copy.statistics.everything, model.statistics.everything)
+
+
+def tagged(folder: Path, text: str = '1,[3]\n2,"[0, 3]"\n') -> Model:
+    file = folder / "tags.csv"
+    file.write_text("video_id,feat\n" + text)
+    tables = Tables(tags=file)
+    learner = Learner.model_validate({"budget": 4, "landmarks": 2, "rank": 2, "cycle": 3})
+    return Model(learner_settings(learner, tables.columns), tables, 3)
+
+
+def test_totals_of_tags_come_back_too(tmp_path: Path) -> None:
+    model, copy = tagged(tmp_path), tagged(tmp_path)
+    teach(model, 0, LONG)
+    assert model.statistics.tags[3, 0] > model.statistics.tags[0, 0] > 0
+    unpack(pack(model), copy)
+    assert pack(copy) == pack(model)
+    assert teach(copy, LONG, 2 * LONG) == teach(model, LONG, 2 * LONG)
+    assert pack(copy) == pack(model)
+
+
+def test_totals_of_other_tags_are_refused(tmp_path: Path) -> None:
+    data = load(pack(tagged(tmp_path)))
+    data["tags.totals"] = np.zeros((2, 3))
+    with pytest.raises(StateError, match=r"tags\.totals are float64"):
+        unpack(save(data), tagged(tmp_path))
+
+
+def test_entities_that_are_there_twice_are_refused() -> None:
+    data = load(DATA)
+    first, *_, last = json.loads(data["users.ids"].tobytes())
+    data["users.ids"] = np.frombuffer(json.dumps([first, last, last]).encode(), dtype=np.uint8)
+    with pytest.raises(StateError, match="3 entities, 2 of them different, where 3 fit"):
+        restored(save(data))
 
 
 def test_packing_leaves_the_model_alone() -> None:
@@ -133,7 +170,7 @@ def header_of(data: bytes) -> dict[str, object]:
 
 def test_the_bytes_are_safetensors_with_the_names_documented() -> None:
     names = set(header_of(pack(taught(LONG))))
-    assert {"plain", "users.ids", "users.totals", "videos.ids", "videos.totals"} < names
+    assert {"plain", "users.ids", "users.totals", "videos.ids", "videos.totals", "tags.totals"} < names
     assert "learner.inverse_hessian" in names
 
 

@@ -1,67 +1,129 @@
+"""Running statistics: compared with plain ones, one by one and in batches, and what they promise."""
+
 from __future__ import annotations
 
 import math
+import tracemalloc
+from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.statistics import (
-    FEATURES,
-    PRIOR_WEIGHT,
-    RATIO_CAP,
-    EntityTotals,
-    RunningStatistics,
-)
+from forks import ForksSettings
+from pipeline import totals
+from pipeline.labels import RATIO_CAP
+from pipeline.model import warm_up
+from pipeline.records import Id
+from pipeline.statistics import FEATURES, Floats, RunningStatistics
+from pipeline.tags import TagLists
+from tests.pipeline.plain_statistics import PlainStatistics
+
+TAGS: dict[Id, list[int]] = {0: [2], 1: [2, 0], 2: [5], 3: [], "three": [0, 5, 5]}
+"""Of videos; some have none, some are not known, no video has tag 1, 3 or 4."""
 
 
 class Play(NamedTuple):
-    user: int
-    video: int
+    user: Id
+    video: Id
     label: bool
     ratio: float
 
 
+ids = st.integers(0, 5) | st.sampled_from(["1", "three"])
 plays = st.lists(
-    st.builds(
-        Play,
-        user=st.integers(0, 4),
-        video=st.integers(0, 4),
-        label=st.booleans(),
-        ratio=st.floats(0, 5),
-    ),
-    max_size=60,
+    st.builds(Play, user=ids, video=ids, label=st.booleans(), ratio=st.floats(0, 5)), max_size=60
 )
 
 
+class Steps(NamedTuple):
+    """Plays, and the order in which they are asked for and their labels come."""
+
+    plays: list[Play]
+    order: list[int]
+    cuts: set[int]
+    """Steps before which a batch ends."""
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> Steps:
+    events = draw(plays)
+    order = draw(st.permutations(range(2 * len(events))))
+    return Steps(events, list(order), draw(st.sets(st.integers(0, len(order)), max_size=8)))
+
+
+limits = st.integers(1, 8)
+
+
+def one_by_one(statistics: RunningStatistics | PlainStatistics, taken: Steps) -> dict[int, list[float]]:
+    """The features of each play, when it was asked for."""
+    found = {}
+    for number in taken.order:
+        play = taken.plays[number % len(taken.plays)]
+        if number < len(taken.plays):
+            found[number] = statistics.features(play.user, play.video)
+        else:
+            statistics.update(*play)
+    return found
+
+
+def in_batches(statistics: RunningStatistics, taken: Steps) -> Floats:
+    """The features of all plays, from as many batches as there are cuts, and one more."""
+    n = len(taken.plays)
+    users, videos = [play.user for play in taken.plays], [play.video for play in taken.plays]
+    labels = np.array([play.label for play in taken.plays], dtype=np.bool_)
+    ratios = np.array([play.ratio for play in taken.plays], dtype=np.float64)
+    out = np.full((n, len(FEATURES)), np.nan)
+    for begin, end in pairwise(sorted({0, *taken.cuts, len(taken.order)})):
+        order = np.array(taken.order[begin:end], dtype=np.int64)
+        found = statistics.walk(order, users, videos, labels, ratios)
+        asked = ~np.isnan(found[:, 0])
+        assert set(np.flatnonzero(asked)) == {number for number in order.tolist() if number < n}
+        out[asked] = found[asked]
+    return out
+
+
+def known(statistics: RunningStatistics) -> list[object]:
+    """All that is kept, in the order in which it will be forgotten."""
+    both = [entities.saved() for entities in (statistics.users, statistics.videos)]
+    return [(entities, rows.tolist()) for entities, rows in both] + [
+        statistics.tags.tolist(),
+        statistics.everything.tolist(),
+    ]
+
+
+@given(taken=steps(), limit=limits)
+def test_features_and_totals_are_those_of_the_plain_statistics(taken: Steps, limit: int) -> None:
+    compiled, plain = RunningStatistics(limit, TagLists(TAGS)), PlainStatistics(limit, TAGS)
+    found, expected = one_by_one(compiled, taken), one_by_one(plain, taken)
+    assert found == expected
+    for entities, others in ((compiled.users, plain.users), (compiled.videos, plain.videos)):
+        kept, rows = entities.saved()
+        assert kept == list(others)
+        assert rows.tolist() == [list(values) for values in others.values()]
+    assert compiled.everything.tolist() == [list(plain.everything)]
+    assert compiled.tags.tolist() == [list(plain.tags.get(tag, (0.0, 0.0, 0.0))) for tag in range(6)]
+
+
+@given(taken=steps(), limit=limits)
+def test_batches_do_not_show(taken: Steps, limit: int) -> None:
+    alone, together = RunningStatistics(limit, TagLists(TAGS)), RunningStatistics(limit, TagLists(TAGS))
+    found = one_by_one(alone, taken)
+    assert in_batches(together, taken).tolist() == [found[event] for event in range(len(taken.plays))]
+    assert known(together) == known(alone)
+
+
 def updated(history: list[Play], max_entities: int = 1_000) -> RunningStatistics:
-    statistics = RunningStatistics(max_entities)
+    statistics = RunningStatistics(max_entities, TagLists(TAGS))
     for play in history:
         statistics.update(*play)
     return statistics
 
 
-def smoothed(values: list[float], everything: list[float]) -> float:
-    prior = (sum(everything) + 0.5) / (len(everything) + 1)
-    return (sum(values) + PRIOR_WEIGHT * prior) / (len(values) + PRIOR_WEIGHT)
-
-
-def naive_block(own: list[Play], history: list[Play]) -> list[float]:
-    """What four features say, from the whole history."""
-    mean = smoothed([play.label for play in own], [play.label for play in history])
-    ratio = smoothed(
-        [min(play.ratio, RATIO_CAP) for play in own], [min(play.ratio, RATIO_CAP) for play in history]
-    )
-    return [mean, math.log(mean / (1 - mean)), ratio, math.log(1 + len(own))]
-
-
-@given(history=plays, user=st.integers(0, 5), video=st.integers(0, 5))
-def test_features_are_those_of_the_whole_history(history: list[Play], user: int, video: int) -> None:
-    features = updated(history).features(user, video)
-    users = naive_block([play for play in history if play.user == user], history)
-    videos = naive_block([play for play in history if play.video == video], history)
-    assert features == pytest.approx([*users, *videos], rel=1e-12, abs=1e-12)
+def named(values: list[float]) -> dict[str, float]:
+    return dict(zip(FEATURES, values, strict=True))
 
 
 @given(history=plays)
@@ -69,43 +131,37 @@ def test_asking_changes_nothing(history: list[Play]) -> None:
     asked, unasked = updated(history), updated(history)
     asked.features(1, 1)
     asked.features("unknown", "unknown")
-    assert asked.users.totals == unasked.users.totals
-    assert list(asked.users.totals) == list(unasked.users.totals)
-    assert asked.features(1, 1) == unasked.features(1, 1)
+    assert known(asked) == known(unasked)
 
 
-@given(history=plays, limit=st.integers(1, 4))
-def test_only_the_entities_updated_last_are_kept_with_all_their_labels_since(
-    history: list[Play], limit: int
+@given(history=plays, limit=limits, later=plays)
+def test_what_was_saved_goes_on_as_if_nothing_had_happened(
+    history: list[Play], limit: int, later: list[Play]
 ) -> None:
-    totals = EntityTotals(limit)
-    kept: list[int] = []
-    sums: dict[int, list[float]] = {}
-    for play in history:
-        totals.add(play.user, play.label, play.ratio)
-        kept = [user for user in kept if user != play.user] + [play.user]
-        sums[play.user] = [
-            a + b for a, b in zip(sums.get(play.user, [0, 0, 0]), (1, play.label, play.ratio), strict=True)
-        ]
-        for user in kept[:-limit]:
-            del sums[user]
-        kept = kept[-limit:]
-    assert list(totals.totals) == kept
-    assert {user: list(values) for user, values in totals.totals.items()} == sums
+    statistics, copy = updated(history, limit), updated(later, limit)
+    for entities, others in ((statistics.users, copy.users), (statistics.videos, copy.videos)):
+        others.restore(*entities.saved())
+    copy.tags[:], copy.everything[:] = statistics.tags, statistics.everything
+    assert known(copy) == known(statistics)
+    for play in later:
+        assert copy.features(play.user, play.video) == statistics.features(play.user, play.video)
+        statistics.update(*play)
+        copy.update(*play)
+    assert known(copy) == known(statistics)
 
 
 def test_a_forgotten_entity_is_like_a_new_one_but_the_rest_remembers_its_labels() -> None:
     statistics = updated([Play(1, 1, True, 2.0), Play(2, 1, False, 0.0)], max_entities=1)
     assert statistics.features(1, 9) == statistics.features(77, 9)
-    assert statistics.everything.events == 2
+    assert statistics.everything[0, totals.EVENTS] == 2
 
 
 def test_before_the_first_label_every_mean_is_a_half() -> None:
-    assert RunningStatistics(10).features("nobody", "nothing") == [0.5, 0.0, 0.5, 0.0] * 2
+    assert RunningStatistics(10).features("nobody", "nothing") == [0.5, 0.0, 0.5, 0.0] * 2 + [0.5, 0.5]
 
 
 def test_the_names_are_as_many_as_the_features() -> None:
-    assert len(set(FEATURES)) == len(RunningStatistics(10).features(1, 1)) == 8
+    assert len(set(FEATURES)) == len(RunningStatistics(10).features(1, 1)) == 10
 
 
 def test_a_video_on_repeat_counts_no_more_than_one_seen_twice() -> None:
@@ -122,6 +178,83 @@ def test_logits_stay_finite_however_one_sided_the_labels(label: bool, count: int
 
 def test_users_and_videos_of_the_same_id_are_apart_and_so_are_numbers_and_texts() -> None:
     statistics = updated([Play(1, 2, True, 1.0)])
-    named = dict(zip(FEATURES, statistics.features(2, 1), strict=True))
-    assert named["user_log_count"] == named["video_log_count"] == 0.0
+    of_others = named(statistics.features(2, 1))
+    assert of_others["user_log_count"] == of_others["video_log_count"] == 0.0
     assert statistics.features("1", "2")[3] == 0.0
+
+
+@given(history=plays, tags=st.sampled_from([None, TagLists({}), TagLists({9: [1]})]))
+def test_a_video_without_known_tags_has_its_plain_means_twice(
+    history: list[Play], tags: TagLists | None
+) -> None:
+    statistics = RunningStatistics(1_000, tags)
+    for play in history:
+        statistics.update(*play)
+    for video in range(5):
+        found = named(statistics.features(1, video))
+        assert found["video_tag_label_mean"] == found["video_label_mean"]
+        assert found["video_tag_ratio_mean"] == found["video_ratio_mean"]
+
+
+def test_a_new_video_starts_as_others_with_its_tags_went() -> None:
+    statistics = updated([Play(1, 0, True, 2.0), Play(2, 0, True, 2.0), Play(3, 2, False, 0.0)])
+    prior, ratio_prior = 2.5 / 4, 4.5 / 4
+    alike = named(statistics.features(9, 1))  # has video 0's tag 2, and 0, of which nothing is known
+    assert alike["video_label_mean"] == prior
+    assert alike["video_tag_label_mean"] == pytest.approx((2 + 10 * prior) / 12)
+    assert alike["video_tag_ratio_mean"] == pytest.approx((4 + 10 * ratio_prior) / 12)
+
+
+def test_a_label_counts_once_for_each_tag_of_its_video() -> None:
+    statistics = updated([Play(1, 1, True, 1.0), Play(1, "three", False, 0.5), Play(1, 77, True, 1.0)])
+    zeros = [0.0, 0.0, 0.0]
+    expected = [[2.0, 1.0, 1.5], zeros, [1.0, 1.0, 1.0], zeros, zeros, [1.0, 0.0, 0.5]]
+    assert statistics.tags.tolist() == expected
+
+
+def test_memory_is_bounded_however_many_users_come() -> None:
+    limit, part = 2_000, 20_000
+    statistics = RunningStatistics(limit)
+    order = np.arange(2 * part)
+    labels, ratios = np.ones(part, dtype=np.bool_), np.ones(part)
+
+    def play(first_user: int) -> int:
+        users = range(first_user, first_user + part)
+        statistics.walk(order, users, [0] * part, labels, ratios)
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        early = play(0)
+        later = [play(number * part) for number in range(1, 6)]
+    finally:
+        tracemalloc.stop()
+    assert len(statistics.users) == limit
+    assert len(statistics.users.totals) == 1 + limit
+    assert max(later) < early + 50_000  # a user takes about 200 bytes, and 100,000 more have come
+
+
+def test_room_grows_with_the_entities_there_are_not_with_those_there_may_be() -> None:
+    statistics = RunningStatistics(1_000_000)
+    for user in range(5_000):
+        statistics.update(user, 0, True, 1.0)
+    assert 5_000 < len(statistics.users.totals) <= 10_240
+    assert statistics.users.saved()[1].tolist() == [[1.0, 1.0, 1.0]] * 5_000
+
+
+def test_saved_entities_that_do_not_fit_are_refused() -> None:
+    users = RunningStatistics(2).users
+    for entities in ([1, 1], [1, 2, 3]):
+        with pytest.raises(ValueError, match="where 2 fit"):
+            users.restore(entities, np.zeros((len(entities), 3)))
+
+
+def test_warming_up_compiles_all_that_is_used_later() -> None:
+    warm_up(ForksSettings.practical(len(FEATURES), budget=4, landmarks=2, rank=2, cycle=3))
+    compiled = [kernel.signatures for kernel in (totals.features, totals.count, totals.walk)]
+    before = [list(signatures) for signatures in compiled]
+    assert all(before)
+    statistics = updated([Play("a", 1, True, 1.0), Play(1, "b", False, 0.0)])
+    statistics.features(1, 1)
+    statistics.walk(np.array([1, 0, 3, 2]), ["a", 2], [3, "b"], np.array([True, False]), np.array([1.0, 0.0]))
+    assert [kernel.signatures for kernel in (totals.features, totals.count, totals.walk)] == before

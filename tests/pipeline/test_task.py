@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.features import Tables
+from pipeline.inlet import Position
+from pipeline.labels import RATIO_CAP, WATCHED
+from pipeline.model import Model
 from pipeline.statistics import RunningStatistics
-from pipeline.task import WATCHED, Batch, Task
+from pipeline.task import Batch, Task
 from tests.pipeline.builders import (
     ALL,
     Inputs,
@@ -19,6 +23,7 @@ from tests.pipeline.builders import (
     join_settings,
     label,
     new_task,
+    small_learner,
     source,
 )
 from tests.pipeline.oracle import story
@@ -112,6 +117,39 @@ def test_a_prediction_without_a_label_expires_as_a_negative() -> None:
     )
     assert outcome.loss is not None
     assert batch.predictions[1].features[3] > 0, "the user's count has grown by the negative"
+
+
+def squared_task() -> Task:
+    return Task(
+        0, Model(small_learner(loss="squared"), Tables(), 3), join_settings(), Position(0), Position(0)
+    )
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.5, WATCHED, 1.25, 2.0, 300.0])
+def test_with_squared_loss_the_watch_ratio_is_learned_and_the_sign_still_says_watched(ratio: float) -> None:
+    task, target = squared_task(), min(ratio, RATIO_CAP) - WATCHED
+    shown = [interaction(n, 10 * n) for n in range(20)]
+    feed_all(task, inputs(shown, [label(n, 10 * n + 5, ratio) for n in range(20)]))
+    batch = task.advance(ALL)
+    assert [outcome.loss for outcome in batch.outcomes] == pytest.approx(
+        [(outcome.score - target) ** 2 for outcome in batch.outcomes]
+    )
+    last = batch.predictions[-1]
+    assert last.score == pytest.approx(target, abs=0.1)
+    assert last.probability is None
+    if ratio != WATCHED:  # a target of 0 is learned up to rounding, of whatever sign
+        assert last.predicted == batch.outcomes[-1].label
+
+
+def test_with_squared_loss_a_missing_label_teaches_a_ratio_of_zero() -> None:
+    missing, told = squared_task(), squared_task()
+    shown = [interaction(1, 0), interaction(2, 101)]
+    feed_all(missing, inputs(shown, []))
+    feed_all(told, inputs(shown, [label(1, 100, 0.0)]))
+    batches = [task.advance(ALL) for task in (missing, told)]
+    assert [batch.outcomes[0].status for batch in batches] == ["expired", "labelled"]
+    assert batches[0].outcomes[0].loss == WATCHED**2
+    assert batches[0].predictions[1].score == batches[1].predictions[1].score != 0.0
 
 
 def test_or_it_expires_without_teaching_anything() -> None:

@@ -1,0 +1,178 @@
+"""The arithmetic of the running statistics, compiled: sums over labels, and the features made of them.
+
+Totals are rows of three sums over labels: how many there were, how many said watched, and their watch ratios.
+What is compiled here works on an event at a time, always in the same order, so that an event's features have
+the same bits whether they were asked for alone or among many.
+
+Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
+"""
+
+# ruff: noqa: PLR0917 -- compiled code is called by position
+# mypy: disable-error-code="untyped-decorator"
+# (numba.njit has no types)
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+Booleans: TypeAlias = NDArray[np.bool_]
+Block: TypeAlias = tuple[float, float, float, float]
+
+PRIOR_WEIGHT = 10.0
+"""How many events of the average entity every entity starts with."""
+
+EVENTS, LABELS, RATIOS = range(3)
+"""The columns of totals."""
+
+
+@njit(cache=True)
+def features(
+    user: int,
+    video: int,
+    tag_list: int,
+    users: Floats,
+    videos: Floats,
+    tags: Floats,
+    everything: Floats,
+    packed: Integers,
+) -> tuple[float, float, float, float, float, float, float, float, float, float]:
+    """Give the running features of a user and a video, in the order of `pipeline.statistics.FEATURES`.
+
+    Parameters
+    ----------
+    user, video
+        Rows of their totals.
+    tag_list
+        Where the video's tags stand in `packed`.
+    users, videos, tags, everything
+        Totals, shapes (n, 3); `everything` has one row.
+    packed
+        See `pipeline.tags.TagLists`.
+    """
+    label_prior = (everything[0, LABELS] + 0.5) / (everything[0, EVENTS] + 1.0)
+    ratio_prior = (everything[0, RATIOS] + 0.5) / (everything[0, EVENTS] + 1.0)
+    user_mean, user_logit, user_ratio, user_count = _block(users, user, label_prior, ratio_prior)
+    video_mean, video_logit, video_ratio, video_count = _block(videos, video, label_prior, ratio_prior)
+    tag_mean, tag_ratio = _tag_means(tag_list, tags, packed, label_prior, ratio_prior)
+    return (
+        user_mean,
+        user_logit,
+        user_ratio,
+        user_count,
+        video_mean,
+        video_logit,
+        video_ratio,
+        video_count,
+        _smoothed(videos[video, LABELS], videos[video, EVENTS], tag_mean),
+        _smoothed(videos[video, RATIOS], videos[video, EVENTS], tag_ratio),
+    )
+
+
+@njit(cache=True)
+def count(
+    user: int,
+    video: int,
+    tag_list: int,
+    label: bool,
+    ratio: float,
+    users: Floats,
+    videos: Floats,
+    tags: Floats,
+    everything: Floats,
+    packed: Integers,
+) -> None:
+    """Count a label. A user's or video's row is negative where it is new there, to start at zero."""
+    _add(users, user, label, ratio)
+    _add(videos, video, label, ratio)
+    for place in range(tag_list + 1, tag_list + 1 + packed[tag_list]):
+        _add(tags, packed[place], label, ratio)
+    _add(everything, 0, label, ratio)
+
+
+@njit(cache=True)
+def walk(
+    order: Integers,
+    user_rows: Integers,
+    video_rows: Integers,
+    tag_lists: Integers,
+    labels: Booleans,
+    ratios: Floats,
+    users: Floats,
+    videos: Floats,
+    tags: Floats,
+    everything: Floats,
+    packed: Integers,
+    out: Floats,
+) -> None:
+    """Take the steps of `order`: i writes event i's features to `out`, n + i counts its label.
+
+    Rows are a step's, shape (steps,); tag lists, labels, ratios and `out` are an event's, of n events.
+    """
+    n = out.shape[0]
+    for step in range(order.shape[0]):
+        number, user, video = order[step], user_rows[step], video_rows[step]
+        if number < n:
+            found = features(user, video, tag_lists[number], users, videos, tags, everything, packed)
+            for j in range(len(found)):
+                out[number, j] = found[j]
+        else:
+            event = number - n
+            count(
+                user,
+                video,
+                tag_lists[event],
+                labels[event],
+                ratios[event],
+                users,
+                videos,
+                tags,
+                everything,
+                packed,
+            )
+
+
+@njit(cache=True)
+def _add(totals: Floats, row: int, label: bool, ratio: float) -> None:
+    if row < 0:
+        row = -row
+        totals[row] = 0.0
+    totals[row, EVENTS] += 1.0
+    totals[row, LABELS] += label
+    totals[row, RATIOS] += ratio
+
+
+@njit(cache=True)
+def _tag_means(
+    tag_list: int, tags: Floats, packed: Integers, label_prior: float, ratio_prior: float
+) -> tuple[float, float]:
+    """Give the label and ratio means of the tags in a list; the priors themselves where nothing is known."""
+    events = labels = ratios = 0.0
+    for place in range(tag_list + 1, tag_list + 1 + packed[tag_list]):
+        tag = packed[place]
+        events += tags[tag, EVENTS]
+        labels += tags[tag, LABELS]
+        ratios += tags[tag, RATIOS]
+    if events == 0.0:  # 10 p / 10 need not be p
+        return label_prior, ratio_prior
+    return _smoothed(labels, events, label_prior), _smoothed(ratios, events, ratio_prior)
+
+
+@njit(cache=True)
+def _block(totals: Floats, row: int, label_prior: float, ratio_prior: float) -> Block:
+    """Give an entity's label mean, its logit, ratio mean and log count."""
+    events = totals[row, EVENTS]
+    mean = _smoothed(totals[row, LABELS], events, label_prior)
+    ratio = _smoothed(totals[row, RATIOS], events, ratio_prior)
+    return mean, math.log(mean / (1.0 - mean)), ratio, math.log1p(events)
+
+
+@njit(cache=True)
+def _smoothed(total: float, events: float, prior: float) -> float:
+    """Give the mean of a total over so many events, and over `PRIOR_WEIGHT` more that are at the prior."""
+    return (total + PRIOR_WEIGHT * prior) / (events + PRIOR_WEIGHT)
