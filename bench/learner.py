@@ -11,18 +11,21 @@ from __future__ import annotations
 import dataclasses
 import time
 from statistics import median
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import psutil
+from numpy.typing import NDArray
 
 from bench import usual
 from bench.options import Options
 from bench.plain import PlainForks
 from bench.timing import microseconds
-from bench.workload import Workload
+from bench.workload import VIDEOS, Workload
 from forks import Forks, ForksSettings
+from forks.arrays import FloatArray
 from pipeline.statistics import FEATURES, RunningStatistics
+from pipeline.tags import TagLists
 
 COLUMNS = 212
 EVENTS = 20_000
@@ -30,7 +33,10 @@ RUNS = 15
 SIZES = {100: (15, 10), 200: (30, 20), 500: (75, 50)}  # B: (s_m, k)
 PLAIN_EVENTS = 500
 CHANGES = 10
-PRACTICAL_COLUMNS = 10
+PRACTICAL_SIZES = {"budget": 100, "landmarks": 30, "rank": 20}
+FEW = 2_000
+TAGS = 31
+MAX_ENTITIES = 100_000
 FLAT_EVENTS = 10_000_000
 FLAT_PART = 100_000
 
@@ -120,34 +126,68 @@ def _plain(workload: Workload, settings: ForksSettings, runs: int) -> tuple[floa
 
 
 def _practical(workload: Workload, runs: int) -> dict[str, float]:
-    """Return costs of the practical preset on ten columns, changes of the map included."""
-    chance = np.random.default_rng(1)
-    X = chance.normal(size=(EVENTS, PRACTICAL_COLUMNS))
-    learner = Forks(ForksSettings.practical(PRACTICAL_COLUMNS))
-    learner.learn_many(np.vstack([X, X]), np.tile(workload.y, 2))  # past the warm-up's short cycles
-    few = list(zip(X[:2000], workload.y[:2000], strict=True))
+    """Return costs of the practical preset on what the statistics give, changes of the map included.
+
+    The learner alone, statistics alone, and plays through both, in one timing: what the statistics say of
+    each play is what the learner gets.
+    """
+    plays = _Plays.of(workload)
+    learner = Forks(ForksSettings.practical(len(FEATURES), **PRACTICAL_SIZES))
+    X = plays.features()
+    for _ in range(2):  # past the warm-up's short cycles
+        learner.learn_many(X, workload.y)
+    few = list(zip(X[:FEW], workload.y[:FEW], strict=True))
 
     def one_by_one() -> None:
         for x, y in few:
             learner.predict_one(x)
             learner.learn_one(x, y)
 
-    statistics = RunningStatistics(100_000)
-    users, videos = workload.numbers[:2000].T.tolist()
-    pairs = list(zip(users, videos, (workload.y[:2000] > 0).tolist(), strict=True))
+    def alone() -> object:
+        return learner.predict_and_learn_many(X, workload.y)
 
-    def count() -> None:
-        for user, video, label in pairs:
-            statistics.features(user, video)
-            statistics.update(user, video, label, 1.0)
+    def whole() -> object:
+        return learner.predict_and_learn_many(plays.features(), workload.y)
 
     return {
-        "us_per_event_practical": microseconds(
-            lambda: learner.predict_and_learn_many(X, workload.y), len(X), runs
-        ),
-        "us_per_event_practical_one_by_one": microseconds(one_by_one, len(few), runs),
-        f"us_per_event_statistics_{len(FEATURES)}": microseconds(count, len(pairs), runs),
+        "us_per_event_practical": microseconds(alone, EVENTS, runs),
+        "us_per_event_practical_one_by_one": microseconds(one_by_one, FEW, runs),
+        "us_per_event_statistics": microseconds(plays.features, EVENTS, runs),
+        "us_per_event_statistics_one_by_one": microseconds(plays.one_by_one, FEW, runs),
+        "us_per_event_practical_whole": microseconds(whole, EVENTS, runs),
     }
+
+
+@dataclasses.dataclass(frozen=True)
+class _Plays:
+    """Plays whose labels come at once, and statistics that go through them."""
+
+    statistics: RunningStatistics
+    users: list[int]
+    videos: list[int]
+    watched: NDArray[np.bool_]
+    ratios: FloatArray
+
+    @classmethod
+    def of(cls, workload: Workload) -> Self:
+        """Return the workload's plays, of videos with one to three tags, watched where its label is 1."""
+        chance = np.random.default_rng(1)
+        tags = TagLists({n: chance.integers(0, TAGS, chance.integers(1, 4)).tolist() for n in range(VIDEOS)})
+        users, videos = workload.numbers.T.tolist()
+        ratios = np.where(workload.y > 0, 1.0, 0.3)
+        return cls(RunningStatistics(MAX_ENTITIES, tags), users, videos, workload.y > 0, ratios)
+
+    def features(self) -> FloatArray:
+        """Ask for all plays in turn and count their labels; return their features, (n, features)."""
+        order = np.arange(2 * len(self.users)).reshape(2, -1).T.ravel()
+        return self.statistics.walk(order, self.users, self.videos, self.watched, self.ratios)
+
+    def one_by_one(self) -> None:
+        """Do the same for the first of them, a call for each question and answer."""
+        labels = self.watched[:FEW].tolist()
+        for user, video, label in zip(self.users[:FEW], self.videos[:FEW], labels, strict=True):
+            self.statistics.features(user, video)
+            self.statistics.update(user, video, label, 1.0)
 
 
 def _growth(workload: Workload, runs: int) -> dict[str, dict[int, float]]:
