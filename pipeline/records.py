@@ -71,7 +71,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """A prediction joined with its label, or with the fact that none came: a training example.
 
     `label` is what the model learns: None where it learns nothing (`join.on_missing = "drop"`).
-    `correct` and `loss` judge the prediction by it.
+    `correct` judges the prediction by it, and so does `loss`, but for squared loss: see
+    `pipeline.labels.target`.
     """
 
     event_id: Id

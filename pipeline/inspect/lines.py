@@ -100,10 +100,10 @@ def _fields(record: Prediction | Outcome) -> Iterator[Text]:
     """Every field that has a line of its own, in full."""
     for name, value in msgspec.structs.asdict(record).items():
         if name != "features":
-            yield Text.assemble((f"{name:20}", "dim"), printable(str(value)))
+            yield Text.assemble((f"{name:22}", "dim"), printable(str(value)))
     for number, value in enumerate(record.features):
         name = FEATURES[number] if number < len(FEATURES) else f"feature {number}"
-        yield Text.assemble((f"{name:20}", "dim"), repr(value))
+        yield Text.assemble((f"{name:22}", "dim"), repr(value))
 
 
 def _dead_letter(message: Message, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all is shown anyway

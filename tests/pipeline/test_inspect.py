@@ -126,7 +126,7 @@ def test_a_prediction_is_a_line_and_in_detail_all_its_fields() -> None:
     ]
     detailed = shown(Kind.PREDICTIONS, raw, detail=True)
     for name in (*FEATURES, *(field for field in Prediction.__struct_fields__ if field != "features")):
-        assert name in detailed
+        assert f"{name} " in detailed, "its value stands apart"
 
 
 def test_an_outcome_shows_label_ratio_and_delay() -> None:
