@@ -124,10 +124,20 @@ class RunningStatistics:
         -------
         ndarray
             Shape (n, features): what was asked for; not a number where an event was not asked for.
+
+        Raises
+        ------
+        ValueError
+            The columns are not of the same length, or a step is not of their events. Nothing has changed.
         """
         n = len(users)
+        lengths = [n, len(videos), len(labels), len(watch_ratios)]
+        if len(set(lengths)) > 1:
+            raise ValueError(f"users, videos, labels and watch_ratios must be as many, not {lengths}")
+        if order.size and not 0 <= order.min() <= order.max() < 2 * n:
+            raise ValueError(f"steps in order must be from 0 to {2 * n - 1}, for {n} events")
         counted = (order >= n).tolist()
-        events = (order % n if n else order).tolist()
+        events = np.where(order < n, order, order - n).tolist()
         user_rows = self.users.follow([users[event] for event in events], counted)
         video_rows = self.videos.follow([videos[event] for event in events], counted)
         out = np.full((n, len(FEATURES)), np.nan)

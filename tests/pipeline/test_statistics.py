@@ -249,6 +249,24 @@ def test_saved_entities_that_do_not_fit_are_refused() -> None:
             users.restore(entities, np.zeros((len(entities), 3)))
 
 
+@pytest.mark.parametrize(
+    ("order", "videos", "message"),
+    [
+        ([0, 4], [1, 1], r"from 0 to 3, for 2 events"),
+        ([-1], [1, 1], r"from 0 to 3, for 2 events"),
+        ([0], [1], r"as many, not \[2, 1, 2, 2\]"),
+    ],
+)
+def test_steps_and_columns_that_do_not_fit_are_refused(
+    order: list[int], videos: list[Id], message: str
+) -> None:
+    statistics = updated([Play(1, 1, True, 1.0)])
+    before = known(statistics)
+    with pytest.raises(ValueError, match=message):
+        statistics.walk(np.array(order), [7, 8], videos, np.ones(2, dtype=np.bool_), np.ones(2))
+    assert known(statistics) == before
+
+
 def test_warming_up_compiles_all_that_is_used_later() -> None:
     warm_up(ForksSettings.practical(len(FEATURES), budget=4, landmarks=2, rank=2, cycle=3))
     compiled = [kernel.signatures for kernel in (totals.features, totals.count, totals.walk)]
