@@ -24,7 +24,7 @@ def transfer(old: FloatArray, new: FloatArray) -> FloatArray:
     -------
     (k_new, k_old) float64
     """
-    T, *_ = lstsq(new, old, cond=RELATIVE_CUTOFF)
+    T, *_ = lstsq(new, old, cond=RELATIVE_CUTOFF, lapack_driver="gelsy")
     return np.ascontiguousarray(T)
 
 

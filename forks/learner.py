@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from forks import rounds
 from forks.arrays import FloatArray
+from forks.blas import on_one_thread
 from forks.carry_over import carry_over, forget, transfer
 from forks.checks import check_label, check_labels, check_matrix, check_vector
 from forks.entities import EntityEvents
@@ -39,8 +40,8 @@ class Forks:
 
     Learners with the same settings that learned the same events in the same order have the same bits,
     whether the events came one by one or in batches, and whether or not one of them was saved with
-    `state` and restored with `from_state` on the way. (This holds on one kind of processor with one
-    number of BLAS threads: the change of the map, once a cycle, calls LAPACK. Nothing else does.)
+    `state` and restored with `from_state` on the way. (This holds on one kind of processor: the change of
+    the map, once a cycle, calls LAPACK, on one thread. Nothing else does.)
 
     Parameters
     ----------
@@ -294,6 +295,7 @@ class Forks:
         point: FloatArray = rounds.kernel_point(x, self._rule, self._updates, *self._arrays[:2])
         return point
 
+    @on_one_thread
     def _change_map(self, x: FloatArray) -> None:
         """Make the first map, or change it with ``x`` as the newest stored point; carry over or reset."""
         before = self._hypothesis

@@ -14,7 +14,6 @@ from uuid import uuid4
 
 import structlog
 from confluent_kafka import KafkaException
-from threadpoolctl import threadpool_limits
 
 from pipeline.clients import common, explain, fenced
 from pipeline.config import Config
@@ -62,7 +61,6 @@ class Worker:
             **{f"learner.{name}": str(value) for name, value in asdict(self._learner).items()},
         }
         self._stopping = threading.Event()
-        threadpool_limits(1, user_api="blas")
         begin = time.monotonic()
         _log.info("getting ready; the first start compiles the learner, which takes a while")
         warm_up(self._learner)
