@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.records import Id
-
-NOBODY = 0
-"""The row of an entity that is not known: always zeros."""
+from pipeline.totals import NEWER, NOBODY, OLDER, OUT
 
 FIRST_ROOM = 1024
 
@@ -19,69 +16,73 @@ FIRST_ROOM = 1024
 class EntityTotals:
     """Totals by entity for at most `limit` entities, the one updated longest ago forgotten first.
 
-    It says in which row of `totals` an entity stands; `pipeline.totals` does the sums. Memory follows the
-    number of entities that there are. Which rows they have does not show in anything that is kept.
+    Names are looked up here; sums and the order of updates are compiled, in `pipeline.totals`. Between
+    `enter` and `settle` there may be more entities than `limit`, since compiled code finds out which of them
+    go. Memory follows the largest number that there was. Which rows they have does not show in what is saved.
 
     Parameters
     ----------
     limit
-        Most entities kept, at least 1.
+        Most entities kept from one `settle` to the next, at least 1.
 
-    Examples
-    --------
-    >>> totals = EntityTotals(limit=2)
-    >>> [totals.place(user) for user in ["a", "b", "a", "c"]]  # "c" takes the place of "b"
-    [-1, -2, 1, -2]
-    >>> totals.find("a"), totals.find("b")
-    (1, 0)
+    Attributes
+    ----------
+    totals
+        Events, labels and ratios of each row, that of `NOBODY` first, always zeros. Shape (rows, 3).
+    ring
+        The row updated before and after each row, shape (rows, 2): see `pipeline.totals`.
+    room
+        Entities that may come before one has to go.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.totals: NDArray[np.float64] = np.zeros((min(FIRST_ROOM, 1 + limit), 3))
-        """Events, labels and ratios of each row, that of `NOBODY` first."""
-        self._rows: OrderedDict[Id, int] = OrderedDict()
-        """From the entity updated longest ago to the latest."""
+        self._rows: dict[Id, int] = {}
+        self._names: list[Id] = [""]
+        self._free: list[int] = []
+        self._entered: list[int] = []
+        self._clear()
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def find(self, entity: Id) -> int:
-        """The row to read an entity's totals from."""
+        """The row of an entity's totals, that of `NOBODY` if it is not known."""
         return self._rows.get(entity, NOBODY)
 
-    def place(self, entity: Id) -> int:
-        """The row to count an entity's label in; negative if it is new there: it has to start at zero."""
-        rows = self._rows
-        row = rows.get(entity)
-        if row is not None:
-            rows.move_to_end(entity)
-            return row
-        if len(rows) < self.limit:
-            row = 1 + len(rows)
-            self._make_room(row)
-        else:
-            _, row = rows.popitem(last=False)
-        rows[entity] = row
-        return -row
+    def enter(self, entity: Id) -> int:
+        """The row of an entity that a label may be counted of; `settle` has to follow."""
+        return self._rows.get(entity, NOBODY) or self._add(entity)
 
-    def follow(self, entities: Iterable[Id], counted: Iterable[bool]) -> NDArray[np.int64]:
-        """Give each step's row: that of `place` where a label is counted, else that of `find`."""
-        known, refresh = self._rows.get, self._rows.move_to_end
-        found = []
-        for entity, counts in zip(entities, counted, strict=True):
-            row = known(entity, NOBODY)
-            if counts:
-                if row == NOBODY:
-                    row = self.place(entity)
-                else:
-                    refresh(entity)
-            found.append(row)
-        return np.array(found, dtype=np.int64)
+    def enter_all(self, entities: Sequence[Id]) -> NDArray[np.int64]:
+        """`enter` for each of the entities, shape (entities,)."""
+        known = self._rows.get
+        found = np.array([known(entity, NOBODY) for entity in entities], dtype=np.int64)
+        for place in np.flatnonzero(found == NOBODY).tolist():
+            found[place] = self.enter(entities[place])
+        return found
+
+    def settle(self, forgotten: Sequence[int]) -> None:
+        """Let the names go whose rows were forgotten, or entered without a label."""
+        if not (forgotten or self._entered):
+            return
+        for row in {*self._entered, *forgotten}:
+            if self.ring[row, OLDER] == OUT:
+                del self._rows[self._names[row]]
+                self._names[row] = ""
+                self._free.append(row)
+        self._entered.clear()
+        self.room = self.limit - len(self._rows)
 
     def saved(self) -> tuple[list[Id], NDArray[np.float64]]:
         """Entities in the order in which they will be forgotten, and their totals, shape (entities, 3)."""
-        return list(self._rows), self.totals[list(self._rows.values())]
+        newer = self.ring[:, NEWER].tolist()
+        rows = []
+        row = newer[NOBODY]
+        while row != NOBODY:
+            rows.append(row)
+            row = newer[row]
+        return [self._names[row] for row in rows], self.totals[rows]
 
     def restore(self, entities: Sequence[Id], totals: NDArray[np.float64]) -> None:
         """Take what `saved` gave, in place of what was there.
@@ -91,16 +92,37 @@ class EntityTotals:
         ValueError
             Entities are too many, or one is there twice.
         """
-        rows = OrderedDict((entity, row) for row, entity in enumerate(entities, start=1))
-        if len(rows) != len(entities) or len(rows) > self.limit:
-            raise ValueError(
-                f"{len(entities)} entities, {len(rows)} of them different, where {self.limit} fit"
-            )
-        self._rows = rows
-        self._make_room(len(rows))
-        self.totals[1 : 1 + len(rows)] = totals
+        count = len(entities)
+        rows = {entity: row for row, entity in enumerate(entities, start=1)}
+        if len(rows) != count or count > self.limit:
+            raise ValueError(f"{count} entities, {len(rows)} of them different, where {self.limit} fit")
+        self._rows, self._names, self._free = rows, ["", *entities], []
+        self._clear()
+        self._make_room(count)
+        self.totals[1 : 1 + count] = totals
+        self.ring[: 1 + count, OLDER] = np.roll(np.arange(1 + count), 1)
+        self.ring[: 1 + count, NEWER] = np.roll(np.arange(1 + count), -1)
+        self.room = self.limit - count
+
+    def _clear(self) -> None:
+        self.totals: NDArray[np.float64] = np.zeros((FIRST_ROOM, 3))
+        self.ring: NDArray[np.int64] = np.full((FIRST_ROOM, 2), OUT)
+        self.ring[NOBODY] = NOBODY
+        self.room = self.limit
+
+    def _add(self, entity: Id) -> int:
+        if self._free:
+            row = self._free.pop()
+            self._names[row] = entity
+        else:
+            row = len(self._names)
+            self._names.append(entity)
+            self._make_room(row)
+        self._rows[entity] = row
+        self._entered.append(row)
+        return row
 
     def _make_room(self, row: int) -> None:
         while row >= len(self.totals):
-            more = min(len(self.totals), 1 + self.limit - len(self.totals))
-            self.totals = np.concatenate([self.totals, np.zeros((more, 3))])
+            self.totals = np.concatenate([self.totals, np.zeros_like(self.totals)])
+            self.ring = np.concatenate([self.ring, np.full_like(self.ring, OUT)])

@@ -89,18 +89,25 @@ class RunningStatistics:
     def update(self, user_id: Id, video_id: Id, label: bool, watch_ratio: float) -> None:
         """Count a label that was joined."""
         users, videos, lists = self.users, self.videos, self._lists
-        totals.count(
-            users.place(user_id),
-            videos.place(video_id),
+        user, video = users.enter(user_id), videos.enter(video_id)
+        gone_user, gone_video = totals.count(
+            user,
+            video,
             lists.find(video_id),
             label,
             min(float(watch_ratio), RATIO_CAP),
             users.totals,
+            users.ring,
+            users.room,
             videos.totals,
+            videos.ring,
+            videos.room,
             self.tags,
             self.everything,
             lists.packed,
         )
+        users.settle([gone_user] if gone_user else [])
+        videos.settle([gone_video] if gone_video else [])
 
     def walk(
         self,
@@ -136,11 +143,9 @@ class RunningStatistics:
             raise ValueError(f"users, videos, labels and watch_ratios must be as many, not {lengths}")
         if order.size and not 0 <= order.min() <= order.max() < 2 * n:
             raise ValueError(f"steps in order must be from 0 to {2 * n - 1}, for {n} events")
-        counted = (order >= n).tolist()
-        events = np.where(order < n, order, order - n).tolist()
-        user_rows = self.users.follow([users[event] for event in events], counted)
-        video_rows = self.videos.follow([videos[event] for event in events], counted)
+        user_rows, video_rows = self.users.enter_all(users), self.videos.enter_all(videos)
         out = np.full((n, len(FEATURES)), np.nan)
+        forgotten = np.zeros((2, len(order)), dtype=np.int64)
         totals.walk(
             order,
             user_rows,
@@ -149,10 +154,17 @@ class RunningStatistics:
             labels,
             np.minimum(watch_ratios, RATIO_CAP),
             self.users.totals,
+            self.users.ring,
+            self.users.room,
             self.videos.totals,
+            self.videos.ring,
+            self.videos.room,
             self.tags,
             self.everything,
             self._lists.packed,
             out,
+            forgotten,
         )
+        for entities, gone in zip((self.users, self.videos), forgotten, strict=True):
+            entities.settle(gone[gone != totals.NOBODY].tolist())
         return out

@@ -1,6 +1,9 @@
 """The arithmetic of the running statistics, compiled: sums over labels, and the features made of them.
 
 Totals are rows of three sums over labels: how many there were, how many said watched, and their watch ratios.
+Rows of users and videos form a ring each, in the order in which they were updated, so that the oldest is at
+hand when it has to be forgotten.
+
 What is compiled here works on an event at a time, always in the same order, so that an event's features have
 the same bits whether they were asked for alone or among many.
 
@@ -29,6 +32,15 @@ PRIOR_WEIGHT = 10.0
 
 EVENTS, LABELS, RATIOS = range(3)
 """The columns of totals."""
+
+OLDER, NEWER = range(2)
+"""The columns of a ring of rows."""
+
+NOBODY = 0
+"""The row of an entity that is not known. In a ring, it stands between the newest and the oldest."""
+
+OUT = -1
+"""What is older than a row that is not in its ring."""
 
 
 @njit(cache=True)
@@ -82,17 +94,24 @@ def count(
     label: bool,
     ratio: float,
     users: Floats,
+    user_ring: Integers,
+    user_room: int,
     videos: Floats,
+    video_ring: Integers,
+    video_room: int,
     tags: Floats,
     everything: Floats,
     packed: Integers,
-) -> None:
-    """Count a label. A user's or video's row is negative where it is new there, to start at zero."""
+) -> tuple[int, int]:
+    """Count a label; give the rows of the user and the video that had to be forgotten for it, or `NOBODY`."""
+    gone_user = _renew(users, user_ring, user, user_room)
+    gone_video = _renew(videos, video_ring, video, video_room)
     _add(users, user, label, ratio)
     _add(videos, video, label, ratio)
     for place in range(tag_list + 1, tag_list + 1 + packed[tag_list]):
         _add(tags, packed[place], label, ratio)
     _add(everything, 0, label, ratio)
+    return gone_user, gone_video
 
 
 @njit(cache=True)
@@ -104,44 +123,92 @@ def walk(
     labels: Booleans,
     ratios: Floats,
     users: Floats,
+    user_ring: Integers,
+    user_room: int,
     videos: Floats,
+    video_ring: Integers,
+    video_room: int,
     tags: Floats,
     everything: Floats,
     packed: Integers,
     out: Floats,
+    forgotten: Integers,
 ) -> None:
     """Take the steps of `order`: i writes event i's features to `out`, n + i counts its label.
 
-    Rows are a step's, shape (steps,); tag lists, labels, ratios and `out` are an event's, of n events.
+    Rows, tag lists, labels, ratios and `out` are those of n events. Where a user or a video had to be
+    forgotten at a step, its row is written to `forgotten`, shape (2, steps); it may be in use again later.
     """
     n = out.shape[0]
     for step in range(order.shape[0]):
-        number, user, video = order[step], user_rows[step], video_rows[step]
-        if number < n:
-            found = features(user, video, tag_lists[number], users, videos, tags, everything, packed)
-            for j in range(len(found)):
-                out[number, j] = found[j]
-        else:
-            event = number - n
-            count(
-                user,
-                video,
+        event = order[step]
+        if event < n:
+            found = features(
+                user_rows[event],
+                video_rows[event],
                 tag_lists[event],
-                labels[event],
-                ratios[event],
                 users,
                 videos,
                 tags,
                 everything,
                 packed,
             )
+            for j in range(len(found)):
+                out[event, j] = found[j]
+            continue
+        event -= n
+        user, video = user_rows[event], video_rows[event]
+        new_user, new_video = user_ring[user, OLDER] == OUT, video_ring[video, OLDER] == OUT
+        gone_user, gone_video = count(
+            user,
+            video,
+            tag_lists[event],
+            labels[event],
+            ratios[event],
+            users,
+            user_ring,
+            user_room,
+            videos,
+            video_ring,
+            video_room,
+            tags,
+            everything,
+            packed,
+        )
+        user_room -= new_user and gone_user == NOBODY
+        video_room -= new_video and gone_video == NOBODY
+        forgotten[0, step], forgotten[1, step] = gone_user, gone_video
+
+
+@njit(cache=True)
+def _renew(totals: Floats, ring: Integers, row: int, room: int) -> int:
+    """Make a row the newest of its ring; give the oldest one, if that had to go for it, or `NOBODY`."""
+    gone = NOBODY
+    if ring[row, OLDER] != OUT:
+        _take_out(ring, row)
+    elif room == 0:
+        gone = ring[NOBODY, NEWER]
+        _take_out(ring, gone)
+        ring[gone, OLDER] = OUT
+        for column in range(totals.shape[1]):
+            totals[gone, column] = 0.0
+    newest = ring[NOBODY, OLDER]
+    ring[newest, NEWER] = row
+    ring[row, OLDER] = newest
+    ring[row, NEWER] = NOBODY
+    ring[NOBODY, OLDER] = row
+    return gone
+
+
+@njit(cache=True)
+def _take_out(ring: Integers, row: int) -> None:
+    older, newer = ring[row, OLDER], ring[row, NEWER]
+    ring[older, NEWER] = newer
+    ring[newer, OLDER] = older
 
 
 @njit(cache=True)
 def _add(totals: Floats, row: int, label: bool, ratio: float) -> None:
-    if row < 0:
-        row = -row
-        totals[row] = 0.0
     totals[row, EVENTS] += 1.0
     totals[row, LABELS] += label
     totals[row, RATIOS] += ratio
