@@ -17,6 +17,7 @@ from bench.options import Options
 BENCHMARKS: Mapping[str, str] = MappingProxyType(
     {
         "adversarial": "labels flipped in every other block: reset against carry-over",
+        "features": "which running statistics earn their place",
         "learner": "microseconds an event, beside plain NumPy, scikit-learn and River",
         "quality": "mistakes of FORKS and its rivals on real KuaiRec rows",
         "table2": "the paper's Table 2 by both ways of counting mistakes",

@@ -48,7 +48,12 @@ def permuted(folder: Path, seed: int) -> Stream:
     """Return the usable rows in random order, labels at once."""
     frame = read_events(folder).frame
     order = np.random.default_rng(seed).permutation(frame.height)
-    return _stream(frame[order], _at_once(frame.height), _tags(folder))
+    return labels_at_once(frame[order], folder)
+
+
+def labels_at_once(frame: pl.DataFrame, folder: Path) -> Stream:
+    """Return rows in the order that they have, each label before the next event."""
+    return _stream(frame, _at_once(frame.height), _tags(folder))
 
 
 def _tags(folder: Path) -> TagLists:

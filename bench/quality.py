@@ -18,7 +18,7 @@ from forks.validation import auc, log_loss
 from pipeline.model import warm_up
 from pipeline.statistics import FEATURES
 
-PERMUTATIONS = 2
+PERMUTATIONS = 5
 
 
 class Figures(NamedTuple):

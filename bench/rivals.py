@@ -106,8 +106,8 @@ class Entry(NamedTuple):
     probable: bool
 
 
-def _practical(budget: int, **changes: int) -> Learner:
-    return Forks(ForksSettings.practical(len(FEATURES), budget=budget, **changes))
+def _practical(**changes: Any) -> Learner:
+    return Forks(ForksSettings.practical(len(FEATURES), **changes))
 
 
 def _paper(events: int) -> Learner:
@@ -120,14 +120,14 @@ def _fourier(features: int, width: float = 1.0) -> Learner:
 
 def entries(events: int) -> Mapping[str, Entry]:
     """Return all who take part, by name; ``events`` is N, which rho = floor(0.3 N) of the paper needs."""
-    own_width = 2.0 * math.sqrt(len(FEATURES))
+    own_width = ForksSettings.practical(len(FEATURES)).width
     return MappingProxyType(
         {
-            "FORKS practical, B = 100": Entry(lambda: _practical(100), "features", True),
-            "FORKS practical, B = 100, s_m = 60, k = 40": Entry(
-                lambda: _practical(100, landmarks=60, rank=40), "features", True
+            "FORKS practical": Entry(_practical, "features", True),
+            "FORKS practical, B = 100": Entry(lambda: _practical(budget=100), "features", True),
+            "FORKS practical, nothing forgotten": Entry(
+                lambda: _practical(memory=math.inf), "features", True
             ),
-            "FORKS practical, B = 200": Entry(lambda: _practical(200), "features", True),
             "FORKS paper, B = 100": Entry(lambda: _paper(events), "features", False),
             "running means, sum > 1": Entry(lambda: RunningMeans("fixed"), "pair", False),
             "running means, above global mean": Entry(lambda: RunningMeans("running"), "pair", False),

@@ -9,8 +9,6 @@ from bench.kuairec import Stream, in_time_order, permuted
 from bench.quality import judge, play
 from bench.rivals import entries
 
-HEADER = "user_id,video_id,play_duration,video_duration,time,date,timestamp,watch_ratio"
-
 
 class Diary:
     """Notes what it is asked and told."""
@@ -24,16 +22,6 @@ class Diary:
 
     def learn_one(self, x: float, y: float) -> None:  # noqa: ARG002  # the protocol has it
         self.notes.append(("told", x))
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Twelve plays, one a second, each of two and a half seconds, of four videos with a tag each."""
-    rows = [f"{i % 3},{i % 4},2500,4000,,,{1000 + i},{0.5 + i % 2}" for i in range(12)]
-    (tmp_path / "small_matrix.csv").write_text("\n".join([HEADER, *rows]) + "\n")
-    tags = [f"{video},[{video % 2}]" for video in range(4)]
-    (tmp_path / "item_categories.csv").write_text("\n".join(["video_id,feat", *tags]) + "\n")
-    return tmp_path
 
 
 def test_a_label_is_told_when_the_play_has_ended(folder: Path) -> None:
