@@ -58,19 +58,20 @@ class EntityTotals:
         """`enter` for each of the entities, shape (entities,)."""
         known = self._rows.get
         found = np.array([known(entity, NOBODY) for entity in entities], dtype=np.int64)
-        for place in np.flatnonzero(found == NOBODY).tolist():
-            found[place] = self.enter(entities[place])
+        new = np.flatnonzero(found == NOBODY).tolist()
+        found[new] = [self.enter(entities[place]) for place in new]
         return found
 
     def settle(self, forgotten: Sequence[int]) -> None:
         """Let the names go whose rows were forgotten, or entered without a label."""
         if not (forgotten or self._entered):
             return
-        for row in {*self._entered, *forgotten}:
-            if self.ring[row, OLDER] == OUT:
-                del self._rows[self._names[row]]
-                self._names[row] = ""
-                self._free.append(row)
+        touched = np.array([*{*self._entered, *forgotten}])
+        gone = touched[self.ring[touched, OLDER] == OUT].tolist()
+        for row in gone:
+            del self._rows[self._names[row]]
+            self._names[row] = ""
+        self._free += gone
         self._entered.clear()
         self.room = self.limit - len(self._rows)
 
