@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -53,7 +54,13 @@ def fill(events: Events, kafka: Kafka, progress: Callable[[int], None]) -> None:
 
 
 def consume(
-    kafka: Kafka, events: int, log: Path, say: Callable[[str], None], progress: Callable[[int], None]
+    kafka: Kafka,
+    events: int,
+    tables: Mapping[str, Path],
+    log: Path,
+    *,
+    say: Callable[[str], None],
+    progress: Callable[[int], None],
 ) -> Course:
     """Run a worker over everything that was sent, and kill it in the middle.
 
@@ -63,6 +70,8 @@ def consume(
         As given by `demo_kafka`, filled.
     events
         How many were sent.
+    tables
+        The worker's tables, by `features` setting.
     log
         File for the worker's log.
     say
@@ -77,7 +86,7 @@ def consume(
     """
     topics = Topics(kafka.prefix)
     with _Tail(kafka, topics.predictions) as predictions, _Tail(kafka, topics.outcomes) as outcomes:
-        with _worker(kafka, log) as worker:
+        with _worker(kafka, tables, log) as worker:
             _follow(predictions, 1, worker, log, lambda _: None)
             begin = time.monotonic()
             killed_at = _follow(outcomes, events // 2, worker, log, progress)
@@ -87,7 +96,7 @@ def consume(
         while predictions.more():
             pass
         say(f"kill -9 after {killed_at:,} outcomes; the same worker starts again")
-        with _worker(kafka, log) as worker:
+        with _worker(kafka, tables, log) as worker:
             _follow(predictions, min(predictions.count + 1, events), worker, log, lambda _: None)
             recovery = time.monotonic() - killed
             say(f"recovered: the next prediction was committed {recovery:.1f} s after the kill")
@@ -122,10 +131,16 @@ class _Tail:
 
 
 @contextmanager
-def _worker(kafka: Kafka, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def _worker(kafka: Kafka, tables: Mapping[str, Path], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     options = ("--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group)
+    features = {f"FORKS_FEATURES__{name.upper()}": str(path) for name, path in tables.items()}
     with log.open("ab") as file:
-        process = subprocess.Popen((*FORKS, "run", *options, "--instance", "demo"), stdout=file, stderr=file)
+        process = subprocess.Popen(
+            (*FORKS, "run", *options, "--instance", "demo"),
+            stdout=file,
+            stderr=file,
+            env=os.environ | features,
+        )
     try:
         yield process
     finally:

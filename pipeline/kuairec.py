@@ -14,6 +14,11 @@ import polars as pl
 from pipeline.errors import DataError
 
 DEFAULT_MATRIX: Final = "small_matrix.csv"
+TABLES: Final = {
+    "users": "user_features.csv",
+    "tags": "item_categories.csv",
+    "daily": "item_daily_features.csv",
+}
 
 COLUMNS: Final[dict[str, type[pl.DataType]]] = {
     "user_id": pl.Int64,
@@ -106,6 +111,12 @@ def read_events(path: Path, matrix: str = DEFAULT_MATRIX) -> Events:
         "watch_ratio",
     )
     return Events(frame, raw.height, dict(counts))
+
+
+def tables_beside(path: Path) -> dict[str, Path]:
+    """Find which of KuaiRec's tables are in a folder, or beside a CSV file, by `features` setting."""
+    folder = path if path.is_dir() else path.parent
+    return {name: folder / file for name, file in TABLES.items() if (folder / file).is_file()}
 
 
 def _find(path: Path, matrix: str) -> Path:

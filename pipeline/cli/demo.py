@@ -14,7 +14,7 @@ from pipeline.broker import available_broker
 from pipeline.cli.progress import progress
 from pipeline.demo import Course, consume, demo_kafka, fill
 from pipeline.errors import ForksError
-from pipeline.kuairec import DEFAULT_MATRIX, Events, read_events
+from pipeline.kuairec import DEFAULT_MATRIX, Events, read_events, tables_beside
 from pipeline.synth import Size, write_files
 
 EPILOG = """
@@ -53,7 +53,11 @@ def demo(
         console.print(f"[bold]·[/bold] {text}")
 
     with tempfile.TemporaryDirectory(prefix="forks-demo-") as scratch:
-        events = _events(data, matrix, Path(scratch), say)
+        if data is None:
+            say("inventing users, videos and plays in KuaiRec's format")
+            write_files(Path(scratch), Size())
+        source = Path(scratch) if data is None else data
+        events = _events(source, matrix, say)
         say("starting Apache Kafka; the first time, its jars are downloaded")
         with available_broker() as bootstrap:
             kafka = demo_kafka(bootstrap)
@@ -62,7 +66,8 @@ def demo(
                 fill(events, kafka, update)
             say("starting a worker; the very first one compiles the learner, which takes some seconds")
             with progress("outcomes", len(events)) as update:
-                course = consume(kafka, len(events), Path(scratch) / "worker.log", say, update)
+                log = Path(scratch) / "worker.log"
+                course = consume(kafka, len(events), tables_beside(source), log, say=say, progress=update)
             found = summarize(kafka)
     if not json:
         Console(highlight=False).print(render(found))
@@ -79,13 +84,8 @@ def demo(
         )
 
 
-def _events(data: Path | None, matrix: str, scratch: Path, say: Any) -> Events:
-    if data is None:
-        say("inventing users, videos and plays in KuaiRec's format")
-        write_files(scratch, Size())
-        events = read_events(scratch)
-    else:
-        events = read_events(data, matrix)
+def _events(source: Path, matrix: str, say: Any) -> Events:
+    events = read_events(source, matrix)
     skipped = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in events.skipped.items())
     say(f"{events.rows:,} rows, {len(events):,} of them usable ({skipped or 'none'} skipped)")
     return events

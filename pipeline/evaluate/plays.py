@@ -13,13 +13,11 @@ from forks.arrays import FloatArray, IntArray
 from forks.validation import Event
 from pipeline import config
 from pipeline.features import TagTable
-from pipeline.kuairec import Events
+from pipeline.kuairec import Events, tables_beside
 from pipeline.labels import WATCHED, target
 from pipeline.schedule import merge
 from pipeline.statistics import RunningStatistics
 from pipeline.tags import TagLists
-
-TAGS = "item_categories.csv"
 
 
 class Plays(NamedTuple):
@@ -84,5 +82,5 @@ def describe_plays(events: Events, tags: TagLists | None, loss: LossName, *, del
 
 def tags_beside(path: Path) -> TagLists | None:
     """Read the videos' tags from KuaiRec's table in a folder, or beside a file; None if it is not there."""
-    table = (path if path.is_dir() else path.parent) / TAGS
-    return TagTable(table).lists if table.is_file() else None
+    table = tables_beside(path).get("tags")
+    return TagTable(table).lists if table else None

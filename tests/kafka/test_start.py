@@ -110,7 +110,7 @@ def test_another_learner_on_old_outputs_is_refused(bootstrap: str, topic_prefix:
     worker = ("run", "--bootstrap", bootstrap, "--prefix", topic_prefix, "--group", pipeline.kafka.group)
     done = run(*worker, folder=tmp_path, FORKS_LEARNER__BUDGET="50")
     assert done.returncode == 5
-    assert "learner.budget is '50', was '100'" in done.stderr
+    assert "learner.budget is '50', was '160'" in done.stderr
 
 
 def test_offsets_set_by_hand_are_refused(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
