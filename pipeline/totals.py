@@ -2,10 +2,8 @@
 
 Totals are rows of three sums over labels: how many there were, how many said watched, and their watch ratios.
 Rows of users and videos form a ring each, in the order in which they were updated, so that the oldest is at
-hand when it has to be forgotten.
-
-What is compiled here works on an event at a time, always in the same order, so that an event's features have
-the same bits whether they were asked for alone or among many.
+hand when it has to be forgotten. What is compiled here works on one event at a time, always in the same
+order, so that an event's features have the same bits whether they were asked for alone or among many.
 
 Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
 """
