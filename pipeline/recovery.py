@@ -98,7 +98,8 @@ def recover(
             model = new_model()
             yield Task(partition, model, config.join, Position(start.interactions), Position(start.labels))
             return
-        state = _read_state(log, topics, partition, start, settings)
+        state = read_state(log, topics, partition, start)
+        refuse_other_settings(state, settings)
         model, lowest = _read_snapshot(log, topics, partition, state.snapshot, new_model)
         task = Task(partition, model, config.join, state.interactions, state.labels)
         restoration = Restoration(task, state)
@@ -146,7 +147,14 @@ def _refuse_leftovers(log: Log, topics: Topics, partition: int) -> None:
             )
 
 
-def _read_state(log: Log, topics: Topics, partition: int, start: Start, settings: dict[str, Any]) -> State:
+def read_state(log: Log, topics: Topics, partition: int, start: Start) -> State:
+    """The state record that was committed with the offsets.
+
+    Raises
+    ------
+    StateError
+        If it is not there, of another version, or of other offsets.
+    """
     assert start.state_offset is not None
     message = log.at(topics.checkpoints, partition, start.state_offset)
     version = decoded(_VERSIONS, message).version
@@ -156,6 +164,23 @@ def _read_state(log: Log, topics: Topics, partition: int, start: Start, settings
             f"this program reads version {STATE_VERSION}"
         )
     state = decoded(_STATES, message)
+    found = (state.interactions.offset, state.labels.offset)
+    if found != (start.interactions, start.labels):
+        raise StateError(
+            f"the group's offsets of partition {partition} are {start[:2]}, but its state record was written "
+            f"for {found}: the offsets were set by hand. Set them back to go on"
+        )
+    return state
+
+
+def refuse_other_settings(state: State, settings: dict[str, Any]) -> None:
+    """Make sure that the outputs so far depend on these settings.
+
+    Raises
+    ------
+    StateError
+        Naming what differs.
+    """
     differing = [
         f"{name} is {settings.get(name)!r}, was {state.settings.get(name)!r}"
         for name in sorted(settings.keys() | state.settings.keys())
@@ -168,13 +193,6 @@ def _read_state(log: Log, topics: Topics, partition: int, start: Start, settings
             + ". Go back to those, "
             "or take another kafka.group with another kafka.prefix"
         )
-    found = (state.interactions.offset, state.labels.offset)
-    if found != (start.interactions, start.labels):
-        raise StateError(
-            f"the group's offsets of partition {partition} are {start[:2]}, but its state record was written "
-            f"for {found}: the offsets were set by hand. Set them back to go on"
-        )
-    return state
 
 
 def _read_snapshot(
@@ -189,7 +207,7 @@ def _read_snapshot(
     if reference is None:
         return model, 0
     try:
-        unpack(_snapshot_bytes(log, topics, partition, reference), model)
+        unpack(snapshot_bytes(log, topics, partition, reference), model)
     except StateError as error:
         _log.warning(
             "snapshot unusable, folding all outcomes instead", partition=partition, reason=str(error)
@@ -198,7 +216,14 @@ def _read_snapshot(
     return model, reference.outcome_offset
 
 
-def _snapshot_bytes(log: Log, topics: Topics, partition: int, reference: SnapshotReference) -> bytes:
+def snapshot_bytes(log: Log, topics: Topics, partition: int, reference: SnapshotReference) -> bytes:
+    """A snapshot as it was written.
+
+    Raises
+    ------
+    StateError
+        If a chunk is not there, or its bytes are not those that the state record names.
+    """
     chunks = [log.at(topics.checkpoints, partition, offset).value() or b"" for offset in reference.chunks]
     data = b"".join(chunks)
     if hashlib.sha256(data).hexdigest() != reference.sha256:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer
 
 from pipeline.deadline import within
 from pipeline.records import encode
-from pipeline.recovery import metadata
+from pipeline.saving import Receipt, flush, next_slot, places, reference, write_snapshot, write_state
 from pipeline.snapshot import pack
-from pipeline.state import SnapshotReference
 from pipeline.task import Batch, DeadLetter, Task
 from pipeline.topics import Topics
-
-CHUNK = 900_000
-"""Bytes of a snapshot in one message: brokers take a mebibyte unless told otherwise."""
 
 
 class Part(NamedTuple):
@@ -27,28 +22,6 @@ class Part(NamedTuple):
     batch: Batch
     snapshot: bool
     """Whether the model's state is to be written too."""
-
-
-class Receipt:
-    """Learns at which offset a message was written."""
-
-    def __init__(self) -> None:
-        self._offset: int | None = None
-        self._error: KafkaError | None = None
-
-    def __call__(self, error: KafkaError | None, message: Message) -> None:
-        """Take the delivery report."""
-        self._error = error
-        if error is None:
-            self._offset = message.offset()
-
-    @property
-    def offset(self) -> int:
-        """The offset, once the producer was flushed."""
-        if self._error is not None:
-            raise KafkaException(self._error)
-        assert self._offset is not None, "the producer was not flushed"
-        return self._offset
 
 
 class Writer:
@@ -84,12 +57,13 @@ class Writer:
         self._producer.begin_transaction()
         receipts = [self._write_records(part) for part in parts]
         self._write_snapshots([part.task for part in parts if part.snapshot])
-        states = [self._write_state(part.task) for part in parts]
-        self._flush()
+        states = [part.task.state(self._settings) for part in parts]
+        written = [write_state(self._producer, self._topics, state) for state in states]
+        flush(self._producer, self._patience)
         offsets = [
             place
-            for part, state in zip(parts, states, strict=True)
-            for place in self._places(part.task, state.offset)
+            for state, receipt in zip(states, written, strict=True)
+            for place in places(self._topics, state, receipt.offset)
         ]
         group = consumer.consumer_group_metadata()
         within(self._patience, self._producer.send_offsets_to_transaction, offsets, group)
@@ -98,15 +72,6 @@ class Writer:
             part.task.note_offsets(
                 part.batch, prediction.offset if prediction else None, outcome.offset if outcome else None
             )
-
-    def _flush(self) -> None:
-        try:
-            left = self._producer.flush(self._patience)
-        except SystemError as error:
-            # The client sets an exception for a fatal error and goes on to call delivery callbacks with it.
-            raise error.__cause__ if isinstance(error.__cause__, KafkaException) else error from error
-        if left:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "records were not acknowledged in time"))
 
     def _write_records(self, part: Part) -> tuple[Receipt | None, Receipt | None]:
         """Write what came of a batch; the receipts are of the first prediction and the first outcome."""
@@ -148,46 +113,14 @@ class Writer:
         )
 
     def _write_snapshots(self, tasks: Sequence[Task]) -> None:
-        """Write models whole, in turn into two slots, so that compaction leaves the one before."""
+        """Write models whole."""
         written = []
         for task in tasks:
-            data = pack(task.model)
-            slot = 1 - task.snapshot.slot if task.snapshot else 0
-            receipts = [Receipt() for _ in range(0, len(data), CHUNK)]
-            for number, receipt in enumerate(receipts):
-                self._producer.produce(
-                    self._topics.checkpoints,
-                    data[number * CHUNK : (number + 1) * CHUNK],
-                    f"{task.partition}/snapshot/{slot}/{number}",
-                    task.partition,
-                    on_delivery=receipt,
-                )
+            data, slot = pack(task.model), next_slot(task.snapshot)
+            receipts = write_snapshot(self._producer, self._topics, task.partition, slot, data)
             written.append((task, slot, data, receipts))
         if written:
-            self._flush()
+            flush(self._producer, self._patience)
         for task, slot, data, receipts in written:
-            task.snapshot = SnapshotReference(
-                chunks=[receipt.offset for receipt in receipts],
-                sha256=hashlib.sha256(data).hexdigest(),
-                slot=slot,
-                folded=task.model.folded,
-                outcome_offset=task.outcome_marks.floor(task.model.folded),
-            )
-
-    def _write_state(self, task: Task) -> Receipt:
-        receipt = Receipt()
-        self._producer.produce(
-            self._topics.checkpoints,
-            encode(task.state(self._settings)),
-            f"{task.partition}/state",
-            task.partition,
-            on_delivery=receipt,
-        )
-        return receipt
-
-    def _places(self, task: Task, state_offset: int) -> list[TopicPartition]:
-        note = metadata(state_offset)
-        return [
-            TopicPartition(topic, task.partition, inlet.position.offset, note)
-            for topic, inlet in zip(self._topics.inputs, (task.interactions, task.labels), strict=True)
-        ]
+            folded = task.model.folded
+            task.snapshot = reference(data, slot, receipts, folded, task.outcome_marks.floor(folded))

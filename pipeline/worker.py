@@ -9,17 +9,16 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from dataclasses import asdict
 from uuid import uuid4
 
 import structlog
 from confluent_kafka import KafkaException
 
+from pipeline.blueprint import Blueprint
 from pipeline.clients import common, explain, fenced
 from pipeline.config import Config
 from pipeline.errors import FencedError
-from pipeline.features import Tables
-from pipeline.model import Model, learner_settings, warm_up
+from pipeline.model import warm_up
 from pipeline.placement import check_placement
 from pipeline.session import Session
 from pipeline.topics import Topics, admin, partition_count
@@ -46,24 +45,16 @@ class Worker:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        features = config.features
-        self._tables = Tables(features.users, features.tags, features.daily, same_day=features.same_day)
-        self._learner = learner_settings(config.learner, self._tables.columns)
+        self._blueprint = Blueprint(config)
         self._instance = config.kafka.instance or f"{socket.gethostname()}-{uuid4().hex[:8]}"
         topics = Topics(config.kafka.prefix)
         partitions = partition_count(admin(common(config.kafka)), topics)
         check_placement(config.kafka, topics, partitions)
-        self._settings = {
-            "partitions": str(partitions),
-            "tables": self._tables.digest,
-            "features.max_entities": str(features.max_entities),
-            "join.on_missing": config.join.on_missing,
-            **{f"learner.{name}": str(value) for name, value in asdict(self._learner).items()},
-        }
+        self._settings = self._blueprint.settings(partitions)
         self._stopping = threading.Event()
         begin = time.monotonic()
         _log.info("getting ready; the first start compiles the learner, which takes a while")
-        warm_up(self._learner)
+        warm_up(self._blueprint.learner)
         _log.info("ready", instance=self._instance, seconds=round(time.monotonic() - begin, 1))
 
     def stop(self) -> None:
@@ -84,7 +75,8 @@ class Worker:
         wait = 1.0
         while not self._stopping.is_set():
             try:
-                with Session(self.config, self._instance, self._new_model, self._settings) as session:
+                new_model = self._blueprint.new_model
+                with Session(self.config, self._instance, new_model, self._settings) as session:
                     wait = 1.0
                     session.run(self._stopping.is_set)
             except KafkaException as error:
@@ -96,6 +88,3 @@ class Worker:
                 _log.warning("starting over from the log", reason=explain(error), wait_s=wait)
                 self._stopping.wait(wait)
                 wait = min(2 * wait, LONGEST_WAIT)
-
-    def _new_model(self) -> Model:
-        return Model(self._learner, self._tables, self.config.features.max_entities)

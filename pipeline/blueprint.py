@@ -1,0 +1,49 @@
+"""What models are made of, and what of it the outputs depend on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from pipeline.config import Config
+from pipeline.features import Tables
+from pipeline.model import Model, learner_settings
+
+
+class Blueprint:
+    """Makes models by the configuration, with the tables read once.
+
+    Parameters
+    ----------
+    config
+        The whole configuration.
+
+    Attributes
+    ----------
+    learner
+        The learner's settings.
+
+    Raises
+    ------
+    ConfigError, DataError
+        If a setting or a table is not as it has to be.
+    """
+
+    def __init__(self, config: Config) -> None:
+        features = config.features
+        self._config = config
+        self._tables = Tables(features.users, features.tags, features.daily, same_day=features.same_day)
+        self.learner = learner_settings(config.learner, self._tables.columns)
+
+    def new_model(self) -> Model:
+        """A model that has seen nothing."""
+        return Model(self.learner, self._tables, self._config.features.max_entities)
+
+    def settings(self, partitions: int) -> dict[str, str]:
+        """What the outputs in topics of so many partitions depend on, as state records keep it."""
+        return {
+            "partitions": str(partitions),
+            "tables": self._tables.digest,
+            "features.max_entities": str(self._config.features.max_entities),
+            "join.on_missing": self._config.join.on_missing,
+            **{f"learner.{name}": str(value) for name, value in asdict(self.learner).items()},
+        }
