@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 import structlog
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from pipeline.config import Config
 from pipeline.errors import StateError
@@ -22,6 +23,9 @@ from pipeline.snapshot import unpack
 from pipeline.state import STATE_VERSION, SnapshotReference, State
 from pipeline.task import Task
 from pipeline.topics import Topics
+
+TIMEOUT = 30.0
+"""Seconds to wait for the group's coordinator."""
 
 
 class _Version(msgspec.Struct):
@@ -48,10 +52,26 @@ def metadata(state_offset: int) -> str:
     return f"state={state_offset}"
 
 
+def committed(consumer: Consumer, places: list[TopicPartition]) -> dict[int, dict[str, TopicPartition]]:
+    """What the consumer's group has committed, by partition and topic, in the order of the partitions.
+
+    Raises
+    ------
+    KafkaException
+        If the group's coordinator does not tell.
+    """
+    found: dict[int, dict[str, TopicPartition]] = defaultdict(dict)
+    for place in sorted(consumer.committed(places, TIMEOUT), key=lambda place: place.partition):
+        if place.error is not None:
+            raise KafkaException(place.error)
+        found[place.partition][place.topic] = place
+    return found
+
+
 def start_from(
-    committed: dict[str, TopicPartition], topics: Topics, beginning: Callable[[TopicPartition], int]
+    places: dict[str, TopicPartition], topics: Topics, beginning: Callable[[TopicPartition], int]
 ) -> Start:
-    """Where to start, by the group's committed offsets of one partition, else from the beginning.
+    """Where to start, by the group's committed offsets of one partition by topic, else from the beginning.
 
     Raises
     ------
@@ -60,7 +80,7 @@ def start_from(
     """
     offsets, notes = {}, set()
     for topic in topics.inputs:
-        place = committed[topic]
+        place = places[topic]
         offsets[topic] = place.offset if place.offset >= 0 else beginning(place)
         notes.add(place.metadata or "" if place.offset >= 0 else None)
     interactions, labels = offsets[topics.interactions], offsets[topics.labels]
@@ -69,7 +89,7 @@ def start_from(
     note = notes.pop()
     if notes or not note or not note.startswith("state="):
         raise StateError(
-            f"the group's offsets of partition {committed[topics.interactions].partition} were not committed "
+            f"the group's offsets of partition {places[topics.interactions].partition} were not committed "
             "by a worker: they carry no state. Take another kafka.group with another kafka.prefix, or delete "
             "the group's offsets and all outputs to start anew"
         )
@@ -100,7 +120,7 @@ def recover(
             return
         state = read_state(log, topics, partition, start)
         refuse_other_settings(state, settings)
-        model, lowest = _read_snapshot(log, topics, partition, state.snapshot, new_model)
+        model, lowest = read_snapshot(log, topics, partition, state.snapshot, new_model)
         task = Task(partition, model, config.join, state.interactions, state.labels)
         restoration = Restoration(task, state)
         yield None
@@ -195,14 +215,17 @@ def refuse_other_settings(state: State, settings: dict[str, Any]) -> None:
         )
 
 
-def _read_snapshot(
+def read_snapshot(
     log: Log,
     topics: Topics,
     partition: int,
     reference: SnapshotReference | None,
     new_model: Callable[[], Model],
 ) -> tuple[Model, int]:
-    """The model, and from which offset on outcomes are to be folded into it."""
+    """The model of a snapshot, and from which offset on outcomes are to be folded into it.
+
+    Without a snapshot, or with one that is damaged, it is one that has seen nothing.
+    """
     model = new_model()
     if reference is None:
         return model, 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Callable, Generator
 from typing import Self
 
@@ -15,7 +14,7 @@ from pipeline.config import Config
 from pipeline.errors import StateError
 from pipeline.intake import Intake
 from pipeline.model import Model
-from pipeline.recovery import recover, start_from
+from pipeline.recovery import TIMEOUT, committed, recover, start_from
 from pipeline.task import Batch, Task
 from pipeline.topics import LARGEST_DEAD_LETTER, Topics
 from pipeline.transaction import Part, Writer
@@ -24,8 +23,6 @@ POLL = 0.1
 """Seconds to wait for a first message."""
 PROGRESS = 10.0
 """Seconds between two log lines on progress."""
-TIMEOUT = 30.0
-"""Seconds to wait for the group's coordinator, and for the transaction's."""
 
 _log = structlog.get_logger()
 
@@ -169,18 +166,16 @@ class Session:
 
     def _assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         """Start from the committed offsets, but read nothing before the state is restored."""
-        committed: dict[int, dict[str, TopicPartition]] = defaultdict(dict)
-        for place in consumer.committed(places, TIMEOUT):
-            if place.error is not None:
-                raise KafkaException(place.error)
-            if place.partition >= int(self._settings["partitions"]):
+        partitions = int(self._settings["partitions"])
+        for place in places:
+            if place.partition >= partitions:
                 raise StateError(
                     f"{place.topic} has more partitions than when this worker started: keys are now in other "
                     "partitions than their state. Replay into new topics, with another kafka.prefix"
                 )
-            committed[place.partition][place.topic] = place
         starts = []
-        for partition, by_topic in sorted(committed.items()):
+        by_partition = committed(consumer, places)
+        for partition, by_topic in by_partition.items():
             start = start_from(by_topic, self.topics, self._beginning)
             offsets = zip(self.topics.inputs, start[:2], strict=True)
             starts += [TopicPartition(topic, partition, offset) for topic, offset in offsets]
@@ -188,7 +183,7 @@ class Session:
                 partition, start, self._new_model, self._settings, self.config
             )
         self._intake.assign(starts)
-        _log.info("assigned", partitions=sorted(committed))
+        _log.info("assigned", partitions=list(by_partition))
 
     def _beginning(self, place: TopicPartition) -> int:
         low, _ = self._consumer.get_watermark_offsets(place, TIMEOUT)

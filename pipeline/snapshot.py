@@ -7,7 +7,7 @@ metadata that the format offers has no fixed order).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -23,7 +23,10 @@ from pipeline.records import Count, Id, encode
 SNAPSHOT_VERSION = 1
 
 
-class _Plain(msgspec.Struct):
+Tensors: TypeAlias = dict[str, NDArray[Any]]
+
+
+class Plain(msgspec.Struct):
     """What is no array."""
 
     folded: Count
@@ -37,8 +40,9 @@ class _Version(msgspec.Struct):
 
 
 _IDS = msgspec.json.Decoder(list[Id])
-_PLAIN = msgspec.json.Decoder(_Plain)
+_PLAIN = msgspec.json.Decoder(Plain)
 _VERSION = msgspec.json.Decoder(_Version)
+_DAMAGE = (SafetensorError, msgspec.DecodeError, LookupError, TypeError, ValueError)
 
 
 def pack(model: Model) -> bytes:
@@ -55,8 +59,29 @@ def pack(model: Model) -> bytes:
         ids, tensors[f"{name}.totals"] = entities.saved()
         tensors[f"{name}.ids"] = _json(ids)
     tensors["tags.totals"] = statistics.tags
-    tensors["plain"] = _json(_Plain(model.folded, tuple(statistics.everything[0].tolist()), plain))
+    tensors["plain"] = _json(Plain(model.folded, tuple(statistics.everything[0].tolist()), plain))
     return save(tensors)
+
+
+def parse(data: bytes) -> tuple[Tensors, Plain]:
+    """The tensors of a snapshot, see `pack`, and what is no array.
+
+    Raises
+    ------
+    StateError
+        If the bytes are no snapshot of this version.
+    """
+    try:
+        tensors = load(data)
+        plain_bytes = tensors["plain"].tobytes()
+        version = _VERSION.decode(plain_bytes).version
+        if version != SNAPSHOT_VERSION:
+            raise StateError(
+                f"the snapshot has version {version}, this program reads version {SNAPSHOT_VERSION}"
+            )
+        return tensors, _PLAIN.decode(plain_bytes)
+    except _DAMAGE as error:
+        raise StateError(f"the snapshot is damaged or not of this model: {error!r}") from error
 
 
 def unpack(data: bytes, model: Model) -> None:
@@ -67,15 +92,8 @@ def unpack(data: bytes, model: Model) -> None:
     StateError
         If the bytes are no snapshot of this version, or not of such a model.
     """
+    tensors, plain = parse(data)
     try:
-        tensors = load(data)
-        plain_bytes = tensors["plain"].tobytes()
-        version = _VERSION.decode(plain_bytes).version
-        if version != SNAPSHOT_VERSION:
-            raise StateError(
-                f"the snapshot has version {version}, this program reads version {SNAPSHOT_VERSION}"
-            )
-        plain = _PLAIN.decode(plain_bytes)
         prefix = "learner."
         arrays = {
             name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)
@@ -83,16 +101,20 @@ def unpack(data: bytes, model: Model) -> None:
         model.learner = Forks.from_state(model.learner.settings, arrays | plain.learner)
         statistics = model.statistics
         for name, entities in (("users", statistics.users), ("videos", statistics.videos)):
-            ids = _IDS.decode(tensors[f"{name}.ids"].tobytes())
-            entities.restore(ids, _totals(tensors, name, len(ids)))
+            entities.restore(ids := entity_ids(tensors, name), _totals(tensors, name, len(ids)))
         statistics.tags[:] = _totals(tensors, "tags", len(statistics.tags))
         statistics.everything[0] = plain.everything
         model.folded = plain.folded
-    except (SafetensorError, msgspec.DecodeError, LookupError, TypeError, ValueError) as error:
+    except _DAMAGE as error:
         raise StateError(f"the snapshot is damaged or not of this model: {error!r}") from error
 
 
-def _totals(tensors: dict[str, NDArray[Any]], name: str, rows: int) -> NDArray[np.float64]:
+def entity_ids(tensors: Tensors, name: str) -> list[Id]:
+    """The `users` or the `videos` of a snapshot, in the order in which they will be forgotten."""
+    return _IDS.decode(tensors[f"{name}.ids"].tobytes())
+
+
+def _totals(tensors: Tensors, name: str, rows: int) -> NDArray[np.float64]:
     totals = tensors[f"{name}.totals"]
     if totals.dtype != np.float64 or totals.shape != (rows, 3):
         raise ValueError(f"{name}.totals are {totals.dtype} {totals.shape}, not float64 {(rows, 3)}")

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException
 from rich.console import Console
 from rich.markup import escape
 
-from pipeline.cli import broker, demo, evaluate, inspect, replay, report, run, synth, topics
+from pipeline.cli import broker, checkpoint, demo, evaluate, inspect, replay, report, run, synth, topics
 from pipeline.clients import explain
 from pipeline.errors import BrokerError, ForksError
 from pipeline.logs import configure
@@ -30,6 +30,7 @@ app.command(epilog=replay.EPILOG)(replay.replay)
 app.command(epilog=synth.EPILOG)(synth.synth)
 app.command(epilog=inspect.EPILOG)(inspect.inspect)
 app.command(epilog=report.EPILOG)(report.report)
+app.add_typer(checkpoint.app, name="checkpoint")
 app.command(epilog=evaluate.EPILOG)(evaluate.evaluate)
 
 

@@ -1,0 +1,132 @@
+"""What is in a snapshot, and whether it belongs to a log."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+from safetensors.numpy import load
+
+from pipeline.blueprint import Blueprint
+from pipeline.checkpoint import Checkpoint, contents, render_contents, render_list
+from pipeline.checkpoint.belonging import prove
+from pipeline.checkpoint.contents import nearest_preset
+from pipeline.checkpoint.listing import Snapshot
+from pipeline.config import Config
+from pipeline.errors import StateError
+from pipeline.model import Model
+from pipeline.records import Outcome
+from pipeline.snapshot import pack
+from tests.pipeline.builders import ALL, feed_all, inputs, interaction, label, new_model, new_task
+
+COUNT = 60
+SETTINGS = Blueprint(Config()).settings(1)
+
+
+def outcomes() -> list[tuple[int, Outcome]]:
+    """Outcomes of a stream whose feature map changes, at offsets with gaps."""
+    task = new_task()
+    shown = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(COUNT)]
+    labels = [label(n, 10 * n + 35, n % 3, user_id=n % 5, video_id=n % 7) for n in range(COUNT)]
+    feed_all(task, inputs(shown, labels))
+    return [(10 + 3 * outcome.sequence, outcome) for outcome in task.advance(ALL).outcomes]
+
+
+LOG = outcomes()
+
+
+def folded(count: int) -> Model:
+    model = new_model()
+    for _, outcome in LOG[:count]:
+        model.fold(outcome)
+    return model
+
+
+@settings(max_examples=20)
+@given(candidate=st.integers(0, COUNT), trusted=st.integers(0, COUNT), before=st.integers(0, COUNT))
+def test_a_fold_is_proved_and_the_mark_lies_between_what_it_has_and_what_it_lacks(
+    candidate: int, trusted: int, before: int
+) -> None:
+    start = max(0, min(candidate, trusted) - before)
+    begin = LOG[start][0] if start < COUNT else LOG[-1][0] + 1
+    lowest = prove(folded(candidate), folded(trusted), LOG[start:], begin)
+    assert begin <= lowest
+    assert all(offset >= lowest for offset, outcome in LOG if outcome.sequence >= candidate)
+    if candidate > trusted:
+        assert lowest == LOG[candidate - 1][0] + 1
+
+
+@settings(max_examples=20)
+@given(candidate=st.integers(1, COUNT), trusted=st.integers(0, COUNT))
+def test_a_fold_of_one_other_outcome_is_refused(candidate: int, trusted: int) -> None:
+    model = folded(candidate - 1)
+    _, last = LOG[candidate - 1]
+    model.fold(msgspec.structs.replace(last, label=not last.label))
+    with pytest.raises(StateError, match=f"not the fold of this log's first {candidate} outcomes"):
+        prove(model, folded(trusted), LOG, 0)
+
+
+@settings(max_examples=20)
+@given(data=st.data())
+def test_where_an_outcome_is_missing_nothing_is_proved(data: st.DataObject) -> None:
+    counts = data.draw(st.lists(st.integers(0, COUNT), min_size=2, max_size=2, unique=True))
+    missing = data.draw(st.integers(min(counts), max(counts) - 1))
+    rest = [(offset, outcome) for offset, outcome in LOG if outcome.sequence != missing]
+    with pytest.raises(StateError, match=f"outcome {missing} is missing from the log"):
+        prove(folded(counts[0]), folded(counts[1]), rest, 0)
+
+
+def test_contents_are_those_that_safetensors_alone_finds() -> None:
+    data = pack(folded(COUNT))
+    tensors, found = load(data), contents(data, SETTINGS)
+    eigenvalues = np.linalg.eigvalsh(tensors["learner.inverse_hessian"])
+    assert (found.smallest_eigenvalue, found.largest_eigenvalue) == (eigenvalues[0], eigenvalues[-1])
+    assert found.smallest_eigenvalue > 0.0
+    assert found.singular_values == tensors["learner.singular_values"].tolist()
+    assert found.weights.norm == pytest.approx(np.sqrt(np.sum(tensors["learner.weights"] ** 2)))
+    assert found.sketch["phi_pp"].shape == list(tensors["learner.phi_pp"].shape)
+    assert (found.outcomes, found.updates, found.stage, found.bytes) == (COUNT, COUNT, 2, len(data))
+    assert (found.users, found.videos, found.map_changes > 0) == (3, 3, True)  # max_entities is 3
+
+
+def test_before_the_budget_is_full_there_is_no_sketch() -> None:
+    found = contents(pack(folded(0)), SETTINGS)
+    assert (found.stage, found.sketch, found.singular_values) == (1, {}, [])
+
+
+def test_damaged_bytes_have_no_contents() -> None:
+    data = pack(folded(COUNT))
+    for damaged in (b"", data[:-1], data.replace(b"learner.weights", b"learner.wieghts")):
+        with pytest.raises(StateError, match="damaged"):
+            contents(damaged, SETTINGS)
+
+
+def test_the_preset_is_named_with_what_differs() -> None:
+    assert nearest_preset(SETTINGS) == ("practical", {})
+    paper = Config.model_validate({"learner": {"preset": "paper", "width": 3.5}})
+    assert nearest_preset(Blueprint(paper).settings(1)) == ("paper", {"width": "3.5"})
+
+
+def rendered(renderable: object) -> str:
+    console = Console(width=120, file=StringIO())
+    with console.capture() as captured:
+        console.print(renderable)
+    return captured.get()
+
+
+def test_text_names_what_is_there_and_what_is_not() -> None:
+    sound = Snapshot(1_000, [5, 6], 1_234_567, "ab" * 32, 90.0, None)
+    damaged = msgspec.structs.replace(sound, bytes=None, age=None, damage="no record at offset 5")
+    text = rendered(
+        render_list(
+            [Checkpoint(0, 7, 1_200, sound), Checkpoint(1, 9, 1_000, damaged), Checkpoint(2, None, 0, None)]
+        )
+    )
+    for expected in ("1,234,567", "1.5 min", "ab" * 32, "unusable: no record at offset 5", "none"):
+        assert expected in text
+    assert "practical" in rendered(render_contents(0, contents(pack(folded(COUNT)), SETTINGS)))
