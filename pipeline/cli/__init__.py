@@ -9,7 +9,20 @@ from confluent_kafka import KafkaException
 from rich.console import Console
 from rich.markup import escape
 
-from pipeline.cli import broker, checkpoint, demo, evaluate, inspect, replay, report, run, synth, topics
+from pipeline.cli import (
+    audit,
+    broker,
+    checkpoint,
+    demo,
+    evaluate,
+    inspect,
+    rebuild,
+    replay,
+    report,
+    run,
+    synth,
+    topics,
+)
 from pipeline.clients import explain
 from pipeline.errors import BrokerError, ForksError
 from pipeline.logs import configure
@@ -31,6 +44,8 @@ app.command(epilog=synth.EPILOG)(synth.synth)
 app.command(epilog=inspect.EPILOG)(inspect.inspect)
 app.command(epilog=report.EPILOG)(report.report)
 app.add_typer(checkpoint.app, name="checkpoint")
+app.command(epilog=rebuild.EPILOG)(rebuild.rebuild)
+app.command(epilog=audit.EPILOG)(audit.audit)
 app.command(epilog=evaluate.EPILOG)(evaluate.evaluate)
 
 

@@ -1,0 +1,170 @@
+"""The fold once more: each prediction again from the outcomes before it, each outcome from its prediction."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from pipeline.audit.comparison import field_difference, tensor_difference
+from pipeline.audit.ledger import Ledger
+from pipeline.audit.numbering import Line
+from pipeline.labels import WATCHED
+from pipeline.model import Model
+from pipeline.records import Interaction, Outcome, Prediction, encode
+from pipeline.snapshot import pack
+from pipeline.topics import Topics
+
+CARRIED: Final = tuple(name for name in Prediction.__struct_fields__ if name != "sequence")
+"""What an outcome has from its prediction."""
+
+
+class Derivation:
+    """Walks predictions and outcomes in the order in which they came about.
+
+    A prediction was made when `model_version` outcomes were folded, so it comes before the outcome of
+    that sequence. What was made before the model at hand is compared with other records, but not derived.
+
+    Parameters
+    ----------
+    model
+        As it was after the outcomes that it says it has folded. It is folded on.
+    teach_missing
+        Whether an expired prediction counts as not watched.
+    snapshot
+        Outcomes in the snapshot, its bytes and offset; None if there is none to compare with.
+    topics
+        Their names.
+    ledger
+        Where to note what differs.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        teach_missing: bool,
+        snapshot: tuple[int, bytes, int] | None,
+        topics: Topics,
+        ledger: Ledger,
+    ) -> None:
+        self.pending: dict[int, Prediction] = {}
+        """Predictions that have no outcome yet, by sequence."""
+        self.statuses: Counter[str] = Counter()
+        """Outcomes by status."""
+        self._model = model
+        self._begin = model.folded
+        self._teach_missing = teach_missing
+        self._snapshot = snapshot
+        self._topics = topics
+        self._ledger = ledger
+        self._broken = False
+        self._first_prediction: int | None = None
+
+    def run(
+        self, predictions: Iterator[Line[Prediction]], outcomes: Iterator[Line[Outcome]]
+    ) -> Iterator[Line[Prediction] | Line[Outcome]]:
+        """Check all, and hand each on."""
+        self._compare_snapshot()
+        upcoming = next(predictions, None)
+        for outcome in outcomes:
+            self._notice_gap(outcome)
+            while upcoming is not None and upcoming.record.model_version <= outcome.record.sequence:
+                self._prediction(upcoming)
+                yield upcoming
+                upcoming = next(predictions, None)
+            self._outcome(outcome)
+            yield outcome
+        while upcoming is not None:
+            self._prediction(upcoming)
+            yield upcoming
+            upcoming = next(predictions, None)
+
+    def _prediction(self, line: Line[Prediction]) -> None:
+        written, model = line.record, self._model
+        if self._first_prediction is None:
+            self._first_prediction = written.sequence
+        self.pending[written.sequence] = written
+        if written.model_version < self._begin or (self._broken and written.model_version > model.folded):
+            return
+        shown = Interaction(written.event_id, written.user_id, written.video_id, written.timestamp, 0.0)
+        judgement = model.judge(shown)
+        derived = Prediction(
+            event_id=written.event_id,
+            user_id=written.user_id,
+            video_id=written.video_id,
+            timestamp=written.timestamp,
+            score=judgement.score,
+            probability=judgement.probability,
+            predicted=judgement.predicted,
+            features=judgement.features,
+            model_version=model.folded,
+            sequence=written.sequence,
+        )
+        self._ledger.checked["predictions derived again"] += 1
+        self._compare(derived, line, self._topics.predictions)
+
+    def _outcome(self, line: Line[Outcome]) -> None:
+        written = line.record
+        self.statuses[written.status] += 1
+        prediction = self.pending.pop(written.prediction_sequence, None)
+        if prediction is not None:
+            self._ledger.checked["outcomes compared with their prediction"] += 1
+            self._compare(self._outcome_of(prediction, written), line, self._topics.outcomes)
+        elif self._first_prediction is None or written.prediction_sequence >= self._first_prediction:
+            self._ledger.differs(
+                self._topics.outcomes,
+                line.source.offset,
+                "a prediction that waits for its label",
+                f"prediction_sequence {written.prediction_sequence}, which does not",
+            )
+        self._fold(written)
+
+    def _notice_gap(self, line: Line[Outcome]) -> None:
+        """What was made after an outcome that is missing cannot be derived."""
+        sequence, folded = line.record.sequence, self._model.folded
+        if not self._broken and sequence > folded:
+            self._broken = True
+            expected = f"outcome {folded}, without which nothing after it can be derived"
+            self._ledger.differs(self._topics.outcomes, line.source.offset, expected, f"outcome {sequence}")
+
+    def _fold(self, outcome: Outcome) -> None:
+        if self._broken or outcome.sequence < self._begin:
+            return
+        self._model.fold(outcome)
+        self._ledger.checked["outcomes folded"] += 1
+        self._compare_snapshot()
+
+    def _outcome_of(self, prediction: Prediction, written: Outcome) -> Outcome:
+        """The outcome that follows from its prediction and what it says of the label."""
+        ratio = written.watch_ratio
+        if ratio is not None:
+            watched: bool | None = ratio > WATCHED
+        else:
+            watched = False if self._teach_missing else None
+        return Outcome(
+            **{name: getattr(prediction, name) for name in CARRIED},
+            prediction_sequence=prediction.sequence,
+            watch_ratio=ratio,
+            label=watched,
+            label_timestamp=None if ratio is None else written.label_timestamp,
+            correct=None if watched is None else watched == prediction.predicted,
+            loss=None if watched is None else self._model.loss(prediction.score, watched, ratio or 0.0),
+            status="expired" if ratio is None else "labelled",
+            sequence=written.sequence,
+        )
+
+    def _compare(
+        self, derived: Prediction | Outcome, line: Line[Prediction] | Line[Outcome], topic: str
+    ) -> None:
+        if encode(derived) != line.source.value:
+            self._ledger.differs(topic, line.source.offset, *field_difference(derived, line.record))
+
+    def _compare_snapshot(self) -> None:
+        if self._snapshot is None or self._model.folded != self._snapshot[0]:
+            return
+        folded, data, offset = self._snapshot
+        self._ledger.checked["snapshots compared with the fold"] += 1
+        derived = pack(self._model)
+        if data != derived:
+            expected = f"a snapshot of the fold of {folded} outcomes"
+            self._ledger.differs(self._topics.checkpoints, offset, expected, tensor_difference(derived, data))

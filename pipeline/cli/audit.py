@@ -1,0 +1,58 @@
+"""`forks audit`: whether the outputs follow from the inputs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+
+from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
+from pipeline.cli.progress import progress
+from pipeline.config import load
+
+EPILOG = """
+Examples:
+
+    forks audit --config forks.toml
+
+    forks audit --from-snapshot --json | jq '.partitions[].findings[0]'
+
+Exit codes: 0 no difference, 1 a difference, 5 the outputs were made under other settings.
+"""
+
+
+def audit(
+    config: ConfigFile = None,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    group: Annotated[str | None, typer.Option(help="The consumer group that wrote the outputs.")] = None,
+    from_snapshot: Annotated[
+        bool,
+        typer.Option(
+            "--from-snapshot",
+            help="Derive only predictions made since each partition's last snapshot, which is quicker.",
+        ),
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Derive every prediction again from the topics, compare bits, and follow each input to its one fate.
+
+    It needs the workers' settings, only reads, and workers may run meanwhile: what they commit after it
+    began is left to the next audit.
+    """
+    from pipeline.audit import examine, render, take_view  # noqa: PLC0415 - numba takes a second to load
+
+    flags = {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group}
+    settings = load(config, flags)
+    with Console(stderr=True).status("Looking how far the topics are committed ..."):
+        view = take_view(settings)
+    with progress("audit", view.records) as update:
+        report = examine(settings, view, from_snapshot=from_snapshot, progress=update)
+    if json:
+        typer.echo(msgspec.json.encode(report))
+    else:
+        Console(highlight=False, soft_wrap=True).print(render(report))
+    if report.differences:
+        raise typer.Exit(1)

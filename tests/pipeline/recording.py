@@ -1,0 +1,122 @@
+"""All topics of a partition after a run, in memory: what an audit looks at, to be sabotaged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from pipeline.audit.evidence import Buried, Evidence, Stretch
+from pipeline.audit.ledger import Finding, Ledger
+from pipeline.audit.partition import audit
+from pipeline.letter import Letter
+from pipeline.model import Model
+from pipeline.records import Outcome, Prediction, Source, encode
+from pipeline.snapshot import unpack
+from pipeline.state import State
+from pipeline.topics import Topics
+from tests.pipeline.builders import Inputs, new_model
+from tests.pipeline.output_log import OutputLog, Slot
+
+STATE_OFFSET = 77
+BEHIND = 10**6
+"""An offset behind everything."""
+
+
+@dataclass
+class Recording:
+    """Topics as lists, and the last state record."""
+
+    interactions: list[Source]
+    labels: list[Source]
+    predictions: list[Source]
+    outcomes: list[Source]
+    dead_letters: list[Buried]
+    snapshot: bytes | None
+    state: State
+    begins: dict[str, int]
+    """First offsets that retention has left, by topic; 0 where none is named."""
+    covered: int = BEHIND
+    """No output below this offset was written after the state record."""
+
+    @classmethod
+    def of(cls, given: Inputs, log: OutputLog) -> Recording:
+        """What a run has left."""
+        assert log.state is not None
+        reference = log.state.snapshot
+        return cls(
+            [entry.source for entry in given.interactions],
+            [entry.source for entry in given.labels],
+            [_source("predictions", slot, Prediction) for slot in log.predictions],
+            [_source("outcomes", slot, Outcome) for slot in log.outcomes],
+            [
+                Buried(
+                    Source("dead-letters", 0, number, letter.source.key, letter.source.value),
+                    Letter(letter.fault, letter.reason, *letter.source[:3], letter.source.headers),
+                )
+                for number, letter in enumerate(log.dead_letters)
+            ],
+            None if reference is None else log.snapshots[reference.chunks[0]],
+            log.state,
+            {},
+        )
+
+    def change_state(self, **changes: Any) -> None:
+        """Write other things into the state record."""
+        self.state = msgspec.structs.replace(self.state, **changes)
+
+    def change_outcome(self, number: int, **changes: Any) -> None:
+        """Write other things into an outcome."""
+        self.outcomes[number] = changed(self.outcomes[number], Outcome, **changes)
+
+    def change_prediction(self, number: int, **changes: Any) -> None:
+        """Write other things into a prediction."""
+        self.predictions[number] = changed(self.predictions[number], Prediction, **changes)
+
+    def audit(self, *, from_snapshot: bool = False) -> Ledger:
+        """What an audit makes of it."""
+        model, ledger = new_model(), Ledger(0)
+        if from_snapshot:
+            assert self.snapshot is not None
+            unpack(self.snapshot, model)
+        audit(self._evidence(), model, ledger, teach_missing=True)
+        return ledger
+
+    def findings(self) -> list[Finding]:
+        """What differs."""
+        return self.audit().findings
+
+    def model(self) -> Model:
+        """The model of the snapshot."""
+        model = new_model()
+        unpack(self.snapshot or b"", model)
+        return model
+
+    def _evidence(self) -> Evidence:
+        def stretch(topic: str, items: list[Any], covered: int = BEHIND) -> Stretch[Any]:
+            return Stretch(items, self.begins.get(topic, 0), covered)
+
+        return Evidence(
+            topics=Topics(),
+            state=self.state,
+            state_offset=STATE_OFFSET,
+            snapshot=self.snapshot,
+            interactions=stretch("interactions", self.interactions),
+            labels=stretch("watch-labels", self.labels),
+            predictions=stretch("predictions", self.predictions, self.covered),
+            outcomes=stretch("outcomes", self.outcomes, self.covered),
+            dead_letters=stretch("dead-letters", self.dead_letters, self.covered),
+        )
+
+
+def changed(source: Source, record_type: type[Prediction] | type[Outcome], **changes: Any) -> Source:
+    """The message with another record in it."""
+    record = msgspec.json.decode(source.value or b"", type=record_type)
+    return source._replace(value=encode(msgspec.structs.replace(record, **changes)))
+
+
+def _source(topic: str, slot: Slot, record_type: type[Prediction] | type[Outcome]) -> Source:
+    offset, value = slot
+    user = msgspec.json.decode(value, type=record_type).user_id
+    return Source(topic, 0, offset, str(user).encode(), value)
