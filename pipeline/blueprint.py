@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import asdict
 
-from pipeline.config import Config
+from pipeline.config import Config, Learner
 from pipeline.features import Tables
 from pipeline.model import Model, learner_settings
 
@@ -33,6 +34,18 @@ class Blueprint:
         self._config = config
         self._tables = Tables(features.users, features.tags, features.daily, same_day=features.same_day)
         self.learner = learner_settings(config.learner, self._tables.columns)
+
+    def with_learner(self, learner: Learner) -> Blueprint:
+        """The same with another learner.
+
+        Raises
+        ------
+        ConfigError
+            Naming the setting and what is accepted.
+        """
+        other = copy(self)
+        other.learner = learner_settings(learner, self._tables.columns)
+        return other
 
     def new_model(self) -> Model:
         """A model that has seen nothing."""

@@ -15,7 +15,7 @@ from pipeline.config import Learner
 from pipeline.errors import ConfigError
 from pipeline.features import Tables
 from pipeline.labels import target
-from pipeline.records import Id, Interaction, Outcome
+from pipeline.records import Id, Interaction, Outcome, Prediction
 from pipeline.statistics import FEATURES, RunningStatistics
 
 
@@ -115,10 +115,13 @@ class Model:
     def judge(self, interaction: Interaction) -> Judgement:
         """Predict whether the video will be watched."""
         features = self.statistics.features(interaction.user_id, interaction.video_id)
-        x = self._context(interaction.user_id, interaction.video_id, interaction.timestamp, features)
-        score = self.learner.predict_one(x)
+        score = self.score(interaction, features)
         logistic = self.learner.settings.loss == "logistic"
         return Judgement(features, score, probability(score) if logistic else None, score > 0.0)
+
+    def score(self, play: Interaction | Prediction, features: list[float]) -> float:
+        """The score of a play whose running features are `features`."""
+        return self.learner.predict_one(self._context(play.user_id, play.video_id, play.timestamp, features))
 
     def loss(self, score: float, label: bool, watch_ratio: float) -> float:
         """The learner's loss at a score, of what it learns from the label: see `pipeline.labels.target`."""

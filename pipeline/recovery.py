@@ -124,7 +124,7 @@ def recover(
         task = Task(partition, model, config.join, state.interactions, state.labels)
         restoration = Restoration(task, state)
         yield None
-        for messages in _until(
+        for messages in read_until(
             log,
             topics.outcomes,
             partition,
@@ -135,7 +135,7 @@ def recover(
                 restoration.outcome(decoded(_OUTCOMES, message), message.offset() or 0)
             _log.debug("folding", partition=partition, left=restoration.outcomes_left)
             yield None
-        for messages in _until(
+        for messages in read_until(
             log, topics.predictions, partition, state.prediction_offset, lambda: restoration.predictions_left
         ):
             for message in messages:
@@ -144,7 +144,7 @@ def recover(
         yield restoration.finish()
 
 
-def _until(
+def read_until(
     log: Log, topic: str, partition: int, offset: int, left: Callable[[], int]
 ) -> Iterator[list[Message]]:
     """Slices up to the end, or past it as long as records known to be there are hidden by a transaction."""

@@ -11,13 +11,12 @@ import typer
 from rich.console import Console
 
 from pipeline.checkpoint import Group, contents, import_snapshot, listed, render_contents, render_list
-from pipeline.cli.options import Bootstrap, ConfigFile, Json, Prefix
+from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
 from pipeline.config import load
 from pipeline.errors import ConfigError, DataError
 from pipeline.snapshot import parse
 
 PROVING = "Folding outcomes, to prove that it belongs here ..."
-ConsumerGroup = Annotated[str | None, typer.Option("--group", help="The consumer group.")]
 Partition = Annotated[int, typer.Option(min=0, help="Whose.", show_default=False)]
 
 app = typer.Typer(help="What the group continues from: look at it, export, import.", no_args_is_help=True)

@@ -15,3 +15,4 @@ Bootstrap = Annotated[
 ]
 Prefix = Annotated[str | None, typer.Option(help="Put before every topic's name.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+ConsumerGroup = Annotated[str | None, typer.Option("--group", help="The consumer group.")]

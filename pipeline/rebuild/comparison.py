@@ -1,0 +1,77 @@
+"""The running model beside the rebuilt one, over the same events. Pure: arrays in, figures out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from forks import LossName
+from forks.validation import Judged, Summary, summarize
+from pipeline.labels import target
+from pipeline.rebuild.folding import CASE, Cases
+
+
+class PartitionFold(msgspec.Struct, frozen=True):
+    """What was folded of a partition."""
+
+    partition: int
+    outcomes: int
+    snapshot: int | None
+    """Outcomes in the snapshot that the group continues from."""
+    same: bool | None
+    """Whether the rebuilt snapshot of as many has the very bytes; None under other settings."""
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """Two models in figures, explained at `forks.validation.Figures`.
+
+    Every labelled event of all partitions counts, in the order of their time, from the first one on.
+    """
+
+    events: int
+    changes: dict[str, tuple[str, str]]
+    """The settings in which the two differ: as they are, and as they are here."""
+    partitions: list[PartitionFold]
+    running: Summary | None
+    """None where no event has a label yet, as `rebuilt`."""
+    rebuilt: Summary | None
+
+
+def compare(
+    cases: Sequence[Cases],
+    partitions: Sequence[PartitionFold],
+    losses: tuple[LossName, LossName],
+    changes: dict[str, tuple[str, str]],
+    window: int | None = None,
+) -> Comparison:
+    """Sum up the cases of all partitions.
+
+    Parameters
+    ----------
+    cases, partitions
+        What there is of each partition.
+    losses
+        The running model's, and the rebuilt one's.
+    changes
+        The settings in which they differ.
+    window
+        Labelled events in a window; by default a tenth of all.
+    """
+    together = np.concatenate([np.empty(0, CASE), *cases])
+    labelled = together[together["labelled"]]
+    events = labelled[np.argsort(labelled["timestamp"], kind="stable")]
+    summaries: list[Summary | None] = [None, None]
+    if len(events):
+        summaries = [
+            summarize(Judged(events[name], _targets(events, loss)), loss=loss, window=window)
+            for name, loss in zip(("running", "rebuilt"), losses, strict=True)
+        ]
+    return Comparison(len(events), changes, list(partitions), *summaries)
+
+
+def _targets(events: Cases, loss: LossName) -> NDArray[np.float64]:
+    pairs = zip(events["watched"].tolist(), events["watch_ratio"].tolist(), strict=True)
+    return np.array([target(loss, watched, ratio) for watched, ratio in pairs])
