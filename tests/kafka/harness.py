@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 import polars as pl
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from pipeline.clients import reader
+from pipeline.clients import QUIET, reader
 from pipeline.config import Join, Kafka, Learner
 from pipeline.features import Tables
 from pipeline.inlet import Position
@@ -60,6 +60,20 @@ def until(condition: Callable[[], bool], what: str, process: subprocess.Popen[by
         time.sleep(0.01)
 
 
+def input_producer(bootstrap: str) -> Producer:
+    """A producer with the partitioner that the pipeline asks for."""
+    return Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "partitioner": "murmur2_random",
+            "enable.idempotence": True,  # else a retry may change the order
+            "linger.ms": 20,
+            "message.max.bytes": 32_000_000,
+        },
+        logger=QUIET,
+    )
+
+
 class Follower:
     """Counts the committed records of a topic as they come."""
 
@@ -92,15 +106,7 @@ class Pipeline:
 
     def produce(self, messages: Iterable[Message]) -> None:
         """Write messages with the partitioner that the pipeline asks for."""
-        producer = Producer(
-            {
-                "bootstrap.servers": self.kafka.bootstrap,
-                "partitioner": "murmur2_random",
-                "enable.idempotence": True,  # else a retry may change the order
-                "linger.ms": 20,
-                "message.max.bytes": 32_000_000,
-            }
-        )
+        producer = input_producer(self.kafka.bootstrap)
         for topic, key, value, timestamp in messages:
             producer.produce(topic, value, key, timestamp=timestamp)
             producer.poll(0)
@@ -111,12 +117,14 @@ class Pipeline:
         self.produce(interactions_of(self.topics, events))
         self.produce(labels_of(self.topics, events))
 
-    def start_worker(self, instance: str | None = "worker") -> subprocess.Popen[bytes]:
-        """Start `forks run`; its log goes to a file in the folder."""
+    def start_worker(
+        self, instance: str | None = "worker", log_path: Path | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start `forks run`; its log goes to a file in the folder, by default to that of its name."""
         kafka = self.kafka
         command = [*FORKS, "run", "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix]
         command += ["--group", kafka.group, *(("--instance", instance) if instance else ())]
-        with self.log_of(instance).open("ab") as log:
+        with (log_path or self.log_of(instance)).open("ab") as log:
             return subprocess.Popen(
                 command, stderr=log, stdout=log, cwd=self.folder, env=os.environ | self.environment
             )
@@ -157,7 +165,7 @@ class Pipeline:
         """All that is committed in a topic, partition by partition."""
         consumer = reader(self.kafka)
         try:
-            written = [w for number in range(self.partitions) for w in _read(consumer, topic, number)]
+            written = [w for number in range(self.partitions) for w in read_to_end(consumer, topic, number)]
         finally:
             consumer.close()
         return written
@@ -167,7 +175,8 @@ class Pipeline:
         return [json.loads(written.value or b"") for written in self.read(topic)]
 
 
-def _read(consumer: Consumer, topic: str, partition: int) -> Iterator[Written]:
+def read_to_end(consumer: Consumer, topic: str, partition: int) -> Iterator[Written]:
+    """What is committed in a partition."""
     consumer.assign([TopicPartition(topic, partition, 0)])
     while True:
         for message in consumer.consume(10_000, 0.2):

@@ -1,0 +1,84 @@
+"""`python -m tests.chaos`: faults at random, and a checker that knows the right answer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.chaos.report import Options, Report
+from tests.chaos.run import run
+from tests.chaos.schedule import Fault, plan
+
+EVENTS_A_MINUTE = 35_000
+
+
+def main() -> int:
+    """Run, and give the exit code: 1 if the verdict is bad."""
+    options, keep = _options()
+    print(f"seed {options.seed}: {options}")
+    for strike in plan(options.seed, options.minutes, options.workers):
+        print(f"  {strike}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that all servers end
+    begin = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix="forks-chaos-"))
+    good = False
+    try:
+        report = run(
+            options, folder, lambda text: print(f"{time.monotonic() - begin:7.1f} s  {text}", flush=True)
+        )
+        good = report.good
+    finally:
+        if good and not keep:
+            shutil.rmtree(folder)
+        else:
+            print(f"the workers' logs are in {folder}; SEED={options.seed} repeats the schedule")
+    _show(report)
+    return 0 if good else 1
+
+
+def _options() -> tuple[Options, bool]:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long events come; strikes follow it")
+    parser.add_argument("--seed", type=int, help="of events and strikes; a new one by default")
+    parser.add_argument("--events", type=int, help=f"default: {EVENTS_A_MINUTE} a minute")
+    parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument(
+        "--replay",
+        action="store_true",
+        help="all events are there before the workers start; compare with an undisturbed run, too",
+    )
+    parser.add_argument("--keep", action="store_true", help="keep the workers' logs")
+    given = parser.parse_args()
+    if not 1 <= given.workers <= given.partitions:
+        parser.error(f"--workers {given.workers}: 1 to as many as there are partitions ({given.partitions})")
+    options = Options(
+        seed=secrets.randbelow(1_000_000) if given.seed is None else given.seed,
+        minutes=given.minutes,
+        events=given.events or int(EVENTS_A_MINUTE * given.minutes),
+        partitions=given.partitions,
+        workers=given.workers,
+        replay=given.replay,
+    )
+    return options, given.keep
+
+
+def _show(report: Report) -> None:
+    for fault in Fault:
+        print(f"{report.faults[fault]:5}  {fault.value}")
+    print(f"{report.rebalances:5}  rebalances, at least")
+    for problem in report.problems:
+        print(f"WRONG: {problem}")
+    print(f"verdict: {'nothing lost, nothing twice' if report.good else 'bad'}")
+    print(json.dumps(report.figures()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

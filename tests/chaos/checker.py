@@ -1,0 +1,156 @@
+"""The verdict: what a read-committed reader finds, against what the inputs have to come to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any, TypeVar
+
+import msgspec
+
+from pipeline.clients import reader
+from pipeline.records import Outcome, Prediction
+from tests.chaos.derivation import WrongError, agree, derive
+from tests.chaos.expected import Expected, Letter, Step
+from tests.chaos.world import World
+from tests.kafka.harness import Pipeline, Written, read_to_end
+
+Record = TypeVar("Record", Prediction, Outcome)
+
+
+@dataclass
+class Found:
+    """What was counted, and what is wrong."""
+
+    predictions: int = 0
+    outcomes: int = 0
+    dead_letters: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def check(pipeline: Pipeline, world: World, *, replayed: bool) -> Found:
+    """Hold all that the pipeline wrote against the world.
+
+    Parameters
+    ----------
+    pipeline
+        It has processed everything, and its workers have ended.
+    world
+        What was sent.
+    replayed
+        Whether all of it was there before the first worker started; then there is only one order.
+    """
+    found = Found()
+    for partition in range(pipeline.partitions):
+        one = _Partition(pipeline, world, partition, found)
+        for what in (one.inputs, one.replay if replayed else one.outputs, one.letters, one.state):
+            try:
+                what()
+            except WrongError as error:
+                found.problems.append(f"partition {partition}: {error}")
+    return found
+
+
+def compare(pipeline: Pipeline, undisturbed: Pipeline) -> list[str]:
+    """Differences between the values that two pipelines wrote, the first one in each partition and topic."""
+    differences = []
+    for name in ("predictions", "outcomes", "dead_letters"):
+        topic, other = getattr(pipeline.topics, name), getattr(undisturbed.topics, name)
+        for partition in range(pipeline.partitions):
+            pairs = zip_longest(_written(pipeline, topic, partition), _written(undisturbed, other, partition))
+            for number, (one, calm) in enumerate(pairs):
+                if one is None or calm is None or (one.key, one.value) != (calm.key, calm.value):
+                    differences.append(
+                        f"record {number} of {topic}, partition {partition}, is not as undisturbed: "
+                        f"{one and one.value!r} where it has {calm and calm.value!r}"
+                    )
+                    break
+    return differences
+
+
+class _Partition:
+    """One partition's checks; each raises `WrongError` at the first thing that is wrong."""
+
+    def __init__(self, pipeline: Pipeline, world: World, partition: int, found: Found) -> None:
+        self._pipeline = pipeline
+        self._topics = pipeline.topics
+        self._world = world
+        self._partition = partition
+        self._found = found
+        self._expected = Expected(world, partition)
+
+    def inputs(self) -> None:
+        """The inputs hold what was sent, so that offsets are known and it is the pipeline that is checked."""
+        for topic, is_label in ((self._topics.interactions, False), (self._topics.labels, True)):
+            sent = (each for each in self._world.inputs(self._partition) if each.is_label == is_label)
+            for offset, (there, given) in enumerate(zip_longest(self._read(topic), sent)):
+                agree(f"{topic} at {offset}", there and there[1:3], given and (given.key, given.value))
+
+    def outputs(self) -> None:
+        """Every prediction and outcome, in the order that they tell of."""
+        for step in self._steps():
+            self._count(step)
+
+    def replay(self) -> None:
+        """As `outputs`, and in the only order that a replay has."""
+        for number, (step, wanted) in enumerate(zip_longest(self._steps(), self._expected.replayed())):
+            agree(f"step {number}", step, wanted)
+            self._count(step)
+
+    def letters(self) -> None:
+        """Every message that cannot be used is in dead-letters, once, as it came, and no other."""
+        left = dict(self._expected.letters)
+        for letter in self._read(self._topics.dead_letters):
+            about = {name.removeprefix("__streams.errors."): text.decode() for name, text in letter.headers}
+            agree("the partition that a dead letter names", about["partition"], str(self._partition))
+            place = about["topic"] == self._topics.labels, int(about["offset"])
+            wanted = left.pop(place, None)
+            agree(f"dead letter for {about['topic']}, {place[1]}", _letter(letter, about), wanted)
+            self._found.dead_letters += 1
+        agree("the number of missing dead letters", len(left), 0)
+
+    def state(self) -> None:
+        """Counters and positions of the last state record."""
+        key = f"{self._partition}/state".encode()
+        states = [each.value for each in self._read(self._topics.checkpoints) if each.key == key]
+        agree("whether there is a state record", bool(states), True)
+        state: dict[str, Any] = json.loads(states[-1] or b"")
+        counters = self._expected.counters
+        for name, count in state["counters"].items():
+            if name != "early":
+                agree(f"counter {name}", count, counters[name])
+        for name in ("interactions", "labels"):
+            agree(f"position in {name}", state[name]["offset"], counters[name])
+        agree("predictions that wait, and labels", (state["pending"], state["waiting"]), (0, []))
+
+    def _count(self, step: Step) -> None:
+        if step.learned:
+            self._found.outcomes += 1
+        else:
+            self._found.predictions += 1
+
+    def _steps(self) -> Iterator[Step]:
+        predictions = self._records(self._topics.predictions, Prediction)
+        return derive(self._expected, predictions, self._records(self._topics.outcomes, Outcome))
+
+    def _records(self, topic: str, kind: type[Record]) -> Iterator[Record]:
+        decoder = msgspec.json.Decoder(kind)
+        for written in self._read(topic):
+            record = decoder.decode(written.value or b"")
+            agree(f"key of {written.value!r}", written.key, str(record.user_id).encode())
+            yield record
+
+    def _read(self, topic: str) -> Iterator[Written]:
+        return _written(self._pipeline, topic, self._partition)
+
+
+def _letter(letter: Written, about: dict[str, str]) -> Letter:
+    return Letter(about["exception"], letter.key, letter.value)
+
+
+def _written(pipeline: Pipeline, topic: str, partition: int) -> Iterator[Written]:
+    with closing(reader(pipeline.kafka)) as consumer:
+        yield from read_to_end(consumer, topic, partition)

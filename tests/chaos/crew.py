@@ -1,0 +1,146 @@
+"""The workers: real processes, which are struck and started again."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.kafka.harness import DEADLINE, Pipeline
+
+BROKER_AWAY, TAKEN_OVER = 3, 7
+"""Exit codes after which whoever looks after a worker starts it again, see docs/operations.md."""
+
+_ASSIGNMENT = re.compile(r"^(\S+) .*\b(assigned|revoked) +partitions=\[([\d, ]*)\]", re.MULTILINE)
+_STARTED_OVER = re.compile(r"starting over from the log +reason='?(\w+)")
+
+
+@dataclass
+class Worker:
+    """A process, and the log that is its own."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def partitions(self) -> set[int]:
+        """Those that it believes to have."""
+        changes = _ASSIGNMENT.findall(self.log.read_text())
+        if not changes or changes[-1][1] == "revoked":
+            return set()
+        return {int(number) for number in changes[-1][2].split(",") if number.strip()}
+
+
+@dataclass
+class Crew:
+    """Workers by number, those with even ones named, and what became of them.
+
+    A worker that ends without being told to is started again; `problems` says where it should not have.
+    """
+
+    pipeline: Pipeline
+    workers: dict[int, Worker] = field(default_factory=dict)
+    zombies: list[Worker] = field(default_factory=list)
+    """Processes in whose place another one with the same name was started."""
+    exits: Counter[int] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+    _started: list[Worker] = field(default_factory=list)
+    _retry_at: dict[int, float] = field(default_factory=dict)
+
+    def name(self, number: int) -> str | None:
+        """Its `kafka.instance`, if it has one."""
+        return None if number % 2 else f"worker-{number}"
+
+    def start(self, number: int) -> None:
+        """Start a worker in the place of that number."""
+        log = self.pipeline.folder / f"worker-{number}-{len(self._started)}.log"
+        worker = Worker(self.pipeline.start_worker(self.name(number), log), log)
+        self._started.append(worker)
+        self.workers[number] = worker
+
+    def take(self, number: int) -> Worker:
+        """Take a worker out, to be struck down."""
+        return self.workers.pop(number)
+
+    def replace(self, number: int) -> Worker:
+        """Start another worker under the name of one that sleeps."""
+        zombie = self.take(number)
+        self.zombies.append(zombie)
+        self.start(number)
+        return zombie
+
+    def look_after(self) -> None:
+        """Start again who ended by itself, a second later."""
+        now = time.monotonic()
+        for number, worker in list(self.workers.items()):
+            code = worker.process.poll()
+            if code is None:
+                continue
+            self.exits[code] += 1
+            if code not in (BROKER_AWAY, TAKEN_OVER):
+                self.problems.append(
+                    f"a worker ended with exit code {code}, see {worker.log.name}: {_end(worker)}"
+                )
+            del self.workers[number]
+            self._retry_at[number] = now + 1.0
+        for number, due in list(self._retry_at.items()):
+            if now >= due:
+                del self._retry_at[number]
+                self.start(number)
+
+    def stop(self) -> None:
+        """Tell all to stop and wait until they have; zombies have to have ended by themselves."""
+        for zombie in self.zombies:
+            self.expect(zombie, TAKEN_OVER, "a zombie that another worker has replaced")
+        for worker in self.workers.values():
+            worker.process.send_signal(signal.SIGTERM)
+        for worker in self.workers.values():
+            self.expect(worker, 0, "a worker that was told to stop")
+
+    def expect(self, worker: Worker, wanted: int, who: str) -> None:
+        """Wait for a worker's end, which has to have this exit code."""
+        try:
+            code: int | None = worker.process.wait(DEADLINE)
+        except subprocess.TimeoutExpired:
+            code = None
+        if code != wanted:
+            ended = "did not end" if code is None else f"ended with {code}"
+            self.problems.append(f"{who} {ended}, see {worker.log.name}: {_end(worker)}")
+
+    def end(self) -> None:
+        """SIGKILL whoever is left, also those that sleep."""
+        for worker in self._started:
+            worker.process.kill()
+            worker.process.wait()
+
+    def sessions_thrown_away(self) -> Counter[str]:
+        """How often a worker started over from the log, by the error's name."""
+        return Counter(
+            name for worker in self._started for name in _STARTED_OVER.findall(worker.log.read_text())
+        )
+
+    def rebalances(self) -> int:
+        """How often the group shared its partitions out, the first time not counted, at least.
+
+        Each time, every member is assigned once: where one is for a second time, a new round has begun.
+        """
+        given = sorted(
+            (when, number)
+            for number, worker in enumerate(self._started)
+            for when, what, _ in _ASSIGNMENT.findall(worker.log.read_text())
+            if what == "assigned"
+        )
+        rounds, members = 0, set[int]()
+        for _, member in given:
+            if member in members:
+                rounds, members = rounds + 1, set()
+            members.add(member)
+        return rounds
+
+
+def _end(worker: Worker) -> str:
+    return " | ".join(worker.log.read_text().splitlines()[-3:])

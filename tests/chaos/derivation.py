@@ -1,0 +1,133 @@
+"""Every prediction made again, and every outcome held against its prediction and the input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from forks import LOSSES, Forks, probability
+from forks.losses import loss_value
+from pipeline.config import Learner
+from pipeline.model import learner_settings
+from pipeline.records import Outcome, Prediction
+from pipeline.statistics import RunningStatistics
+from tests.chaos.expected import Expected, Step
+from tests.chaos.world import NO_LABEL
+
+WATCHED = 0.75
+SHARED = (
+    "event_id",
+    "user_id",
+    "video_id",
+    "timestamp",
+    "score",
+    "probability",
+    "predicted",
+    "features",
+    "model_version",
+)
+"""Fields that an outcome has from its prediction."""
+
+
+class WrongError(Exception):
+    """Something is not as it has to be."""
+
+
+def agree(what: str, found: object, wanted: object) -> None:
+    """Raise `WrongError` unless both are equal."""
+    if found != wanted:
+        raise WrongError(f"{what} is {found!r}, has to be {wanted!r}")
+
+
+def derive(
+    expected: Expected, predictions: Iterable[Prediction], outcomes: Iterable[Outcome]
+) -> Iterator[Step]:
+    """Go through a partition's outputs in the order in which they say that they came about.
+
+    A prediction was made when as many outcomes had been folded as its `model_version` says. Statistics and
+    learner are fed in that order by a plain loop, which knows no task, join or merge.
+
+    Raises
+    ------
+    WrongError
+        At the first record that is missing, too many, or not what has to come out, to the last bit.
+    """
+    derivation = _Derivation(expected)
+    learned = iter(outcomes)
+    for prediction in predictions:
+        while derivation.folded < prediction.model_version:
+            outcome = next(learned, None)
+            if outcome is None:
+                raise WrongError(f"outcome {derivation.folded} is missing")
+            yield derivation.learn(outcome)
+        yield derivation.predict(prediction)
+    for outcome in learned:
+        yield derivation.learn(outcome)
+    agree("the number of predictions", derivation.predicted, len(expected.shown))
+    agree("the number of outcomes", derivation.folded, len(expected.shown))
+
+
+class _Derivation:
+    def __init__(self, expected: Expected) -> None:
+        self.predicted = 0
+        self.folded = 0
+        self._expected = expected
+        self._learner = Forks(learner_settings(Learner(), 0))
+        self._statistics = RunningStatistics(max_entities=1_000_000)
+        self._waiting: dict[object, Prediction] = {}
+
+    def predict(self, prediction: Prediction) -> Step:
+        name = f"prediction {self.predicted}"
+        agree(f"{name}: sequence", prediction.sequence, self.predicted)
+        if self.predicted == len(self._expected.shown):
+            raise WrongError(f"{name} is one too many: event {prediction.event_id}")
+        event, world = self._expected.shown[self.predicted], self._expected.world
+        agree(f"{name}: event_id", prediction.event_id, event)
+        agree(f"{name}: model_version", prediction.model_version, self.folded)
+        user, video = int(world.users[event]), int(world.videos[event])
+        agree(f"{name}: user_id", prediction.user_id, user)
+        agree(f"{name}: video_id", prediction.video_id, video)
+        agree(f"{name}: timestamp", prediction.timestamp, int(world.times[event]))
+        features = self._statistics.features(user, video)
+        score = self._learner.predict_one(np.array(features))
+        agree(f"{name}: features", _bits(prediction.features), _bits(features))
+        agree(f"{name}: score", _bits([prediction.score]), _bits([score]))
+        agree(f"{name}: probability", prediction.probability, probability(score))
+        agree(f"{name}: predicted", prediction.predicted, score > 0.0)
+        self._waiting[event] = prediction
+        self.predicted += 1
+        return Step(event, learned=False)
+
+    def learn(self, outcome: Outcome) -> Step:
+        name = f"outcome {self.folded}"
+        agree(f"{name}: sequence", outcome.sequence, self.folded)
+        prediction = self._waiting.pop(outcome.event_id, None)
+        if prediction is None:
+            raise WrongError(f"{name}: event {outcome.event_id} has no prediction, or an outcome already")
+        for field in SHARED:
+            agree(f"{name}: {field}", getattr(outcome, field), getattr(prediction, field))
+        agree(f"{name}: prediction_sequence", outcome.prediction_sequence, prediction.sequence)
+        event = self._expected.shown[prediction.sequence]
+        watched, ratio = self._check_label(name, outcome, event)
+        agree(f"{name}: label", outcome.label, watched)
+        agree(f"{name}: correct", outcome.correct, watched == prediction.predicted)
+        taught = 1.0 if watched else -1.0
+        agree(f"{name}: loss", outcome.loss, float(loss_value(LOSSES["logistic"], outcome.score, taught)))
+        self._learner.learn_one(np.array(prediction.features), taught)
+        self._statistics.update(prediction.user_id, prediction.video_id, watched, ratio)
+        self.folded += 1
+        return Step(event, learned=True)
+
+    def _check_label(self, name: str, outcome: Outcome, event: int) -> tuple[bool, float]:
+        world = self._expected.world
+        known, ratio = int(world.label_times[event]), float(world.ratios[event])
+        labelled = known != NO_LABEL
+        agree(f"{name}: status", outcome.status, "labelled" if labelled else "expired")
+        agree(f"{name}: label_timestamp", outcome.label_timestamp, known if labelled else None)
+        agree(f"{name}: watch_ratio", outcome.watch_ratio, ratio if labelled else None)
+        return (ratio > WATCHED, ratio) if labelled else (False, 0.0)
+
+
+def _bits(numbers: list[float]) -> bytes:
+    return np.array(numbers, dtype=np.float64).tobytes()

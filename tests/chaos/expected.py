@@ -1,0 +1,86 @@
+"""What one partition's inputs have to come to, known without the pipeline."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from typing import Any, NamedTuple
+
+from river import stream
+
+from tests.chaos.world import NO_LABEL, WINDOW, Input, Kind, World
+
+
+class Letter(NamedTuple):
+    """A dead letter."""
+
+    fault: str
+    key: bytes | None
+    value: bytes | None
+
+
+class Step(NamedTuple):
+    """An event is predicted, or it is learned."""
+
+    event: int
+    learned: bool
+
+
+class Expected:
+    """The right answer for a partition.
+
+    Parameters
+    ----------
+    world
+        Where the inputs come from.
+    partition
+        Which.
+
+    Attributes
+    ----------
+    shown
+        The events of the valid interactions, in the order of the input.
+    letters
+        By whether it was a label, and its offset in the input.
+    counters
+        Those of the state record, without `early`, which depends on when things arrive.
+    """
+
+    def __init__(self, world: World, partition: int) -> None:
+        self.world = world
+        self.shown: list[int] = []
+        self.letters: dict[tuple[bool, int], Letter] = {}
+        self.counters: Counter[str] = Counter()
+        for given in world.inputs(partition):
+            source = "labels" if given.is_label else "interactions"
+            self._expect(given, self.counters[source])
+            self.counters[source] += 1
+
+    def _expect(self, given: Input, offset: int) -> None:
+        if fault := given.kind.fault:
+            self.letters[given.is_label, offset] = Letter(fault, given.key, given.value)
+            self.counters[fault] += 1
+        elif given.kind is Kind.DUPLICATE:
+            self.counters["duplicate_labels" if given.is_label else "duplicate_interactions"] += 1
+        elif given.is_label:
+            self.counters["labelled"] += 1
+        else:
+            self.shown.append(given.event)
+            self.counters["predictions"] += 1
+            self.counters["expired"] += self.world.label_times[given.event] == NO_LABEL
+
+    def replayed(self) -> Iterator[Step]:
+        """The order in which a log that is there is worked through, by River's `simulate_qa`.
+
+        An event without a label is learned when the next message after its window comes: after all that
+        happened when the window ended, before all that happened a millisecond later.
+        """
+        plays: Iterator[tuple[dict[Hashable, Any], float]] = (
+            ({"at": int(self.world.times[event]), "wait": self._wait(event)}, 0.0) for event in self.shown
+        )
+        for number, _, answer in stream.simulate_qa(plays, moment="at", delay="wait", copy=False):
+            yield Step(self.shown[number], answer is not None)
+
+    def _wait(self, event: int) -> float:
+        known = int(self.world.label_times[event])
+        return WINDOW + 0.5 if known == NO_LABEL else float(known - int(self.world.times[event]))

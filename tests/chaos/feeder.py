@@ -1,0 +1,65 @@
+"""Sends the world's messages, at a steady pace or all at once."""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+from threading import Event
+
+from tests.chaos.world import Input, World
+from tests.kafka.harness import Pipeline, input_producer
+
+CHUNK = 500
+"""Messages after which all have to be acknowledged: neither input gets further ahead of the other."""
+PATIENCE = 120.0
+"""Seconds for which the broker may be away."""
+
+
+class Feeder:
+    """Sends from a thread of its own.
+
+    Parameters
+    ----------
+    pipeline
+        Whose inputs to write.
+    world
+        What to write.
+    seconds
+        How long the main part is to take, evenly spread; nothing for as quickly as it goes.
+    """
+
+    def __init__(self, pipeline: Pipeline, world: World, seconds: float = 0.0) -> None:
+        self._pipeline = pipeline
+        self._world = world
+        self._seconds = seconds
+        self._producer = input_producer(pipeline.kafka.bootstrap)
+        self.stop = Event()
+        """Ends the sending before its time."""
+
+    def send_events(self) -> None:
+        """Send all but the closing events, in the order of time."""
+        begin, chunk = time.monotonic(), CHUNK if self._seconds else 20 * CHUNK
+        inputs = (given for given in self._world.inputs() if not self._world.is_closing(given))
+        sent = 0
+        while some := list(islice(inputs, chunk)):
+            sent += len(some)
+            self._send(some)
+            due = begin + self._seconds * sent / self._world.size
+            if self.stop.wait(max(0.0, due - time.monotonic())):
+                return
+
+    def send_closing(self) -> None:
+        """Send what closes the windows; to be done when all else is processed.
+
+        A live merge may take an input that is slow for one that is at its end. With hours between two
+        events, labels on their way would then come too late.
+        """
+        self._send([given for given in self._world.inputs() if self._world.is_closing(given)])
+
+    def _send(self, inputs: list[Input]) -> None:
+        topics = self._pipeline.topics
+        for given in inputs:
+            topic = topics.labels if given.is_label else topics.interactions
+            self._producer.produce(topic, given.value, given.key, timestamp=given.timestamp)
+        if left := self._producer.flush(PATIENCE):
+            raise TimeoutError(f"{left} messages were not acknowledged within {PATIENCE:.0f} s")

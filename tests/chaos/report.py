@@ -1,0 +1,67 @@
+"""How a run went."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tests.chaos.checker import Found
+from tests.chaos.schedule import Fault
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run is like."""
+
+    seed: int
+    minutes: float
+    events: int
+    partitions: int
+    workers: int
+    replay: bool = False
+    """Whether all inputs are there before the workers start."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Its figures and its verdict."""
+
+    options: Options
+    seconds: float
+    faults: Counter[Fault]
+    rebalances: int
+    recoveries: list[float]
+    """Seconds from a strike to new committed predictions in all partitions that it hit."""
+    exits: Counter[int]
+    """Workers that ended without being told to, by exit code."""
+    thrown_away: Counter[str]
+    """Sessions that ended with an error, by its name."""
+    found: Found
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def good(self) -> bool:
+        """The verdict."""
+        return not self.problems
+
+    def figures(self) -> dict[str, Any]:
+        """All of it, as JSON can hold it."""
+        times = self.recoveries
+        return {
+            **asdict(self.options),
+            "seconds": round(self.seconds, 1),
+            "faults": {fault.name.lower(): self.faults[fault] for fault in Fault},
+            "rebalances": self.rebalances,
+            "recoveries": len(times),
+            "recovery_median_s": round(statistics.median(times), 2) if times else None,
+            "recovery_worst_s": round(max(times), 2) if times else None,
+            "exits": {str(code): number for code, number in sorted(self.exits.items())},
+            "sessions_thrown_away": dict(self.thrown_away),
+            "predictions": self.found.predictions,
+            "outcomes": self.found.outcomes,
+            "dead_letters": self.found.dead_letters,
+            "problems": self.problems,
+            "verdict": "good" if self.good else "bad",
+        }

@@ -1,0 +1,96 @@
+"""The run itself, from the first message to the verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.chaos.broker import Broker
+from tests.chaos.checker import check, compare
+from tests.chaos.killer import Killer
+from tests.chaos.report import Options, Report
+from tests.chaos.schedule import SESSION_TIMEOUT, plan
+from tests.chaos.stage import Stage
+from tests.chaos.world import EARLY, MINUTE, WINDOW, World
+from tests.kafka.harness import Pipeline
+
+SETTINGS = {
+    "FORKS_JOIN__WINDOW": f"{WINDOW // MINUTE}m",
+    "FORKS_JOIN__EARLY": f"{EARLY // MINUTE}m",
+    "FORKS_JOIN__EARLY_BYTES": "768000",
+    "FORKS_JOIN__MAX_IDLE": "1s",  # stream time passes quickly here: see docs/operations.md on replays
+    "FORKS_WORKER__SESSION_TIMEOUT": f"{SESSION_TIMEOUT:.0f}s",
+    "FORKS_CHECKPOINT__OUTCOMES": "2000",
+    "FORKS_CHECKPOINT__INTERVAL": "5s",
+}
+REPLAY = {"FORKS_WORKER__BATCH": "50"}
+"""Small transactions, so that much is left to strike at; how messages fall into them must not show."""
+
+
+def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
+    """Run a pipeline on a broker of its own under the schedule of the seed, and check what it wrote.
+
+    Parameters
+    ----------
+    options
+        What it is like.
+    folder
+        For the broker's data and the workers' logs.
+    say
+        Told what happens.
+    """
+    begin = time.monotonic()
+    world = World(options.seed, options.events, options.partitions, options.minutes)
+    strikes = plan(options.seed, options.minutes, options.workers)
+    with Broker(folder / "broker") as broker:
+        if options.replay:
+            say("the undisturbed run")
+            calm = _undisturbed(broker, world, folder)
+        pipeline = _pipeline(broker, world, "chaos-", folder, REPLAY if options.replay else {})
+        seconds = 0.0 if options.replay else 60.0 * options.minutes
+        with Stage(pipeline, world, options.workers, seconds) as stage:
+            killer = Killer(broker, stage, strikes, say)
+            try:
+                while not (stage.finished() and killer.done):
+                    stage.attend()
+                    killer.step()
+                stage.crew.stop()
+            except TimeoutError as error:
+                stage.crew.problems.append(str(error))
+        say("checking")
+        found = check(pipeline, world, replayed=options.replay)
+        problems = stage.crew.problems + found.problems
+        if options.replay:
+            problems += compare(pipeline, calm)
+    return Report(
+        options=options,
+        seconds=time.monotonic() - begin,
+        faults=killer.struck,
+        rebalances=stage.crew.rebalances(),
+        recoveries=stage.watch.recoveries,
+        exits=stage.crew.exits,
+        thrown_away=stage.crew.sessions_thrown_away(),
+        found=found,
+        problems=problems,
+    )
+
+
+def _pipeline(broker: Broker, world: World, prefix: str, folder: Path, settings: dict[str, str]) -> Pipeline:
+    logs = folder / prefix
+    logs.mkdir()
+    pipeline = Pipeline(broker.bootstrap, prefix, logs, world.partitions)
+    pipeline.environment = SETTINGS | settings
+    return pipeline
+
+
+def _undisturbed(broker: Broker, world: World, folder: Path) -> Pipeline:
+    """The same inputs, and one worker that nothing happens to."""
+    pipeline = _pipeline(broker, world, "calm-", folder, {})
+    with Stage(pipeline, world, workers=1, seconds=0.0) as stage:
+        while not stage.finished():
+            stage.attend()
+        stage.crew.stop()
+    if stage.crew.problems or stage.crew.exits:
+        raise RuntimeError(f"something happened to the undisturbed run: {stage.crew.problems}")
+    return pipeline

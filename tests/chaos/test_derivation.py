@@ -1,0 +1,159 @@
+"""The checker passes what the pure core writes, and nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+import pytest
+
+from pipeline.config import Join, Learner
+from pipeline.features import Tables
+from pipeline.inlet import Position
+from pipeline.model import Model, learner_settings
+from pipeline.records import INTERACTIONS, LABELS, Outcome, Prediction, Source, decode
+from pipeline.task import Task
+from tests.chaos.derivation import WrongError, derive
+from tests.chaos.expected import Expected, Letter
+from tests.chaos.run import SETTINGS
+from tests.chaos.schedule import Fault, plan
+from tests.chaos.world import Kind, World
+
+WORLD = World(seed=5, events=1_200, partitions=2, minutes=5.0)
+PARTITION = 1
+
+
+@dataclass
+class Outputs:
+    """What the pure core writes."""
+
+    predictions: list[Prediction]
+    outcomes: list[Outcome]
+    letters: dict[tuple[bool, int], Letter]
+    counters: Counter[str] = field(default_factory=Counter)
+
+
+@pytest.fixture(scope="module")
+def expected() -> Expected:
+    return Expected(WORLD, PARTITION)
+
+
+@pytest.fixture(scope="module")
+def written() -> Outputs:
+    settings = Join.model_validate(
+        {"window": SETTINGS["FORKS_JOIN__WINDOW"], "early": SETTINGS["FORKS_JOIN__EARLY"]}
+    )
+    model = Model(learner_settings(Learner(), 0), Tables(), 1_000_000)
+    task = Task(PARTITION, model, settings, Position(0), Position(0))
+    for is_label, inlet, decoder in ((False, task.interactions, INTERACTIONS), (True, task.labels, LABELS)):
+        given = [each for each in WORLD.inputs(PARTITION) if each.is_label == is_label]
+        sources = [
+            Source(str(is_label), PARTITION, at, each.key, each.value) for at, each in enumerate(given)
+        ]
+        inlet.feed(decode(sources, decoder, latest=WORLD.times.max() + 10**9))
+        inlet.at_end = True
+    batch = task.advance(10**6)
+    letters = {
+        (source.topic == "True", source.offset): Letter(fault, source.key, source.value)
+        for source, fault, _ in batch.dead_letters
+    }
+    return Outputs(batch.predictions, batch.outcomes, letters, task.counters)
+
+
+def test_the_pure_core_passes_in_the_order_of_a_replay(expected: Expected, written: Outputs) -> None:
+    assert list(derive(expected, written.predictions, written.outcomes)) == list(expected.replayed())
+    assert written.letters == expected.letters
+    assert {name: written.counters[name] for name in expected.counters} == dict(expected.counters)
+    assert {letter.fault for letter in expected.letters.values()} == {
+        kind.fault for kind in Kind if kind.fault is not None
+    }
+
+
+def next_float(number: float) -> float:
+    """The next number up: one bit more."""
+    return float(np.nextafter(number, np.inf))
+
+
+def flip(outputs: Outputs) -> None:
+    first = outputs.predictions[400]
+    outputs.predictions[400] = msgspec.structs.replace(first, score=next_float(first.score))
+
+
+def flip_in_both(outputs: Outputs) -> None:
+    """Consistent, but not what the model says."""
+    victim = outputs.predictions[400]
+    features = [*victim.features[:-1], next_float(victim.features[-1])]
+    outputs.predictions[400] = msgspec.structs.replace(victim, features=features)
+    for number, outcome in enumerate(outputs.outcomes):
+        if outcome.event_id == victim.event_id:
+            outputs.outcomes[number] = msgspec.structs.replace(outcome, features=features)
+
+
+def drop_outcome(outputs: Outputs) -> None:
+    del outputs.outcomes[300]
+
+
+def drop_last_outcome(outputs: Outputs) -> None:
+    del outputs.outcomes[-1]
+
+
+def drop_prediction(outputs: Outputs) -> None:
+    del outputs.predictions[300]
+
+
+def repeat_prediction(outputs: Outputs) -> None:
+    outputs.predictions.append(outputs.predictions[-1])
+
+
+def repeat_as_new(outputs: Outputs) -> None:
+    last = outputs.predictions[-1]
+    outputs.predictions.append(msgspec.structs.replace(last, sequence=last.sequence + 1))
+
+
+def repeat_outcome(outputs: Outputs) -> None:
+    outputs.outcomes.insert(301, outputs.outcomes[300])
+
+
+def turn_label(outputs: Outputs) -> None:
+    victim = outputs.outcomes[300]
+    outputs.outcomes[300] = msgspec.structs.replace(victim, label=not victim.label)
+
+
+@pytest.mark.parametrize(
+    ("sabotage", "found"),
+    [
+        (flip, "prediction 400: score"),
+        (flip_in_both, "prediction 400: features"),
+        (drop_outcome, "outcome 300: sequence is 301"),
+        (drop_last_outcome, "the number of outcomes"),
+        (drop_prediction, "prediction 300: sequence is 301"),
+        (repeat_prediction, "sequence"),
+        (repeat_as_new, "one too many"),
+        (repeat_outcome, "outcome 301: sequence is 300"),
+        (turn_label, "outcome 300: label"),
+    ],
+)
+def test_sabotage_is_found(
+    expected: Expected, written: Outputs, sabotage: Callable[[Outputs], None], found: str
+) -> None:
+    spoiled = Outputs(list(written.predictions), list(written.outcomes), {})
+    sabotage(spoiled)
+    with pytest.raises(WrongError, match=found):
+        list(derive(expected, spoiled.predictions, spoiled.outcomes))
+
+
+def test_a_seed_repeats_world_and_schedule() -> None:
+    again = World(seed=5, events=1_200, partitions=2, minutes=5.0)
+    assert list(again.inputs()) == list(WORLD.inputs())
+    assert list(World(seed=6, events=1_200, partitions=2, minutes=5.0).inputs()) != list(WORLD.inputs())
+    assert plan(5, 10.0, 3) == plan(5, 10.0, 3) != plan(6, 10.0, 3)
+
+
+def test_half_an_hour_has_the_strikes_that_are_asked_for() -> None:
+    faults = Counter(strike.fault for strike in plan(0, 30.0, 3))
+    assert faults[Fault.KILL] >= 100
+    assert faults[Fault.BROKER] >= 10
+    assert faults[Fault.ZOMBIE] + faults[Fault.RESTART] >= 20

@@ -1,0 +1,211 @@
+"""What goes in: interactions and labels with poison among them, and what each message has to come to.
+
+Everything follows from the seed. Nothing of the pipeline is used but the partitioner, which is Kafka's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from enum import Enum, auto
+from itertools import count
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.partition import partition
+
+Integers = NDArray[np.int64]
+
+BEGIN = 1_600_000_000_000
+MINUTE = 60_000
+SPEED = 60
+"""Stream time passes so much faster than time, so that a stretch of silence is short beside the windows."""
+WINDOW = 120 * MINUTE
+EARLY = 60 * MINUTE
+SHARE = 0.005
+"""Of the events, poison of each kind."""
+STRANGER = 1_000_000_000
+"""Added to an id, it is one that nobody knows."""
+WRONG_KEY = b"somebody"
+FAR_FUTURE = 4_102_444_800_000
+
+NO_LABEL = -1
+
+
+class Kind(Enum):
+    """What a message is; a dead letter names it in lower case."""
+
+    GOOD = auto()
+    DUPLICATE = auto()
+    UNDECODABLE = auto()
+    INVALID = auto()
+    WRONG_KEY = auto()
+    FUTURE = auto()
+    ORPHAN = auto()
+    LATE = auto()
+    MISMATCHED = auto()
+
+    @property
+    def fault(self) -> str | None:
+        """The fault that its dead letter names; None if it is none."""
+        return None if self in (Kind.GOOD, Kind.DUPLICATE) else self.name.lower()
+
+
+class Input(NamedTuple):
+    """A message to produce."""
+
+    is_label: bool
+    kind: Kind
+    event: int
+    key: bytes
+    value: bytes
+    timestamp: int
+
+
+class World:
+    """Users who watch videos for a while; the last event of each partition closes all windows.
+
+    Parameters
+    ----------
+    seed
+        Of everything random.
+    events
+        Interactions that are valid, without the closing ones.
+    partitions
+        Of the inputs.
+    minutes
+        How long it is to take.
+
+    Attributes
+    ----------
+    users, videos, times
+        Who, what and when of each event, in the order of time, shape (events + partitions,).
+    ratios
+        How much was watched.
+    label_times
+        When the event's label is known, or `NO_LABEL` if it never is in time.
+    """
+
+    def __init__(self, seed: int, events: int, partitions: int, minutes: float) -> None:
+        self.events = events
+        self.partitions = partitions
+        chance = np.random.default_rng([seed, 1])
+        span = int(minutes * MINUTE * SPEED)
+        closing = _one_user_of_each(partitions)
+        everybody, everything = max(50, events // 100), max(100, events // 50)
+        users = (everybody * chance.random(events) ** 2).astype(np.int64)
+        videos = (everything * chance.random(events) ** 2).astype(np.int64)
+        pull = chance.normal(size=everybody)[users] + chance.normal(size=everything)[videos]
+        self.users = np.append(users, closing)
+        self.videos = np.append(videos, np.zeros(partitions, dtype=np.int64))
+        self.times = BEGIN + np.append(
+            np.sort(chance.integers(0, span, events)), np.full(partitions, span + 4 * WINDOW)
+        )
+        ratios = np.exp(0.6 * pull + 0.5 * chance.normal(size=events) - 0.3)
+        self.ratios = np.append(np.round(ratios, 3), np.ones(partitions))
+        delays = chance.integers(1_000, 10 * MINUTE, events + partitions)
+        self.label_times = self.times + delays
+        self._lay_out(chance)
+
+    def _lay_out(self, chance: np.random.Generator) -> None:
+        """Say which message is sent when."""
+        every = np.arange(len(self.times))
+        rows: list[tuple[Integers, Integers, bool, Kind]] = [(every, self.times, False, Kind.GOOD)]
+        some = chance.permutation(self.events)
+        size = max(1, int(SHARE * self.events))
+
+        def take() -> Integers:
+            nonlocal some
+            chosen, some = np.sort(some[:size]), some[size:]
+            return chosen
+
+        unlabelled, late, mismatched = take(), take(), take()
+        rows.append((late, self.times[late] + 3 * WINDOW // 2, True, Kind.LATE))
+        rows.append((mismatched, self.label_times[mismatched], True, Kind.MISMATCHED))
+        self.label_times[np.concatenate([unlabelled, late, mismatched])] = NO_LABEL
+        labelled = every[self.label_times != NO_LABEL]
+        rows.append((labelled, self.label_times[labelled], True, Kind.GOOD))
+        for is_label in (False, True):
+            for kind in (Kind.DUPLICATE, Kind.UNDECODABLE, Kind.INVALID, Kind.WRONG_KEY, Kind.FUTURE):
+                chosen = take()
+                chosen = chosen[self.label_times[chosen] != NO_LABEL]
+                after = self.label_times if is_label else self.times
+                rows.append((chosen, after[chosen] + chance.integers(0, MINUTE, len(chosen)), is_label, kind))
+        orphans = take()
+        rows.append((orphans, self.times[orphans], True, Kind.ORPHAN))
+        events = np.concatenate([row[0] for row in rows])
+        sent = np.concatenate([row[1] for row in rows])
+        which = np.repeat(np.arange(len(rows)), [len(row[0]) for row in rows])
+        order = np.lexsort((which, events, sent))
+        self._rows = [(is_label, kind) for _, _, is_label, kind in rows]
+        self._sent, self._which, self._events = sent[order], which[order], events[order]
+        strayed = np.array([kind is Kind.WRONG_KEY for *_, kind in rows])[self._which]
+        homes = {user: partition(b"%d" % user, self.partitions) for user in set(self.users.tolist())}
+        home = np.array([homes[user] for user in self.users.tolist()])[self._events]
+        self._places = np.where(strayed, partition(WRONG_KEY, self.partitions), home)
+
+    def inputs(self, only: int | None = None) -> Iterator[Input]:
+        """All messages in the order in which they are sent, or those of one partition."""
+        wanted = slice(None) if only is None else self._places == only
+        columns = (self._sent, self._which, self._events)
+        for sent, which, event in zip(*(column[wanted].tolist() for column in columns), strict=True):
+            is_label, kind = self._rows[which]
+            key = WRONG_KEY if kind is Kind.WRONG_KEY else b"%d" % self.users[event]
+            yield Input(is_label, kind, event, key, self._value(event, is_label, kind, sent), sent)
+
+    def positions(self, *, closing: bool) -> dict[tuple[bool, int], int]:
+        """Messages by whether they are labels, and partition; with the closing events or without."""
+        labels = np.array([is_label for is_label, _ in self._rows])[self._which]
+        counted = closing | (self._events < self.events)
+        return {
+            (is_label, number): int(np.sum(counted & (labels == is_label) & (self._places == number)))
+            for is_label in (False, True)
+            for number in range(self.partitions)
+        }
+
+    @property
+    def size(self) -> int:
+        """Messages, all told."""
+        return len(self._sent)
+
+    def is_closing(self, given: Input) -> bool:
+        """Whether it belongs to an event that closes the windows of its partition."""
+        return given.event >= self.events
+
+    def _value(self, event: int, is_label: bool, kind: Kind, sent: int) -> bytes:
+        record: dict[str, Any] = {
+            "event_id": event,
+            "user_id": int(self.users[event]),
+            "video_id": int(self.videos[event]),
+            "timestamp": int(self.times[event]),
+        }
+        if is_label:
+            ratio = float(self.ratios[event])
+            known = int(self.label_times[event]) if kind in (Kind.GOOD, Kind.DUPLICATE) else sent
+            record |= {"timestamp": known, "play_duration": ratio * 10_000.0, "watch_ratio": ratio}
+        else:
+            record["video_duration"] = 10_000.0
+        match kind:
+            case Kind.INVALID:
+                record["timestamp"] = "yesterday"
+            case Kind.FUTURE:
+                record["timestamp"] = FAR_FUTURE
+            case Kind.ORPHAN:
+                record["event_id"] += STRANGER
+            case Kind.MISMATCHED:
+                record["video_id"] += STRANGER
+            case Kind.UNDECODABLE:
+                return json.dumps(record).encode()[:-9]
+        return json.dumps(record).encode()
+
+
+def _one_user_of_each(partitions: int) -> list[int]:
+    """A user for each partition who does nothing else."""
+    found: dict[int, int] = {}
+    for user in count(STRANGER):
+        found.setdefault(partition(b"%d" % user, partitions), user)
+        if len(found) == partitions:
+            break
+    return [found[number] for number in range(partitions)]
