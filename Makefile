@@ -1,6 +1,7 @@
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
+MINUTES ?= 10
 
 help:  ## What can be made here
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1\t/' | expand -t 10
@@ -22,6 +23,9 @@ demo: setup  ## Broker, data, worker, a kill -9 in the middle, and the report
 test: setup  ## All tests, with a real Apache Kafka
 	@$(BIN)/pytest
 
+chaos: setup  ## Kills of workers and broker for MINUTES=10, then the check; SEED=... repeats one, OPTIONS=--replay
+	@$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(OPTIONS)
+
 check: setup  ## Lint, format, types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -33,4 +37,4 @@ lock: setup  ## Resolve requirements.lock anew from pyproject.toml
 	@.venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --group dev --extra docker pyproject.toml -o requirements.lock
 
-.PHONY: help setup demo test check lock
+.PHONY: help setup demo test chaos check lock

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +15,7 @@ from tests.chaos.report import Options, Report
 from tests.chaos.schedule import SESSION_TIMEOUT, plan
 from tests.chaos.stage import Stage
 from tests.chaos.world import EARLY, MINUTE, WINDOW, World
-from tests.kafka.harness import Pipeline
+from tests.kafka.harness import FORKS, Pipeline
 
 SETTINGS = {
     "FORKS_JOIN__WINDOW": f"{WINDOW // MINUTE}m",
@@ -60,7 +62,7 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
                 stage.crew.problems.append(str(error))
         say("checking")
         found = check(pipeline, world, replayed=options.replay)
-        problems = stage.crew.problems + found.problems
+        problems = stage.crew.problems + found.problems + _audit(pipeline)
         if options.replay:
             problems += compare(pipeline, calm)
     return Report(
@@ -82,6 +84,22 @@ def _pipeline(broker: Broker, world: World, prefix: str, folder: Path, settings:
     pipeline = Pipeline(broker.bootstrap, prefix, logs, world.partitions)
     pipeline.environment = SETTINGS | settings
     return pipeline
+
+
+def _audit(pipeline: Pipeline) -> list[str]:
+    """What `forks audit` has to say against it."""
+    kafka = pipeline.kafka
+    where = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group]
+    done = subprocess.run(
+        [*FORKS, "audit", *where],
+        env=os.environ | pipeline.environment,
+        cwd=pipeline.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = " | ".join((done.stdout + done.stderr).splitlines()[-10:])
+    return [f"forks audit ended with {done.returncode}: {said}"] if done.returncode else []
 
 
 def _undisturbed(broker: Broker, world: World, folder: Path) -> Pipeline:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import polars as pl
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from pipeline.clients import QUIET, reader
 from pipeline.config import Join, Kafka, Learner
@@ -180,7 +180,9 @@ def read_to_end(consumer: Consumer, topic: str, partition: int) -> Iterator[Writ
     consumer.assign([TopicPartition(topic, partition, 0)])
     while True:
         for message in consumer.consume(10_000, 0.2):
-            if message.error() is not None:
+            error = message.error()
+            if error is not None:
+                assert error.code() == KafkaError._PARTITION_EOF, error.str()
                 return
             headers = cast(list[tuple[str, bytes]], message.headers() or [])
             yield Written(partition, message.key(), message.value(), message.timestamp()[1], headers)
