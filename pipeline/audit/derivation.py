@@ -17,6 +17,11 @@ from pipeline.topics import Topics
 
 CARRIED: Final = tuple(name for name in Prediction.__struct_fields__ if name != "sequence")
 """What an outcome has from its prediction."""
+DERIVED: Final = "predictions derived again"
+COMPARED: Final = "outcomes compared with their prediction"
+FOLDED: Final = "outcomes folded"
+LOOKED_AT: Final = (DERIVED, COMPARED, FOLDED)
+"""What is counted, and told also where there was none."""
 
 
 class Derivation:
@@ -64,6 +69,7 @@ class Derivation:
         self, predictions: Iterator[Line[Prediction]], outcomes: Iterator[Line[Outcome]]
     ) -> Iterator[Line[Prediction] | Line[Outcome]]:
         """Check all, and hand each on."""
+        self._ledger.checked.update(dict.fromkeys(LOOKED_AT, 0))
         self._compare_snapshot()
         upcoming = next(predictions, None)
         for outcome in outcomes:
@@ -100,7 +106,7 @@ class Derivation:
             model_version=model.folded,
             sequence=written.sequence,
         )
-        self._ledger.checked["predictions derived again"] += 1
+        self._ledger.checked[DERIVED] += 1
         self._compare(derived, line, self._topics.predictions)
 
     def _outcome(self, line: Line[Outcome]) -> None:
@@ -108,7 +114,7 @@ class Derivation:
         self.statuses[written.status] += 1
         prediction = self.pending.pop(written.prediction_sequence, None)
         if prediction is not None:
-            self._ledger.checked["outcomes compared with their prediction"] += 1
+            self._ledger.checked[COMPARED] += 1
             self._compare(self._outcome_of(prediction, written), line, self._topics.outcomes)
         elif self._first_prediction is None or written.prediction_sequence >= self._first_prediction:
             self._ledger.differs(
@@ -131,7 +137,7 @@ class Derivation:
         if self._broken or outcome.sequence < self._begin:
             return
         self._model.fold(outcome)
-        self._ledger.checked["outcomes folded"] += 1
+        self._ledger.checked[FOLDED] += 1
         self._compare_snapshot()
 
     def _outcome_of(self, prediction: Prediction, written: Outcome) -> Outcome:

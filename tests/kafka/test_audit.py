@@ -102,3 +102,13 @@ def test_offsets_that_were_moved_are_named_and_other_settings_refused(
     answer = audit(pipeline)
     assert answer.exit_code == 1, answer.output
     assert f"offsets of partition 0 are ({len(events) - 1}, {len(events)})" in answer.stdout
+
+
+def test_outputs_of_which_no_offset_tells_are_named(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    pipeline.produce([Message(pipeline.topics.predictions, b"7", b"{}")])
+    answer = audit(pipeline)
+    assert answer.exit_code == 1, answer.output
+    assert f"{pipeline.topics.predictions}, partition 0, offset 0" in answer.stdout
