@@ -8,7 +8,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
+from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
 from pipeline.cli.progress import progress
 from pipeline.config import load
 
@@ -27,7 +27,7 @@ def audit(
     config: ConfigFile = None,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
-    group: Annotated[str | None, typer.Option(help="The consumer group that wrote the outputs.")] = None,
+    group: ConsumerGroup = None,
     from_snapshot: Annotated[
         bool,
         typer.Option(
@@ -35,7 +35,7 @@ def audit(
             help="Derive only predictions made since each partition's last snapshot, which is quicker.",
         ),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Derive every prediction again from the topics, compare bits, and follow each input to its one fate.
 
