@@ -117,18 +117,19 @@ class Group:
             consumer.pause(places)
             assigned.extend(places)
 
-        self._consumer.subscribe(list(self.topics.inputs), on_assign=hold)
+        member: Consumer = group_consumer(self.config)
+        member.subscribe(list(self.topics.inputs), on_assign=hold)
         try:
             end = time.monotonic() + TIMEOUT
             while not assigned:
-                self._consumer.poll(0.1)
+                member.poll(0.1)
                 if time.monotonic() > end:
                     raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no place in group {self._name}"))
             if len(assigned) < self.partitions * len(self.topics.inputs):
                 raise StateError(BUSY.format(who="a worker has just become a member", group=self._name))
-            yield self._consumer
+            yield member
         finally:
-            self._consumer.unsubscribe()
+            member.close()
 
     def refuse_members(self) -> None:
         """Make sure that the group has no members.

@@ -52,7 +52,7 @@ def rebuild(
     """
     from pipeline import rebuild as rebuilding  # noqa: PLC0415 - scipy's statistics take a second to load
 
-    different = _of_learner(parse_changes(changes or []))
+    different = _of_learner(changes or [])
     flags = {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group}
     settings = load(config, flags)
     with Group(settings) as entered:
@@ -71,15 +71,17 @@ def rebuild(
         raise typer.Exit(1)
 
 
-def _of_learner(changes: dict[str, Any]) -> dict[str, Any]:
-    """Settings by their names within the learner's; others decide what the outcomes are, not what is learned.
+def _of_learner(changes: list[str]) -> dict[str, Any]:
+    """Read settings by their names within the learner's; others decide what there is to learn from.
 
     Examples
     --------
-    >>> _of_learner({"learner.budget": 200, "width": 2.0})
-    {'budget': 200, 'width': 2.0}
+    >>> _of_learner(["learner.budget=200", "width=2.0", "preset=paper"])
+    {'budget': 200, 'width': 2.0, 'preset': 'paper'}
     """
-    named = {name.removeprefix("learner."): value for name, value in changes.items()}
+    prefix = "learner."
+    parsed = parse_changes([prefix + change.strip().removeprefix(prefix) for change in changes])
+    named = {name.removeprefix(prefix): value for name, value in parsed.items()}
     foreign = [name for name in named if "." in name]
     if foreign:
         raise ConfigError(

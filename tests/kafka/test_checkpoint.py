@@ -13,6 +13,8 @@ from safetensors.numpy import load, load_file, save
 from typer.testing import CliRunner, Result
 
 from pipeline.blueprint import Blueprint
+from pipeline.checkpoint import Group
+from pipeline.checkpoint.installing import Replacement, install
 from pipeline.cli import app
 from pipeline.config import Config
 from pipeline.errors import StateError
@@ -32,57 +34,61 @@ def refused(result: Result) -> str:
     return str(result.exception)
 
 
-def assert_predictions_follow_from_outcomes(pipeline: Pipeline) -> bytes:
-    """Derive every score again from the outcomes; returns the fold of them all as a snapshot."""
+def folded(pipeline: Pipeline, count: int) -> bytes:
+    """The snapshot of the first outcomes, folded by hand."""
     model = Blueprint(Config()).new_model()
-    folds = iter([msgspec.convert(o, Outcome) for o in pipeline.read_json(pipeline.topics.outcomes)])
+    for record in pipeline.read_json(pipeline.topics.outcomes)[:count]:
+        model.fold(msgspec.convert(record, Outcome))
+    return pack(model)
+
+
+def assert_predictions_follow_from_outcomes(pipeline: Pipeline) -> None:
+    model = Blueprint(Config()).new_model()
+    outcomes = iter([msgspec.convert(o, Outcome) for o in pipeline.read_json(pipeline.topics.outcomes)])
     for record in pipeline.read_json(pipeline.topics.predictions):
         prediction = msgspec.convert(record, Prediction)
         shown = msgspec.convert(record | {"video_duration": 0}, Interaction)
         while model.folded < prediction.model_version:
-            model.fold(next(folds))
+            model.fold(next(outcomes))
         assert model.judge(shown).score == prediction.score
-    for outcome in folds:
-        model.fold(outcome)
-    return pack(model)
 
 
-def test_an_older_snapshot_is_exported_and_imported_and_no_prediction_comes_out_otherwise(
+def test_after_the_import_of_an_older_snapshot_no_prediction_comes_out_otherwise(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
-    outcomes, file = pipeline.topics.outcomes, str(tmp_path / "old.safetensors")
+    outcomes, file = pipeline.topics.outcomes, tmp_path / "model.safetensors"
     events = invented_events(tmp_path, 1_500)
-    third = len(events) // 3
-    pipeline.produce_events(events[:third])
-    pipeline.run_until({outcomes: third}, instance=None)  # a named member would stay for a while
+    half, older = len(events) // 2, len(events) // 3
+    file.write_bytes(b"")
+    pipeline.produce_events(events[:half])
+    with pipeline.worker(None) as process, pipeline.follow(outcomes) as follower:
+        until(partial(follower.reached, half), "the first half", process)
+        refusal = refused(checkpoint(pipeline, "import", str(file), "--partition", "0"))
+        assert "stop every worker first" in refusal
 
-    exported = checkpoint(pipeline, "export", "--partition", "0", "--out", file, "--json")
+    exported = checkpoint(pipeline, "export", "--partition", "0", "--out", str(file), "--json")
     done = json.loads(exported.stdout)
-    assert done["sha256"] == hashlib.sha256(Path(file).read_bytes()).hexdigest()
-    assert done["outcomes"] == third
+    assert file.read_bytes() == folded(pipeline, half)
+    assert (done["outcomes"], done["sha256"]) == (half, hashlib.sha256(file.read_bytes()).hexdigest())
     assert "learner.weights" in load_file(file)
     shown = json.loads(checkpoint(pipeline, "show", "--partition", "0", "--json").stdout)
-    assert (shown["outcomes"], shown["updates"], shown["preset"]) == (third, third, "practical")
+    assert (shown["outcomes"], shown["updates"], shown["preset"]) == (half, half, "practical")
 
-    pipeline.produce_events(events[third : 2 * third])
-    with pipeline.worker(None) as process, pipeline.follow(outcomes) as follower:
-        until(partial(follower.reached, 2 * third), "the second third", process)
-        assert "stop every worker first" in refused(checkpoint(pipeline, "import", file, "--partition", "0"))
-
-    imported = checkpoint(pipeline, "import", file, "--partition", "0")
-    assert f"{third:,} since are folded" in imported.stdout, imported.exception
+    file.write_bytes(folded(pipeline, older))
+    imported = checkpoint(pipeline, "import", str(file), "--partition", "0")
+    assert f"{half - older:,} since are folded" in imported.stdout, imported.exception
     [listed] = json.loads(checkpoint(pipeline, "list", "--json").stdout)
-    assert listed["outcomes"] == 2 * third
-    assert listed["snapshot"]["outcomes"] == third
-    assert listed["snapshot"]["sha256"] == done["sha256"]
+    assert (listed["outcomes"], listed["snapshot"]["outcomes"]) == (half, older)
+    assert listed["snapshot"]["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
     assert listed["snapshot"]["damage"] is None
 
-    pipeline.produce_events(events[2 * third :])
+    pipeline.produce_events(events[half:])
     pipeline.run_until({outcomes: len(events)}, instance=None)
-    whole = assert_predictions_follow_from_outcomes(pipeline)
+    assert_predictions_follow_from_outcomes(pipeline)
     [listed] = json.loads(checkpoint(pipeline, "list", "--json").stdout)
-    assert listed["snapshot"]["sha256"] == hashlib.sha256(whole).hexdigest()
+    whole = hashlib.sha256(folded(pipeline, len(events))).hexdigest()
+    assert listed["snapshot"]["sha256"] == whole
 
 
 def test_what_is_no_fold_of_this_log_is_refused_and_changes_nothing(
@@ -116,3 +122,26 @@ def test_what_is_no_fold_of_this_log_is_refused_and_changes_nothing(
     assert "learner.budget is '50'" in refused(checkpoint(pipeline, "import", str(file), "--partition", "0"))
     monkeypatch.delenv("FORKS_LEARNER__BUDGET")
     assert checkpoint(pipeline, "list").stdout.splitlines()[-1] == before
+
+
+def test_what_is_installed_by_one_is_kept_from_others(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    events = invented_events(tmp_path, 300)
+    pipeline.produce_events(events)
+    pipeline.run_until({pipeline.topics.outcomes: len(events)}, instance=None)
+    file = str(tmp_path / "model.safetensors")
+    checkpoint(pipeline, "export", "--partition", "0", "--out", file)
+    data = Path(file).read_bytes()
+    with Group(Config(kafka=pipeline.kafka)) as first:
+        with first.alone():
+            assert "stop every worker first" in refused(
+                checkpoint(pipeline, "import", file, "--partition", "0")
+            )
+        saved = first.saved(0)
+        assert saved is not None
+        replacement = Replacement(saved, data, len(events), 0, saved.state.settings)
+        assert not checkpoint(pipeline, "import", file, "--partition", "0").exception
+        with pytest.raises(StateError, match="a worker has gone on meanwhile"):
+            install(first, [replacement])

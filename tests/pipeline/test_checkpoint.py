@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from io import StringIO
+from types import SimpleNamespace
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -13,7 +16,7 @@ from rich.console import Console
 from safetensors.numpy import load
 
 from pipeline.blueprint import Blueprint
-from pipeline.checkpoint import Checkpoint, contents, render_contents, render_list
+from pipeline.checkpoint import Checkpoint, Group, Saved, contents, listed, render_contents, render_list
 from pipeline.checkpoint.belonging import prove
 from pipeline.checkpoint.contents import nearest_preset
 from pipeline.checkpoint.listing import Snapshot
@@ -22,6 +25,8 @@ from pipeline.errors import StateError
 from pipeline.model import Model
 from pipeline.records import Outcome
 from pipeline.snapshot import pack
+from pipeline.state import SnapshotReference
+from pipeline.topics import Topics
 from tests.pipeline.builders import ALL, feed_all, inputs, interaction, label, new_model, new_task
 
 COUNT = 60
@@ -110,6 +115,41 @@ def test_the_preset_is_named_with_what_differs() -> None:
     assert nearest_preset(SETTINGS) == ("practical", {})
     paper = Config.model_validate({"learner": {"preset": "paper", "width": 3.5}})
     assert nearest_preset(Blueprint(paper).settings(1)) == ("paper", {"width": "3.5"})
+
+
+class Chunks:
+    """A log that holds the chunks of a snapshot at some offsets."""
+
+    def __init__(self, chunks: dict[int, bytes]) -> None:
+        self._chunks = chunks
+
+    def at(self, topic: str, partition: int, offset: int) -> SimpleNamespace:
+        if offset not in self._chunks:
+            raise StateError(f"{topic} has no record at offset {offset} of partition {partition}")
+        return SimpleNamespace(value=lambda: self._chunks[offset], timestamp=lambda: (1, 0))
+
+
+@pytest.mark.parametrize(
+    ("chunks", "size", "damage"),
+    [
+        ({5: b"one", 6: b"two"}, 6, None),
+        ({5: b"one", 6: b"twO"}, 6, "its bytes have another SHA-256"),
+        ({5: b"one"}, None, "checkpoints has no record at offset 6 of partition 0"),
+    ],
+)
+def test_a_list_tells_which_snapshots_are_damaged(
+    chunks: dict[int, bytes], size: int | None, damage: str | None
+) -> None:
+    task = new_task()
+    task.snapshot = SnapshotReference([5, 6], sha256(b"onetwo").hexdigest(), 0, 40, 0)
+    saved = Saved(7, task.state({}))
+    group = SimpleNamespace(topics=Topics(), log=Chunks(chunks), saved=lambda _: saved)
+    found = listed(cast(Group, group), 0)
+    assert (found.state_offset, found.snapshot is not None) == (7, True)
+    assert found.snapshot is not None
+    assert (found.snapshot.outcomes, found.snapshot.bytes, found.snapshot.damage) == (40, size, damage)
+    group.saved = lambda _: None
+    assert listed(cast(Group, group), 0) == Checkpoint(0, None, 0, None)
 
 
 def rendered(renderable: object) -> str:
