@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -125,7 +127,7 @@ def test_what_is_no_fold_of_this_log_is_refused_and_changes_nothing(
 
 
 def test_what_is_installed_by_one_is_kept_from_others(
-    bootstrap: str, topic_prefix: str, tmp_path: Path
+    bootstrap: str, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
     events = invented_events(tmp_path, 300)
@@ -135,7 +137,8 @@ def test_what_is_installed_by_one_is_kept_from_others(
     checkpoint(pipeline, "export", "--partition", "0", "--out", file)
     data = Path(file).read_bytes()
     with Group(Config(kafka=pipeline.kafka)) as first:
-        with first.alone():
+        with first.alone() as member:
+            metadata = member.consumer_group_metadata()
             assert "stop every worker first" in refused(
                 checkpoint(pipeline, "import", file, "--partition", "0")
             )
@@ -145,3 +148,11 @@ def test_what_is_installed_by_one_is_kept_from_others(
         assert not checkpoint(pipeline, "import", file, "--partition", "0").exception
         with pytest.raises(StateError, match="a worker has gone on meanwhile"):
             install(first, [replacement])
+
+        saved = first.saved(0)
+        assert saved is not None
+        outdated = SimpleNamespace(consumer_group_metadata=lambda: metadata)
+        monkeypatch.setattr(first, "alone", lambda: nullcontext(outdated))
+        with pytest.raises(StateError, match="a worker has joined meanwhile"):
+            install(first, [replacement._replace(saved=saved)])
+        assert first.saved(0) == saved
