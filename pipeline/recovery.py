@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import structlog
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from pipeline.config import Config
 from pipeline.errors import StateError
@@ -26,6 +26,14 @@ from pipeline.topics import Topics
 
 TIMEOUT = 30.0
 """Seconds to wait for the group's coordinator."""
+PAUSE = 0.1
+"""Seconds between two questions to a coordinator that is not ready."""
+UNSETTLED = {
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
+"""What brokers say while a group has no coordinator yet, or gets another one."""
 
 
 class _Version(msgspec.Struct):
@@ -60,8 +68,17 @@ def committed(consumer: Consumer, places: list[TopicPartition]) -> dict[int, dic
     KafkaException
         If the group's coordinator does not tell.
     """
+    end = time.monotonic() + TIMEOUT
+    while True:
+        try:
+            answered = consumer.committed(places, TIMEOUT)
+            break
+        except KafkaException as error:
+            if error.args[0].code() not in UNSETTLED or time.monotonic() > end:
+                raise
+        time.sleep(PAUSE)
     found: dict[int, dict[str, TopicPartition]] = defaultdict(dict)
-    for place in sorted(consumer.committed(places, TIMEOUT), key=lambda place: place.partition):
+    for place in sorted(answered, key=lambda place: place.partition):
         if place.error is not None:
             raise KafkaException(place.error)
         found[place.partition][place.topic] = place

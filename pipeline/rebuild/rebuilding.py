@@ -10,11 +10,12 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from pydantic import ValidationError
 
 from pipeline.blueprint import Blueprint
 from pipeline.checkpoint import Group
 from pipeline.config import Learner
-from pipeline.errors import StateError
+from pipeline.errors import ConfigError, StateError
 from pipeline.log import Log, decoded
 from pipeline.model import Model
 from pipeline.rebuild.comparison import Comparison, PartitionFold, compare
@@ -61,7 +62,11 @@ class Rebuild:
         self._group = group
         running = Blueprint(group.config)
         learner = group.config.learner
-        changed = Learner.model_validate({"preset": learner.preset, **learner.overrides, **changes})
+        try:
+            changed = Learner.model_validate({"preset": learner.preset, **learner.overrides, **changes})
+        except ValidationError as error:
+            detail = error.errors()[0]
+            raise ConfigError(f"learner.preset: {detail['msg']} (got {detail['input']!r})") from error
         self.blueprint = running.with_learner(changed)
         before, after = running.settings(group.partitions), self.blueprint.settings(group.partitions)
         self._changes = {name: (before[name], after[name]) for name in after if before[name] != after[name]}

@@ -9,6 +9,7 @@ from typing import Any
 from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
+from pipeline.errors import ConfigError
 from tests.kafka.harness import Pipeline, invented_events
 
 
@@ -42,3 +43,6 @@ def test_unchanged_settings_give_the_very_bytes_of_the_snapshots_and_others_are_
     assert other["running"] == found["running"]
     assert other["rebuilt"]["total"]["log_loss"] != found["running"]["total"]["log_loss"]
     assert "the very bytes" in rebuild(pipeline).stdout
+    wrong = rebuild(pipeline, "--set", "preset=papier").exception
+    assert isinstance(wrong, ConfigError)
+    assert "learner.preset: Input should be 'practical' or 'paper' (got 'papier')" in str(wrong)
