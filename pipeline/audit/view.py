@@ -18,8 +18,8 @@ from pipeline.topics import Topics, admin, partition_count
 
 PAUSE: Final = 0.05
 """Seconds between two looks at open transactions."""
-SLACK: Final = 10.0
-"""Seconds that brokers may take beyond a transaction's timeout to end it."""
+SLACK: Final = 20.0
+"""Seconds beyond a transaction's timeout to wait for its end: brokers look for such every ten."""
 
 
 class View(NamedTuple):
@@ -52,7 +52,8 @@ def take_view(config: Config) -> View:
 
     The ends of what is committed are taken first, then the group's offsets, then the ends of all that
     was written, committed or not. So what lies before the first ends was in a transaction that the
-    offsets cover, and all that the offsets cover lies before the last ends.
+    offsets cover, and all that the offsets cover lies before the last ends. Open transactions of workers
+    are waited for; those of whoever writes the inputs hide nothing that a worker has read.
 
     Raises
     ------
@@ -68,36 +69,42 @@ def take_view(config: Config) -> View:
     partitions = partition_count(client, topics)
     extents = Extents(config.kafka, topics.all)
     first = extents.ranges()
-    committed = _committed(config, [place for place in extents.places if place.topic in topics.inputs])
-    ends = _written(client, extents.places)
     patience = config.worker.transaction_timeout / 1000 + SLACK
-    begin = time.monotonic()
-    while open_places := [place for place, found in extents.ranges().items() if found.stop < ends[place]]:
-        if time.monotonic() - begin > patience:
-            place = open_places[0]
-            raise StateError(
-                f"{place.topic}, partition {place.partition}: a transaction has been open for "
-                f"{patience:.0f} s, and hides what comes after it. Wait until the broker ends it, then "
-                "audit again"
-            )
-        time.sleep(PAUSE)
+    inputs = [place for place in extents.places if place.topic in topics.inputs]
+    committed = _committed(config, inputs, patience)
+    ends = _written(client, extents.places)
+    outputs = {place: end for place, end in ends.items() if place.topic not in topics.inputs}
+    _wait_for_transactions(extents, outputs, patience)
     ranges = {place: range(found.start, ends[place]) for place, found in first.items()}
     records = sum(len(found) for place, found in ranges.items() if place.topic != topics.checkpoints)
     return View(partitions, records, ranges, {place: at.stop for place, at in first.items()}, committed)
 
 
-def _committed(config: Config, places: list[Place]) -> dict[int, dict[str, TopicPartition]]:
+def _committed(config: Config, places: list[Place], patience: float) -> dict[int, dict[str, TopicPartition]]:
     """What the group has committed, once no transaction is about to change it."""
     found: dict[int, dict[str, TopicPartition]] = defaultdict(dict)
     consumer = group_consumer(config)
     try:
-        for place in consumer.committed([TopicPartition(*place) for place in places], TIMEOUT):
+        for place in consumer.committed([TopicPartition(*place) for place in places], patience):
             if place.error is not None:
                 raise KafkaException(place.error)
             found[place.partition][place.topic] = place
     finally:
         consumer.close()
     return found
+
+
+def _wait_for_transactions(extents: Extents, ends: dict[Place, int], patience: float) -> None:
+    """Wait until all that was written before these ends is committed or taken back."""
+    begin = time.monotonic()
+    while hidden := [place for place, found in extents.ranges().items() if found.stop < ends.get(place, 0)]:
+        if time.monotonic() - begin > patience:
+            raise StateError(
+                f"{hidden[0].topic}, partition {hidden[0].partition}: a transaction has been open for "
+                f"{patience:.0f} s, and hides what comes after it. Wait until the broker ends it, then "
+                "audit again"
+            )
+        time.sleep(PAUSE)
 
 
 def _written(client: AdminClient, places: list[Place]) -> dict[Place, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from functools import partial
 from pathlib import Path
 
@@ -14,18 +13,14 @@ from typer.testing import CliRunner, Result
 from pipeline.cli import app
 from pipeline.clients import reader
 from pipeline.errors import StateError
-from tests.kafka.harness import FORKS, Message, Pipeline, invented_events, until
-
-
-def command(pipeline: Pipeline, *options: str) -> list[str]:
-    kafka = pipeline.kafka
-    place = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group]
-    return ["audit", *place, *options]
+from tests.kafka.harness import Message, Pipeline, invented_events, until
 
 
 def audit(pipeline: Pipeline, *options: str, **settings: str) -> Result:
     """In this process, which has compiled the learner after the first time."""
-    return CliRunner().invoke(app, command(pipeline, *options), env=settings)
+    kafka = pipeline.kafka
+    place = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group]
+    return CliRunner().invoke(app, ["audit", *place, *options], env=settings)
 
 
 def end_of(pipeline: Pipeline, topic: str, partition: int) -> int:
@@ -48,15 +43,8 @@ def test_a_run_audits_clean_beside_its_worker_and_a_record_from_outside_is_named
     pipeline.produce_events(events)
     with pipeline.worker() as worker, pipeline.follow(outcomes) as follower:
         until(partial(follower.reached, 500), "500 outcomes", worker)
-        beside = subprocess.run(
-            [*FORKS, *command(pipeline)],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=90,
-            cwd=tmp_path,
-        )
-        assert beside.returncode == 0, beside.stdout + beside.stderr
+        beside = audit(pipeline)
+        assert beside.exit_code == 0, beside.output
         assert "no difference" in beside.stdout
         until(partial(follower.reached, len(events)), "all outcomes", worker)
 
