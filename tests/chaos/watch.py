@@ -6,11 +6,23 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from pipeline.clients import reader
 from tests.kafka.harness import DEADLINE, Pipeline
+
+NOT_NOW = {
+    KafkaError._TRANSPORT,
+    KafkaError._TIMED_OUT,
+    KafkaError._WAIT_COORD,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.REQUEST_TIMED_OUT,
+}
+"""What a broker that is away, or has just come up, answers to a question for the group's offsets."""
 
 
 @dataclass
@@ -101,7 +113,7 @@ class Watch:
         try:
             answer = self._group.committed(places, 5.0)
         except KafkaException as error:
-            if not error.args[0].retriable() and error.args[0].name() not in ("_TRANSPORT", "_TIMED_OUT"):
+            if error.args[0].code() not in NOT_NOW:
                 raise
             return None
         return {(place.topic == topics.labels, place.partition): max(0, place.offset) for place in answer}
