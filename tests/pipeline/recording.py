@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -16,7 +18,8 @@ from pipeline.records import Outcome, Prediction, Source, encode
 from pipeline.snapshot import unpack
 from pipeline.state import State
 from pipeline.topics import Topics
-from tests.pipeline.builders import Inputs, new_model
+from tests.pipeline.builders import Inputs, Message, inputs, interaction, label, new_model, new_task
+from tests.pipeline.consumer import REST, Delivery, Step
 from tests.pipeline.output_log import OutputLog, Slot
 
 STATE_OFFSET = 77
@@ -87,6 +90,12 @@ class Recording:
         """What differs."""
         return self.audit().findings
 
+    def first(self) -> Finding:
+        """The first that differs."""
+        findings = self.findings()
+        assert findings, "the sabotage was not found"
+        return findings[0]
+
     def model(self) -> Model:
         """The model of the snapshot."""
         model = new_model()
@@ -120,3 +129,54 @@ def _source(topic: str, slot: Slot, record_type: type[Prediction] | type[Outcome
     offset, value = slot
     user = msgspec.json.decode(value, type=record_type).user_id
     return Source(topic, 0, offset, str(user).encode(), value)
+
+
+def record(given_inputs: Inputs, drawn: list[tuple[Step, bool]]) -> Recording:
+    """Run batch by batch, each with a snapshot or without."""
+    task, log = new_task(), OutputLog()
+    delivery = Delivery(task, given_inputs)
+    for step, snapshot in drawn:
+        delivery.deliver(step)
+        log.commit(task, task.advance(step.limit), snapshot and task.model.folded > 0)
+    return Recording.of(given_inputs, log)
+
+
+def eventful() -> Inputs:
+    """Two hundred events with every fate in them, and a few that still wait at the end."""
+    shown: list[Message] = []
+    labels: list[Message] = []
+    for n in range(200):
+        user, video, at = n % 5, n % 7, 10 * n
+        shown.append(interaction(n, at, user, video))
+        if n % 10:
+            labels.append(label(n, at + 35, n % 3, user, video))
+        if n % 40 == 7:
+            shown.append(interaction(n, at, user, video))
+            labels.append(label(n, at + 36, n % 3, user, video))
+        if n % 50 == 3:
+            labels.append(label(1_000 + n, at + 35))
+            labels.append(label(n - 3, at + 150, 1.0, (n - 3) % 5, (n - 3) % 7))
+        if n % 50 == 11:
+            labels.append(label(n - 1, at + 35, 1.0, 4, 6))
+        if n % 60 == 30:
+            shown.append(b"{")
+            labels.append(None)
+            shown.append(interaction(2_000 + n, at + 5_000))
+    shown.append(interaction(3_001, 2_010))
+    labels.append(label(3_000, 2_020))
+    return inputs(shown, labels)
+
+
+@cache
+def _eventful_run() -> Recording:
+    return record(
+        eventful(), [(Step(9, 9, False, 15), number == 8) for number in range(24)] + [(REST, False)]
+    )
+
+
+def eventful_run() -> Recording:
+    """A run over `eventful`, with lists of its own."""
+    run = copy(_eventful_run())
+    for name in ("interactions", "labels", "predictions", "outcomes", "dead_letters"):
+        setattr(run, name, list(getattr(run, name)))
+    return run
