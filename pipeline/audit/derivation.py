@@ -116,7 +116,7 @@ class Derivation:
         if prediction is not None:
             self._ledger.checked[COMPARED] += 1
             self._compare(self._outcome_of(prediction, written), line, self._topics.outcomes)
-        elif self._first_prediction is None or written.prediction_sequence >= self._first_prediction:
+        elif self._first_prediction is not None and written.prediction_sequence >= self._first_prediction:
             self._ledger.differs(
                 self._topics.outcomes,
                 line.source.offset,

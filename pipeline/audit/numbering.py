@@ -59,8 +59,8 @@ def numbered(
                 continue
         expected = sequence + 1
         yield Line(record, source)
-    if (expected or 0) < total:
-        ledger.differs(topic, None, f"sequences {expected or 0} to {total - 1}", "the end of the topic")
+    if expected is not None and expected < total:
+        ledger.differs(topic, None, f"sequences {expected} to {total - 1}", "the end of the topic")
 
 
 def _decoded(

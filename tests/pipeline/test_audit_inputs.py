@@ -143,3 +143,11 @@ def test_outputs_that_retention_has_taken_are_not_missed_from_a_snapshot(run: Re
     run.begins = {"predictions": run.predictions[0].offset, "outcomes": run.outcomes[0].offset}
     assert run.audit(from_snapshot=True).findings == []
     assert "without which nothing after it can be derived" in run.first().expected
+
+
+def test_nor_is_a_topic_of_which_retention_has_left_nothing(run: Recording) -> None:
+    run.predictions.clear()
+    run.begins = {"predictions": 10**4}
+    assert run.audit(from_snapshot=True).findings == []
+    run.begins = {}
+    assert run.audit(from_snapshot=True).findings[0].topic == "predictions"
