@@ -7,20 +7,22 @@ from collections.abc import Callable, Generator
 from typing import Self
 
 import structlog
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from pipeline.clients import group_consumer, transactional_producer
 from pipeline.config import Config
 from pipeline.errors import StateError
 from pipeline.intake import Intake
 from pipeline.model import Model
-from pipeline.recovery import TIMEOUT, committed, recover, start_from
+from pipeline.recovery import TIMEOUT, Start, committed, recover, start_from
 from pipeline.task import Batch, Task
 from pipeline.topics import LARGEST_DEAD_LETTER, Topics
 from pipeline.transaction import Part, Writer
 
 POLL = 0.1
 """Seconds to wait for a first message."""
+NEWS = 5.0
+"""Seconds within which the group tells a worker that was away what it has missed."""
 PROGRESS = 10.0
 """Seconds between two log lines on progress."""
 
@@ -58,6 +60,7 @@ class Session:
         self._settings = settings
         self._tasks: dict[int, Task] = {}
         self._restoring: dict[int, Generator[Task | None]] = {}
+        self._starts: dict[int, Start] = {}
         self._snapshot_times: dict[int, float] = {}
         self._busy = False
         self._ticked = time.monotonic()
@@ -109,7 +112,12 @@ class Session:
     def _restore(self) -> None:
         """Go on with restoring, for one slice of the log, so that the group hears from us in between."""
         for partition, steps in list(self._restoring.items()):
-            task = next(steps)
+            try:
+                task = next(steps)
+            except StateError:
+                if self._overtaken(partition):
+                    return
+                raise
             if task is None:
                 return
             del self._restoring[partition]
@@ -119,6 +127,25 @@ class Session:
             self._progress = (since, predicted + task.predicted, folded + task.model.folded)
             self._intake.connect(task)
             _log.info("restored", partition=partition, predictions=task.predicted, outcomes=task.model.folded)
+
+    def _overtaken(self, partition: int) -> bool:
+        """Whether others went on with a partition while this worker restored it, and so it is taken away.
+
+        A worker that slept meanwhile wakes with a start that is out of date, to which the log does not fit.
+        The group has news for it, which may be that another worker has its name.
+        """
+        places = [TopicPartition(topic, partition) for topic in self.topics.inputs]
+        now = start_from(committed(self._consumer, places)[partition], self.topics, self._beginning)
+        if now == self._starts[partition]:
+            return False
+        end = time.monotonic() + NEWS
+        while partition in self._starts:
+            if time.monotonic() > end:
+                raise KafkaException(
+                    KafkaError(KafkaError.ILLEGAL_GENERATION, f"others went on with partition {partition}")
+                )
+            self._intake.receive(POLL)
+        return True
 
     def _tick(self, batches: dict[int, Batch]) -> None:
         """While nothing comes, let stream time follow the wall clock, if that is wanted."""
@@ -176,7 +203,7 @@ class Session:
         starts = []
         by_partition = committed(consumer, places)
         for partition, by_topic in by_partition.items():
-            start = start_from(by_topic, self.topics, self._beginning)
+            start = self._starts[partition] = start_from(by_topic, self.topics, self._beginning)
             offsets = zip(self.topics.inputs, start[:2], strict=True)
             starts += [TopicPartition(topic, partition, offset) for topic, offset in offsets]
             self._restoring[partition] = recover(
@@ -198,6 +225,6 @@ class Session:
         for steps in self._restoring.values():
             steps.close()
         self._intake.clear()
-        for held in (self._tasks, self._restoring, self._snapshot_times):
+        for held in (self._tasks, self._restoring, self._starts, self._snapshot_times):
             held.clear()
         self._progress = (time.monotonic(), 0, 0)

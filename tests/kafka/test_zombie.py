@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import signal
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.kafka.harness import DEADLINE, Pipeline, in_one_go, invented_events, until
+
+
+@pytest.mark.parametrize("moment", ["assigned", "restored"])
+def test_a_worker_that_wakes_after_another_took_its_name_writes_nothing_and_leaves(
+    moment: str, bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    pipeline.environment = {"FORKS_WORKER__BATCH": "50", "FORKS_WORKER__SESSION_TIMEOUT": "30s"}
+    events = invented_events(tmp_path, 2_000)
+    pipeline.produce_events(events)
+    log = tmp_path / "zombie.log"
+    zombie = pipeline.start_worker(log_path=log)
+    try:
+        until(lambda: moment in log.read_text(), f"the first worker is {moment}", zombie)
+        zombie.send_signal(signal.SIGSTOP)
+        with pipeline.worker() as second:
+            with pipeline.follow(pipeline.topics.outcomes) as follower:
+                until(partial(follower.reached, 1), "the second worker's outcomes", second)
+                zombie.send_signal(signal.SIGCONT)
+                until(partial(follower.reached, len(events)), "all outcomes", second)
+            assert zombie.wait(DEADLINE) == 7
+    finally:
+        zombie.kill()
+        zombie.wait()
+    predictions, outcomes = in_one_go(pipeline, events)
+    assert [w.value for w in pipeline.read(pipeline.topics.predictions)] == predictions
+    assert [w.value for w in pipeline.read(pipeline.topics.outcomes)] == outcomes
