@@ -9,18 +9,20 @@ from typing import Self
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from pipeline.clients import group_consumer, transactional_producer
+from pipeline.clients import common, group_consumer, transactional_producer
 from pipeline.config import Config
 from pipeline.errors import StateError
 from pipeline.intake import Intake
 from pipeline.model import Model
 from pipeline.recovery import TIMEOUT, Start, committed, recover, start_from
 from pipeline.task import Batch, Task
-from pipeline.topics import LARGEST_DEAD_LETTER, Topics
+from pipeline.topics import LARGEST_DEAD_LETTER, Topics, admin
 from pipeline.transaction import Part, Writer
 
 POLL = 0.1
 """Seconds to wait for a first message."""
+JOIN = 5.0
+"""Seconds within which a worker that has fenced an older one is in the group."""
 NEWS = 5.0
 """Seconds within which the group tells a worker that was away what it has missed."""
 PROGRESS = 10.0
@@ -62,6 +64,7 @@ class Session:
         self._restoring: dict[int, Generator[Task | None]] = {}
         self._starts: dict[int, Start] = {}
         self._snapshot_times: dict[int, float] = {}
+        self._own_ids: set[str] = set()
         self._busy = False
         self._ticked = time.monotonic()
         self._progress = (time.monotonic(), 0, 0)
@@ -90,6 +93,31 @@ class Session:
         if rest:
             self._commit(rest)
         _log.info("stopped", partitions=sorted(self._tasks))
+
+    def replaced(self) -> bool:
+        """Whether another worker is in the group by this one's name, or comes to be within a moment.
+
+        A transaction that outlasts its time is fenced too, by nobody: a broker that was away does that. A
+        worker of the same name fences first, and is in the group a moment later.
+        """
+        name, group = self.config.kafka.instance, self.config.kafka.group
+        if name is None:
+            return False
+        client = admin(common(self.config.kafka))  # answers come only as long as it is there
+        end, strangers = time.monotonic() + JOIN, set[str]()
+        while time.monotonic() < end:
+            members = (
+                client.describe_consumer_groups([group], request_timeout=TIMEOUT)[group].result().members
+            )
+            holders = {member.member_id for member in members if member.group_instance_id == name}
+            self._own_ids.add(self._consumer.memberid() or "")
+            if strangers & (holders - self._own_ids):
+                return True
+            strangers = (
+                holders  # once may be this one, that has just joined anew and does not know its id yet
+            )
+            time.sleep(JOIN / 10)
+        return False
 
     def _step(self) -> None:
         idle = not (self._busy or self._restoring)
@@ -193,6 +221,7 @@ class Session:
 
     def _assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         """Start from the committed offsets, but read nothing before the state is restored."""
+        self._own_ids.add(consumer.memberid() or "")
         partitions = int(self._settings["partitions"])
         for place in places:
             if place.partition >= partitions:

@@ -78,13 +78,16 @@ class Worker:
                 new_model = self._blueprint.new_model
                 with Session(self.config, self._instance, new_model, self._settings) as session:
                     wait = 1.0
-                    session.run(self._stopping.is_set)
+                    try:
+                        session.run(self._stopping.is_set)
+                    except KafkaException as error:
+                        if fenced(error) and session.replaced():
+                            raise FencedError(
+                                f"another worker with kafka.instance = {self._instance} has taken over "
+                                f"({explain(error)}). Give every worker a name of its own"
+                            ) from error
+                        raise
             except KafkaException as error:
-                if fenced(error) and self.config.kafka.instance:
-                    raise FencedError(
-                        f"another worker with kafka.instance = {self._instance} has taken over, or this one "
-                        f"was silent too long ({explain(error)}). Give every worker a name of its own"
-                    ) from error
                 _log.warning("starting over from the log", reason=explain(error), wait_s=wait)
                 self._stopping.wait(wait)
                 wait = min(2 * wait, LONGEST_WAIT)
