@@ -106,16 +106,12 @@ class Session:
         client = admin(common(self.config.kafka))  # answers come only as long as it is there
         end, strangers = time.monotonic() + JOIN, set[str]()
         while time.monotonic() < end:
-            members = (
-                client.describe_consumer_groups([group], request_timeout=TIMEOUT)[group].result().members
-            )
-            holders = {member.member_id for member in members if member.group_instance_id == name}
+            described = client.describe_consumer_groups([group], request_timeout=TIMEOUT)[group].result()
+            holders = {member.member_id for member in described.members if member.group_instance_id == name}
             self._own_ids.add(self._consumer.memberid() or "")
             if strangers & (holders - self._own_ids):
                 return True
-            strangers = (
-                holders  # once may be this one, that has just joined anew and does not know its id yet
-            )
+            strangers = holders  # once may be this one, that has joined anew and does not know its id yet
             time.sleep(JOIN / 10)
         return False
 
