@@ -25,6 +25,18 @@ class Worker:
 
     process: subprocess.Popen[bytes]
     log: Path
+    asleep: bool = False
+    """Whether it was stopped, and not woken since."""
+
+    def stop(self) -> None:
+        """Put it to sleep."""
+        self.asleep = True
+        self.process.send_signal(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        """Let it go on."""
+        self.asleep = False
+        self.process.send_signal(signal.SIGCONT)
 
     @property
     def partitions(self) -> set[int]:
@@ -40,12 +52,14 @@ class Crew:
     """Workers by number, those with even ones named, and what became of them.
 
     A worker that ends without being told to is started again; `problems` says where it should not have.
+    Of two by the same name one has to leave. Mostly it is the older, which was asleep; but one that wakes
+    before it hears from the group joins it anew, and then the other has to.
     """
 
     pipeline: Pipeline
     workers: dict[int, Worker] = field(default_factory=dict)
-    zombies: list[Worker] = field(default_factory=list)
-    """Processes in whose place another one with the same name was started."""
+    zombies: list[tuple[int, Worker]] = field(default_factory=list)
+    """Processes in whose place another one with the same name was started, and its number."""
     exits: Counter[int] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     _started: list[Worker] = field(default_factory=list)
@@ -69,33 +83,56 @@ class Crew:
     def replace(self, number: int) -> Worker:
         """Start another worker under the name of one that sleeps."""
         zombie = self.take(number)
-        self.zombies.append(zombie)
+        self.zombies.append((number, zombie))
         self.start(number)
         return zombie
 
     def look_after(self) -> None:
-        """Start again who ended by itself, a second later."""
+        """Start again who ended by itself, a second later; a zombie that took its name back is its heir."""
         now = time.monotonic()
         for number, worker in list(self.workers.items()):
-            code = worker.process.poll()
+            code = self._ended(worker)
             if code is None:
                 continue
-            self.exits[code] += 1
-            if code not in (BROKER_AWAY, TAKEN_OVER):
-                self.problems.append(
-                    f"a worker ended with exit code {code}, see {worker.log.name}: {_end(worker)}"
-                )
             del self.workers[number]
-            self._retry_at[number] = now + 1.0
+            if code != TAKEN_OVER or not self._inherit(number):
+                self._retry_at[number] = now + 1.0
+        self.zombies = [(number, zombie) for number, zombie in self.zombies if self._ended(zombie) is None]
         for number, due in list(self._retry_at.items()):
             if now >= due:
                 del self._retry_at[number]
                 self.start(number)
 
+    def _ended(self, worker: Worker) -> int | None:
+        """The exit code of a worker that ended by itself, which is noted."""
+        code = worker.process.poll()
+        if code is not None:
+            self.exits[code] += 1
+            if code not in (BROKER_AWAY, TAKEN_OVER):
+                self.problems.append(
+                    f"a worker ended with exit code {code}, see {worker.log.name}: {_end(worker)}"
+                )
+        return code
+
+    def _inherit(self, number: int) -> bool:
+        """Put a zombie that is awake in the place of one by the same name that has left, if there is one."""
+        for place, (its_number, zombie) in enumerate(self.zombies):
+            if its_number == number and not zombie.asleep:
+                del self.zombies[place]
+                self.workers[number] = zombie
+                return True
+        return False
+
     def stop(self) -> None:
-        """Tell all to stop and wait until they have; zombies have to have ended by themselves."""
-        for zombie in self.zombies:
-            self.expect(zombie, TAKEN_OVER, "a zombie that another worker has replaced")
+        """Tell all to stop and wait until they have; of two by the same name, one has to leave before."""
+        end = time.monotonic() + DEADLINE
+        while self.zombies and time.monotonic() < end:
+            self.look_after()
+            time.sleep(0.1)
+        for number, zombie in self.zombies:
+            self.problems.append(
+                f"of two workers {self.name(number)} none has left, see {zombie.log.name}: {_end(zombie)}"
+            )
         for worker in self.workers.values():
             worker.process.send_signal(signal.SIGTERM)
         for worker in self.workers.values():

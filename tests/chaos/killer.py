@@ -85,7 +85,7 @@ class Killer:
         crew = self._stage.crew
         worker = crew.workers[strike.worker]
         held = worker.partitions
-        worker.process.send_signal(signal.SIGSTOP)
+        worker.stop()
         if crew.name(strike.worker):
             crew.replace(strike.worker)
         else:
@@ -94,7 +94,7 @@ class Killer:
         self._after(strike.seconds, lambda: self._wake(strike, worker))
 
     def _wake(self, strike: Strike, worker: Worker) -> None:
-        worker.process.send_signal(signal.SIGCONT)
+        worker.wake()
         if not self._stage.crew.name(strike.worker):
             self._stage.crew.workers[strike.worker] = worker
 
