@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from forks import LossName
 
 WATCHED = 0.75
@@ -28,3 +31,18 @@ def target(loss: LossName, watched: bool, watch_ratio: float) -> float:
     if loss == "squared":
         return min(watch_ratio, RATIO_CAP) - WATCHED
     return 1.0 if watched else -1.0
+
+
+def targets(
+    loss: LossName, watched: NDArray[np.bool_], watch_ratios: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Give `target` of each, shape (n,).
+
+    Examples
+    --------
+    >>> targets("logistic", np.array([True, False]), np.array([1.25, 0.1])).tolist()
+    [1.0, -1.0]
+    """
+    if loss == "squared":
+        return np.minimum(watch_ratios, RATIO_CAP) - WATCHED
+    return np.where(watched, 1.0, -1.0)

@@ -14,7 +14,7 @@ from forks.losses import loss_value
 from pipeline.config import Learner
 from pipeline.errors import ConfigError
 from pipeline.features import Tables
-from pipeline.labels import target
+from pipeline.labels import target, targets
 from pipeline.records import Id, Interaction, Outcome, Prediction
 from pipeline.statistics import FEATURES, RunningStatistics
 
@@ -92,7 +92,7 @@ class Model:
     """Predicts from ids and time; changes only by `fold`.
 
     The context vector is the concatenation of user block, video block and running block, of
-    `tables.columns + len(FEATURES)` columns.
+    `tables.columns + len(FEATURES)` columns. The tables are looked up only for a learner that sees them.
 
     Parameters
     ----------
@@ -111,6 +111,7 @@ class Model:
         self.folded = 0
         """Outcomes folded so far: the model's version."""
         self._x = np.zeros(tables.columns + len(FEATURES))
+        self._sees_tables = min(settings.linear_columns[0], settings.kernel_columns[0]) < tables.columns
 
     def judge(self, interaction: Interaction) -> Judgement:
         """Predict whether the video will be watched."""
@@ -157,13 +158,12 @@ class Model:
         users, videos = [play.user_id for play in taught], [play.video_id for play in taught]
         labels = np.array([bool(play.label) for play in taught], dtype=np.bool_)
         ratios = np.array([play.watch_ratio or 0.0 for play in taught], dtype=np.float64)
-        X = np.empty((n, len(self._x)))
-        for x, play in zip(X, taught, strict=True):
-            self.tables.fill(x, play.user_id, play.video_id, play.timestamp)
+        X = np.zeros((n, len(self._x)))
+        if self._sees_tables:
+            for x, play in zip(X, taught, strict=True):
+                self.tables.fill(x, play.user_id, play.video_id, play.timestamp)
         X[:, self.tables.columns :] = np.array([play.features for play in taught]).reshape(n, len(FEATURES))
-        loss = self.learner.settings.loss
-        pairs = zip(labels.tolist(), ratios.tolist(), strict=True)
-        self.learner.learn_many(X, [target(loss, label, ratio) for label, ratio in pairs])
+        self.learner.learn_many(X, targets(self.learner.settings.loss, labels, ratios))
         self.statistics.walk(np.arange(n, 2 * n), users, videos, labels, ratios)
 
     def learn(
@@ -180,6 +180,7 @@ class Model:
     def _context(
         self, user_id: Id, video_id: Id, timestamp: int, features: list[float]
     ) -> NDArray[np.float64]:
-        self.tables.fill(self._x, user_id, video_id, timestamp)
+        if self._sees_tables:
+            self.tables.fill(self._x, user_id, video_id, timestamp)
         self._x[self.tables.columns :] = features
         return self._x

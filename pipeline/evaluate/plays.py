@@ -14,7 +14,7 @@ from forks.validation import Event
 from pipeline import config
 from pipeline.features import TagTable
 from pipeline.kuairec import Events, tables_beside
-from pipeline.labels import WATCHED, target
+from pipeline.labels import WATCHED, targets
 from pipeline.schedule import merge
 from pipeline.statistics import RunningStatistics
 from pipeline.tags import TagLists
@@ -75,9 +75,7 @@ def describe_plays(events: Events, tags: TagLists | None, loss: LossName, *, del
     statistics = RunningStatistics(config.Features().max_entities, tags)
     users, videos = frame["user_id"].to_list(), frame["video_id"].to_list()
     X = statistics.walk(merge(moments, ends), users, videos, watched, ratios)
-    pairs = zip(watched.tolist(), ratios.tolist(), strict=True)
-    targets = np.array([target(loss, label, ratio) for label, ratio in pairs])
-    return Plays(moments, ends, np.where(watched, 1.0, -1.0), X, targets)
+    return Plays(moments, ends, np.where(watched, 1.0, -1.0), X, targets(loss, watched, ratios))
 
 
 def tags_beside(path: Path) -> TagLists | None:

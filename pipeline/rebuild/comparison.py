@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from forks import LossName
 from forks.validation import Judged, Summary, summarize
-from pipeline.labels import target
+from pipeline.labels import targets
 from pipeline.rebuild.folding import CASE, Cases
 
 
@@ -66,12 +65,11 @@ def compare(
     summaries: list[Summary | None] = [None, None]
     if len(events):
         summaries = [
-            summarize(Judged(events[name], _targets(events, loss)), loss=loss, window=window)
+            summarize(
+                Judged(events[name], targets(loss, events["watched"], events["watch_ratio"])),
+                loss=loss,
+                window=window,
+            )
             for name, loss in zip(("running", "rebuilt"), losses, strict=True)
         ]
     return Comparison(len(events), changes, list(partitions), *summaries)
-
-
-def _targets(events: Cases, loss: LossName) -> NDArray[np.float64]:
-    pairs = zip(events["watched"].tolist(), events["watch_ratio"].tolist(), strict=True)
-    return np.array([target(loss, watched, ratio) for watched, ratio in pairs])

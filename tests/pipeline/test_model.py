@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forks import Forks
+from pipeline.config import Learner
+from pipeline.features import Tables
+from pipeline.model import Model, learner_settings
 from pipeline.records import Outcome
 from pipeline.snapshot import pack
 from tests.pipeline.builders import interaction, new_model
@@ -43,6 +49,30 @@ def test_outcomes_folded_together_leave_the_bytes_of_one_by_one(cuts: set[int]) 
     for begin, end in pairwise(sorted({0, LONG} | cuts)):
         together.fold_many(outcomes()[begin:end])
     assert pack(together) == pack(alone)
+
+
+@pytest.mark.parametrize("preset", ["paper", "practical"])
+def test_the_learner_learns_whole_vectors_whether_or_not_it_sees_the_tables(
+    preset: str, tmp_path: Path
+) -> None:
+    (tmp_path / "tags.csv").write_text("video_id,feat\n" + "".join(f'{v},"[{v % 3}]"\n' for v in range(8)))
+    tables = Tables(tags=tmp_path / "tags.csv")
+    settings = learner_settings(
+        Learner.model_validate({"preset": preset, "budget": 4, "landmarks": 2, "rank": 2, "cycle": 3}),
+        tables.columns,
+    )
+    together, alone, learner = Model(settings, tables, 9), Model(settings, tables, 9), Forks(settings)
+    together.fold_many(outcomes())
+    for made in outcomes():
+        alone.fold(made)
+        if made.label is not None:
+            x = np.empty(settings.dimension)
+            tables.fill(x, made.user_id, made.video_id, made.timestamp)
+            x[tables.columns :] = made.features
+            learner.learn_one(x, 1.0 if made.label else -1.0)
+    assert pack(together) == pack(alone)
+    for name, value in learner.state().items():
+        assert np.array_equal(together.learner.state()[name], value), name
 
 
 def test_outcomes_out_of_order_are_refused_and_change_nothing() -> None:
