@@ -66,15 +66,19 @@ class Join:
         del self.pending[outcome.event_id]
         self.remember(outcome)
 
-    def remember(self, outcome: Outcome) -> None:
-        """Know the outcome's event as closed, for one window after it was."""
+    def remembered_until(self, outcome: Outcome) -> int:
+        """The stream time up to which the outcome's event is known as closed: one window after it was."""
         closed_at = outcome.label_timestamp
         if closed_at is None:
             closed_at = outcome.timestamp + self.window
+        return closed_at + self.window
+
+    def remember(self, outcome: Outcome) -> None:
+        """Know the outcome's event as closed, for one window after it was."""
         # An id used again after it was forgotten goes to the end: `closed` stays in the order of sequences.
         self.closed.pop(outcome.event_id, None)
         self.closed[outcome.event_id] = (outcome.status, outcome.sequence)
-        heappush(self._forgettable, (closed_at + self.window, outcome.sequence, outcome.event_id))
+        heappush(self._forgettable, (self.remembered_until(outcome), outcome.sequence, outcome.event_id))
 
     def forget(self, stream_time: int) -> None:
         """Forget the closed events whose time is over."""

@@ -10,7 +10,6 @@ from pipeline.task import Task
 MARK_EVERY = 1_000
 """Records between two marks that are noted while reading."""
 
-
 FOLD_AT_ONCE = 1_000
 """Outcomes folded together, which costs a fraction of one by one."""
 
@@ -66,8 +65,11 @@ class Restoration:
             if len(self._unfolded) == FOLD_AT_ONCE:
                 self._fold()
         self._next_outcome = sequence + 1
-        self._closed.add(outcome.prediction_sequence)
-        self.task.join.remember(outcome)
+        if outcome.prediction_sequence >= self.state.pending_from:
+            self._closed.add(outcome.prediction_sequence)
+        join = self.task.join
+        if join.remembered_until(outcome) >= self.state.stream_time:
+            join.remember(outcome)
         if sequence % MARK_EVERY == 0:
             self.task.outcome_marks.add(sequence, offset)
 
