@@ -47,6 +47,11 @@ class Inlet:
         self._entries.extend(entries)
         self.at_end = False
 
+    def rewind(self) -> None:
+        """Drop the messages that were not yet processed: they will be fed again."""
+        self._entries.clear()
+        self.at_end = False
+
     @property
     def ready(self) -> bool:
         """Whether the next message is known, or that there is none for now."""

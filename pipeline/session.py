@@ -9,20 +9,19 @@ from typing import Self
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from pipeline.clients import common, group_consumer, transactional_producer
+from pipeline.clients import group_consumer, transactional_producer
 from pipeline.config import Config
 from pipeline.errors import StateError
 from pipeline.intake import Intake
+from pipeline.membership import Membership
 from pipeline.model import Model
 from pipeline.recovery import TIMEOUT, Start, committed, recover, start_from
 from pipeline.task import Batch, Task
-from pipeline.topics import LARGEST_DEAD_LETTER, Topics, admin
+from pipeline.topics import LARGEST_DEAD_LETTER, Topics
 from pipeline.transaction import Part, Writer
 
 POLL = 0.1
 """Seconds to wait for a first message."""
-JOIN = 5.0
-"""Seconds within which a worker that has fenced an older one is in the group."""
 NEWS = 5.0
 """Seconds within which the group tells a worker that was away what it has missed."""
 PROGRESS = 10.0
@@ -63,13 +62,18 @@ class Session:
         self._tasks: dict[int, Task] = {}
         self._restoring: dict[int, Generator[Task | None]] = {}
         self._starts: dict[int, Start] = {}
+        """Where each partition began here, and where it stands since what was committed last."""
+        self._kept: dict[int, tuple[Start, Task]] = {}
+        """Tasks of the partitions taken away last, as they were committed: they may come back."""
+        self._moved: set[int] = set()
+        """Partitions whose stream time has moved by itself since it was committed."""
         self._snapshot_times: dict[int, float] = {}
-        self._own_ids: set[str] = set()
         self._busy = False
         self._ticked = time.monotonic()
         self._progress = (time.monotonic(), 0, 0)
         self._producer = transactional_producer(config, instance, LARGEST_DEAD_LETTER)
         self._consumer: Consumer = group_consumer(config)
+        self.membership = Membership(config.kafka, self._consumer)
         self._intake = Intake(self._consumer, config)
         patience = config.worker.transaction_timeout / 1000
         self._writer = Writer(self._producer, self.topics, settings, patience)
@@ -93,27 +97,6 @@ class Session:
         if rest:
             self._commit(rest)
         _log.info("stopped", partitions=sorted(self._tasks))
-
-    def replaced(self) -> bool:
-        """Whether another worker is in the group by this one's name, or comes to be within a moment.
-
-        A transaction that outlasts its time is fenced too, by nobody: a broker that was away does that. A
-        worker of the same name fences first, and is in the group a moment later.
-        """
-        name, group = self.config.kafka.instance, self.config.kafka.group
-        if name is None:
-            return False
-        client = admin(common(self.config.kafka))  # answers come only as long as it is there
-        end, strangers = time.monotonic() + JOIN, set[str]()
-        while time.monotonic() < end:
-            described = client.describe_consumer_groups([group], request_timeout=TIMEOUT)[group].result()
-            holders = {member.member_id for member in described.members if member.group_instance_id == name}
-            self._own_ids.add(self._consumer.memberid() or "")
-            if strangers & (holders - self._own_ids):
-                return True
-            strangers = holders  # once may be this one, that has joined anew and does not know its id yet
-            time.sleep(JOIN / 10)
-        return False
 
     def _step(self) -> None:
         idle = not (self._busy or self._restoring)
@@ -145,12 +128,16 @@ class Session:
             if task is None:
                 return
             del self._restoring[partition]
-            self._tasks[partition] = task
-            self._snapshot_times[partition] = time.monotonic()
-            since, predicted, folded = self._progress
-            self._progress = (since, predicted + task.predicted, folded + task.model.folded)
-            self._intake.connect(task)
+            self._begin(task)
             _log.info("restored", partition=partition, predictions=task.predicted, outcomes=task.model.folded)
+
+    def _begin(self, task: Task) -> None:
+        """Work on a partition whose task is as it was committed."""
+        self._tasks[task.partition] = task
+        self._snapshot_times[task.partition] = time.monotonic()
+        since, predicted, folded = self._progress
+        self._progress = (since, predicted + task.predicted, folded + task.model.folded)
+        self._intake.connect(task)
 
     def _overtaken(self, partition: int) -> bool:
         """Whether others went on with a partition while this worker restored it, and so it is taken away.
@@ -181,6 +168,7 @@ class Session:
             idle = task.interactions.at_end and task.labels.at_end
             if idle and batches[partition].empty:
                 batches[partition] = task.tick(int(time.time() * 1000) - distance)
+                self._moved.add(partition)
 
     def _unsaved(self, task: Task) -> int:
         return task.model.folded - (task.snapshot.folded if task.snapshot else 0)
@@ -193,15 +181,18 @@ class Session:
 
     def _commit(self, parts: list[Part]) -> None:
         try:
-            self._writer.commit(parts, self._consumer)
+            starts = self._writer.commit(parts, self._consumer)
         except KafkaException as error:
             if error.args[0].txn_requires_abort():
                 self._producer.abort_transaction(TIMEOUT)
             raise
-        for part in parts:
+        for part, start in zip(parts, starts, strict=True):
+            partition = part.task.partition
+            self._starts[partition] = start
+            self._moved.discard(partition)
             if part.snapshot:
-                self._snapshot_times[part.task.partition] = time.monotonic()
-                _log.info("snapshot", partition=part.task.partition, outcomes=part.task.model.folded)
+                self._snapshot_times[partition] = time.monotonic()
+                _log.info("snapshot", partition=partition, outcomes=part.task.model.folded)
 
     def _report(self) -> None:
         since, predictions, outcomes = self._progress
@@ -217,7 +208,7 @@ class Session:
 
     def _assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         """Start from the committed offsets, but read nothing before the state is restored."""
-        self._own_ids.add(consumer.memberid() or "")
+        self.membership.note()
         partitions = int(self._settings["partitions"])
         for place in places:
             if place.partition >= partitions:
@@ -225,31 +216,55 @@ class Session:
                     f"{place.topic} has more partitions than when this worker started: keys are now in other "
                     "partitions than their state. Replay into new topics, with another kafka.prefix"
                 )
-        starts = []
+        starts, back = [], []
         by_partition = committed(consumer, places)
         for partition, by_topic in by_partition.items():
             start = self._starts[partition] = start_from(by_topic, self.topics, self._beginning)
             offsets = zip(self.topics.inputs, start[:2], strict=True)
             starts += [TopicPartition(topic, partition, offset) for topic, offset in offsets]
+            kept_start, task = self._kept.pop(partition, (None, None))
+            if task is not None and kept_start == start:
+                back.append(task)
+                continue
             self._restoring[partition] = recover(
                 partition, start, self._new_model, self._settings, self.config
             )
+        self._kept.clear()
         self._intake.assign(starts)
         _log.info("assigned", partitions=list(by_partition))
+        for task in back:
+            task.rewind()
+            self._begin(task)
+            _log.info(
+                "kept", partition=task.partition, predictions=task.predicted, outcomes=task.model.folded
+            )
 
     def _beginning(self, place: TopicPartition) -> int:
         low, _ = self._consumer.get_watermark_offsets(place, TIMEOUT)
         return low
 
     def _revoked(self, consumer: Consumer, places: list[TopicPartition]) -> None:  # noqa: ARG002 - the signature is librdkafka's
-        """Everything is committed between two polls: what is in memory can go."""
+        """Everything is committed between two polls: what is in memory can go, or be of use again."""
         _log.info("revoked", partitions=sorted({place.partition for place in places}))
+        kept = {
+            partition: (self._starts[partition], task)
+            for partition, task in self._tasks.items()
+            if partition not in self._moved
+        }
         self._forget_all()
+        self._kept = kept
 
     def _forget_all(self) -> None:
         for steps in self._restoring.values():
             steps.close()
         self._intake.clear()
-        for held in (self._tasks, self._restoring, self._starts, self._snapshot_times):
+        for held in (
+            self._tasks,
+            self._restoring,
+            self._starts,
+            self._snapshot_times,
+            self._kept,
+            self._moved,
+        ):
             held.clear()
         self._progress = (time.monotonic(), 0, 0)

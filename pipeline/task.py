@@ -93,6 +93,11 @@ class Task:
         self._move_time(now)
         return self._hand_over()
 
+    def rewind(self) -> None:
+        """Forget what was read ahead: both inputs will be fed again from their positions on."""
+        self.interactions.rewind()
+        self.labels.rewind()
+
     def _hand_over(self) -> Batch:
         batch, self._batch = self._batch, Batch()
         return batch

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, Producer
 
 from pipeline.deadline import within
 from pipeline.records import encode
+from pipeline.recovery import Start
 from pipeline.saving import Receipt, flush, next_slot, places, reference, write_snapshot, write_state
 from pipeline.snapshot import pack
 from pipeline.task import Batch, DeadLetter, Task
@@ -45,8 +46,13 @@ class Writer:
         self._settings = settings
         self._patience = patience
 
-    def commit(self, parts: Sequence[Part], consumer: Consumer) -> None:
+    def commit(self, parts: Sequence[Part], consumer: Consumer) -> list[Start]:
         """Write the parts, their state records and the input offsets, all in one transaction.
+
+        Returns
+        -------
+        list of Start
+            Of each part, where a restart would begin now.
 
         Raises
         ------
@@ -72,6 +78,10 @@ class Writer:
             part.task.note_offsets(
                 part.batch, prediction.offset if prediction else None, outcome.offset if outcome else None
             )
+        return [
+            Start(state.interactions.offset, state.labels.offset, receipt.offset)
+            for state, receipt in zip(states, written, strict=True)
+        ]
 
     def _write_records(self, part: Part) -> tuple[Receipt | None, Receipt | None]:
         """Write what came of a batch; the receipts are of the first prediction and the first outcome."""

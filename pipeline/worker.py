@@ -81,7 +81,7 @@ class Worker:
                     try:
                         session.run(self._stopping.is_set)
                     except KafkaException as error:
-                        if fenced(error) and session.replaced():
+                        if fenced(error) and session.membership.replaced():
                             raise FencedError(
                                 f"another worker with kafka.instance = {self._instance} has taken over "
                                 f"({explain(error)}). Give every worker a name of its own"

@@ -65,3 +65,23 @@ def test_the_merge_waits_for_an_input_that_may_have_more() -> None:
     assert task.advance(10).empty, "more interactions may come before the label"
     task.interactions.at_end = True
     assert [outcome.event_id for outcome in task.advance(10).outcomes] == [1]
+
+
+@given(given_inputs=streams(), limit=st.integers(0, 40))
+def test_a_task_that_is_rewound_and_fed_again_goes_on_as_if_nothing_had_been(
+    given_inputs: Inputs, limit: int
+) -> None:
+    whole, expected = run(given_inputs)
+    task = new_task()
+    batches = []
+    for most in (limit, len(given_inputs.interactions) + len(given_inputs.labels)):
+        task.rewind()
+        for inlet, entries in (
+            (task.interactions, given_inputs.interactions),
+            (task.labels, given_inputs.labels),
+        ):
+            inlet.feed(entry for entry in entries if entry.source.offset >= inlet.position.offset)
+            inlet.at_end = True
+        batches.append(task.advance(most))
+    assert Written.of(batches) == expected
+    assert encode(task.state({})) == encode(whole.state({}))

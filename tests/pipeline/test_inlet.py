@@ -131,3 +131,12 @@ def test_the_clock_moves_ahead_only_by_small_steps_or_where_two_agree(times: lis
         else:
             assert good
         clock = time if good else clock
+
+
+def test_a_rewound_inlet_has_nothing_read_ahead_and_keeps_its_position() -> None:
+    queue = inlet(50, 20, 30)
+    queue.pop()
+    queue.at_end = True
+    queue.rewind()
+    assert (len(queue), queue.ready) == (0, False)
+    assert (queue.position.offset, queue.position.clock) == (1, 50)
