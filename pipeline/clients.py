@@ -44,12 +44,20 @@ def say(error: KafkaError) -> None:
 
 
 def group_consumer(config: Config) -> Consumer:
-    """The consumer of the group: offsets are committed by transactions only."""
+    """The consumer of the group: offsets are committed by transactions only.
+
+    A rebalance waits for members that are silent for as long as these may be between two polls. A worker
+    polls after each transaction and between two slices of a restore; the longest is a transaction whose
+    every step takes all of its time, four of them, and then it is thrown away.
+    """
     settings = common(config.kafka) | {
         "error_cb": say,
         "group.id": config.kafka.group,
         "session.timeout.ms": config.worker.session_timeout,
         "heartbeat.interval.ms": max(1_000, config.worker.session_timeout // 5),
+        "max.poll.interval.ms": max(
+            60_000, 6 * config.worker.transaction_timeout, config.worker.session_timeout
+        ),
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "auto.offset.reset": "error",
