@@ -137,7 +137,7 @@ def recover(
             return
         state = read_state(log, topics, partition, start)
         refuse_other_settings(state, settings)
-        model, lowest = read_snapshot(log, topics, partition, state.snapshot, new_model)
+        model, state = read_snapshot(log, topics, state, new_model)
         task = Task(partition, model, config.join, state.interactions, state.labels)
         restoration = Restoration(task, state)
         yield None
@@ -145,7 +145,7 @@ def recover(
             log,
             topics.outcomes,
             partition,
-            min(lowest, state.outcome_offset),
+            min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset),
             lambda: restoration.outcomes_left,
         ):
             for message in messages:
@@ -233,27 +233,29 @@ def refuse_other_settings(state: State, settings: dict[str, Any]) -> None:
 
 
 def read_snapshot(
-    log: Log,
-    topics: Topics,
-    partition: int,
-    reference: SnapshotReference | None,
-    new_model: Callable[[], Model],
-) -> tuple[Model, int]:
-    """The model of a snapshot, and from which offset on outcomes are to be folded into it.
+    log: Log, topics: Topics, state: State, new_model: Callable[[], Model]
+) -> tuple[Model, State]:
+    """The model of the latest snapshot that can be used, and the state record without those that cannot.
 
-    Without a snapshot, or with one that is damaged, it is one that has seen nothing.
+    If there is none at all, the model is one that has seen nothing, into which all outcomes are to be folded.
     """
-    model = new_model()
-    if reference is None:
-        return model, 0
-    try:
-        unpack(snapshot_bytes(log, topics, partition, reference), model)
-    except StateError as error:
-        _log.warning(
-            "snapshot unusable, folding all outcomes instead", partition=partition, reason=str(error)
-        )
-        return new_model(), 0
-    return model, reference.outcome_offset
+    left = state.snapshots
+    while left:
+        model, reference = new_model(), left.pop(0)
+        try:
+            unpack(snapshot_bytes(log, topics, state.partition, reference), model)
+        except StateError as error:
+            instead = "trying the one before it" if left else "folding all outcomes instead"
+            _log.warning(
+                f"snapshot unusable, {instead}",
+                partition=state.partition,
+                outcomes=reference.folded,
+                reason=str(error),
+            )
+        else:
+            previous = left[0] if left else None
+            return model, msgspec.structs.replace(state, snapshot=reference, previous=previous)
+    return new_model(), msgspec.structs.replace(state, snapshot=None, previous=None)
 
 
 def snapshot_bytes(log: Log, topics: Topics, partition: int, reference: SnapshotReference) -> bytes:

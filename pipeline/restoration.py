@@ -22,7 +22,7 @@ class Restoration:
     task
         New, its model restored from the record's snapshot if there is one.
     state
-        The last committed state record.
+        The last committed state record, see `pipeline.recovery.read_snapshot`.
     """
 
     def __init__(self, task: Task, state: State) -> None:
@@ -38,7 +38,7 @@ class Restoration:
         task.stream_time = state.stream_time
         task.predicted = state.predictions
         task.counters.update({name: state.counters.get(name, 0) for name in task.counters})
-        task.snapshot = state.snapshot
+        task.snapshot, task.previous = state.snapshot, state.previous
         for saved in state.waiting:
             task.join.hold(saved.restore())
 

@@ -72,7 +72,7 @@ def write_snapshot(
 
 
 def next_slot(snapshot: SnapshotReference | None) -> int:
-    """The slot for the snapshot after this one: of two, in turn, so that compaction leaves the one before."""
+    """The slot for the snapshot after this one: of two, in turn, so that compaction leaves this one."""
     return 1 - snapshot.slot if snapshot else 0
 
 

@@ -100,7 +100,14 @@ class State(msgspec.Struct, frozen=True):
     snapshot: SnapshotReference | None
     waiting: list[SavedLabel]
     counters: dict[str, int]
+    previous: SnapshotReference | None = None
+    """The snapshot before `snapshot`, in case that cannot be used; of the same settings."""
     version: int = STATE_VERSION
+
+    @property
+    def snapshots(self) -> list[SnapshotReference]:
+        """Both snapshots, as far as they are there, the later one first."""
+        return [each for each in (self.snapshot, self.previous) if each is not None]
 
 
 class Marks:

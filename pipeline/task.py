@@ -74,6 +74,8 @@ class Task:
         self.prediction_marks = Marks(0)
         self.outcome_marks = Marks(0)
         self.snapshot: SnapshotReference | None = None
+        self.previous: SnapshotReference | None = None
+        """The snapshot before that."""
         self._teach_missing = settings.on_missing == "negative"
         self._batch = Batch()
 
@@ -244,6 +246,7 @@ class Task:
             snapshot=self.snapshot,
             waiting=[SavedLabel.save(early) for early in self.join.waiting.values()],
             counters=dict(self.counters),
+            previous=self.previous,
         )
 
     def note_offsets(self, batch: Batch, prediction_offset: int | None, outcome_offset: int | None) -> None:

@@ -133,4 +133,5 @@ class Writer:
             flush(self._producer, self._patience)
         for task, slot, data, receipts in written:
             folded = task.model.folded
+            task.previous = task.snapshot
             task.snapshot = reference(data, slot, receipts, folded, task.outcome_marks.floor(folded))

@@ -31,10 +31,9 @@ class Marks:
             ("prediction", state.pending_from): state.prediction_offset,
             ("outcome", state.outcomes_from): state.outcome_offset,
         }
-        if state.snapshot is not None:
-            bound = state.snapshot.outcome_offset
-            place = ("outcome", state.snapshot.folded)
-            self._bounds[place] = max(bound, self._bounds.get(place, 0))
+        for snapshot in state.snapshots:
+            place = ("outcome", snapshot.folded)
+            self._bounds[place] = max(snapshot.outcome_offset, self._bounds.get(place, 0))
         self.crossed: list[str] = []
         """Records that lie below the offset from which the state record says that they are."""
 
@@ -97,9 +96,10 @@ def check_state(
     if state.stream_time < marks.latest:
         expected = f"stream_time of {marks.latest} or later"
         _differs(evidence, ledger, expected, f"stream_time {state.stream_time}")
-    if state.snapshot is not None and state.snapshot.folded > state.outcomes:
-        expected = f"a snapshot of at most {state.outcomes} outcomes"
-        _differs(evidence, ledger, expected, f"one of {state.snapshot.folded}")
+    for snapshot in state.snapshots:
+        if snapshot.folded > state.outcomes:
+            expected = f"a snapshot of at most {state.outcomes} outcomes"
+            _differs(evidence, ledger, expected, f"one of {snapshot.folded}")
     for crossed in marks.crossed:
         _differs(evidence, ledger, "records from the offsets on that the state record gives", crossed)
 

@@ -53,7 +53,8 @@ def import_snapshot(group: Group, partition: int, data: bytes) -> State:
             f"the snapshot holds {folded} outcomes, but partition {partition} has only {saved.state.outcomes}"
         )
     lowest = _proved(group, saved.state, candidate, data, blueprint)
-    install(group, [Replacement(saved, data, folded, lowest, saved.state.settings)])
+    replaced = saved.state.snapshot
+    install(group, [Replacement(saved, data, folded, lowest, saved.state.settings, replaced)])
     return saved.state
 
 
@@ -61,9 +62,8 @@ def _proved(group: Group, state: State, candidate: Model, data: bytes, blueprint
     """An offset below which no outcome lies that the candidate has not folded, once it is proved."""
     if state.snapshot is not None and hashlib.sha256(data).hexdigest() == state.snapshot.sha256:
         return state.snapshot.outcome_offset
-    trusted, begin = read_snapshot(
-        group.log, group.topics, state.partition, state.snapshot, blueprint.new_model
-    )
+    trusted, usable = read_snapshot(group.log, group.topics, state, blueprint.new_model)
+    begin = usable.snapshot.outcome_offset if usable.snapshot else 0
     if candidate.folded < trusted.folded:
         begin = 0
     return prove(candidate, trusted, _outcomes(group, state.partition, begin), begin)

@@ -14,6 +14,7 @@ from pipeline.deadline import within
 from pipeline.errors import StateError
 from pipeline.recovery import TIMEOUT
 from pipeline.saving import flush, next_slot, places, reference, write_snapshot, write_state
+from pipeline.state import SnapshotReference
 from pipeline.topics import LARGEST_DEAD_LETTER
 
 JOINED: Final = {
@@ -35,6 +36,8 @@ class Replacement(NamedTuple):
     """No outcome from `folded` on lies below this offset."""
     settings: Mapping[str, str]
     """What the outputs depend on from now on."""
+    previous: SnapshotReference | None
+    """The snapshot of the same settings to fall back on, if there is one."""
 
 
 def install(group: Group, replacements: Sequence[Replacement]) -> None:
@@ -80,6 +83,7 @@ def _write(group: Group, producer: Producer, consumer: Consumer, replacements: S
             snapshot=reference(
                 replacement.data, slot, receipts, replacement.folded, replacement.outcome_offset
             ),
+            previous=replacement.previous,
         )
         for replacement, (slot, receipts) in zip(replacements, snapshots, strict=True)
     ]

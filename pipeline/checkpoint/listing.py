@@ -25,7 +25,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     age: float | None
     """Seconds since it was written."""
     damage: str | None
-    """What is wrong with it; a worker then folds all outcomes instead."""
+    """What is wrong with it, so that a worker cannot use it."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -37,19 +37,23 @@ class Checkpoint(msgspec.Struct, frozen=True):
     outcomes: int
     """Folded when that was written."""
     snapshot: Snapshot | None
+    previous: Snapshot | None
+    """The one before, that a worker takes where `snapshot` is damaged."""
 
 
 def listed(group: Group, partition: int) -> Checkpoint:
-    """Look at a partition's checkpoint, and at every byte of its snapshot."""
+    """Look at a partition's checkpoint, and at every byte of its snapshots."""
     saved = group.saved(partition)
     if saved is None:
-        return Checkpoint(partition, None, 0, None)
-    reference = saved.state.snapshot
-    snapshot = None if reference is None else _look_at(group, partition, reference)
-    return Checkpoint(partition, saved.offset, saved.state.outcomes, snapshot)
+        return Checkpoint(partition, None, 0, None, None)
+    state = saved.state
+    snapshot, previous = (_look_at(group, partition, each) for each in (state.snapshot, state.previous))
+    return Checkpoint(partition, saved.offset, state.outcomes, snapshot, previous)
 
 
-def _look_at(group: Group, partition: int, reference: SnapshotReference) -> Snapshot:
+def _look_at(group: Group, partition: int, reference: SnapshotReference | None) -> Snapshot | None:
+    if reference is None:
+        return None
     topic = group.topics.checkpoints
     size, age, damage = None, None, None
     try:

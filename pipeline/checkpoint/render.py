@@ -14,21 +14,29 @@ from pipeline.times import duration
 
 
 def render_list(checkpoints: Sequence[Checkpoint]) -> RenderableType:
-    """A line for each partition, and the whole hashes below."""
+    """A line for each snapshot of each partition, and the whole hashes below."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("partition", "state at", "outcomes", "snapshot of", "chunks at", "bytes", "age"):
         table.add_column(name, justify="right")
     hashes: list[Text] = []
     for checkpoint in checkpoints:
         state = "-" if checkpoint.state_offset is None else str(checkpoint.state_offset)
-        snapshot = checkpoint.snapshot
-        cells = ("none", "-", "-", "-") if snapshot is None else _cells(snapshot)
-        table.add_row(str(checkpoint.partition), state, f"{checkpoint.outcomes:,}", *cells)
+        begin = (str(checkpoint.partition), state, f"{checkpoint.outcomes:,}")
+        snapshot, previous = checkpoint.snapshot, checkpoint.previous
+        table.add_row(*begin, *(("none", "-", "-", "-") if snapshot is None else _cells(snapshot)))
         if snapshot is not None:
-            hashes.append(Text(f"partition {checkpoint.partition}: SHA-256 {snapshot.sha256}"))
-            if snapshot.damage is not None:
-                hashes.append(Text(f"  unusable: {snapshot.damage}", style="red"))
+            hashes += _hash(f"partition {checkpoint.partition}", snapshot)
+        if previous is not None:
+            table.add_row("", "", "before", *_cells(previous), style="dim")
+            hashes += _hash("  the one before", previous)
     return Group(table, *([Text(), *hashes] if hashes else []))
+
+
+def _hash(whose: str, snapshot: Snapshot) -> list[Text]:
+    lines = [Text(f"{whose}: SHA-256 {snapshot.sha256}")]
+    if snapshot.damage is not None:
+        lines.append(Text(f"  unusable: {snapshot.damage}", style="red"))
+    return lines
 
 
 def _cells(snapshot: Snapshot) -> tuple[str, str, str, str]:

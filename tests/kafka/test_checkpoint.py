@@ -82,6 +82,7 @@ def test_after_the_import_of_an_older_snapshot_no_prediction_comes_out_otherwise
     assert f"{half - older:,} since are folded" in imported.stdout, imported.exception
     [listed] = json.loads(checkpoint(pipeline, "list", "--json").stdout)
     assert (listed["outcomes"], listed["snapshot"]["outcomes"]) == (half, older)
+    assert (listed["previous"]["outcomes"], listed["previous"]["damage"]) == (half, None)
     assert listed["snapshot"]["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
     assert listed["snapshot"]["damage"] is None
 
@@ -144,7 +145,7 @@ def test_what_is_installed_by_one_is_kept_from_others(
             )
         saved = first.saved(0)
         assert saved is not None
-        replacement = Replacement(saved, data, len(events), 0, saved.state.settings)
+        replacement = Replacement(saved, data, len(events), 0, saved.state.settings, saved.state.snapshot)
         assert not checkpoint(pipeline, "import", file, "--partition", "0").exception
         with pytest.raises(StateError, match="a worker has gone on meanwhile"):
             install(first, [replacement])

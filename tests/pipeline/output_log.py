@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from hashlib import sha256
+from typing import TypeAlias, cast
 
 import msgspec
 
 from pipeline.config import Join as JoinSettings
 from pipeline.inlet import Position
+from pipeline.log import Log
 from pipeline.records import Outcome, Prediction, encode
+from pipeline.recovery import read_snapshot
 from pipeline.restoration import Restoration
-from pipeline.snapshot import pack, unpack
+from pipeline.saving import next_slot
+from pipeline.snapshot import pack
 from pipeline.state import SnapshotReference, State
 from pipeline.task import Batch, DeadLetter, Task
+from pipeline.topics import Topics
 from tests.pipeline.builders import Written, join_settings, new_model
+from tests.pipeline.chunks import Chunks
 
 Slot: TypeAlias = tuple[int, bytes]
 """Offset and value."""
@@ -42,10 +48,12 @@ class OutputLog:
         self.dead_letters += batch.dead_letters
         if snapshot:
             self.snapshots.append(pack(task.model))
+            slot = next_slot(task.snapshot)
+            task.previous = task.snapshot
             task.snapshot = SnapshotReference(
                 chunks=[len(self.snapshots) - 1],
-                sha256="",
-                slot=0,
+                sha256=sha256(self.snapshots[-1]).hexdigest(),
+                slot=slot,
                 folded=task.model.folded,
                 outcome_offset=task.outcome_marks.floor(task.model.folded),
             )
@@ -55,10 +63,9 @@ class OutputLog:
     def restore(self, settings: JoinSettings | None = None) -> Task:
         """The task as it was at the last commit, from what was written."""
         assert self.state is not None
-        state, model, lowest = self.state, new_model(), 0
-        if state.snapshot is not None:
-            unpack(self.snapshots[state.snapshot.chunks[0]], model)
-            lowest = state.snapshot.outcome_offset
+        chunks = cast(Log, Chunks(dict(enumerate(self.snapshots))))
+        model, state = read_snapshot(chunks, Topics(), self.state, new_model)
+        lowest = state.snapshot.outcome_offset if state.snapshot else 0
         positions = (copied(state.interactions), copied(state.labels))
         restoration = Restoration(Task(0, model, settings or join_settings(), *positions), state)
         for offset, value in self.outcomes:

@@ -28,6 +28,7 @@ from pipeline.snapshot import pack
 from pipeline.state import SnapshotReference
 from pipeline.topics import Topics
 from tests.pipeline.builders import ALL, feed_all, inputs, interaction, label, new_model, new_task
+from tests.pipeline.chunks import Chunks
 
 COUNT = 60
 SETTINGS = Blueprint(Config()).settings(1)
@@ -117,18 +118,6 @@ def test_the_preset_is_named_with_what_differs() -> None:
     assert nearest_preset(Blueprint(paper).settings(1)) == ("paper", {"width": "3.5"})
 
 
-class Chunks:
-    """A log that holds the chunks of a snapshot at some offsets."""
-
-    def __init__(self, chunks: dict[int, bytes]) -> None:
-        self._chunks = chunks
-
-    def at(self, topic: str, partition: int, offset: int) -> SimpleNamespace:
-        if offset not in self._chunks:
-            raise StateError(f"{topic} has no record at offset {offset} of partition {partition}")
-        return SimpleNamespace(value=lambda: self._chunks[offset], timestamp=lambda: (1, 0))
-
-
 @pytest.mark.parametrize(
     ("chunks", "size", "damage"),
     [
@@ -149,7 +138,20 @@ def test_a_list_tells_which_snapshots_are_damaged(
     assert found.snapshot is not None
     assert (found.snapshot.outcomes, found.snapshot.bytes, found.snapshot.damage) == (40, size, damage)
     group.saved = lambda _: None
-    assert listed(cast(Group, group), 0) == Checkpoint(0, None, 0, None)
+    assert listed(cast(Group, group), 0) == Checkpoint(0, None, 0, None, None)
+
+
+def test_the_snapshot_before_is_listed_as_well() -> None:
+    task = new_task()
+    task.snapshot = SnapshotReference([6], "ab" * 32, 1, 40, 0)
+    task.previous = SnapshotReference([5], sha256(b"one").hexdigest(), 0, 30, 0)
+    saved = Saved(7, task.state({}))
+    group = SimpleNamespace(topics=Topics(), log=Chunks({5: b"one", 6: b"two"}), saved=lambda _: saved)
+    found = listed(cast(Group, group), 0)
+    assert found.snapshot is not None
+    assert found.previous is not None
+    assert (found.snapshot.outcomes, found.snapshot.damage is None) == (40, False)
+    assert (found.previous.outcomes, found.previous.damage is None) == (30, True)
 
 
 def rendered(renderable: object) -> str:
@@ -164,9 +166,21 @@ def test_text_names_what_is_there_and_what_is_not() -> None:
     damaged = msgspec.structs.replace(sound, bytes=None, age=None, damage="no record at offset 5")
     text = rendered(
         render_list(
-            [Checkpoint(0, 7, 1_200, sound), Checkpoint(1, 9, 1_000, damaged), Checkpoint(2, None, 0, None)]
+            [
+                Checkpoint(0, 7, 1_200, sound, None),
+                Checkpoint(1, 9, 1_000, damaged, msgspec.structs.replace(sound, outcomes=777)),
+                Checkpoint(2, None, 0, None, None),
+            ]
         )
     )
-    for expected in ("1,234,567", "1.5 min", "ab" * 32, "unusable: no record at offset 5", "none"):
+    for expected in (
+        "777",
+        "the one before",
+        "1,234,567",
+        "1.5 min",
+        "ab" * 32,
+        "unusable: no record at offset 5",
+        "none",
+    ):
         assert expected in text
     assert "practical" in rendered(render_contents(0, contents(pack(folded(COUNT)), SETTINGS)))
