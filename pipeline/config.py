@@ -84,6 +84,10 @@ class Join(Section):
     """How long a label waits for its interaction."""
     early_bytes: int = Field(256_000, ge=0, le=768_000)
     """Room for early labels in a partition's state record; the oldest make way."""
+    max_pending: int = Field(500_000, ge=1)
+    """Predictions of a partition that wait for their label; beyond that the oldest expire early."""
+    max_closed: int = Field(1_000_000, ge=1)
+    """Closed events that a partition remembers; beyond that the oldest are forgotten."""
     on_missing: Literal["negative", "drop"] = "negative"
     """What an expired prediction teaches: that the video was not watched, or nothing."""
     max_ahead: Milliseconds = Field("10m", le=3_600_000)  # type: ignore[assignment]  # as above

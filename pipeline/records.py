@@ -105,6 +105,12 @@ class Source(NamedTuple):
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]] = ()
 
+    @property
+    def size(self) -> int:
+        """Bytes in key, value and headers."""
+        headers = sum(len(name) + len(value or b"") for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + headers
+
 
 class Poison(NamedTuple):
     """Why a message cannot be used. `fault` is the counter it goes to."""

@@ -104,8 +104,8 @@ class Session:
         self._restore()
         limit = self.config.worker.batch
         batches = {partition: task.advance(limit) for partition, task in self._tasks.items()}
-        self._busy = any(batch.merged == limit for batch in batches.values())
         self._tick(batches)
+        self._busy = any(batch.steps == limit for batch in batches.values())
         parts = [
             Part(self._tasks[partition], batch, self._snapshot_due(partition))
             for partition, batch in batches.items()
@@ -161,13 +161,13 @@ class Session:
     def _tick(self, batches: dict[int, Batch]) -> None:
         """While nothing comes, let stream time follow the wall clock, if that is wanted."""
         distance = self.config.join.idle_advance
-        if distance is None or time.monotonic() - self._ticked < 1.0:
+        if distance is None or not (self._busy or time.monotonic() - self._ticked >= 1.0):
             return
         self._ticked = time.monotonic()
         for partition, task in self._tasks.items():
             idle = task.interactions.at_end and task.labels.at_end
             if idle and batches[partition].empty:
-                batches[partition] = task.tick(int(time.time() * 1000) - distance)
+                batches[partition] = task.tick(int(time.time() * 1000) - distance, self.config.worker.batch)
                 self._moved.add(partition)
 
     def _unsaved(self, task: Task) -> int:

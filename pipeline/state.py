@@ -25,6 +25,7 @@ CASES = (
     "predictions",
     "labelled",
     "expired",
+    "crowded_out",
     "early",
     "orphan",
     "late",
@@ -36,7 +37,8 @@ CASES = (
     "wrong_key",
     "future",
 )
-"""The counters. Every message read is in `interactions` or `labels`, and in just one of its fates."""
+"""The counters. Every message read is in `interactions` or `labels`, and in just one of its fates; `early`
+labels and `crowded_out` predictions have another one besides."""
 
 
 class SnapshotReference(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple
 
 from pipeline.config import Join as JoinSettings
@@ -29,18 +30,18 @@ class DeadLetter(NamedTuple):
 
 @dataclass
 class Batch:
-    """What came of the messages merged since the last batch."""
+    """What came of the messages merged, and of the time that has passed, since the last batch."""
 
     predictions: list[Prediction] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     dead_letters: list[DeadLetter] = field(default_factory=list)
-    merged: int = 0
-    """Messages processed."""
+    steps: int = 0
+    """Messages processed, and predictions and early labels whose time ran out."""
 
     @property
     def empty(self) -> bool:
         """Whether nothing happened."""
-        return not (self.merged or self.predictions or self.outcomes or self.dead_letters)
+        return not self.steps
 
 
 class Task:
@@ -65,7 +66,7 @@ class Task:
         self.model = model
         self.interactions = Inlet(interactions, settings.max_jump)
         self.labels = Inlet(labels, settings.max_jump)
-        self.join = Join(settings.window, settings.early, settings.early_bytes)
+        self.join = Join(settings)
         self.stream_time = FIRST
         """The largest timestamp merged, in milliseconds."""
         self.predicted = 0
@@ -80,19 +81,21 @@ class Task:
         self._batch = Batch()
 
     def advance(self, limit: int) -> Batch:
-        """Merge and process at most `limit` messages, as far as the inputs allow.
+        """Merge and process messages, as far as the inputs allow, in at most `limit` steps.
 
         By timestamp, labels first on ties. Where an input has nothing buffered but may have more, the
         merge waits; where it is at its end, the other goes on without it.
         """
-        while self._batch.merged < limit and (inlet := self._next_inlet()) is not None:
-            self._process(inlet.pop(), inlet)
-            self._batch.merged += 1
+        while self._batch.steps < limit and (head := self._next_head()) is not None:
+            time, inlet = head
+            if self._move_time(time, limit):
+                self._process(inlet.pop(), inlet)
+                self._batch.steps += 1
         return self._hand_over()
 
-    def tick(self, now: int) -> Batch:
-        """Move stream time to `now` (milliseconds) without a message, if that is forward."""
-        self._move_time(now)
+    def tick(self, now: int, limit: int) -> Batch:
+        """Move stream time towards `now` (milliseconds) without a message, if that is forward."""
+        self._move_time(now, limit)
         return self._hand_over()
 
     def rewind(self) -> None:
@@ -104,15 +107,14 @@ class Task:
         batch, self._batch = self._batch, Batch()
         return batch
 
-    def _next_inlet(self) -> Inlet | None:
+    def _next_head(self) -> tuple[int, Inlet] | None:
+        """Merge time of the next message, and the input that it is taken from."""
         if not (self.interactions.ready and self.labels.ready):
             return None
         interaction_time, label_time = self.interactions.head_time(), self.labels.head_time()
-        if label_time is None:
-            return None if interaction_time is None else self.interactions
-        if interaction_time is None or label_time <= interaction_time:
-            return self.labels
-        return self.interactions
+        if label_time is not None and (interaction_time is None or label_time <= interaction_time):
+            return label_time, self.labels
+        return None if interaction_time is None else (interaction_time, self.interactions)
 
     def _process(self, entry: Entry, inlet: Inlet) -> None:
         source, record = entry
@@ -120,26 +122,38 @@ class Task:
         if isinstance(record, Poison):
             self._bury(source, record.fault, record.reason)
             return
-        self._move_time(record.timestamp)
         if isinstance(record, Interaction):
             self._predict(record)
         else:
             self._match(record, source)
 
-    def _move_time(self, timestamp: int) -> None:
-        if timestamp <= self.stream_time:
-            return
-        self.stream_time = timestamp
-        for prediction in self.join.expired(timestamp):
-            self._close(prediction, None)
-        self._bury_orphans()
-        self.join.forget(timestamp)
+    def _move_time(self, time: int, limit: int) -> bool:
+        """Close what is overdue at a time, as far as the limit allows; whether the time has come with that.
 
-    def _bury_orphans(self) -> None:
-        for early in self.join.orphans(self.stream_time):
-            self._bury(
-                early.source, "orphan", "no interaction with this event_id came while the label waited"
-            )
+        While something is left, stream time stays: whoever goes on from a state record finds the rest again.
+        """
+        if time <= self.stream_time:
+            return True
+        batch = self._batch
+        for prediction in islice(self.join.expired(time), limit - batch.steps):
+            self._expire(prediction, time)
+            batch.steps += 1
+        for early in islice(self.join.orphans(time), limit - batch.steps):
+            self._bury_orphan(early)
+            batch.steps += 1
+        if batch.steps == limit:
+            return False
+        self.stream_time = time
+        self.join.forget(time)
+        return True
+
+    def _expire(self, prediction: Prediction, time: int) -> None:
+        if self.join.deadline(prediction) >= time:
+            self.counters["crowded_out"] += 1
+        self._close(prediction, None)
+
+    def _bury_orphan(self, early: EarlyLabel) -> None:
+        self._bury(early.source, "orphan", "no interaction with this event_id came while the label waited")
 
     def _predict(self, interaction: Interaction) -> None:
         if self.join.knows(interaction.event_id):
@@ -165,6 +179,8 @@ class Task:
         early = self.join.take(interaction.event_id)
         if early is not None:
             self._join(early, prediction)
+        for oldest in islice(self.join.expired(FIRST), 1):
+            self._expire(oldest, FIRST)
 
     def _match(self, label: WatchLabel, source: Source) -> None:
         event_id = label.event_id
@@ -172,8 +188,7 @@ class Task:
         if prediction is not None:
             self._join(EarlyLabel(label, source), prediction)
         elif event_id in self.join.closed:
-            status, _ = self.join.closed[event_id]
-            if status == "expired":
+            if self.join.closed[event_id].status == "expired":
                 self._bury(source, "late", "the label came after its prediction had expired")
             else:
                 self.counters["duplicate_labels"] += 1
@@ -182,7 +197,8 @@ class Task:
         else:
             self.counters["early"] += 1
             self.join.hold(EarlyLabel(label, source))
-            self._bury_orphans()
+            for oldest in self.join.orphans(self.stream_time):
+                self._bury_orphan(oldest)
 
     def _join(self, early: EarlyLabel, prediction: Prediction) -> None:
         label, source = early

@@ -11,8 +11,9 @@ from pipeline.audit.ledger import Ledger
 from pipeline.records import Outcome, Prediction
 from pipeline.state import CASES, State
 
-UNRECORDED: Final = ("early",)
-"""Counters of what leaves no record of its own: a label that came early is joined or buried later."""
+UNRECORDED: Final = ("crowded_out", "early")
+"""Counters of what leaves no record of its own: a prediction that was crowded out is an expired one, and a
+label that came early is joined or buried later."""
 
 
 class Marks:

@@ -17,7 +17,7 @@ from pipeline.times import date, duration
 STAGES: Final = {
     "read": ("interactions", "labels"),
     "predicted": ("predictions", "duplicate_interactions"),
-    "joined": ("labelled", "expired", "early", "duplicate_labels"),
+    "joined": ("labelled", "expired", "crowded_out", "early", "duplicate_labels"),
     "dead letters": BURIED,
 }
 """The counters, by what happens to a message."""

@@ -22,6 +22,8 @@ class Shown:
     record: Interaction
     closed: str | None = None
     closed_at: int = 0
+    order: int = 0
+    """How many were closed before it."""
 
 
 @dataclass
@@ -107,6 +109,11 @@ def _show(result: Story, settings: JoinSettings, record: Interaction, now: int) 
         if not isinstance(entry.record, Poison) and entry.record.event_id == record.event_id:
             result.waiting.remove(entry)
             _join(result, shown, entry)
+    waiting = [each for each in result.shown if not each.closed]
+    if len(waiting) > settings.max_pending:
+        result.counters["crowded_out"] += 1
+        oldest = min(waiting, key=lambda each: each.record.timestamp)
+        _close(result, oldest, "expired", _deadline(oldest, settings))
 
 
 def _label(result: Story, settings: JoinSettings, entry: Entry, record: WatchLabel, now: int) -> None:
@@ -138,7 +145,7 @@ def _join(result: Story, shown: Shown, entry: Entry) -> None:
 
 
 def _close(result: Story, shown: Shown, how: str, when: int) -> None:
-    shown.closed, shown.closed_at = how, when
+    shown.closed, shown.closed_at, shown.order = how, when, len(result.outcomes)
     result.counters[how] += 1
     result.outcomes.append((how, shown.record.event_id))
 
@@ -150,6 +157,15 @@ def _bury(result: Story, entry: Entry, fault: str) -> None:
 
 def _remembered(result: Story, settings: JoinSettings, event_id: Id, now: int) -> Shown | None:
     for each in reversed(result.shown):
-        if each.record.event_id == event_id and (not each.closed or each.closed_at + settings.window >= now):
+        if each.record.event_id == event_id and (not each.closed or _in_mind(result, settings, each, now)):
             return each
     return None
+
+
+def _in_mind(result: Story, settings: JoinSettings, shown: Shown, now: int) -> bool:
+    later = [each for each in result.shown if each.closed and _closed(each) > _closed(shown)]
+    return shown.closed_at + settings.window >= now and len(later) < settings.max_closed
+
+
+def _closed(shown: Shown) -> tuple[int, int]:
+    return shown.closed_at, shown.order

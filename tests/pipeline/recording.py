@@ -12,13 +12,23 @@ import msgspec
 from pipeline.audit.evidence import Buried, Evidence, Stretch
 from pipeline.audit.ledger import Finding, Ledger
 from pipeline.audit.partition import audit
+from pipeline.config import Join as JoinSettings
 from pipeline.letter import Letter
 from pipeline.model import Model
 from pipeline.records import Outcome, Prediction, Source, encode
 from pipeline.snapshot import unpack
 from pipeline.state import State
 from pipeline.topics import Topics
-from tests.pipeline.builders import Inputs, Message, inputs, interaction, label, new_model, new_task
+from tests.pipeline.builders import (
+    Inputs,
+    Message,
+    inputs,
+    interaction,
+    join_settings,
+    label,
+    new_model,
+    new_task,
+)
 from tests.pipeline.consumer import REST, Delivery, Step
 from tests.pipeline.output_log import OutputLog, Slot
 
@@ -131,9 +141,11 @@ def _source(topic: str, slot: Slot, record_type: type[Prediction] | type[Outcome
     return Source(topic, 0, offset, str(user).encode(), value)
 
 
-def record(given_inputs: Inputs, drawn: list[tuple[Step, bool]]) -> Recording:
+def record(
+    given_inputs: Inputs, drawn: list[tuple[Step, bool]], join: JoinSettings | None = None
+) -> Recording:
     """Run batch by batch, each with a snapshot or without."""
-    task, log = new_task(), OutputLog()
+    task, log = new_task(join), OutputLog()
     delivery = Delivery(task, given_inputs)
     for step, snapshot in drawn:
         delivery.deliver(step)
@@ -169,9 +181,8 @@ def eventful() -> Inputs:
 
 @cache
 def _eventful_run() -> Recording:
-    return record(
-        eventful(), [(Step(9, 9, False, 15), number == 8) for number in range(24)] + [(REST, False)]
-    )
+    drawn = [(Step(9, 9, False, 15), number == 8) for number in range(24)] + [(REST, False)]
+    return record(eventful(), drawn, join_settings(max_pending=10))
 
 
 def eventful_run() -> Recording:

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from hypothesis import strategies as st
 
-from tests.pipeline.builders import Inputs, Message, inputs, interaction, label
+from tests.pipeline.builders import Inputs, Message, inputs, interaction, join_settings, label
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,12 @@ events = st.builds(
     copies=st.sampled_from([0, 1, 1, 1, 1, 1, 2]),
     labels=labels_of_an_event,
 )
+crowded = st.builds(
+    join_settings,
+    max_pending=st.sampled_from([1, 3, 500_000]),
+    max_closed=st.sampled_from([1, 3, 1_000_000]),
+)
+"""Settings of which some leave little room."""
 garbage = st.sampled_from([None, b"", b"{}", b"{"])
 
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from pipeline.audit.evidence import Buried
+from pipeline.audit.standing import UNRECORDED
 from pipeline.records import encode
 from tests.pipeline.builders import interaction, label
 from tests.pipeline.recording import STATE_OFFSET, Recording, eventful_run
@@ -105,7 +106,7 @@ def test_a_figure_of_the_state_record_that_is_off_is_named(run: Recording, name:
     assert run.findings()
 
 
-@pytest.mark.parametrize("case", sorted({*eventful_run().state.counters} - {"early"}))
+@pytest.mark.parametrize("case", sorted({*eventful_run().state.counters} - {*UNRECORDED}))
 def test_a_counter_that_is_off_is_named(run: Recording, case: str) -> None:
     right = run.state.counters[case]
     run.change_state(counters={**run.state.counters, case: right + 1})

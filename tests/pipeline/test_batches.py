@@ -5,29 +5,45 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.config import Join as JoinSettings
 from pipeline.records import encode
 from pipeline.snapshot import pack
 from pipeline.task import Task
-from tests.pipeline.builders import Inputs, Written, inputs, interaction, join_settings, label, new_task, run
+from tests.pipeline.builders import (
+    ALL,
+    Inputs,
+    Written,
+    inputs,
+    interaction,
+    join_settings,
+    label,
+    new_task,
+    run,
+)
 from tests.pipeline.consumer import REST, Delivery, Step, steps
-from tests.pipeline.streams import streams
+from tests.pipeline.streams import crowded, streams
 
 
-def run_in_pieces(given_inputs: Inputs, pieces: list[Step]) -> tuple[Task, Written]:
-    task = new_task()
+def run_in_pieces(
+    given_inputs: Inputs, pieces: list[Step], join: JoinSettings | None = None
+) -> tuple[Task, Written]:
+    task = new_task(join)
     delivery = Delivery(task, given_inputs)
     batches = []
     for step in (*pieces, REST):
         delivery.deliver(step)
         batches.append(task.advance(step.limit))
+        assert batches[-1].steps <= step.limit
     return task, Written.of(batches)
 
 
 @settings(max_examples=150)
-@given(given_inputs=streams(), pieces=st.lists(steps, max_size=25))
-def test_any_cut_into_batches_gives_the_same_bytes(given_inputs: Inputs, pieces: list[Step]) -> None:
-    whole, expected = run(given_inputs)
-    task, written = run_in_pieces(given_inputs, pieces)
+@given(given_inputs=streams(), pieces=st.lists(steps, max_size=25), join=crowded)
+def test_any_cut_into_batches_gives_the_same_bytes(
+    given_inputs: Inputs, pieces: list[Step], join: JoinSettings
+) -> None:
+    whole, expected = run(given_inputs, join)
+    task, written = run_in_pieces(given_inputs, pieces, join)
     assert written == expected
     assert pack(task.model) == pack(whole.model)
     assert encode(task.state({})) == encode(whole.state({}))
@@ -51,7 +67,7 @@ def test_a_batch_takes_no_more_than_its_limit() -> None:
     task = new_task()
     delivery = Delivery(task, inputs([interaction(n, n) for n in range(5)], []))
     delivery.deliver(REST)
-    assert [task.advance(2).merged for _ in range(4)] == [2, 2, 1, 0]
+    assert [task.advance(2).steps for _ in range(4)] == [2, 2, 1, 0]
     assert task.advance(2).empty
 
 
@@ -74,7 +90,7 @@ def test_a_task_that_is_rewound_and_fed_again_goes_on_as_if_nothing_had_been(
     whole, expected = run(given_inputs)
     task = new_task()
     batches = []
-    for most in (limit, len(given_inputs.interactions) + len(given_inputs.labels)):
+    for most in (limit, ALL):
         task.rewind()
         for inlet, entries in (
             (task.interactions, given_inputs.interactions),

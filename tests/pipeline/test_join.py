@@ -2,13 +2,21 @@ from __future__ import annotations
 
 from pipeline.join import EarlyLabel, Join
 from pipeline.records import Id, Outcome, Prediction, Status
-from tests.pipeline.builders import label, source
+from tests.pipeline.builders import join_settings, label, source
 
 WINDOW, EARLY = 100, 30
 
 
-def new_join(early_bytes: int = 10_000) -> Join:
-    return Join(WINDOW, EARLY, early_bytes)
+def new_join(early_bytes: int = 10_000, max_pending: int = 100, max_closed: int = 100) -> Join:
+    return Join(
+        join_settings(
+            window=f"{WINDOW}ms",
+            early=f"{EARLY}ms",
+            early_bytes=early_bytes,
+            max_pending=max_pending,
+            max_closed=max_closed,
+        )
+    )
 
 
 def prediction(event_id: Id, sequence: int, at: int, version: int = 0) -> Prediction:
@@ -96,11 +104,29 @@ def test_an_event_closed_twice_is_remembered_from_the_second_time() -> None:
     join.remember(outcome(prediction(1, 0, at=0), 0, label_at=10))
     join.remember(outcome(prediction(2, 1, at=0), 1, label_at=20))
     join.remember(outcome(prediction(1, 2, at=400), 2, label_at=450))
-    assert list(join.closed.items()) == [(2, ("labelled", 1)), (1, ("labelled", 2))]
+    assert list(join.closed.values()) == [(2, "labelled", 1), (1, "labelled", 2)]
     join.forget(550)
     assert list(join.closed) == [1]
     join.forget(551)
     assert not join.closed
+
+
+def test_where_too_many_wait_the_next_to_expire_goes_before_its_time() -> None:
+    join = new_join(max_pending=2)
+    for sequence, at in enumerate([30, 10, 20]):
+        join.open(prediction(f"at {at}", sequence, at))
+    assert close_expired(join, 0) == ["at 10"]
+    assert list(join.pending) == ["at 30", "at 20"]
+    assert join.closed["at 10"].status == "expired"
+
+
+def test_where_too_many_are_closed_those_are_forgotten_whose_time_is_over_first() -> None:
+    join = new_join(max_closed=2)
+    for sequence, label_at in enumerate([30, 10, 20]):
+        join.remember(outcome(prediction(f"at {label_at}", sequence, at=0), sequence, label_at))
+    assert list(join.closed) == ["at 30", "at 20"]
+    join.remember(outcome(prediction("at 15", 3, at=0), 3, label_at=15))
+    assert list(join.closed) == ["at 30", "at 20"], "nor is it remembered if its own is the first"
 
 
 def test_an_early_label_waits_and_is_taken_once() -> None:

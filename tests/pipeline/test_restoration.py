@@ -10,15 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline import restoration
+from pipeline.config import Join as JoinSettings
 from pipeline.errors import StateError
 from pipeline.records import Outcome, encode
 from pipeline.snapshot import pack
 from pipeline.state import State
 from pipeline.task import Task
-from tests.pipeline.builders import Inputs, feed_all, inputs, interaction, label, new_task, run
+from tests.pipeline.builders import Inputs, feed_all, inputs, interaction, join_settings, label, new_task, run
 from tests.pipeline.consumer import REST, Delivery, Step, steps
 from tests.pipeline.output_log import OutputLog
-from tests.pipeline.streams import streams
+from tests.pipeline.streams import crowded, streams
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -45,8 +46,8 @@ def same_apart_from_marks(state: State) -> bytes:
     return encode(msgspec.structs.replace(state, prediction_offset=0, outcome_offset=0))
 
 
-def rebuilt(task: Task, log: OutputLog) -> Task:
-    again = log.restore()
+def rebuilt(task: Task, log: OutputLog, join: JoinSettings | None = None) -> Task:
+    again = log.restore(join)
     assert same_apart_from_marks(again.state({})) == same_apart_from_marks(task.state({}))
     assert pack(again.model) == pack(task.model)
     assert again.join.closed == task.join.closed
@@ -56,14 +57,17 @@ def rebuilt(task: Task, log: OutputLog) -> Task:
     return again
 
 
-def run_with_deaths(given_inputs: Inputs, drawn: list[Turn]) -> tuple[Task, OutputLog]:
-    task, log = new_task(), OutputLog()
+def run_with_deaths(
+    given_inputs: Inputs, drawn: list[Turn], join: JoinSettings | None = None
+) -> tuple[Task, OutputLog]:
+    join = join or join_settings()
+    task, log = new_task(join), OutputLog()
     delivery = Delivery(task, given_inputs)
     for step, snapshot, dies, loses in (*drawn, Turn(REST, True, True, False)):
         delivery.deliver(step)
         log.commit(task, task.advance(step.limit), snapshot)
         if dies:
-            again = rebuilt(task, log)
+            again = rebuilt(task, log, join)
             if loses:
                 delivery.deliver(REST)
                 task.advance(REST.limit)
@@ -74,10 +78,12 @@ def run_with_deaths(given_inputs: Inputs, drawn: list[Turn]) -> tuple[Task, Outp
 
 
 @settings(max_examples=120)
-@given(given_inputs=streams(), drawn=st.lists(turns, max_size=15))
-def test_deaths_do_not_show_in_what_is_written(given_inputs: Inputs, drawn: list[Turn]) -> None:
-    whole, expected = run(given_inputs)
-    task, log = run_with_deaths(given_inputs, drawn)
+@given(given_inputs=streams(), drawn=st.lists(turns, max_size=15), join=crowded)
+def test_deaths_do_not_show_in_what_is_written(
+    given_inputs: Inputs, drawn: list[Turn], join: JoinSettings
+) -> None:
+    whole, expected = run(given_inputs, join)
+    task, log = run_with_deaths(given_inputs, drawn, join)
     assert log.written == expected
     assert pack(task.model) == pack(whole.model)
     assert same_apart_from_marks(
@@ -132,7 +138,7 @@ def test_an_id_used_again_after_it_was_forgotten_is_restored_as_the_later_one() 
     feed_all(task, inputs(shown, labels))
     log.commit(task, task.advance(REST.limit), snapshot=False)
     again = rebuilt(task, log)
-    assert {event: sequence for event, (_, sequence) in again.join.closed.items()} == {1: 2}
+    assert {event: closed.sequence for event, closed in again.join.closed.items()} == {1: 2}
     for each in (task, again):
         feed_all(each, inputs([], [label(1, 470), label(9, 5_000), label(9, 5_600)]))
         each.advance(REST.limit)

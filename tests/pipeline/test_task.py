@@ -61,7 +61,7 @@ def test_a_label_joins_its_prediction() -> None:
     for name in ("event_id", "user_id", "video_id", "timestamp", "score", "probability", "features"):
         assert getattr(outcome, name) == getattr(prediction, name)
     assert outcome.correct == (outcome.predicted == outcome.label)
-    assert batch.merged == 2
+    assert batch.steps == 2
 
 
 @pytest.mark.parametrize(("ratio", "watched"), [(WATCHED, False), (0.7500001, True), (0.0, False)])
@@ -228,12 +228,52 @@ def test_a_tick_moves_stream_time_forward_only() -> None:
     task = new_task()
     feed_all(task, inputs([interaction(1, 50)], [label(9, 50)]))
     task.advance(ALL)
-    assert task.tick(150).dead_letters[0].fault == "orphan"
-    assert task.tick(10).empty
+    assert task.tick(150, ALL).dead_letters[0].fault == "orphan"
+    assert task.tick(10, ALL).empty
     assert task.stream_time == 150
-    [outcome] = task.tick(151).outcomes
+    [outcome] = task.tick(151, ALL).outcomes
     assert outcome.status == "expired"
     assert task.counters["expired"] == 1
+
+
+def test_what_a_jump_of_time_lets_expire_comes_in_batches_before_the_message_that_moved_time() -> None:
+    task = new_task()
+    feed_all(task, inputs([*(interaction(n, n) for n in range(5)), interaction(9, 500)], [label(8, 1)]))
+    assert task.advance(6).steps == 6
+    taken = task.interactions.position.offset
+    batches = [task.advance(2) for _ in range(4)]
+    assert [[outcome.event_id for outcome in batch.outcomes] for batch in batches] == [
+        [0, 1],
+        [2, 3],
+        [4],
+        [],
+    ]
+    assert faults(batches[2]) == [("orphan", "watch-labels", 0)]
+    assert [prediction.event_id for prediction in batches[3].predictions] == [9]
+    assert task.interactions.position.offset == taken + 2
+
+
+def test_stream_time_stands_until_all_that_is_overdue_is_closed() -> None:
+    task = new_task()
+    feed_all(task, inputs([interaction(n, n) for n in range(3)], []))
+    task.advance(ALL)
+    assert [(task.tick(500, 2).steps, task.stream_time) for _ in range(2)] == [(2, 2), (1, 500)]
+
+
+def test_a_prediction_that_is_crowded_out_is_an_expired_one_and_counted_besides() -> None:
+    shown: list[Message] = [interaction(n, n) for n in range(4)]
+    batch, counters = play(shown, [label(0, 10), label(3, 10)], max_pending=2)
+    assert counters == {"predictions": 4, "expired": 2, "crowded_out": 2, "late": 1, "labelled": 1}
+    assert [(outcome.event_id, outcome.status) for outcome in batch.outcomes] == [
+        (0, "expired"),
+        (1, "expired"),
+        (3, "labelled"),
+    ]
+
+
+def test_a_label_that_waits_comes_before_the_crowd() -> None:
+    _, counters = play([interaction(1, 10), interaction(2, 11)], [label(2, 5)], max_pending=1)
+    assert counters == {"predictions": 2, "early": 1, "labelled": 1}
 
 
 oracle_settings = st.builds(
@@ -241,6 +281,8 @@ oracle_settings = st.builds(
     window=st.sampled_from(["0ms", "50ms", "100ms"]),
     early=st.sampled_from(["0ms", "30ms", "200ms"]),
     early_bytes=st.sampled_from([0, 150, 400, 256_000]),
+    max_pending=st.sampled_from([1, 2, 5, 500_000]),
+    max_closed=st.sampled_from([1, 2, 5, 1_000_000]),
     on_missing=st.sampled_from(["negative", "drop"]),
     max_jump=st.just("365d"),
 )
@@ -265,6 +307,8 @@ def test_the_join_does_what_a_slow_search_through_all_that_happened_does(
         entry.source for entry in expected.waiting
     ]
     assert set(task.join.pending) == {each.record.event_id for each in expected.shown if not each.closed}
+    assert len(task.join.pending) <= join.max_pending
+    assert len(task.join.closed) <= join.max_closed
 
 
 @settings(max_examples=100)
@@ -277,7 +321,7 @@ def test_every_message_has_exactly_one_fate(given_inputs: Inputs) -> None:
     read = Counter(letter.source.topic for letter in batch.dead_letters)
     assert count["interactions"] == len(given_inputs.interactions)
     assert count["labels"] == len(given_inputs.labels)
-    assert batch.merged == len(given_inputs)
+    assert len(given_inputs) <= batch.steps <= len(given_inputs) + count["expired"] + count["orphan"]
     assert count["interactions"] == (
         count["predictions"] + count["duplicate_interactions"] + read["interactions"]
     )
