@@ -66,7 +66,10 @@ def group_consumer(config: Config) -> Consumer:
         "enable.partition.eof": True,
         "fetch.queue.backoff.ms": 10,
         "fetch.wait.max.ms": 100,
-        "queued.max.messages.kbytes": 32_768,
+        # Of what may be read ahead, the inlets have half. This one queue of all partitions goes beyond its
+        # limit by what a fetch brings.
+        "queued.max.messages.kbytes": config.worker.buffer // 4 // 1024,
+        "fetch.max.bytes": config.worker.buffer // 4,
     }
     if config.kafka.instance:
         settings["group.instance.id"] = config.kafka.instance

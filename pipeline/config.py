@@ -143,6 +143,8 @@ class Worker(Section):
 
     batch: int = Field(5_000, ge=1, le=100_000)
     """Most messages in one transaction and partition."""
+    buffer: int = Field(64 * 2**20, ge=2**20, le=2**30)
+    """Bytes of messages, of all inputs, that may be read ahead of being processed."""
     session_timeout: Milliseconds = Field("10s", ge=6_000)  # type: ignore[assignment]  # as above
     """How long the group waits for a worker that is silent."""
     transaction_timeout: Milliseconds = Field("10s", ge=1_000)  # type: ignore[assignment]  # as above

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -37,19 +37,23 @@ class Inlet:
         self.max_jump = max_jump
         self.at_end = False
         """Whether the input is known to hold nothing beyond what was fed."""
+        self.bytes = 0
+        """Size of the messages, as they came, that were fed and not yet taken."""
         self._entries: deque[Entry] = deque()
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def feed(self, entries: Iterable[Entry]) -> None:
+    def feed(self, entries: Sequence[Entry]) -> None:
         """Append messages, in the order of their offsets."""
         self._entries.extend(entries)
+        self.bytes += sum([entry.source.size for entry in entries])
         self.at_end = False
 
     def rewind(self) -> None:
         """Drop the messages that were not yet processed: they will be fed again."""
         self._entries.clear()
+        self.bytes = 0
         self.at_end = False
 
     @property
@@ -67,6 +71,7 @@ class Inlet:
     def pop(self) -> Entry:
         """Take the next message; its offset then counts as processed."""
         entry = self._entries.popleft()
+        self.bytes -= entry.source.size
         position, record = self.position, entry.record
         position.offset = entry.source.offset + 1
         if isinstance(record, Poison):

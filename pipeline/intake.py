@@ -55,6 +55,7 @@ class Intake:
         self._consumer = consumer
         self._join = config.join
         self._batch = config.worker.batch
+        self._buffer = config.worker.buffer // 2
         self._topics = Topics(config.kafka.prefix)
         self._channels: dict[Place, _Channel] = {}
 
@@ -89,14 +90,20 @@ class Intake:
         self._mark_ends()
 
     def throttle(self) -> None:
-        """Stop reading an input that runs ahead of the other, until the merge has caught up."""
+        """Stop reading an input that runs ahead of the other, until the merge has caught up.
+
+        Each place has a share of the buffer for itself: the merge needs both inputs, so neither may be kept
+        from being read because the other has filled it.
+        """
         for place, channel in self._channels.items():
-            if channel.inlet is None:
+            inlet = channel.inlet
+            if inlet is None:
                 continue
-            if len(channel.inlet) > 4 * self._batch and not channel.paused:
+            share = self._buffer // len(self._channels)
+            if not channel.paused and (len(inlet) > 4 * self._batch or inlet.bytes > share):
                 self._consumer.pause([TopicPartition(*place)])
                 channel.paused = True
-            elif len(channel.inlet) < 2 * self._batch and channel.paused:
+            elif channel.paused and len(inlet) < 2 * self._batch and inlet.bytes <= share // 2:
                 self._resume(place, channel)
 
     def _resume(self, place: Place, channel: _Channel) -> None:

@@ -108,8 +108,10 @@ class Source(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes in key, value and headers."""
-        headers = sum(len(name) + len(value or b"") for name, value in self.headers)
-        return len(self.key or b"") + len(self.value or b"") + headers
+        size = len(self.key or b"") + len(self.value or b"")
+        if self.headers:
+            size += sum(len(name) + len(value or b"") for name, value in self.headers)
+        return size
 
 
 class Poison(NamedTuple):

@@ -96,7 +96,7 @@ def test_a_task_that_is_rewound_and_fed_again_goes_on_as_if_nothing_had_been(
             (task.interactions, given_inputs.interactions),
             (task.labels, given_inputs.labels),
         ):
-            inlet.feed(entry for entry in entries if entry.source.offset >= inlet.position.offset)
+            inlet.feed([entry for entry in entries if entry.source.offset >= inlet.position.offset])
             inlet.at_end = True
         batches.append(task.advance(most))
     assert Written.of(batches) == expected

@@ -140,3 +140,16 @@ def test_a_rewound_inlet_has_nothing_read_ahead_and_keeps_its_position() -> None
     queue.rewind()
     assert (len(queue), queue.ready) == (0, False)
     assert (queue.position.offset, queue.position.clock) == (1, 50)
+
+
+def test_bytes_are_those_of_the_messages_not_yet_taken() -> None:
+    queue = inlet(b"{", 5, None)
+    sizes = [entry.source.size for entry in inputs([b"{", interaction(1, 5), None], []).interactions]
+    held = [queue.bytes]
+    for _ in range(3):
+        queue.pop()
+        held.append(queue.bytes)
+    assert held == [sum(sizes), sum(sizes[1:]), sizes[2], 0]
+    queue.feed(inputs([b"{"], []).interactions)
+    queue.rewind()
+    assert queue.bytes == 0
