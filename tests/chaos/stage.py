@@ -87,7 +87,8 @@ class Stage:
                 self._positions, self._moved = positions, now
         if now - self._moved > STALLED:
             raise TimeoutError(
-                f"nothing was processed for {STALLED:.0f} s; the offsets are {self._positions}"
+                f"nothing was processed for {STALLED:.0f} s; the offsets are {self._positions}, "
+                f"and the group is {self.watch.group()}"
             )
 
     def finished(self) -> bool:

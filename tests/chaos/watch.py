@@ -106,6 +106,17 @@ class Watch:
                 if time.monotonic() > give_up:
                     raise
 
+    def group(self) -> str:
+        """What the coordinator says of the group and its members; for whoever looks for a fault."""
+        name = self.pipeline.kafka.group
+        client = AdminClient({"bootstrap.servers": self.pipeline.kafka.bootstrap, "log_level": 0})
+        try:
+            described = client.describe_consumer_groups([name], request_timeout=5.0)[name].result()
+        except KafkaException as error:
+            return f"unknown ({error})"
+        members = [f"{member.group_instance_id} {member.member_id}" for member in described.members]
+        return f"{described.state.name} with {', '.join(members)}"
+
     def committed(self) -> dict[tuple[bool, int], int] | None:
         """The group's offsets by input (whether it is the labels) and partition; None without an answer."""
         topics = self.pipeline.topics
