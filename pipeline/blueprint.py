@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
-from dataclasses import asdict
 
+from forks import ForksSettings
 from pipeline.config import Config, Learner
 from pipeline.features import Tables
 from pipeline.model import Model, learner_settings
+from pipeline.settings import learner_from, learner_text
 
 
 class Blueprint:
@@ -43,8 +45,21 @@ class Blueprint:
         ConfigError
             Naming the setting and what is accepted.
         """
+        return self._with(learner_settings(learner, self._tables.columns))
+
+    def as_saved(self, settings: Mapping[str, str]) -> Blueprint:
+        """The same with the learner that a state record's settings name.
+
+        Raises
+        ------
+        StateError
+            If they are of another version of the learner.
+        """
+        return self._with(learner_from(settings))
+
+    def _with(self, learner: ForksSettings) -> Blueprint:
         other = copy(self)
-        other.learner = learner_settings(learner, self._tables.columns)
+        other.learner = learner
         return other
 
     def new_model(self) -> Model:
@@ -58,5 +73,5 @@ class Blueprint:
             "tables": self._tables.digest,
             "features.max_entities": str(self._config.features.max_entities),
             "join.on_missing": self._config.join.on_missing,
-            **{f"learner.{name}": str(value) for name, value in asdict(self.learner).items()},
+            **learner_text(self.learner),
         }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator, Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -19,6 +19,7 @@ from pipeline.log import Log, decoded
 from pipeline.model import Model
 from pipeline.records import Outcome, Prediction
 from pipeline.restoration import Restoration
+from pipeline.settings import refuse_other_settings
 from pipeline.snapshot import unpack
 from pipeline.state import STATE_VERSION, SnapshotReference, State
 from pipeline.task import Task
@@ -117,7 +118,7 @@ def recover(
     partition: int,
     start: Start,
     new_model: Callable[[], Model],
-    settings: dict[str, Any],
+    settings: Mapping[str, str],
     config: Config,
 ) -> Generator[Task | None]:
     """Build the task of a partition. Yields None while it is under way, the task at last.
@@ -208,28 +209,6 @@ def read_state(log: Log, topics: Topics, partition: int, start: Start) -> State:
             f"for {found}: the offsets were set by hand. Set them back to go on"
         )
     return state
-
-
-def refuse_other_settings(state: State, settings: dict[str, Any]) -> None:
-    """Make sure that the outputs so far depend on these settings.
-
-    Raises
-    ------
-    StateError
-        Naming what differs.
-    """
-    differing = [
-        f"{name} is {settings.get(name)!r}, was {state.settings.get(name)!r}"
-        for name in sorted(settings.keys() | state.settings.keys())
-        if settings.get(name) != state.settings.get(name)
-    ]
-    if differing:
-        raise StateError(
-            "the outputs so far were made under other settings: "
-            + "; ".join(differing)
-            + ". Go back to those, "
-            "or take another kafka.group with another kafka.prefix"
-        )
 
 
 def read_snapshot(

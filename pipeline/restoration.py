@@ -39,6 +39,7 @@ class Restoration:
         task.predicted = state.predictions
         task.counters.update({name: state.counters.get(name, 0) for name in task.counters})
         task.snapshot, task.previous = state.snapshot, state.previous
+        task.earlier = state.earlier
         for saved in state.waiting:
             task.join.hold(saved.restore())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
@@ -76,11 +76,22 @@ class SavedLabel(msgspec.Struct, frozen=True):
         return EarlyLabel(LABELS.decode(self.value), source)
 
 
+class Era(msgspec.Struct, frozen=True):
+    """A time that has ended, in which the outputs depended on other settings."""
+
+    settings: dict[str, str]
+    """What they depended on."""
+    predictions: Count
+    """Predictions below this sequence were made under these settings, from the era before on."""
+    outcomes: Count
+    """The same of outcomes."""
+
+
 class State(msgspec.Struct, frozen=True):
     """A partition's state record."""
 
     partition: Annotated[int, msgspec.Meta(ge=0)]
-    settings: dict[str, Any]
+    settings: dict[str, str]
     """What the outputs depend on: a restart under other settings is refused."""
     stream_time: int
     interactions: Position
@@ -104,12 +115,21 @@ class State(msgspec.Struct, frozen=True):
     counters: dict[str, int]
     previous: SnapshotReference | None = None
     """The snapshot before `snapshot`, in case that cannot be used; of the same settings."""
+    earlier: list[Era] = []
+    """The eras that have ended, oldest first."""
     version: int = STATE_VERSION
 
     @property
     def snapshots(self) -> list[SnapshotReference]:
         """Both snapshots, as far as they are there, the later one first."""
         return [each for each in (self.snapshot, self.previous) if each is not None]
+
+    def under(self, settings: dict[str, str]) -> State:
+        """The record with which an era under other settings begins where this one ends; with no snapshot."""
+        ended = Era(self.settings, self.predictions, self.outcomes)
+        return msgspec.structs.replace(
+            self, settings=settings, snapshot=None, previous=None, earlier=[*self.earlier, ended]
+        )
 
 
 class Marks:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pipeline.config import Join as JoinSettings
 from pipeline.inlet import FIRST, Inlet, Position
@@ -17,7 +17,7 @@ from pipeline.join import EarlyLabel, Join
 from pipeline.labels import WATCHED
 from pipeline.model import Model
 from pipeline.records import Entry, Interaction, Outcome, Poison, Prediction, Source, WatchLabel
-from pipeline.state import Marks, SavedLabel, SnapshotReference, State, counters
+from pipeline.state import Era, Marks, SavedLabel, SnapshotReference, State, counters
 
 
 class DeadLetter(NamedTuple):
@@ -77,6 +77,7 @@ class Task:
         self.snapshot: SnapshotReference | None = None
         self.previous: SnapshotReference | None = None
         """The snapshot before that."""
+        self.earlier: list[Era] = []
         self._teach_missing = settings.on_missing == "negative"
         self._batch = Batch()
 
@@ -243,7 +244,7 @@ class Task:
         self.counters[fault] += 1
         self._batch.dead_letters.append(DeadLetter(source, fault, reason))
 
-    def state(self, settings: dict[str, Any]) -> State:
+    def state(self, settings: dict[str, str]) -> State:
         """The state record of this moment, with the marks known so far."""
         prediction, outcome = self.join.lowest_needed(self.predicted, self.model.folded)
         return State(
@@ -263,6 +264,7 @@ class Task:
             waiting=[SavedLabel.save(early) for early in self.join.waiting.values()],
             counters=dict(self.counters),
             previous=self.previous,
+            earlier=self.earlier,
         )
 
     def note_offsets(self, batch: Batch, prediction_offset: int | None, outcome_offset: int | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from confluent_kafka import Consumer, Producer
 
@@ -40,7 +40,7 @@ class Writer:
         Seconds that each step may take.
     """
 
-    def __init__(self, producer: Producer, topics: Topics, settings: dict[str, Any], patience: float) -> None:
+    def __init__(self, producer: Producer, topics: Topics, settings: dict[str, str], patience: float) -> None:
         self._producer = producer
         self._topics = topics
         self._settings = settings

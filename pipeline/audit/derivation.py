@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from pipeline.audit.comparison import field_difference, tensor_difference
+from pipeline.audit.eras import Eras
 from pipeline.audit.ledger import Ledger
 from pipeline.audit.numbering import Line
 from pipeline.labels import WATCHED
-from pipeline.model import Model
 from pipeline.records import Interaction, Outcome, Prediction, encode
 from pipeline.snapshot import pack
 from pipeline.topics import Topics
@@ -32,8 +32,8 @@ class Derivation:
 
     Parameters
     ----------
-    model
-        As it was after the outcomes that it says it has folded. It is folded on.
+    eras
+        The models, as they were after the outcomes that they say they have folded. They are folded on.
     teach_missing
         Whether an expired prediction counts as not watched.
     snapshot
@@ -46,7 +46,7 @@ class Derivation:
 
     def __init__(
         self,
-        model: Model,
+        eras: Eras,
         teach_missing: bool,
         snapshot: tuple[int, bytes, int] | None,
         topics: Topics,
@@ -56,8 +56,8 @@ class Derivation:
         """Predictions that have no outcome yet, by sequence."""
         self.statuses: Counter[str] = Counter()
         """Outcomes by status."""
-        self._model = model
-        self._begin = model.folded
+        self._eras = eras
+        self._begin = eras.present.folded
         self._teach_missing = teach_missing
         self._snapshot = snapshot
         self._topics = topics
@@ -86,11 +86,14 @@ class Derivation:
             upcoming = next(predictions, None)
 
     def _prediction(self, line: Line[Prediction]) -> None:
-        written, model = line.record, self._model
+        written = line.record
+        model = self._eras.predicting(written.sequence)
         if self._first_prediction is None:
             self._first_prediction = written.sequence
         self.pending[written.sequence] = written
-        if written.model_version < self._begin or (self._broken and written.model_version > model.folded):
+        if model.folded < self._begin or written.model_version < self._begin:
+            return
+        if self._broken and written.model_version > model.folded:
             return
         shown = Interaction(written.event_id, written.user_id, written.video_id, written.timestamp, 0.0)
         judgement = model.judge(shown)
@@ -127,7 +130,7 @@ class Derivation:
 
     def _notice_gap(self, line: Line[Outcome]) -> None:
         """What was made after an outcome that is missing cannot be derived."""
-        sequence, folded = line.record.sequence, self._model.folded
+        sequence, folded = line.record.sequence, self._eras.present.folded
         if not self._broken and sequence > folded:
             self._broken = True
             expected = f"outcome {folded}, without which nothing after it can be derived"
@@ -136,7 +139,7 @@ class Derivation:
     def _fold(self, outcome: Outcome) -> None:
         if self._broken or outcome.sequence < self._begin:
             return
-        self._model.fold(outcome)
+        self._eras.fold(outcome)
         self._ledger.checked[FOLDED] += 1
         self._compare_snapshot()
 
@@ -147,6 +150,7 @@ class Derivation:
             watched: bool | None = ratio > WATCHED
         else:
             watched = False if self._teach_missing else None
+        model = self._eras.learning(written.sequence)
         return Outcome(
             **{name: getattr(prediction, name) for name in CARRIED},
             prediction_sequence=prediction.sequence,
@@ -154,7 +158,7 @@ class Derivation:
             label=watched,
             label_timestamp=None if ratio is None else written.label_timestamp,
             correct=None if watched is None else watched == prediction.predicted,
-            loss=None if watched is None else self._model.loss(prediction.score, watched, ratio or 0.0),
+            loss=None if watched is None else model.loss(prediction.score, watched, ratio or 0.0),
             status="expired" if ratio is None else "labelled",
             sequence=written.sequence,
         )
@@ -166,11 +170,12 @@ class Derivation:
             self._ledger.differs(topic, line.source.offset, *field_difference(derived, line.record))
 
     def _compare_snapshot(self) -> None:
-        if self._snapshot is None or self._model.folded != self._snapshot[0]:
+        model = self._eras.present
+        if self._snapshot is None or model.folded != self._snapshot[0]:
             return
         folded, data, offset = self._snapshot
         self._ledger.checked["snapshots compared with the fold"] += 1
-        derived = pack(self._model)
+        derived = pack(model)
         if data != derived:
             expected = f"a snapshot of the fold of {folded} outcomes"
             self._ledger.differs(self._topics.checkpoints, offset, expected, tensor_difference(derived, data))

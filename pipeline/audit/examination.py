@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from pipeline.audit.eras import Eras
 from pipeline.audit.evidence import Evidence
 from pipeline.audit.gathering import Gathered, gather
 from pipeline.audit.ledger import Finding, Ledger
@@ -17,7 +18,7 @@ from pipeline.config import Config
 from pipeline.errors import StateError
 from pipeline.log import Log
 from pipeline.model import Model, warm_up
-from pipeline.recovery import refuse_other_settings
+from pipeline.settings import refuse_other_settings
 from pipeline.snapshot import unpack
 from pipeline.topics import Topics
 
@@ -28,6 +29,8 @@ class PartitionReport(msgspec.Struct, frozen=True):
     partition: int
     folded_from: int
     """Outcomes in the model with which the fold began; 0 is the start."""
+    earlier_eras: int
+    """Eras that have ended, each with settings of its own, whose predictions were made by other models."""
     checked: dict[str, int]
     differences: int
     findings: list[Finding]
@@ -61,7 +64,7 @@ def examine(config: Config, view: View, *, from_snapshot: bool, progress: Callab
     Raises
     ------
     StateError
-        The outputs were made under other settings.
+        The present outputs were made under other settings, or earlier ones by another version.
     """
     blueprint, meter, topics = Blueprint(config), Meter(progress), Topics(config.kafka.prefix)
     settings = blueprint.settings(view.partitions)
@@ -76,30 +79,35 @@ def examine(config: Config, view: View, *, from_snapshot: bool, progress: Callab
     warm_up(blueprint.learner)
     reports = []
     for reader, ledger, gathered in cases:
-        folded_from = 0
+        folded_from, ended = 0, 0
         if gathered is not None:
-            model = _model(blueprint, gathered if from_snapshot else None, topics, ledger)
-            folded_from = model.folded
+            earlier = gathered.state.earlier
+            models = [blueprint.as_saved(era.settings).new_model() for era in earlier]
+            present = _from_snapshot(blueprint, gathered, topics, ledger) if from_snapshot else None
+            eras = Eras(earlier, models, present or blueprint.new_model())
+            folded_from, ended = eras.present.folded, len(earlier)
             missing_teaches = config.join.on_missing == "negative"
-            audit(_evidence(reader, topics, gathered), model, ledger, teach_missing=missing_teaches)
+            audit(_evidence(reader, topics, gathered), eras, ledger, teach_missing=missing_teaches)
         checked = dict(ledger.checked)
         reports.append(
-            PartitionReport(ledger.partition, folded_from, checked, ledger.differences, ledger.findings)
+            PartitionReport(
+                ledger.partition, folded_from, ended, checked, ledger.differences, ledger.findings
+            )
         )
     return Report(sum(report.differences for report in reports), reports)
 
 
-def _model(blueprint: Blueprint, gathered: Gathered | None, topics: Topics, ledger: Ledger) -> Model:
-    """The snapshot's model; a new one where there is none, or where none decodes, which is a difference."""
+def _from_snapshot(blueprint: Blueprint, gathered: Gathered, topics: Topics, ledger: Ledger) -> Model | None:
+    """The snapshot's model; None where there is none, or where none decodes, which is a difference."""
     model = blueprint.new_model()
-    if gathered is None or gathered.snapshot is None or gathered.state.snapshot is None:
-        return model
+    if gathered.snapshot is None or gathered.state.snapshot is None:
+        return None
     try:
         unpack(gathered.snapshot, model)
     except StateError as error:
         offset = gathered.state.snapshot.chunks[0]
         ledger.differs(topics.checkpoints, offset, "a snapshot that decodes", str(error))
-        return blueprint.new_model()
+        return None
     return model
 
 

@@ -8,49 +8,51 @@ import msgspec
 
 from pipeline.audit.claims import Claims, key_of, label_key
 from pipeline.audit.derivation import Derivation
+from pipeline.audit.eras import Eras
 from pipeline.audit.evidence import Evidence
 from pipeline.audit.fates import Claimed, Fates, Input
 from pipeline.audit.ledger import Ledger
 from pipeline.audit.letters import FAULTS, JOIN_FAULTS, Letters
 from pipeline.audit.numbering import numbered
 from pipeline.audit.standing import Marks, check_state
-from pipeline.model import Model
 from pipeline.records import Outcome, Prediction
 
 PREDICTIONS = msgspec.json.Decoder(Prediction)
 OUTCOMES = msgspec.json.Decoder(Outcome)
 
 
-def audit(evidence: Evidence, model: Model, ledger: Ledger, *, teach_missing: bool) -> None:
+def audit(evidence: Evidence, eras: Eras, ledger: Ledger, *, teach_missing: bool) -> None:
     """Check everything that a partition's topics hold.
 
     Parameters
     ----------
     evidence
         What they hold.
-    model
-        New, or as the snapshot has it: what was predicted before is then not derived again.
+    eras
+        The models of all eras. Where the present one is as the snapshot has it, what was predicted before
+        is not derived again.
     ledger
         Where to note what was checked and what differs. Without differences, the outputs follow from
         the inputs.
     teach_missing
         Whether an expired prediction counts as not watched.
     """
-    _Audit(evidence, model, ledger, teach_missing).run()
+    _Audit(evidence, eras, ledger, teach_missing).run()
 
 
 class _Audit:
     """The parts of an audit, and what they hand on to one another."""
 
-    def __init__(self, evidence: Evidence, model: Model, ledger: Ledger, teach_missing: bool) -> None:
+    def __init__(self, evidence: Evidence, eras: Eras, ledger: Ledger, teach_missing: bool) -> None:
         self.evidence = evidence
         self.ledger = ledger
         self.marks = Marks(evidence.state)
         self.predicted, self.labelled = Claims(), Claims()
         snapshot, reference = None, evidence.state.snapshot
-        if reference is not None and evidence.snapshot is not None and model.folded < reference.folded:
+        folded = eras.present.folded
+        if reference is not None and evidence.snapshot is not None and folded < reference.folded:
             snapshot = (reference.folded, evidence.snapshot, reference.chunks[0])
-        self.derivation = Derivation(model, teach_missing, snapshot, evidence.topics, self.ledger)
+        self.derivation = Derivation(eras, teach_missing, snapshot, evidence.topics, self.ledger)
 
     def run(self) -> None:
         """All checks, each topic read once."""

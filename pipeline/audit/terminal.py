@@ -25,7 +25,8 @@ def _checked(report: PartitionReport) -> Table:
     begin = "the start" if not report.folded_from else f"the snapshot of {report.folded_from:,} outcomes"
     table = Table.grid(padding=(0, 2))
     table.add_column(justify="right")
-    table.add_row(Text(f"partition {report.partition}", style="bold"), Text(f"folded from {begin}"))
+    eras = f"; earlier eras, of other settings: {report.earlier_eras}" if report.earlier_eras else ""
+    table.add_row(Text(f"partition {report.partition}", style="bold"), Text(f"folded from {begin}{eras}"))
     for name, count in report.checked.items():
         table.add_row(f"{count:,}", Text(name))
     if not report.checked:

@@ -56,8 +56,8 @@ def small_learner(**changes: Any) -> ForksSettings:
 LEARNER = small_learner()
 
 
-def new_model(max_entities: int = 3) -> Model:
-    return Model(LEARNER, Tables(), max_entities)
+def new_model(learner: ForksSettings = LEARNER, max_entities: int = 3) -> Model:
+    return Model(learner, Tables(), max_entities)
 
 
 def new_task(settings: JoinSettings | None = None, partition: int = 0) -> Task:

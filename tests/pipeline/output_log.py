@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from typing import TypeAlias, cast
 
 import msgspec
 
+from forks import ForksSettings
 from pipeline.config import Join as JoinSettings
 from pipeline.inlet import Position
 from pipeline.log import Log
+from pipeline.model import Model
 from pipeline.records import Outcome, Prediction, encode
 from pipeline.recovery import read_snapshot
 from pipeline.restoration import Restoration
 from pipeline.saving import next_slot
+from pipeline.settings import learner_from, learner_text
 from pipeline.snapshot import pack
 from pipeline.state import SnapshotReference, State
 from pipeline.task import Batch, DeadLetter, Task
 from pipeline.topics import Topics
-from tests.pipeline.builders import Written, join_settings, new_model
+from tests.pipeline.builders import LEARNER, Written, join_settings, new_model
 from tests.pipeline.chunks import Chunks
 
 Slot: TypeAlias = tuple[int, bytes]
@@ -40,6 +44,8 @@ class OutputLog:
     dead_letters: list[DeadLetter] = field(default_factory=list)
     snapshots: list[bytes] = field(default_factory=list)
     state: State | None = None
+    settings: dict[str, str] = field(default_factory=partial(learner_text, LEARNER))
+    """What state records say that the outputs depend on."""
 
     def commit(self, task: Task, batch: Batch, snapshot: bool) -> None:
         """Write a batch, and the model if so asked."""
@@ -47,24 +53,37 @@ class OutputLog:
         first_outcome = _append(self.outcomes, batch.outcomes)
         self.dead_letters += batch.dead_letters
         if snapshot:
-            self.snapshots.append(pack(task.model))
-            slot = next_slot(task.snapshot)
-            task.previous = task.snapshot
-            task.snapshot = SnapshotReference(
-                chunks=[len(self.snapshots) - 1],
-                sha256=sha256(self.snapshots[-1]).hexdigest(),
-                slot=slot,
-                folded=task.model.folded,
-                outcome_offset=task.outcome_marks.floor(task.model.folded),
-            )
-        self.state = msgspec.json.decode(encode(task.state({})), type=State)
+            reference = self._write(task.model, task.snapshot, task.outcome_marks.floor(task.model.folded))
+            task.snapshot, task.previous = reference, task.snapshot
+        self.state = msgspec.json.decode(encode(task.state(self.settings)), type=State)
         task.note_offsets(batch, first_prediction, first_outcome)
+
+    def _write(
+        self, model: Model, before: SnapshotReference | None, outcome_offset: int
+    ) -> SnapshotReference:
+        """Write a model whole after another."""
+        self.snapshots.append(data := pack(model))
+        place, digest = [len(self.snapshots) - 1], sha256(data).hexdigest()
+        return SnapshotReference(place, digest, next_slot(before), model.folded, outcome_offset)
+
+    def install(self, learner: ForksSettings) -> Task:
+        """Fold all outcomes under other settings, go on from that model, and restore."""
+        assert self.state is not None
+        model, self.settings = new_model(learner), learner_text(learner)
+        for _, value in self.outcomes:
+            model.fold(msgspec.json.decode(value, type=Outcome))
+        reference = self._write(model, self.state.snapshot, self.state.outcome_offset)
+        state = msgspec.structs.replace(self.state.under(self.settings), snapshot=reference)
+        self.state = msgspec.json.decode(encode(state), type=State)
+        return self.restore()
 
     def restore(self, settings: JoinSettings | None = None) -> Task:
         """The task as it was at the last commit, from what was written."""
         assert self.state is not None
         chunks = cast(Log, Chunks(dict(enumerate(self.snapshots))))
-        model, state = read_snapshot(chunks, Topics(), self.state, new_model)
+        model, state = read_snapshot(
+            chunks, Topics(), self.state, partial(new_model, learner_from(self.settings))
+        )
         lowest = state.snapshot.outcome_offset if state.snapshot else 0
         positions = (copied(state.interactions), copied(state.labels))
         restoration = Restoration(Task(0, model, settings or join_settings(), *positions), state)

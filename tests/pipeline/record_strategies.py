@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.inlet import Position
 from pipeline.records import Interaction, Outcome, Prediction, WatchLabel
-from pipeline.state import CASES, SavedLabel, SnapshotReference, State
+from pipeline.state import CASES, Era, SavedLabel, SnapshotReference, State
 from pipeline.statistics import FEATURES
 
 ids = st.integers(-(2**63), 2**63 - 1) | st.text(min_size=1, max_size=256)
@@ -63,12 +63,13 @@ snapshots = st.builds(
     folded=counts,
     outcome_offset=counts,
 )
+texts = st.dictionaries(st.text(), st.text(), max_size=3)
 headers = st.lists(st.tuples(st.text(), st.none() | st.binary()), max_size=2)
 saved_labels = st.builds(SavedLabel, st.text(), counts, counts, st.none() | st.binary(), st.binary(), headers)
 states = st.builds(
     State,
     partition=counts,
-    settings=st.dictionaries(st.text(), st.text(), max_size=3),
+    settings=texts,
     stream_time=st.integers(-1, 2**53),
     interactions=positions,
     labels=positions,
@@ -82,6 +83,7 @@ states = st.builds(
     snapshot=st.none() | snapshots,
     waiting=st.lists(saved_labels, max_size=2),
     counters=st.fixed_dictionaries(dict.fromkeys(CASES, counts)),
+    earlier=st.lists(st.builds(Era, texts, counts, counts), max_size=2),
 )
 WRITTEN: dict[str, st.SearchStrategy[msgspec.Struct]] = {
     "interaction": interactions,

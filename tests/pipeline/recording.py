@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from pipeline.audit.eras import Eras
 from pipeline.audit.evidence import Buried, Evidence, Stretch
 from pipeline.audit.ledger import Finding, Ledger
 from pipeline.audit.partition import audit
@@ -16,6 +17,7 @@ from pipeline.config import Join as JoinSettings
 from pipeline.letter import Letter
 from pipeline.model import Model
 from pipeline.records import Outcome, Prediction, Source, encode
+from pipeline.settings import learner_from
 from pipeline.snapshot import unpack
 from pipeline.state import State
 from pipeline.topics import Topics
@@ -89,11 +91,10 @@ class Recording:
 
     def audit(self, *, from_snapshot: bool = False) -> Ledger:
         """What an audit makes of it."""
-        model, ledger = new_model(), Ledger(0)
-        if from_snapshot:
-            assert self.snapshot is not None
-            unpack(self.snapshot, model)
-        audit(self._evidence(), model, ledger, teach_missing=True)
+        earlier, ledger = self.state.earlier, Ledger(0)
+        present = self.model() if from_snapshot else self._new_model()
+        eras = Eras(earlier, [new_model(learner_from(era.settings)) for era in earlier], present)
+        audit(self._evidence(), eras, ledger, teach_missing=True)
         return ledger
 
     def findings(self) -> list[Finding]:
@@ -108,9 +109,12 @@ class Recording:
 
     def model(self) -> Model:
         """The model of the snapshot."""
-        model = new_model()
+        model = self._new_model()
         unpack(self.snapshot or b"", model)
         return model
+
+    def _new_model(self) -> Model:
+        return new_model(learner_from(self.state.settings))
 
     def _evidence(self) -> Evidence:
         def stretch(topic: str, items: list[Any], covered: int = BEHIND) -> Stretch[Any]:

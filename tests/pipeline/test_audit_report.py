@@ -18,7 +18,7 @@ def text(report: Report) -> str:
 
 def test_a_clean_report_tells_what_was_looked_at() -> None:
     checked = {"outcomes folded": 1_234, "dead letters": 0}
-    shown = text(Report(0, [PartitionReport(0, 0, checked, 0, []), PartitionReport(1, 0, {}, 0, [])]))
+    shown = text(Report(0, [PartitionReport(0, 0, 0, checked, 0, []), PartitionReport(1, 0, 0, {}, 0, [])]))
     assert [line.strip() for line in shown.splitlines()] == [
         "partition 0  folded from the start",
         "1,234  outcomes folded",
@@ -33,8 +33,8 @@ def test_a_clean_report_tells_what_was_looked_at() -> None:
 
 def test_the_first_difference_of_a_partition_is_told_in_full() -> None:
     findings = [Finding("outcomes", 1, 12, "label true", "label false"), Finding("outcomes", 1, 13, "a", "b")]
-    shown = text(Report(2, [PartitionReport(1, 500, {"outcomes folded": 3}, 2, findings)]))
-    assert "folded from the snapshot of 500 outcomes" in shown
+    shown = text(Report(2, [PartitionReport(1, 500, 2, {"outcomes folded": 3}, 2, findings)]))
+    assert "folded from the snapshot of 500 outcomes; earlier eras, of other settings: 2\n" in shown
     assert "first difference: outcomes, partition 1, offset 12\n  expected  label true\n" in shown
     assert "offset 13" not in shown
     assert shown.endswith("2 differences\n")

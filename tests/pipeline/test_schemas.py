@@ -29,7 +29,7 @@ from pipeline.records import (
     decode,
     encode,
 )
-from pipeline.state import CASES, SavedLabel, SnapshotReference, State
+from pipeline.state import CASES, Era, SavedLabel, SnapshotReference, State
 from pipeline.statistics import FEATURES
 from pipeline.task import DeadLetter
 from pipeline.topics import Topics
@@ -90,8 +90,16 @@ def test_schema_and_record_have_the_same_fields_in_the_same_order(name: str) -> 
     assert schema(name)["required"] == fields
 
 
+def test_records_of_before_a_field_was_added_are_read() -> None:
+    state = msgspec.to_builtins(new_task().state({}))
+    for later in ("previous", "earlier"):
+        assert not state.pop(later)
+    assert msgspec.convert(state, State) == new_task().state({})
+
+
 @pytest.mark.parametrize(
-    ("part", "struct"), [("position", Position), ("snapshot", SnapshotReference), ("saved_label", SavedLabel)]
+    ("part", "struct"),
+    [("position", Position), ("snapshot", SnapshotReference), ("era", Era), ("saved_label", SavedLabel)],
 )
 def test_so_do_the_parts_of_a_state_record(part: str, struct: type[msgspec.Struct]) -> None:
     definition = schema("state")["$defs"][part]
