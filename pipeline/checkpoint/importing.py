@@ -15,7 +15,8 @@ from pipeline.errors import StateError
 from pipeline.log import decoded
 from pipeline.model import Model
 from pipeline.records import Outcome
-from pipeline.recovery import read_snapshot, refuse_other_settings
+from pipeline.recovery import read_snapshot
+from pipeline.settings import rebuild_command, refuse_other_settings
 from pipeline.snapshot import pack, unpack
 from pipeline.state import State
 
@@ -43,19 +44,29 @@ def import_snapshot(group: Group, partition: int, data: bytes) -> State:
         )
     blueprint = Blueprint(group.config)
     refuse_other_settings(saved.state, blueprint.settings(group.partitions))
+    try:
+        candidate = _read(data, blueprint, saved.state)
+        folded = candidate.folded
+        lowest = _proved(group, saved.state, candidate, data, blueprint)
+    except StateError:
+        _refuse_earlier_era(group, saved.state, data, blueprint)
+        raise
+    state = msgspec.structs.replace(saved.state, previous=saved.state.snapshot)
+    install(group, [Replacement(saved, state, data, folded, lowest)])
+    return saved.state
+
+
+def _read(data: bytes, blueprint: Blueprint, state: State) -> Model:
     candidate = blueprint.new_model()
     unpack(data, candidate)
     if pack(candidate) != data:
         raise StateError("the file has a model of these settings in it, but it is not as a worker writes it")
-    folded = candidate.folded
-    if folded > saved.state.outcomes:
+    if candidate.folded > state.outcomes:
         raise StateError(
-            f"the snapshot holds {folded} outcomes, but partition {partition} has only {saved.state.outcomes}"
+            f"the snapshot holds {candidate.folded} outcomes, but partition {state.partition} has only "
+            f"{state.outcomes}"
         )
-    lowest = _proved(group, saved.state, candidate, data, blueprint)
-    replaced = saved.state.snapshot
-    install(group, [Replacement(saved, data, folded, lowest, saved.state.settings, replaced)])
-    return saved.state
+    return candidate
 
 
 def _proved(group: Group, state: State, candidate: Model, data: bytes, blueprint: Blueprint) -> int:
@@ -67,6 +78,27 @@ def _proved(group: Group, state: State, candidate: Model, data: bytes, blueprint
     if candidate.folded < trusted.folded:
         begin = 0
     return prove(candidate, trusted, _outcomes(group, state.partition, begin), begin)
+
+
+def _refuse_earlier_era(group: Group, state: State, data: bytes, blueprint: Blueprint) -> None:
+    """Tell a snapshot of an earlier era from one that belongs nowhere."""
+    for era in state.earlier:
+        if _is_fold(blueprint.as_saved(era.settings), data, _outcomes(group, state.partition, 0)):
+            wanted = {name: text for name, text in era.settings.items() if state.settings.get(name) != text}
+            raise StateError(
+                f"the snapshot is of an era of this log that ended after {era.outcomes} outcomes, and was "
+                f"made under other settings. `{rebuild_command(wanted)}` brings these back, no snapshot does"
+            )
+
+
+def _is_fold(blueprint: Blueprint, data: bytes, outcomes: Iterator[tuple[int, Outcome]]) -> bool:
+    candidate = blueprint.new_model()
+    try:
+        unpack(data, candidate)
+        prove(candidate, blueprint.new_model(), outcomes, begin=0)
+    except StateError:
+        return False
+    return True
 
 
 def _outcomes(group: Group, partition: int, begin: int) -> Iterator[tuple[int, Outcome]]:

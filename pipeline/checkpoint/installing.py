@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -14,7 +14,7 @@ from pipeline.deadline import within
 from pipeline.errors import StateError
 from pipeline.recovery import TIMEOUT
 from pipeline.saving import flush, next_slot, places, reference, write_snapshot, write_state
-from pipeline.state import SnapshotReference
+from pipeline.state import State
 from pipeline.topics import LARGEST_DEAD_LETTER
 
 JOINED: Final = {
@@ -26,18 +26,17 @@ JOINED: Final = {
 
 
 class Replacement(NamedTuple):
-    """A snapshot to continue from, and the state record that it takes the place in."""
+    """A snapshot to continue from, and the state record to write with it."""
 
     saved: Saved
+    """The state record that is there."""
+    state: State
+    """The one to come; what it says of the snapshot is filled in."""
     data: bytes
     folded: int
     """Outcomes in it."""
     outcome_offset: int
     """No outcome from `folded` on lies below this offset."""
-    settings: Mapping[str, str]
-    """What the outputs depend on from now on."""
-    previous: SnapshotReference | None
-    """The snapshot of the same settings to fall back on, if there is one."""
 
 
 def install(group: Group, replacements: Sequence[Replacement]) -> None:
@@ -72,20 +71,15 @@ def install(group: Group, replacements: Sequence[Replacement]) -> None:
 def _write(group: Group, producer: Producer, consumer: Consumer, replacements: Sequence[Replacement]) -> None:
     topics, patience = group.topics, group.config.worker.transaction_timeout / 1000
     snapshots = []
-    for saved, data, *_ in replacements:
+    for saved, _, data, *_ in replacements:
         slot = next_slot(saved.state.snapshot)
         snapshots.append((slot, write_snapshot(producer, topics, saved.state.partition, slot, data)))
     flush(producer, patience)
     states = [
-        msgspec.structs.replace(
-            replacement.saved.state,
-            settings=dict(replacement.settings),
-            snapshot=reference(
-                replacement.data, slot, receipts, replacement.folded, replacement.outcome_offset
-            ),
-            previous=replacement.previous,
+        msgspec.structs.replace(state, snapshot=reference(data, slot, receipts, folded, outcome_offset))
+        for (_, state, data, folded, outcome_offset), (slot, receipts) in zip(
+            replacements, snapshots, strict=True
         )
-        for replacement, (slot, receipts) in zip(replacements, snapshots, strict=True)
     ]
     written = [write_state(producer, topics, state) for state in states]
     flush(producer, patience)

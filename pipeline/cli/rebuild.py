@@ -23,6 +23,8 @@ Examples:
 
     forks rebuild --set budget=80 --set memory=2000.0 --json | jq .rebuilt.total.mistakes
 
+    forks rebuild --set learner.budget=200 --install
+
     forks rebuild    # nothing changed: do the outcomes give the very bytes of the snapshots?
 """
 
@@ -39,6 +41,12 @@ def rebuild(
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
     group: ConsumerGroup = None,
+    install: Annotated[
+        bool,
+        typer.Option(
+            "--install", help="Let the group go on under these settings, from the models that come out."
+        ),
+    ] = False,
     window: Annotated[
         int | None, typer.Option(min=1, help="Labelled events in a window.", show_default="a tenth of all")
     ] = None,
@@ -49,6 +57,9 @@ def rebuild(
     Each event is predicted by what would have been known at that moment, and only then learned: what comes
     out is what would have come out. It only reads, and workers may run meanwhile. Exit code 1 if nothing
     was changed and a snapshot comes out otherwise.
+
+    With --install, the models that come out become those that all partitions continue from, in one
+    transaction. No worker may run then; workers need these settings from then on.
     """
     from pipeline import rebuild as rebuilding  # noqa: PLC0415 - scipy's statistics take a second to load
 
@@ -57,12 +68,16 @@ def rebuild(
     settings = load(config, flags)
     with Group(settings) as entered:
         plan = rebuilding.Rebuild(entered, different)
+        if install:
+            plan.refuse_install()
         with Console(stderr=True).status(
             "Compiling the learner, which takes some seconds the first time ..."
         ):
             warm_up(plan.blueprint.learner)
         with progress("rebuild", plan.outcomes) as update:
             found = plan.run(update, window)
+        if install:
+            found = msgspec.structs.replace(found, installed=plan.install())
     if json:
         typer.echo(msgspec.json.encode(found))
     else:

@@ -35,8 +35,11 @@ class Comparison(msgspec.Struct, frozen=True):
     """The settings in which the two differ: as they are, and as they are here."""
     partitions: list[PartitionFold]
     running: Summary | None
-    """None where no event has a label yet, as `rebuilt`."""
+    """None where no event has a label yet, as `rebuilt`. Its scores are those that were written, in whichever
+    era; with another loss in one of them they are no log-odds, and are judged by hinge loss."""
     rebuilt: Summary | None
+    installed: list[str] | None = None
+    """Lines for [learner] of forks.toml, if the group goes on under these settings from now on."""
 
 
 def compare(
@@ -62,14 +65,14 @@ def compare(
     together = np.concatenate([np.empty(0, CASE), *cases])
     labelled = together[together["labelled"]]
     events = labelled[np.argsort(labelled["timestamp"], kind="stable")]
-    summaries: list[Summary | None] = [None, None]
-    if len(events):
-        summaries = [
-            summarize(
-                Judged(events[name], targets(loss, events["watched"], events["watch_ratio"])),
-                loss=loss,
-                window=window,
-            )
-            for name, loss in zip(("running", "rebuilt"), losses, strict=True)
-        ]
-    return Comparison(len(events), changes, list(partitions), *summaries)
+    running, rebuilt = (
+        summarize(
+            Judged(events[name], targets(loss, events["watched"], events["watch_ratio"])),
+            loss=loss,
+            window=window,
+        )
+        if len(events)
+        else None
+        for name, loss in zip(("running", "rebuilt"), losses, strict=True)
+    )
+    return Comparison(len(events), changes, list(partitions), running, rebuilt)

@@ -12,8 +12,10 @@ import msgspec
 import numpy as np
 from pydantic import ValidationError
 
+from forks import LossName
 from pipeline.blueprint import Blueprint
 from pipeline.checkpoint import Group
+from pipeline.checkpoint.installing import Replacement, install
 from pipeline.config import Learner
 from pipeline.errors import ConfigError, StateError
 from pipeline.log import Log, decoded
@@ -21,7 +23,8 @@ from pipeline.model import Model
 from pipeline.rebuild.comparison import Comparison, PartitionFold, compare
 from pipeline.rebuild.folding import CASE, Cases, refold
 from pipeline.records import Outcome, Prediction
-from pipeline.recovery import read_until, refuse_other_settings
+from pipeline.recovery import read_until
+from pipeline.settings import as_toml, refuse_other_settings
 from pipeline.snapshot import pack
 from pipeline.state import SnapshotReference, State
 from pipeline.topics import Topics
@@ -39,9 +42,10 @@ class Rebuild:
     Parameters
     ----------
     group
-        Whose outcomes; its members may go on meanwhile.
+        Whose outcomes; its members may go on meanwhile, unless the result is to be installed.
     changes
-        The settings of the learner that differ from the configuration's, by name.
+        The settings of the learner that differ from the configuration's, by name. With none, the
+        configuration has to be the one that the group runs under.
 
     Attributes
     ----------
@@ -55,27 +59,27 @@ class Rebuild:
     ConfigError
         Naming the setting and what is accepted.
     StateError
-        If the outputs were made under other settings than the configuration's.
+        If the outputs depend on more that differs than the learner.
     """
 
     def __init__(self, group: Group, changes: Mapping[str, Any]) -> None:
         self._group = group
+        self._learner = _changed(group.config.learner, changes)
+        self._saved = [
+            saved for number in range(group.partitions) if (saved := group.saved(number)) is not None
+        ]
         running = Blueprint(group.config)
-        learner = group.config.learner
-        try:
-            changed = Learner.model_validate({"preset": learner.preset, **learner.overrides, **changes})
-        except ValidationError as error:
-            detail = error.errors()[0]
-            raise ConfigError(f"learner.preset: {detail['msg']} (got {detail['input']!r})") from error
-        self.blueprint = running.with_learner(changed)
+        self.blueprint = running.with_learner(self._learner)
+        if changes and self._saved:
+            running = running.as_saved(self._saved[0].state.settings)
         before, after = running.settings(group.partitions), self.blueprint.settings(group.partitions)
+        for saved in self._saved:
+            refuse_other_settings(saved.state, before)
+        self._settings = after
         self._changes = {name: (before[name], after[name]) for name in after if before[name] != after[name]}
-        self._losses = running.learner.loss, self.blueprint.learner.loss
-        found = [group.saved(partition) for partition in range(group.partitions)]
-        self._states = [saved.state for saved in found if saved is not None]
-        for state in self._states:
-            refuse_other_settings(state, before)
-        self.outcomes = sum(state.outcomes for state in self._states)
+        self._losses = self._running_loss(running.learner.loss), self.blueprint.learner.loss
+        self._models: list[bytes] = []
+        self.outcomes = sum(saved.state.outcomes for saved in self._saved)
 
     def run(self, progress: Callable[[int], None], window: int | None = None) -> Comparison:
         """Fold, and compare.
@@ -93,14 +97,70 @@ class Rebuild:
             If records are missing, or no worker wrote them.
         """
         cases, folds, done = [], [], 0
-        for state in self._states:
-            found, fold = self._fold(state, partial(_told, progress, done))
+        self._models.clear()
+        for _, state in self._saved:
+            found, fold, model = self._fold(state, partial(_told, progress, done))
             cases.append(found)
             folds.append(fold)
+            self._models.append(pack(model))
             done += state.outcomes
         return compare(cases, folds, self._losses, self._changes, window)
 
-    def _fold(self, state: State, tell: Callable[[int], None]) -> tuple[Cases, PartitionFold]:
+    def refuse_install(self) -> None:
+        """Make sure that what is folded could be installed.
+
+        Raises
+        ------
+        ConfigError
+            If nothing differs.
+        StateError
+            If a partition has no state, or the group has members.
+        """
+        if not self._changes:
+            raise ConfigError(
+                "--install: there is nothing to install, since the group runs under these settings. Name "
+                "what is to differ, such as --set learner.budget=200"
+            )
+        committed = {state.partition for _, state in self._saved}
+        for number in range(self._group.partitions):
+            if number not in committed:
+                raise StateError(
+                    f"nothing was committed for partition {number} yet, so no state there could keep workers "
+                    "with other settings away. Let a worker run until each partition has had a message"
+                )
+        self._group.refuse_members()
+
+    def install(self) -> list[str]:
+        """Let the group go on from the folded models, in all partitions at once; call `run` before.
+
+        Returns
+        -------
+        list of str
+            Lines for the section [learner] of the workers' forks.toml.
+
+        Raises
+        ------
+        KafkaException
+            If the transaction did not come about, or if that is not known.
+        StateError
+            If it must not be: see `refuse_install`, or a worker has gone on since. Nothing has changed then.
+        """
+        self.refuse_install()
+        replacements = []
+        for saved, data in zip(self._saved, self._models, strict=True):
+            state = saved.state.under(self._settings)
+            replacements.append(Replacement(saved, state, data, state.outcomes, state.outcome_offset))
+        install(self._group, replacements)
+        learner = self.blueprint.learner
+        lines = [f"{name} = {as_toml(getattr(learner, name))}" for name in self._learner.overrides]
+        return [f"preset = {as_toml(self._learner.preset)}", *lines]
+
+    def _running_loss(self, present: LossName) -> LossName:
+        """What the scores that were written are judged by: no log-odds where an era had another loss."""
+        earlier = {era.settings["learner.loss"] for _, state in self._saved for era in state.earlier}
+        return present if earlier <= {present} else "hinge"
+
+    def _fold(self, state: State, tell: Callable[[int], None]) -> tuple[Cases, PartitionFold, Model]:
         group, snapshot, model = self._group, state.snapshot, self.blueprint.new_model()
         same: bool | None = None
         parts = []
@@ -118,7 +178,15 @@ class Rebuild:
                 f"record counts {state.outcomes}"
             )
         fold = PartitionFold(state.partition, model.folded, snapshot.folded if snapshot else None, same)
-        return np.concatenate([np.empty(0, CASE), *parts]), fold
+        return np.concatenate([np.empty(0, CASE), *parts]), fold, model
+
+
+def _changed(learner: Learner, changes: Mapping[str, Any]) -> Learner:
+    try:
+        return Learner.model_validate({"preset": learner.preset, **learner.overrides, **changes})
+    except ValidationError as error:
+        detail = error.errors()[0]
+        raise ConfigError(f"learner.preset: {detail['msg']} (got {detail['input']!r})") from error
 
 
 def _told(progress: Callable[[int], None], before: int, folded: int) -> None:

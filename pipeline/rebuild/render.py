@@ -11,7 +11,7 @@ from pipeline.rebuild.comparison import Comparison, PartitionFold
 
 
 def render(found: Comparison) -> RenderableType:
-    """What differs, the figures of both models side by side, and what became of the snapshots."""
+    """What differs, both models' figures side by side, and what became of the snapshots and of the group."""
     changes = ", ".join(f"{name} {here} (was {there})" for name, (there, here) in found.changes.items())
     parts: list[RenderableType] = [
         Text(f"rebuilt with {changes or 'unchanged settings'}", style="bold"),
@@ -22,6 +22,15 @@ def render(found: Comparison) -> RenderableType:
     else:
         parts.append(_figures(found))
     parts += [Text(), *map(_fold, found.partitions)]
+    if found.installed is not None:
+        lines = ["[learner]", *found.installed]
+        parts += [
+            Text(),
+            Text("Installed: the group goes on from these models.", style="bold green"),
+            Text("Put this into forks.toml before you start its workers; with other settings they refuse:"),
+            Text(),
+            *(Text(f"  {line}") for line in lines),
+        ]
     return Group(*parts)
 
 

@@ -145,7 +145,7 @@ def test_what_is_installed_by_one_is_kept_from_others(
             )
         saved = first.saved(0)
         assert saved is not None
-        replacement = Replacement(saved, data, len(events), 0, saved.state.settings, saved.state.snapshot)
+        replacement = Replacement(saved, saved.state, data, len(events), 0)
         assert not checkpoint(pipeline, "import", file, "--partition", "0").exception
         with pytest.raises(StateError, match="a worker has gone on meanwhile"):
             install(first, [replacement])
