@@ -145,6 +145,8 @@ class Worker(Section):
     """Most messages in one transaction and partition."""
     buffer: int = Field(64 * 2**20, ge=2**20, le=2**30)
     """Bytes of messages, of all inputs, that may be read ahead of being processed."""
+    dead_letters: int = Field(60_000, ge=1)
+    """Dead letters of a partition in a minute, after which it waits for the minute to be over."""
     session_timeout: Milliseconds = Field("10s", ge=6_000)  # type: ignore[assignment]  # as above
     """How long the group waits for a worker that is silent."""
     transaction_timeout: Milliseconds = Field("10s", ge=1_000)  # type: ignore[assignment]  # as above

@@ -16,6 +16,7 @@ from pipeline.intake import Intake
 from pipeline.membership import Membership
 from pipeline.model import Model
 from pipeline.recovery import TIMEOUT, Start, committed, recover, start_from
+from pipeline.storm import Storms
 from pipeline.task import Batch, Task
 from pipeline.topics import LARGEST_DEAD_LETTER, Topics
 from pipeline.transaction import Part, Writer
@@ -69,6 +70,7 @@ class Session:
         """Partitions whose stream time has moved by itself since it was committed."""
         self._snapshot_times: dict[int, float] = {}
         self._busy = False
+        self._storms = Storms(config.worker.dead_letters)
         self._ticked = time.monotonic()
         self._progress = (time.monotonic(), 0, 0)
         self._producer = transactional_producer(config, instance, LARGEST_DEAD_LETTER)
@@ -103,7 +105,11 @@ class Session:
         self._intake.receive(POLL if idle else 0.0)
         self._restore()
         limit = self.config.worker.batch
-        batches = {partition: task.advance(limit) for partition, task in self._tasks.items()}
+        batches = {
+            partition: task.advance(limit)
+            for partition, task in self._tasks.items()
+            if not self._storms.holds(partition)
+        }
         self._tick(batches)
         self._busy = any(batch.steps == limit for batch in batches.values())
         parts = [
@@ -164,9 +170,10 @@ class Session:
         if distance is None or not (self._busy or time.monotonic() - self._ticked >= 1.0):
             return
         self._ticked = time.monotonic()
-        for partition, task in self._tasks.items():
+        for partition, batch in batches.items():
+            task = self._tasks[partition]
             idle = task.interactions.at_end and task.labels.at_end
-            if idle and batches[partition].empty:
+            if idle and batch.empty:
                 batches[partition] = task.tick(int(time.time() * 1000) - distance, self.config.worker.batch)
                 self._moved.add(partition)
 
@@ -190,6 +197,7 @@ class Session:
             partition = part.task.partition
             self._starts[partition] = start
             self._moved.discard(partition)
+            self._storms.note(partition, len(part.batch.dead_letters))
             if part.snapshot:
                 self._snapshot_times[partition] = time.monotonic()
                 _log.info("snapshot", partition=partition, outcomes=part.task.model.folded)
