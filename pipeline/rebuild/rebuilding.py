@@ -51,6 +51,8 @@ class Rebuild:
     ----------
     blueprint
         What the rebuilt models are made of.
+    changes
+        The settings in which they differ from what the state records name: as they are there, and here.
     outcomes
         How many there are to fold.
 
@@ -76,7 +78,7 @@ class Rebuild:
         for saved in self._saved:
             refuse_other_settings(saved.state, before)
         self._settings = after
-        self._changes = {name: (before[name], after[name]) for name in after if before[name] != after[name]}
+        self.changes = {name: (before[name], after[name]) for name in after if before[name] != after[name]}
         self._losses = self._running_loss(running.learner.loss), self.blueprint.learner.loss
         self._models: list[bytes] = []
         self.outcomes = sum(saved.state.outcomes for saved in self._saved)
@@ -104,7 +106,7 @@ class Rebuild:
             folds.append(fold)
             self._models.append(pack(model))
             done += state.outcomes
-        return compare(cases, folds, self._losses, self._changes, window)
+        return compare(cases, folds, self._losses, self.changes, window)
 
     def refuse_install(self) -> None:
         """Make sure that what is folded could be installed.
@@ -116,7 +118,7 @@ class Rebuild:
         StateError
             If a partition has no state, or the group has members.
         """
-        if not self._changes:
+        if not self.changes:
             raise ConfigError(
                 "--install: there is nothing to install, since the group runs under these settings. Name "
                 "what is to differ, such as --set learner.budget=200"
@@ -170,7 +172,7 @@ class Rebuild:
             while len(part := np.fromiter(islice(refolded, _until_next(model, snapshot)), CASE)):
                 parts.append(part)
                 tell(model.folded)
-                if snapshot is not None and model.folded == snapshot.folded and not self._changes:
+                if snapshot is not None and model.folded == snapshot.folded and not self.changes:
                     same = hashlib.sha256(pack(model)).hexdigest() == snapshot.sha256
         if model.folded < state.outcomes:
             raise StateError(

@@ -74,6 +74,8 @@ def test_a_group_goes_on_under_settings_that_were_installed_and_all_it_wrote_sti
     assert installed.exit_code == 0, installed.exception
     text = "".join(line.strip() + "\n" for line in installed.stdout.splitlines())
     assert '[learner]\npreset = "practical"\nbudget = 40\nmemory = inf\n' in text
+    shown = json.loads(forks(pipeline, "checkpoint", "show", "--partition", "1", "--json").stdout)
+    assert (shown["changes"]["budget"], shown["changes"]["memory"]) == ("40", "inf")
     earlier = refused(
         forks(pipeline, "checkpoint", "import", file, "--partition", "1", **new_settings), StateError
     )

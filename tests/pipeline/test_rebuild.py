@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -12,15 +13,19 @@ from hypothesis import given, settings
 from rich.console import Console
 from typer.testing import CliRunner
 
+from pipeline.blueprint import Blueprint
+from pipeline.checkpoint import Group, Saved
 from pipeline.cli import app
+from pipeline.config import Config
 from pipeline.errors import ConfigError, StateError
 from pipeline.features import Tables
 from pipeline.inlet import Position
 from pipeline.model import Model
-from pipeline.rebuild import PartitionFold, compare, render
+from pipeline.rebuild import PartitionFold, Rebuild, compare, render
 from pipeline.rebuild.folding import CASE, Cases, refold
 from pipeline.records import Outcome, Prediction, encode
 from pipeline.snapshot import pack
+from pipeline.state import State
 from pipeline.task import Batch, Task
 from tests.pipeline.builders import (
     ALL,
@@ -30,6 +35,7 @@ from tests.pipeline.builders import (
     interaction,
     join_settings,
     label,
+    new_task,
     small_learner,
 )
 from tests.pipeline.streams import streams
@@ -150,6 +156,54 @@ def test_text_says_what_differs_and_what_became_of_the_snapshots() -> None:
     assert "the very bytes" in rendered(PartitionFold(0, 2, 2, True), rows=rows)
     assert "do not give the group's snapshot" in rendered(PartitionFold(0, 2, 2, False), rows=rows)
     assert "No label was joined yet" in rendered(PartitionFold(0, 0, None, None), rows=cases())
+
+
+def test_text_says_how_workers_get_the_settings_that_were_installed() -> None:
+    console = Console(width=100)
+    found = compare([cases()], [], ("logistic", "logistic"), {})
+    with console.capture() as captured:
+        console.print(render(msgspec.structs.replace(found, installed=['preset = "paper"', "width = 2.0"])))
+    text = "\n".join(line.strip() for line in captured.get().splitlines())
+    assert "Put this into forks.toml before you start its workers" in text
+    assert '[learner]\npreset = "paper"\nwidth = 2.0' in text
+
+
+def group(state: State | None, **configured: Any) -> Group:
+    """A group of one partition, without Kafka and members."""
+    config = Config.model_validate({"learner": configured})
+    saved = None if state is None else Saved(7, state)
+    return cast(
+        Group,
+        SimpleNamespace(config=config, partitions=1, saved=lambda _: saved, refuse_members=lambda: None),
+    )
+
+
+def state_under(**learner: Any) -> State:
+    return new_task().state(Blueprint(Config.model_validate({"learner": learner})).settings(1))
+
+
+@pytest.mark.parametrize("configured", [{}, {"budget": 40}, {"memory": 7.0}])
+def test_the_running_model_is_that_of_the_state_records_whatever_is_configured(
+    configured: dict[str, Any],
+) -> None:
+    changes = Rebuild(group(state_under(), **configured), {"budget": 40}).changes
+    assert changes["learner.budget"] == ("160", "40")
+    assert ("learner.memory" in changes) == ("memory" in configured)
+
+
+def test_a_check_of_the_running_model_needs_its_settings() -> None:
+    with pytest.raises(
+        StateError, match=r"learner.budget is '40', was '160'.*rebuild --set learner.budget=40"
+    ):
+        Rebuild(group(state_under(), budget=40), {})
+
+
+def test_what_does_not_differ_or_has_no_state_is_not_installed() -> None:
+    with pytest.raises(ConfigError, match="there is nothing to install"):
+        Rebuild(group(state_under(budget=40)), {"budget": 40}).refuse_install()
+    with pytest.raises(StateError, match="nothing was committed for partition 0 yet"):
+        Rebuild(group(None), {"budget": 40}).refuse_install()
+    Rebuild(group(state_under()), {"budget": 40}).refuse_install()
 
 
 def test_only_settings_of_the_learner_may_differ() -> None:
