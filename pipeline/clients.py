@@ -76,8 +76,12 @@ def group_consumer(config: Config) -> Consumer:
     return Consumer(settings, logger=QUIET)
 
 
-def reader(kafka: Kafka) -> Consumer:
-    """A consumer outside any group, that reads what is committed and tells where the end is."""
+def reader(kafka: Kafka, longest_fetch: int = 100) -> Consumer:
+    """A consumer outside any group, that reads what is committed and tells where the end is.
+
+    At the end, brokers keep it waiting for `longest_fetch` milliseconds: so late it hears that it is there, or
+    goes to another partition.
+    """
     return Consumer(
         common(kafka)
         | {
@@ -89,7 +93,7 @@ def reader(kafka: Kafka) -> Consumer:
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
             "fetch.queue.backoff.ms": 10,
-            "fetch.wait.max.ms": 100,
+            "fetch.wait.max.ms": longest_fetch,
         },
         logger=QUIET,
     )

@@ -16,7 +16,11 @@ from pipeline.errors import StateError
 Record = TypeVar("Record")
 
 SLICE = 2_000
-"""Messages handed over at once."""
+"""Messages handed over at once, at most."""
+LONGEST_FETCH = 10
+"""Milliseconds that a fetch at the end may take; going to another topic waits for it, too."""
+TIMEOUT = 10.0
+"""Seconds for a broker to say where a topic is."""
 
 
 class Log:
@@ -34,7 +38,8 @@ class Log:
 
     def __init__(self, kafka: Kafka, patience: float = 0.0) -> None:
         self.patience = patience
-        self._consumer: Consumer = reader(kafka)
+        self._consumer: Consumer = reader(kafka, LONGEST_FETCH)
+        self._located: set[str] = set()
 
     def __enter__(self) -> Log:
         return self
@@ -53,11 +58,16 @@ class Log:
         goes on to wait for more. Nothing is yielded for longer than a tenth of a second only while
         the broker does not answer.
         """
-        self._consumer.list_topics(topic, 10.0)  # else librdkafka looks for the topic only a second later
+        if topic not in self._located:  # else librdkafka looks for the topic only a second later
+            self._consumer.list_topics(topic, TIMEOUT)
+            self._located.add(topic)
         self._consumer.assign([TopicPartition(topic, partition, offset)])
         while True:
             messages, at_end = [], False
-            for message in self._consumer.consume(SLICE, 0.1):
+            first = self._consumer.poll(0.1)  # consume() alone would wait for a slice to be full
+            if first is None:
+                continue
+            for message in (first, *self._consumer.consume(SLICE - 1, 0.0)):
                 error = message.error()
                 if error is None:
                     messages.append(message)
@@ -76,6 +86,15 @@ class Log:
             if not messages:
                 return
             yield from messages
+
+    def empty(self, topic: str, partition: int) -> bool:
+        """Whether nothing is committed.
+
+        Where begin and end are the same there is nothing; where they are not, it may all have been aborted.
+        """
+        place = TopicPartition(topic, partition)
+        low, high = self._consumer.get_watermark_offsets(place, TIMEOUT)
+        return low == high or next(self.read_to_end(topic, partition), None) is None
 
     def at(self, topic: str, partition: int, offset: int) -> Message:
         """The committed message at an offset.

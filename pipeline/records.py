@@ -3,6 +3,9 @@
 Every value is one JSON object; `schemas/` holds the JSON Schema of each. msgspec checks types and
 ranges while it parses, and writes floats in their shortest exact form, so that reading them back
 gives the same bits.
+
+Those that are held by the hundred thousand are not tracked by the garbage collector (`gc=False`): what
+refers to nothing but numbers and text cannot be part of a cycle.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ class WatchLabel(msgspec.Struct, frozen=True):
     watch_ratio: WatchRatio
 
 
-class Prediction(msgspec.Struct, frozen=True):
+class Prediction(msgspec.Struct, frozen=True, gc=False):
     """What the model said of an interaction, with all that is needed to say it again."""
 
     event_id: Id
@@ -67,7 +70,7 @@ class Prediction(msgspec.Struct, frozen=True):
 Status = Literal["labelled", "expired"]
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """A prediction joined with its label, or with the fact that none came: a training example.
 
     `label` is what the model learns: None where it learns nothing (`join.on_missing = "drop"`).

@@ -177,7 +177,7 @@ def read_until(
 
 def _refuse_leftovers(log: Log, topics: Topics, partition: int) -> None:
     for topic in (topics.predictions, topics.outcomes, topics.checkpoints):
-        if next(log.read_to_end(topic, partition), None) is not None:
+        if not log.empty(topic, partition):
             raise StateError(
                 f"the group has no committed offsets for partition {partition}, but {topic} holds records: "
                 "they belong to another group, or this group's offsets were deleted or have expired. Use the "

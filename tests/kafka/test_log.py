@@ -1,0 +1,45 @@
+"""What is committed in a partition, read from any offset."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Producer
+
+from pipeline.clients import QUIET
+from pipeline.config import Kafka
+from pipeline.errors import StateError
+from pipeline.log import Log
+from pipeline.topics import Topics, admin, create
+
+
+def write(producer: Producer, topic: str, values: list[bytes]) -> None:
+    """Write values in a transaction that is still to be ended."""
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value, b"key", 0)
+    assert producer.flush(30.0) == 0
+
+
+def test_a_partition_is_empty_until_something_is_committed(bootstrap: str, topic_prefix: str) -> None:
+    topics = Topics(topic_prefix)
+    create(admin({"bootstrap.servers": bootstrap}), topics, 1, 1)
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "transactional.id": f"{topic_prefix}writer"}, logger=QUIET
+    )
+    producer.init_transactions(30.0)
+    with Log(Kafka(bootstrap=bootstrap, prefix=topic_prefix)) as log:
+        assert log.empty(topics.outcomes, 0)
+        write(producer, topics.outcomes, [b"aborted", b"as well"])
+        assert log.empty(topics.outcomes, 0)
+        producer.abort_transaction(30.0)
+        assert log.empty(topics.outcomes, 0)  # although its offsets begin at 0 and end at 3
+        write(producer, topics.outcomes, [b"first", b"second"])
+        assert log.empty(topics.outcomes, 0)
+        producer.commit_transaction(30.0)
+        assert not log.empty(topics.outcomes, 0)
+        assert log.empty(topics.predictions, 0)
+        assert [message.value() for message in log.read_to_end(topics.outcomes, 0)] == [b"first", b"second"]
+        assert log.at(topics.outcomes, 0, 4).value() == b"second"
+        for offset in (1, 2, 5, 6):
+            with pytest.raises(StateError, match=f"{topics.outcomes} has no record at offset {offset}"):
+                log.at(topics.outcomes, 0, offset)
