@@ -79,8 +79,8 @@ def group_consumer(config: Config) -> Consumer:
 def reader(kafka: Kafka, longest_fetch: int = 100) -> Consumer:
     """A consumer outside any group, that reads what is committed and tells where the end is.
 
-    At the end, brokers keep it waiting for `longest_fetch` milliseconds: so late it hears that it is there, or
-    goes to another partition.
+    At the end, brokers keep it waiting for `longest_fetch` milliseconds: so late it hears that it is there,
+    or goes to another partition.
     """
     return Consumer(
         common(kafka)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pipeline.errors import StateError
 from pipeline.model import Model
 from pipeline.records import Outcome
+from pipeline.restoration import FOLD_AT_ONCE
 from pipeline.snapshot import pack
 
 
@@ -41,13 +42,19 @@ def prove(candidate: Model, trusted: Model, outcomes: Iterable[tuple[int, Outcom
     version = candidate.folded
     earlier, later = sorted((candidate, trusted), key=lambda model: model.folded)
     lowest = begin
+    unfolded: list[Outcome] = []
     for offset, outcome in outcomes:
-        if earlier.folded == later.folded or outcome.sequence > earlier.folded:
+        expected = earlier.folded + len(unfolded)
+        if expected == later.folded or outcome.sequence > expected:
             break
         if outcome.sequence < version:
             lowest = offset + 1
-        if outcome.sequence == earlier.folded:
-            earlier.fold(outcome)
+        if outcome.sequence == expected:
+            unfolded.append(outcome)
+        if len(unfolded) == FOLD_AT_ONCE:
+            earlier.fold_many(unfolded)
+            unfolded.clear()
+    earlier.fold_many(unfolded)
     if earlier.folded < later.folded:
         raise StateError(
             f"outcome {earlier.folded} is missing from the log, so nobody can tell whether the snapshot of "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import sha256
 from io import StringIO
 from types import SimpleNamespace
@@ -16,7 +17,16 @@ from rich.console import Console
 from safetensors.numpy import load
 
 from pipeline.blueprint import Blueprint
-from pipeline.checkpoint import Checkpoint, Group, Saved, contents, listed, render_contents, render_list
+from pipeline.checkpoint import (
+    Checkpoint,
+    Group,
+    Saved,
+    belonging,
+    contents,
+    listed,
+    render_contents,
+    render_list,
+)
 from pipeline.checkpoint.belonging import prove
 from pipeline.checkpoint.contents import nearest_preset
 from pipeline.checkpoint.listing import Snapshot
@@ -32,6 +42,14 @@ from tests.pipeline.chunks import Chunks
 
 COUNT = 60
 SETTINGS = Blueprint(Config()).settings(1)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_at_once() -> Iterator[None]:
+    """Let outcomes be folded a few at a time, which else happens only every thousand."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(belonging, "FOLD_AT_ONCE", 7)
+        yield
 
 
 def outcomes() -> list[tuple[int, Outcome]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -23,9 +24,12 @@ from tests.pipeline.streams import crowded, streams
 
 
 @pytest.fixture(autouse=True, scope="module")
-def marks_in_short_logs() -> None:
-    """Let marks be noted while reading, which else happens only every thousand records."""
-    restoration.MARK_EVERY = 3
+def marks_in_short_logs() -> Iterator[None]:
+    """Let marks be noted and outcomes be folded while reading, which else happens every thousand records."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(restoration, "MARK_EVERY", 3)
+        patch.setattr(restoration, "FOLD_AT_ONCE", 4)
+        yield
 
 
 class Turn(NamedTuple):
