@@ -20,6 +20,7 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
         "features": "which running statistics earn their place",
         "learner": "microseconds an event, beside plain NumPy, scikit-learn and River",
         "quality": "mistakes of FORKS and its rivals on real KuaiRec rows",
+        "recovery": "seconds to restore a partition, and from SIGKILL to the next prediction",
         "table2": "the paper's Table 2 by both ways of counting mistakes",
     }
 )

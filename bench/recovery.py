@@ -1,0 +1,140 @@
+"""How long a partition takes to be restored, and a killed worker to predict again.
+
+The log is a real worker's, in a real broker: one partition of invented plays with KuaiRec's tables. Its one
+snapshot is nearly `SINCE` outcomes old when the worker is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import msgspec
+
+from bench.options import Options
+from bench.recovery_parts import Restores
+from bench.recovery_worker import Tail, restart, worker
+from pipeline.broker.temporary import temporary_broker
+from pipeline.clients import common
+from pipeline.config import Config, load
+from pipeline.demo import fill
+from pipeline.kuairec import Events, read_events, tables_beside
+from pipeline.logs import configure
+from pipeline.model import Model
+from pipeline.records import Outcome
+from pipeline.restoration import FOLD_AT_ONCE
+from pipeline.synth import Size, write_files
+from pipeline.topics import Topics, admin, create
+
+RUNS: Final = 5
+SINCE: Final = 100_000
+"""Outcomes from one snapshot to the next; the kill comes shortly before the second one."""
+EVENTS: Final = 2 * SINCE - 1_000
+SLICE: Final = 500
+"""Events that a worker finds before it is killed, and its successor after."""
+IN_MEMORY: Final = 1_000_000
+"""Outcomes that are folded without reading them."""
+NAMES: Final = {"named": "worker-0", "unnamed": None}
+
+
+def run(options: Options) -> dict[str, Any]:
+    """Return seconds by step, outcomes a second, and seconds from a kill to the next prediction.
+
+    On a machine that others use as well, the processors' seconds tell more than those on the clock.
+    """
+    configure()
+    with TemporaryDirectory() as name, temporary_broker() as bootstrap:
+        folder = Path(name)
+        write_files(folder, Size(events=EVENTS + EVENTS // 10, users=2_000, videos=4_000))
+        events, file = read_events(folder), _configuration(folder, bootstrap)
+        config, empty = load(file), load(file, {"kafka.prefix": "empty."})
+        options.say(f"writing a log of {EVENTS:,} events ...")
+        _write_log(config, file, events.first(EVENTS))
+        create(admin(common(empty.kafka)), Topics(empty.kafka.prefix), partitions=1, replication=1)
+        runs = options.runs or RUNS
+        restores = Restores(config, runs)
+        options.say(f"restoring {runs} times ...")
+        since, (seconds, processors) = restores.since_snapshot(), restores.seconds()
+        result = {
+            "outcomes_since_snapshot": since,
+            "restore_s": round(seconds, 3),
+            "restore_processor_s": round(processors, 3),
+            "load_average": round(os.getloadavg()[0], 1),
+            "parts_s": restores.parts(),
+            "empty_partition_s": round(Restores(empty, runs).seconds()[0], 3),
+        }
+        options.say(f"folding {IN_MEMORY:,} outcomes in memory ...")
+        result |= _rates(restores.blueprint.new_model(), restores.outcomes())
+        result["session_timeout_s"] = config.worker.session_timeout / 1000
+        result["kill_to_prediction_s"] = restarts = {}
+        for number, (kind, instance) in enumerate(NAMES.items()):
+            options.say(f"killing a worker, {kind} ...")
+            first = EVENTS + 2 * SLICE * number
+            slices = (_part(events, first), _part(events, first + SLICE))
+            restarts[kind] = restart(config, file, instance, slices)
+    for line in _lines(result):
+        options.say(line)
+    return result
+
+
+def _configuration(folder: Path, bootstrap: str) -> Path:
+    file = folder / "forks.toml"
+    tables = "\n".join(f'{name} = "{path}"' for name, path in tables_beside(folder).items())
+    file.write_text(
+        f'[kafka]\nbootstrap = "{bootstrap}"\nprefix = "bench."\ngroup = "bench"\n'
+        f'[checkpoint]\noutcomes = {SINCE}\ninterval = "1d"\n[features]\n{tables}\n'
+    )
+    return file
+
+
+def _write_log(config: Config, file: Path, events: Events) -> None:
+    """Let a worker predict and learn all events, and kill it."""
+    fill(events, config.kafka, lambda _: None)
+    outcomes = Topics(config.kafka.prefix).outcomes
+    with worker(file, file.with_suffix(".log"), None) as process, Tail(config, outcomes) as tail:
+        tail.wait_for(len(events), process)
+
+
+def _part(events: Events, first: int) -> Events:
+    return replace(events, frame=events.frame.slice(first, SLICE))
+
+
+def _rates(model: Model, outcomes: Sequence[Outcome]) -> dict[str, int]:
+    """Return how many outcomes are folded a second, of `IN_MEMORY`: those given, again and again."""
+    seconds = processor = 0.0
+    while model.folded < IN_MEMORY:
+        first = model.folded % (len(outcomes) - FOLD_AT_ONCE)
+        block = [
+            msgspec.structs.replace(outcome, sequence=sequence)
+            for sequence, outcome in enumerate(outcomes[first : first + FOLD_AT_ONCE], model.folded)
+        ]
+        begin, spent = time.perf_counter(), time.process_time()
+        model.fold_many(block)
+        seconds += time.perf_counter() - begin
+        processor += time.process_time() - spent
+    return {
+        "folded_outcomes_per_s": round(model.folded / seconds),
+        "folded_outcomes_per_processor_s": round(model.folded / processor),
+    }
+
+
+def _lines(result: dict[str, Any]) -> list[str]:
+    steps = {f"  {name}": seconds for name, seconds in result["parts_s"].items()}
+    restarts = {
+        f"kill to prediction, {kind}: {name}": seconds
+        for kind, found in result["kill_to_prediction_s"].items()
+        for name, seconds in found.items()
+    }
+    rows = {
+        "restore": result["restore_s"],
+        "restore, processors": result["restore_processor_s"],
+        **steps,
+        "empty partition": result["empty_partition_s"],
+        **restarts,
+    }
+    return [f"{name:50} {seconds:8.3f} s" for name, seconds in rows.items()]

@@ -1,0 +1,121 @@
+"""A restore of one partition, whole and step by step."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from statistics import median
+
+import msgspec
+from confluent_kafka import TopicPartition
+
+from pipeline.blueprint import Blueprint
+from pipeline.clients import group_consumer
+from pipeline.config import Config
+from pipeline.log import Log, decoded
+from pipeline.model import warm_up
+from pipeline.records import Outcome, Prediction
+from pipeline.recovery import Start, committed, read_snapshot, read_state, read_until, recover, start_from
+from pipeline.restoration import Restoration
+from pipeline.task import Task
+from pipeline.topics import Topics
+
+_OUTCOMES = msgspec.json.Decoder(Outcome)
+_PREDICTIONS = msgspec.json.Decoder(Prediction)
+
+
+class Restores:
+    """Restores of the one partition of a pipeline; nothing is changed by them.
+
+    Parameters
+    ----------
+    config : the workers' configuration
+    runs : how often each is done; medians count
+    """
+
+    def __init__(self, config: Config, runs: int) -> None:
+        self.config = config
+        self.blueprint = Blueprint(config)
+        self._runs = runs
+        self._topics = Topics(config.kafka.prefix)
+        warm_up(self.blueprint.learner)
+
+    def seconds(self) -> tuple[float, float]:
+        """Restore as a worker does that knows the offsets: seconds on the clock, and of the processors."""
+        start = self._start()
+        clock, processors = zip(*(self._timed(start) for _ in range(self._runs)), strict=True)
+        return median(clock), median(processors)
+
+    def parts(self) -> dict[str, float]:
+        """Return the seconds of each step; "read" is waiting, since the client reads ahead meanwhile."""
+        runs = [self._laps() for _ in range(self._runs)]
+        return {name: round(median(laps[name] for laps in runs), 3) for name in runs[0]}
+
+    def since_snapshot(self) -> int:
+        """Return how many outcomes there are that the snapshot lacks."""
+        with Log(self.config.kafka, 10.0) as log:
+            state = read_state(log, self._topics, 0, self._start())
+        if state.snapshot is None:
+            raise SystemExit("the worker wrote no snapshot")
+        return state.outcomes - state.snapshot.folded
+
+    def outcomes(self) -> list[Outcome]:
+        """Return all that there are."""
+        with Log(self.config.kafka, 10.0) as log:
+            return [decoded(_OUTCOMES, message) for message in log.read_to_end(self._topics.outcomes, 0)]
+
+    def _start(self) -> Start:
+        consumer = group_consumer(self.config)
+        try:
+            places = committed(consumer, [TopicPartition(topic, 0) for topic in self._topics.inputs])[0]
+        finally:
+            consumer.close()
+        return start_from(places, self._topics, lambda _: 0)
+
+    def _timed(self, start: Start) -> tuple[float, float]:
+        begin, spent = time.perf_counter(), time.process_time()
+        settings = self.blueprint.settings(1)
+        *_, task = recover(0, start, self.blueprint.new_model, settings, self.config)
+        if task is None:
+            raise SystemExit("nothing was restored")
+        return time.perf_counter() - begin, time.process_time() - spent
+
+    def _laps(self) -> dict[str, float]:
+        """Take the steps of `recover` one after the other."""
+        laps: defaultdict[str, float] = defaultdict(float)
+        topics, last = self._topics, time.perf_counter()
+
+        def lap(name: str) -> None:
+            nonlocal last
+            now = time.perf_counter()
+            laps[name] += now - last
+            last = now
+
+        start = self._start()
+        lap("ask the group")
+        with Log(self.config.kafka, 10.0) as log:
+            state = read_state(log, topics, 0, start)
+            lap("connect, read the state record")
+            model, state = read_snapshot(log, topics, state, self.blueprint.new_model)
+            lap("read the snapshot")
+            task = Task(0, model, self.config.join, state.interactions, state.labels)
+            restoration = Restoration(task, state)
+            begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
+            for messages in read_until(log, topics.outcomes, 0, begin, lambda: restoration.outcomes_left):
+                lap("read outcomes")
+                outcomes = [decoded(_OUTCOMES, message) for message in messages]
+                lap("decode outcomes")
+                for message, outcome in zip(messages, outcomes, strict=True):
+                    restoration.outcome(outcome, message.offset() or 0)
+                lap("fold outcomes")
+            lap("read outcomes")
+            begin = state.prediction_offset
+            for messages in read_until(
+                log, topics.predictions, 0, begin, lambda: restoration.predictions_left
+            ):
+                for message in messages:
+                    restoration.prediction(decoded(_PREDICTIONS, message), message.offset() or 0)
+            restoration.finish()
+            lap("pending predictions")
+        lap("close")
+        return laps
