@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
-import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from pipeline.config import Config
@@ -21,8 +20,6 @@ from pipeline.topics import Topics
 Place: TypeAlias = tuple[str, int]
 """A topic and a partition of it."""
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
-
-_log = structlog.get_logger()
 
 
 @dataclass
@@ -142,8 +139,6 @@ class Intake:
                 f"{place[0]} has lost messages of partition {place[1]} that were not yet processed: "
                 f"{error.str()}. Its retention is too short for how far the worker is behind"
             )
-        elif error.retriable():
-            _log.warning("kafka", trouble=error.name(), text=error.str())
         else:
             raise KafkaException(error)
 

@@ -73,7 +73,7 @@ class Log:
                     messages.append(message)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     at_end = True
-                elif not error.retriable():
+                else:
                     raise KafkaException(error)
             if messages:
                 yield messages

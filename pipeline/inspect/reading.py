@@ -113,7 +113,7 @@ def _follow(kafka: Kafka, starts: dict[Place, int]) -> Iterator[Message]:
             error = message.error()
             if error is None:
                 yield message
-            elif error.code() != KafkaError._PARTITION_EOF and not error.retriable():
+            elif error.code() != KafkaError._PARTITION_EOF:
                 raise KafkaException(error)
     finally:
         consumer.close()
