@@ -30,6 +30,8 @@ SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
         "share.coordinator.state.topic.num.partitions": "4",
         # A group's first member would otherwise wait three seconds for others to come.
         "group.initial.rebalance.delay.ms": "0",
+        # Every ten seconds by default: a dead worker's records would hide others for that much longer.
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
         # The committed offsets lead to the pipeline's state: a week without a worker must not lose them.
         "offsets.retention.minutes": "525600",
         # A misspelt topic is an error, not a new topic with one partition.
