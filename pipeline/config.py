@@ -98,7 +98,7 @@ class Join(Section):
     """How long an input has to be at its end before the other goes on without it. Nothing is quickest;
     take a second or more where events are replayed much faster than they happened while a worker runs."""
     idle_advance: Milliseconds | None = None
-    """With this, stream time follows the wall clock at this distance while nothing comes."""
+    """With this, stream time goes on after so long a silence, as fast as time passes, at this distance."""
 
 
 class Features(Section):

@@ -10,6 +10,7 @@ from typing import TypeAlias, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from pipeline.clock import wall_clock
 from pipeline.config import Config
 from pipeline.errors import StateError
 from pipeline.inlet import Inlet
@@ -120,7 +121,7 @@ class Intake:
                 arrived[place].append(
                     Source(*place, message.offset() or 0, message.key(), message.value(), headers)
                 )
-        latest = int(time.time() * 1000) + self._join.max_ahead
+        latest = wall_clock() + self._join.max_ahead
         for place, sources in arrived.items():
             channel = self._channels[place]
             if channel.inlet is None:

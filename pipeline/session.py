@@ -10,6 +10,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from pipeline.clients import group_consumer, transactional_producer
+from pipeline.clock import Silence
 from pipeline.config import Config
 from pipeline.errors import StateError
 from pipeline.intake import Intake
@@ -71,6 +72,7 @@ class Session:
         self._snapshot_times: dict[int, float] = {}
         self._busy = False
         self._storms = Storms(config.worker.dead_letters)
+        self._silences: dict[int, Silence] = {}
         self._ticked = time.monotonic()
         self._progress = (time.monotonic(), 0, 0)
         self._producer = transactional_producer(config, instance, LARGEST_DEAD_LETTER)
@@ -165,17 +167,22 @@ class Session:
         return True
 
     def _tick(self, batches: dict[int, Batch]) -> None:
-        """While nothing comes, let stream time follow the wall clock, if that is wanted."""
+        """While nothing comes, let stream time go on, if that is wanted."""
         distance = self.config.join.idle_advance
-        if distance is None or not (self._busy or time.monotonic() - self._ticked >= 1.0):
+        if distance is None:
             return
-        self._ticked = time.monotonic()
+        now = time.monotonic()
+        due = self._busy or now - self._ticked >= 1.0
         for partition, batch in batches.items():
             task = self._tasks[partition]
-            idle = task.interactions.at_end and task.labels.at_end
-            if idle and batch.empty:
-                batches[partition] = task.tick(int(time.time() * 1000) - distance, self.config.worker.batch)
+            if not (batch.empty and task.interactions.at_end and task.labels.at_end):
+                self._silences.pop(partition, None)
+            elif due:
+                silence = self._silences.setdefault(partition, Silence(task.stream_time, now))
+                batches[partition] = task.tick(silence.passed(now) - distance, self.config.worker.batch)
                 self._moved.add(partition)
+        if due:
+            self._ticked = now
 
     def _unsaved(self, task: Task) -> int:
         return task.model.folded - (task.snapshot.folded if task.snapshot else 0)
@@ -273,6 +280,7 @@ class Session:
             self._snapshot_times,
             self._kept,
             self._moved,
+            self._silences,
         ):
             held.clear()
         self._progress = (time.monotonic(), 0, 0)

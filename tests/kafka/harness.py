@@ -102,6 +102,8 @@ class Pipeline:
         self.folder = folder
         self.environment: dict[str, str] = {}
         """Settings for the workers, by variable."""
+        self.program = FORKS
+        """What starts the workers."""
         create(admin({"bootstrap.servers": bootstrap}), self.topics, partitions, 1)
 
     def produce(self, messages: Iterable[Message]) -> None:
@@ -122,7 +124,7 @@ class Pipeline:
     ) -> subprocess.Popen[bytes]:
         """Start `forks run`; its log goes to a file in the folder, by default to that of its name."""
         kafka = self.kafka
-        command = [*FORKS, "run", "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix]
+        command = [*self.program, "run", "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix]
         command += ["--group", kafka.group, *(("--instance", instance) if instance else ())]
         with (log_path or self.log_of(instance)).open("ab") as log:
             return subprocess.Popen(
