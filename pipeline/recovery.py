@@ -120,8 +120,8 @@ def recover(
     new_model: Callable[[], Model],
     settings: Mapping[str, str],
     config: Config,
-) -> Generator[Task | None]:
-    """Build the task of a partition. Yields None while it is under way, the task at last.
+) -> Generator[Task | int]:
+    """Build the task of a partition. Yields how many records are left to read, and the task at last.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def recover(
         model, state = read_snapshot(log, topics, state, new_model)
         task = Task(partition, model, config.join, state.interactions, state.labels)
         restoration = Restoration(task, state)
-        yield None
+        yield restoration.left
         for messages in read_until(
             log,
             topics.outcomes,
@@ -151,14 +151,13 @@ def recover(
         ):
             for message in messages:
                 restoration.outcome(decoded(_OUTCOMES, message), message.offset() or 0)
-            _log.debug("folding", partition=partition, left=restoration.outcomes_left)
-            yield None
+            yield restoration.left
         for messages in read_until(
             log, topics.predictions, partition, state.prediction_offset, lambda: restoration.predictions_left
         ):
             for message in messages:
                 restoration.prediction(decoded(_PREDICTIONS, message), message.offset() or 0)
-            yield None
+            yield restoration.left
         yield restoration.finish()
 
 

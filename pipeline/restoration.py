@@ -53,6 +53,11 @@ class Restoration:
         """Predictions still to be read."""
         return self.state.predictions - self._next_prediction
 
+    @property
+    def left(self) -> int:
+        """Records still to be read."""
+        return self.outcomes_left + self.predictions_left
+
     def outcome(self, outcome: Outcome, offset: int) -> None:
         """Take the next outcome of the log: fold it, unless the snapshot holds it."""
         model, sequence = self.task.model, outcome.sequence

@@ -16,6 +16,7 @@ from pipeline.errors import StateError
 from pipeline.intake import Intake
 from pipeline.membership import Membership
 from pipeline.model import Model
+from pipeline.progress import Progress
 from pipeline.recovery import TIMEOUT, Start, committed, recover, start_from
 from pipeline.storm import Storms
 from pipeline.task import Batch, Task
@@ -26,8 +27,6 @@ POLL = 0.1
 """Seconds to wait for a first message."""
 NEWS = 5.0
 """Seconds within which the group tells a worker that was away what it has missed."""
-PROGRESS = 10.0
-"""Seconds between two log lines on progress."""
 
 _log = structlog.get_logger()
 
@@ -62,7 +61,9 @@ class Session:
         self._new_model = new_model
         self._settings = settings
         self._tasks: dict[int, Task] = {}
-        self._restoring: dict[int, Generator[Task | None]] = {}
+        self._restoring: dict[int, Generator[Task | int]] = {}
+        self._left: dict[int, int] = {}
+        """Records that these still have to read."""
         self._starts: dict[int, Start] = {}
         """Where each partition began here, and where it stands since what was committed last."""
         self._kept: dict[int, tuple[Start, Task]] = {}
@@ -74,7 +75,7 @@ class Session:
         self._storms = Storms(config.worker.dead_letters)
         self._silences: dict[int, Silence] = {}
         self._ticked = time.monotonic()
-        self._progress = (time.monotonic(), 0, 0)
+        self._progress = Progress()
         self._producer = transactional_producer(config, instance, LARGEST_DEAD_LETTER)
         self._consumer: Consumer = group_consumer(config)
         self.membership = Membership(config.kafka, self._consumer)
@@ -122,29 +123,30 @@ class Session:
         if parts:
             self._commit(parts)
         self._intake.throttle()
-        self._report()
+        self._progress.report(self._tasks.values(), self._left)
 
     def _restore(self) -> None:
         """Go on with restoring, for one slice of the log, so that the group hears from us in between."""
         for partition, steps in list(self._restoring.items()):
             try:
-                task = next(steps)
+                step = next(steps)
             except StateError:
                 if self._overtaken(partition):
                     return
                 raise
-            if task is None:
+            if not isinstance(step, Task):
+                self._left[partition] = step
                 return
             del self._restoring[partition]
-            self._begin(task)
-            _log.info("restored", partition=partition, predictions=task.predicted, outcomes=task.model.folded)
+            self._left.pop(partition, None)
+            self._begin(step)
+            _log.info("restored", partition=partition, predictions=step.predicted, outcomes=step.model.folded)
 
     def _begin(self, task: Task) -> None:
         """Work on a partition whose task is as it was committed."""
         self._tasks[task.partition] = task
         self._snapshot_times[task.partition] = time.monotonic()
-        since, predicted, folded = self._progress
-        self._progress = (since, predicted + task.predicted, folded + task.model.folded)
+        self._progress.begin(task)
         self._intake.connect(task)
 
     def _overtaken(self, partition: int) -> bool:
@@ -209,18 +211,6 @@ class Session:
                 self._snapshot_times[partition] = time.monotonic()
                 _log.info("snapshot", partition=partition, outcomes=part.task.model.folded)
 
-    def _report(self) -> None:
-        since, predictions, outcomes = self._progress
-        seconds = time.monotonic() - since
-        if seconds < PROGRESS:
-            return
-        predicted = sum(task.predicted for task in self._tasks.values())
-        folded = sum(task.model.folded for task in self._tasks.values())
-        if (predicted, folded) != (predictions, outcomes):
-            rate = round((predicted - predictions) / seconds)
-            _log.info("progress", predictions=predicted, outcomes=folded, predictions_per_s=rate)
-        self._progress = (time.monotonic(), predicted, folded)
-
     def _assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         """Start from the committed offsets, but read nothing before the state is restored."""
         self.membership.note()
@@ -278,9 +268,10 @@ class Session:
             self._restoring,
             self._starts,
             self._snapshot_times,
+            self._left,
             self._kept,
             self._moved,
             self._silences,
         ):
             held.clear()
-        self._progress = (time.monotonic(), 0, 0)
+        self._progress.clear()
