@@ -78,6 +78,7 @@ class Task:
         self.previous: SnapshotReference | None = None
         """The snapshot before that."""
         self.earlier: list[Era] = []
+        """The eras that have ended."""
         self._teach_missing = settings.on_missing == "negative"
         self._batch = Batch()
 
