@@ -14,6 +14,7 @@ from pipeline.clock import wall_clock
 from pipeline.config import Config
 from pipeline.errors import StateError
 from pipeline.inlet import Inlet
+from pipeline.pulse import Pulse
 from pipeline.records import INTERACTIONS, LABELS, Source, decode
 from pipeline.task import Task
 from pipeline.topics import Topics
@@ -55,6 +56,7 @@ class Intake:
         self._batch = config.worker.batch
         self._buffer = config.worker.buffer // 2
         self._topics = Topics(config.kafka.prefix)
+        self._pulse = Pulse(consumer, self._topics.interactions)
         self._channels: dict[Place, _Channel] = {}
 
     def assign(self, starts: list[TopicPartition]) -> None:
@@ -81,8 +83,16 @@ class Intake:
         ----------
         timeout
             Seconds to wait if nothing is.
+
+        Raises
+        ------
+        KafkaException
+            The consumer reads no more, or no broker answers it.
+        StateError
+            Messages that were to be processed are gone.
         """
         first = self._consumer.poll(timeout)
+        self._pulse.feel(heard=first is not None)
         if first is not None:
             self._feed((first, *self._consumer.consume(2 * self._batch, 0.0)))
         self._mark_ends()
@@ -138,7 +148,8 @@ class Intake:
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise StateError(
                 f"{place[0]} has lost messages of partition {place[1]} that were not yet processed: "
-                f"{error.str()}. Its retention is too short for how far the worker is behind"
+                f"{error.str()}. Its retention is too short for how far the worker is behind, or it was "
+                "deleted and created anew"
             )
         else:
             raise KafkaException(error)

@@ -12,6 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from pipeline.clients import reader
 from pipeline.config import Kafka
 from pipeline.errors import StateError
+from pipeline.pulse import Pulse
 
 Record = TypeVar("Record")
 
@@ -57,14 +58,21 @@ class Log:
         It never ends by itself, since more may be committed: the caller stops at an empty slice, or
         goes on to wait for more. Nothing is yielded for longer than a tenth of a second only while
         the broker does not answer.
+
+        Raises
+        ------
+        KafkaException
+            The partition cannot be read, or no broker answers any more.
         """
         if topic not in self._located:  # else librdkafka looks for the topic only a second later
             self._consumer.list_topics(topic, TIMEOUT)
             self._located.add(topic)
         self._consumer.assign([TopicPartition(topic, partition, offset)])
+        pulse = Pulse(self._consumer, topic)
         while True:
             messages, at_end = [], False
             first = self._consumer.poll(0.1)  # consume() alone would wait for a slice to be full
+            pulse.feel(heard=first is not None)
             if first is None:
                 continue
             for message in (first, *self._consumer.consume(SLICE - 1, 0.0)):
