@@ -34,3 +34,38 @@ def test_a_worker_that_wakes_after_another_took_its_name_writes_nothing_and_leav
     predictions, outcomes = in_one_go(pipeline, events)
     assert [w.value for w in pipeline.read(pipeline.topics.predictions)] == predictions
     assert [w.value for w in pipeline.read(pipeline.topics.outcomes)] == outcomes
+
+
+def test_workers_that_wake_after_their_partition_moved_write_nothing_and_join_again(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    """One sleeps over its session while it restores, the other then while it works; neither has a name."""
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    pipeline.environment = {
+        "FORKS_WORKER__BATCH": "50",
+        "FORKS_WORKER__SESSION_TIMEOUT": "6s",
+        "FORKS_WORKER__TRANSACTION_TIMEOUT": "5s",
+    }
+    events = invented_events(tmp_path, 4_000)
+    pipeline.produce_events(events)
+    log = tmp_path / "first.log"
+    first = pipeline.start_worker(instance=None, log_path=log)
+    try:
+        until(lambda: "assigned" in log.read_text(), "the first worker is assigned", first)
+        first.send_signal(signal.SIGSTOP)
+        with pipeline.worker(instance=None) as second, pipeline.follow(pipeline.topics.outcomes) as follower:
+            until(partial(follower.reached, 1), "the second worker's outcomes", second)
+            second.send_signal(signal.SIGSTOP)
+            first.send_signal(signal.SIGCONT)
+            more = follower.count + 500  # what the second had under way may still come
+            until(partial(follower.reached, more), "the first worker's outcomes", first)
+            second.send_signal(signal.SIGCONT)
+            until(partial(follower.reached, len(events)), "all outcomes", first)
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(DEADLINE) == 0
+    finally:
+        first.kill()
+        first.wait()
+    predictions, outcomes = in_one_go(pipeline, events)
+    assert [w.value for w in pipeline.read(pipeline.topics.predictions)] == predictions
+    assert [w.value for w in pipeline.read(pipeline.topics.outcomes)] == outcomes
