@@ -19,7 +19,11 @@ from pipeline.broker.temporary import temporary_broker
 from tests.kafka.harness import Pipeline, in_one_go, invented_events, until
 from tests.kafka.proxy import CUT, END_TRANSACTION, LOSE_ANSWER, PASS, SWALLOW, Proxy
 
-EVENTS = 3_000
+SILENCE = 8.0
+"""Seconds, longer than a session and a transaction."""
+
+Trouble = tuple[str, Callable[[], bool]]
+"""What it is, and whether there was enough of it."""
 
 
 class Proxied(Pipeline):
@@ -36,7 +40,7 @@ class Proxied(Pipeline):
             self.kafka = direct
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def proxied() -> Iterator[tuple[Proxy, str]]:
     """A proxy, and the address of the broker behind it."""
     with Proxy() as proxy, socket.socket() as port:
@@ -58,75 +62,58 @@ def proxied() -> Iterator[tuple[Proxy, str]]:
             yield proxy, direct
 
 
-@pytest.fixture
-def pipeline(proxied: tuple[Proxy, str], topic_prefix: str, tmp_path: Path) -> Iterator[Pipeline]:
-    proxy, direct = proxied
-    pipeline = Proxied(direct, topic_prefix, tmp_path)
-    pipeline.environment = {
-        "FORKS_WORKER__BATCH": "50",
-        "FORKS_WORKER__TRANSACTION_TIMEOUT": "5s",
-        "FORKS_WORKER__SESSION_TIMEOUT": "6s",
-    }
-    pipeline.through = f"127.0.0.1:{proxy.port}"
-    yield pipeline
-    proxy.heal()
-
-
-def nothing_shows(pipeline: Pipeline, proxy: Proxy, what: str, enough: Callable[[], bool]) -> None:
-    """Process events, in trouble until it was enough: records are those of an undisturbed run."""
-    events = invented_events(pipeline.folder, EVENTS)
-    pipeline.produce_events(events)
-    with pipeline.worker() as worker, pipeline.follow(pipeline.topics.outcomes) as follower:
-        until(enough, what, worker)
-        assert not follower.reached(len(events))
-        proxy.heal()
-        until(partial(follower.reached, len(events)), "all outcomes", worker)
-    predictions, outcomes = in_one_go(pipeline, events)
-    assert [written.value for written in pipeline.read(pipeline.topics.predictions)] == predictions
-    assert [written.value for written in pipeline.read(pipeline.topics.outcomes)] == outcomes
-
-
-def test_the_answer_to_a_commit_may_be_lost(proxied: tuple[Proxy, str], pipeline: Pipeline) -> None:
+def lose_answers(proxy: Proxy) -> Trouble:
     """The broker has committed, the worker does not know it."""
-    proxy, _ = proxied
     commits = count()
 
     def lose_some(request: int) -> str:
         return LOSE_ANSWER if request == END_TRANSACTION and next(commits) % 7 in {3, 4} else PASS
 
-    proxy.done.clear()
     proxy.rule = lose_some
-    nothing_shows(pipeline, proxy, "lost answers", lambda: proxy.done[LOSE_ANSWER] >= 4)
+    return "lost answers", lambda: proxy.done[LOSE_ANSWER] >= 4
 
 
-def test_connections_may_be_slow_and_break(proxied: tuple[Proxy, str], pipeline: Pipeline) -> None:
+def slow_and_broken(proxy: Proxy) -> Trouble:
     """Requests of any kind are held up, and some never arrive."""
-    proxy, _ = proxied
     requests = count(1)
-    proxy.done.clear()
     proxy.delay = 0.005
-    proxy.rule = lambda _: CUT if next(requests) % 61 == 0 else PASS
-    nothing_shows(pipeline, proxy, "broken connections", lambda: proxy.done[CUT] >= 5)
+    proxy.rule = lambda _: CUT if next(requests) % 31 == 0 else PASS
+    return "broken connections", lambda: proxy.done[CUT] >= 5
 
 
-def test_the_network_may_fall_silent_in_the_middle_of_a_commit(
-    proxied: tuple[Proxy, str], pipeline: Pipeline
-) -> None:
+def fall_silent(proxy: Proxy) -> Trouble:
     """No connection ends, but nothing passes, for longer than transaction and membership last."""
-    proxy, _ = proxied
     commits = count()
     silent_since: list[float] = []
 
-    def fall_silent(request: int) -> str:
+    def swallow_one(request: int) -> str:
         if request == END_TRANSACTION and next(commits) == 5:
             silent_since.append(time.monotonic())
             return SWALLOW
         return PASS
 
-    proxy.rule = fall_silent
-    nothing_shows(
-        pipeline,
-        proxy,
-        "twelve seconds of silence",
-        lambda: bool(silent_since) and time.monotonic() - silent_since[0] > 12.0,
-    )
+    proxy.rule = swallow_one
+    return "silence", lambda: bool(silent_since) and time.monotonic() - silent_since[0] > SILENCE
+
+
+def test_trouble_on_the_network_does_not_show(proxied: tuple[Proxy, str], tmp_path: Path) -> None:
+    proxy, direct = proxied
+    pipeline = Proxied(direct, "network-", tmp_path)
+    pipeline.through = f"127.0.0.1:{proxy.port}"
+    pipeline.environment = {
+        "FORKS_WORKER__BATCH": "50",
+        "FORKS_WORKER__TRANSACTION_TIMEOUT": "5s",
+        "FORKS_WORKER__SESSION_TIMEOUT": "6s",
+    }
+    events = invented_events(tmp_path, 4_000)
+    pipeline.produce_events(events)
+    with pipeline.worker() as worker, pipeline.follow(pipeline.topics.outcomes) as follower:
+        for trouble in (lose_answers, slow_and_broken, fall_silent):
+            what, enough = trouble(proxy)
+            until(enough, what, worker)
+            assert not follower.reached(len(events)), f"{what} came too late to matter"
+            proxy.heal()
+        until(partial(follower.reached, len(events)), "all outcomes", worker)
+    predictions, outcomes = in_one_go(pipeline, events)
+    assert [written.value for written in pipeline.read(pipeline.topics.predictions)] == predictions
+    assert [written.value for written in pipeline.read(pipeline.topics.outcomes)] == outcomes
