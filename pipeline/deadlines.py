@@ -63,6 +63,11 @@ class Deadlines(Generic[Value]):
 
         The caller takes each from the table before it asks for the next.
         """
+        if not self._heap or (self._heap[0][0] >= time and not self._crowded()):
+            return iter(())  # nearly always: this is asked several times for each event
+        return self._search(time)
+
+    def _search(self, time: int) -> Iterator[Value]:
         while self._heap:
             entry = self._heap[0]
             value = self._find(entry)
