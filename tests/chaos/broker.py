@@ -68,12 +68,22 @@ class Broker:
 
         wait_until_ready(self.bootstrap, check_alive)
 
-    def kill(self) -> None:
-        """SIGKILL it; the guard notices and ends, too."""
+    @property
+    def process(self) -> psutil.Process:
+        """The broker itself."""
         assert self._guard is not None, "start it first"
         [broker] = psutil.Process(self._guard.pid).children()
-        broker.kill()
-        self._guard.wait()
+        return broker
+
+    def kill(self) -> None:
+        """SIGKILL it."""
+        self.process.kill()
+        self.wait()
+
+    def wait(self) -> None:
+        """Return when it has ended; the guard notices and ends, too."""
+        assert self._guard is not None, "start it first"
+        self._guard.wait(60.0)
         assert self._guard.stdin is not None
         self._guard.stdin.close()
         self._guard = None

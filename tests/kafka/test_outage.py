@@ -1,68 +1,68 @@
-"""A broker that goes away in the middle, in good order or not, and comes back."""
+"""A broker that goes away in the middle, for one reason or another, and comes back."""
 
 from __future__ import annotations
 
-import signal
-import subprocess
+import resource
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import psutil
-import pytest
 
-from pipeline.broker import embedded
-from tests.kafka.harness import FORKS, Pipeline, in_one_go, invented_events, until
+from tests.chaos.broker import Broker
+from tests.kafka.harness import Pipeline, in_one_go, invented_events, until
 
-
-def broker(command: str, data: Path, *options: str) -> None:
-    """Run `forks broker`, in a process of its own as a user does."""
-    subprocess.run(
-        [*FORKS, "broker", command, "--data", data, *options], check=True, timeout=120, capture_output=True
-    )
+ROOM = 1 << 16
+"""Bytes beyond which no file grows on the full disk: a limit of the process, so that none need be filled."""
 
 
-def stopped(data: Path) -> None:
-    """It is told to stop."""
-    broker("stop", data)
+def stopped(broker: psutil.Process) -> None:
+    """It is told to stop, and takes its leave."""
+    broker.terminate()
 
 
-def killed(data: Path) -> None:
+def killed(broker: psutil.Process) -> None:
     """It ends without a word, what it had not written out included."""
-    process = _process(data)
-    process.send_signal(signal.SIGKILL)
-    process.wait(60.0)
+    broker.kill()
 
 
-def _process(data: Path) -> psutil.Process:
-    running = embedded.status(data)
-    assert running is not None
-    return psutil.Process(running.pid)
+def full_disk(broker: psutil.Process) -> None:
+    """It fails to write, whatever it was about to, and gives up."""
+    broker.rlimit(resource.RLIMIT_FSIZE, (ROOM, ROOM))
 
 
-@pytest.mark.parametrize("strike", [stopped, killed])
-def test_a_broker_that_goes_away_and_comes_back_costs_nothing(
-    strike: Callable[[Path], None], tmp_path: Path, free_port: int
-) -> None:
+def starts_over(pipeline: Pipeline) -> int:
+    """How often the worker has given up its connections for new ones."""
+    return pipeline.log_of("worker").read_text().count("starting over")
+
+
+STRIKES: list[Callable[[psutil.Process], None]] = [killed, full_disk, stopped]
+
+
+def test_a_broker_that_goes_away_and_comes_back_costs_nothing(tmp_path: Path) -> None:
     """The worker goes on by itself, through the one path that every fault takes."""
-    data = tmp_path / "broker"
-    broker("start", data, "--port", str(free_port))
-    try:
-        pipeline = Pipeline(f"127.0.0.1:{free_port}", "outage-", tmp_path)
-        pipeline.environment = {"FORKS_WORKER__BATCH": "100"}
-        events = invented_events(tmp_path, 6_000)
+    with Broker(tmp_path / "broker") as broker:
+        pipeline = Pipeline(broker.bootstrap, "outage-", tmp_path)
+        pipeline.environment = {"FORKS_WORKER__BATCH": "50", "FORKS_WORKER__TRANSACTION_TIMEOUT": "5s"}
+        events = invented_events(tmp_path, 2_000)
         pipeline.produce_events(events)
+        count = 0
         with pipeline.worker() as worker:
-            with pipeline.follow(pipeline.topics.outcomes) as follower:
-                until(partial(follower.reached, 500), "the first outcomes", worker)
-            strike(data)
-            log = pipeline.log_of("worker")
-            until(lambda: "_ALL_BROKERS_DOWN" in log.read_text(), "notice of the outage", worker)
-            broker("start", data, "--port", str(free_port))
+            for strike in STRIKES:
+                count += 300
+                with pipeline.follow(pipeline.topics.outcomes) as follower:
+                    until(partial(follower.reached, count), f"{count} outcomes", worker)
+                    count = follower.count
+                assert count < len(events), "the strike comes too late to matter"
+                strike(broker.process)
+                broker.wait()
+                broker.start()
             with pipeline.follow(pipeline.topics.outcomes) as follower:
                 until(partial(follower.reached, len(events)), "all outcomes", worker)
+            times = starts_over(pipeline)
+            broker.kill()
+            until(lambda: starts_over(pipeline) > times, "notice of it by a worker that is idle", worker)
+            broker.start()
         predictions, outcomes = in_one_go(pipeline, events)
         assert [w.value for w in pipeline.read(pipeline.topics.predictions)] == predictions
         assert [w.value for w in pipeline.read(pipeline.topics.outcomes)] == outcomes
-    finally:
-        broker("stop", data)
