@@ -13,7 +13,7 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
@@ -153,6 +153,20 @@ class Worker(Section):
     """How long readers wait for the open transaction of a worker that is gone."""
 
 
+def _address(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65_535:
+        raise ValueError('an address is a host and a port, like "127.0.0.1:9100"')
+    return text
+
+
+class Metrics(Section):
+    """Gauges for Prometheus."""
+
+    address: Annotated[str, AfterValidator(_address)] | None = None
+    """Where a worker answers scrapes; nowhere without it."""
+
+
 class Config(BaseSettings):
     """The whole configuration."""
 
@@ -166,6 +180,7 @@ class Config(BaseSettings):
     learner: Learner = Learner()
     checkpoint: Checkpoint = Checkpoint()
     worker: Worker = Worker()
+    metrics: Metrics = Metrics()
 
     @classmethod
     def settings_customise_sources(

@@ -114,6 +114,11 @@ class Intake:
             elif channel.paused and len(inlet) < 2 * self._batch and inlet.bytes <= share // 2:
                 self._resume(place, channel)
 
+    def paused(self, partition: int) -> tuple[bool, bool]:
+        """Whether interactions, and labels, of a partition are not read for now."""
+        interactions, labels = (self._channels[topic, partition].paused for topic in self._topics.inputs)
+        return interactions, labels
+
     def _resume(self, place: Place, channel: _Channel) -> None:
         self._consumer.resume([TopicPartition(*place)])
         channel.paused = False

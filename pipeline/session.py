@@ -15,6 +15,7 @@ from pipeline.config import Config
 from pipeline.errors import StateError
 from pipeline.intake import Intake
 from pipeline.membership import Membership
+from pipeline.metrics import Gauges
 from pipeline.model import Model
 from pipeline.progress import Progress
 from pipeline.recovery import TIMEOUT, Start, committed, recover, start_from
@@ -42,6 +43,8 @@ class Session:
         The worker's name, by which older workers of that name are fenced.
     new_model
         Makes a model that has seen nothing.
+    gauges
+        Where to tell what is held.
     settings
         What the outputs depend on.
 
@@ -54,7 +57,12 @@ class Session:
     """
 
     def __init__(
-        self, config: Config, instance: str, new_model: Callable[[], Model], settings: dict[str, str]
+        self,
+        config: Config,
+        instance: str,
+        new_model: Callable[[], Model],
+        gauges: Gauges,
+        settings: dict[str, str],
     ) -> None:
         self.config = config
         self.topics = Topics(config.kafka.prefix)
@@ -72,6 +80,7 @@ class Session:
         """Partitions whose stream time has moved by itself since it was committed."""
         self._snapshot_times: dict[int, float] = {}
         self._busy = False
+        self._gauges = gauges
         self._storms = Storms(config.worker.dead_letters)
         self._silences: dict[int, Silence] = {}
         self._ticked = time.monotonic()
@@ -92,6 +101,7 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self._forget_all()
+        self._gauges.clear()
         self._consumer.close()
 
     def run(self, stopping: Callable[[], bool]) -> None:
@@ -123,6 +133,7 @@ class Session:
         if parts:
             self._commit(parts)
         self._intake.throttle()
+        self._gauges.show(self._tasks, self._intake, self._storms)
         self._progress.report(self._tasks.values(), self._left)
 
     def _restore(self) -> None:

@@ -18,6 +18,7 @@ from pipeline.blueprint import Blueprint
 from pipeline.clients import common, explain, fenced
 from pipeline.config import Config
 from pipeline.errors import FencedError
+from pipeline.metrics import Gauges, served
 from pipeline.model import warm_up
 from pipeline.placement import check_placement
 from pipeline.session import Session
@@ -52,6 +53,7 @@ class Worker:
         check_placement(config.kafka, topics, partitions)
         self._settings = self._blueprint.settings(partitions)
         self._stopping = threading.Event()
+        self._gauges = Gauges(config)
         begin = time.monotonic()
         _log.info("getting ready; the first start compiles the learner, which takes a while")
         warm_up(self._blueprint.learner)
@@ -71,12 +73,18 @@ class Worker:
             If another worker took over this one's instance name.
         StateError
             If what the topics hold does not fit together.
+        ConfigError
+            If the address for gauges cannot be listened on.
         """
+        with served(self._gauges, self.config.metrics.address):
+            self._run_sessions()
+
+    def _run_sessions(self) -> None:
         wait = 1.0
         while not self._stopping.is_set():
             try:
                 new_model = self._blueprint.new_model
-                with Session(self.config, self._instance, new_model, self._settings) as session:
+                with Session(self.config, self._instance, new_model, self._gauges, self._settings) as session:
                     wait = 1.0
                     try:
                         session.run(self._stopping.is_set)

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
 from pipeline import storm
 from pipeline.config import Config, Worker
 from pipeline.features import Tables
+from pipeline.metrics import Gauges, served
 from pipeline.model import Model
 from pipeline.partition import partition
 from pipeline.records import encode
@@ -16,10 +18,29 @@ from tests.kafka.harness import Message, Pipeline
 from tests.pipeline.builders import interaction, small_learner
 
 POISON, GOOD, LIMIT = 30, 20, 20
+HELD_BACK = {
+    'forks_held_back{partition="0"} 1.0',
+    'forks_held_back{partition="1"} 0.0',
+    f'forks_dead_letters_this_minute{{partition="0"}} {LIMIT:.1f}',
+    f"forks_dead_letters_per_minute_limit {LIMIT:.1f}",
+    'forks_input_paused{input="interactions",partition="0"} 1.0',
+    'forks_input_buffered_messages{input="interactions",partition="1"} 0.0',
+    f'forks_pending_predictions{{partition="1"}} {GOOD:.1f}',
+}
+
+
+def scraped(address: str) -> set[str]:
+    """The lines that Prometheus would find."""
+    with urlopen(f"http://{address}/metrics", timeout=10.0) as response:
+        return set(response.read().decode().splitlines())
+
+
+def new_model() -> Model:
+    return Model(small_learner(), Tables(), 10)
 
 
 def test_a_storm_of_poison_holds_its_own_partition_back_and_loses_nothing(
-    bootstrap: str, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bootstrap: str, topic_prefix: str, tmp_path: Path, free_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=2)
     topics = pipeline.topics
@@ -29,6 +50,7 @@ def test_a_storm_of_poison_holds_its_own_partition_back_and_loses_nothing(
         shown = [interaction(f"{user}-{n}", n, user) for n in range(GOOD)]
         pipeline.produce(Message(topics.interactions, b"%d" % user, encode(each)) for each in shown)
     config = Config(kafka=pipeline.kafka, worker=Worker(batch=5, dead_letters=LIMIT))
+    gauges, address = Gauges(config), f"127.0.0.1:{free_port}"
 
     def written() -> tuple[int, Counter[int]]:
         predicted = Counter(each.partition for each in pipeline.read(topics.predictions))
@@ -37,12 +59,13 @@ def test_a_storm_of_poison_holds_its_own_partition_back_and_loses_nothing(
     with (
         pipeline.follow(topics.predictions) as predictions,
         pipeline.follow(topics.dead_letters) as letters,
-        Session(
-            config, "worker", lambda: Model(small_learner(), Tables(), 10), {"partitions": "2"}
-        ) as session,
+        served(gauges, address),
+        Session(config, "worker", new_model, gauges, {"partitions": "2"}) as session,
     ):
         monkeypatch.setattr(storm, "MINUTE", float("inf"))
-        session.run(lambda: letters.reached(LIMIT) and predictions.reached(GOOD))
+        session.run(
+            lambda: letters.reached(LIMIT) and predictions.reached(GOOD) and scraped(address) >= HELD_BACK
+        )
         assert written() == (LIMIT, Counter({1: GOOD}))
         monkeypatch.setattr(storm, "MINUTE", 0.0)
         session.run(lambda: letters.reached(POISON) and predictions.reached(2 * GOOD))

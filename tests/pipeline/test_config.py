@@ -122,6 +122,8 @@ def test_anything_else_is_no_duration(value: object) -> None:
         ("[join]\nearly_bytes = 1000000\n", ["join.early_bytes", "less than or equal to 768000"]),
         ("[worker]\nbatch = 0\n", ["worker.batch", "greater than or equal to 1", "got 0"]),
         ('[worker]\nsession_timeout = "1s"\n', ["worker.session_timeout", "6000"]),
+        ('[metrics]\naddress = "9100"\n', ["metrics.address", '"127.0.0.1:9100"', "'9100'"]),
+        ('[metrics]\naddress = "here:65536"\n', ["metrics.address", "'here:65536'"]),
         ('[kafka]\nbootstrap = ""\n', ["kafka.bootstrap", "at least 1 character"]),
         ('[kafka]\nprefix = "a b"\n', ["kafka.prefix", "a-zA-Z0-9._-", "'a b'"]),
         ("[kafka.client]\nx = [1]\n", ["kafka.client.x", "text, a number, true or false", "got [1]"]),

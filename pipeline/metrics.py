@@ -1,0 +1,169 @@
+"""Gauges of what is bounded, beside the bounds, for Prometheus to scrape."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from pipeline.config import Config
+from pipeline.errors import ConfigError
+from pipeline.intake import Intake
+from pipeline.storm import Storms
+from pipeline.task import Task
+
+PARTITION_GAUGES: Final = {
+    "pending_predictions": "Predictions that wait for their label.",
+    "closed_events": "Closed events that repetitions and late labels are known by.",
+    "early_labels": "Labels that wait for their interaction.",
+    "early_label_bytes": "Bytes of the labels that wait for their interaction.",
+    "users": "Users that running statistics are kept for.",
+    "videos": "Videos that running statistics are kept for.",
+    "dead_letters_this_minute": "Dead letters of the minute under way.",
+    "held_back": "1 while the partition waits because it has too many dead letters.",
+}
+INPUT_GAUGES: Final = {
+    "buffered_messages": "Messages that were read and not yet processed.",
+    "buffered_bytes": "Bytes of the messages that were read and not yet processed.",
+    "paused": "1 while the input is not read on, because enough is buffered.",
+}
+INPUTS: Final = ("interactions", "labels")
+PACE: Final = 1.0
+"""Seconds from one set of figures to the next."""
+
+
+class InputFigures(NamedTuple):
+    """What an input of a partition held a moment ago: see `INPUT_GAUGES`."""
+
+    buffered_messages: int
+    buffered_bytes: int
+    paused: bool
+
+
+class PartitionFigures(NamedTuple):
+    """What a partition held a moment ago: see `PARTITION_GAUGES`."""
+
+    interactions: InputFigures
+    labels: InputFigures
+    pending_predictions: int
+    closed_events: int
+    early_labels: int
+    early_label_bytes: int
+    users: int
+    videos: int
+    dead_letters_this_minute: int
+    held_back: bool
+
+    @classmethod
+    def of(cls, task: Task, intake: Intake, storms: Storms) -> PartitionFigures:
+        """The figures of now."""
+        join, statistics = task.join, task.model.statistics
+        paused = intake.paused(task.partition)
+        return cls(
+            interactions=InputFigures(len(task.interactions), task.interactions.bytes, paused[0]),
+            labels=InputFigures(len(task.labels), task.labels.bytes, paused[1]),
+            pending_predictions=len(join.pending),
+            closed_events=len(join.closed),
+            early_labels=len(join.waiting),
+            early_label_bytes=join.waiting_bytes,
+            users=len(statistics.users),
+            videos=len(statistics.videos),
+            dead_letters_this_minute=storms.letters(task.partition),
+            held_back=storms.holds(task.partition),
+        )
+
+
+class Gauges(Collector):
+    """The figures of a worker's partitions, as it told them last, and its limits.
+
+    The worker tells from its loop, whole figures at a time; a scrape comes in a thread of its own and
+    never looks at what the loop is changing.
+
+    Parameters
+    ----------
+    config
+        The whole configuration.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._figures: Mapping[int, PartitionFigures] = {}
+        self._shown = 0.0
+        self._limits = {
+            "buffer_limit_bytes": (config.worker.buffer, "Bytes that may be read ahead: worker.buffer."),
+            "pending_predictions_limit": (config.join.max_pending, "In each partition: join.max_pending."),
+            "closed_events_limit": (config.join.max_closed, "In each partition: join.max_closed."),
+            "early_label_limit_bytes": (config.join.early_bytes, "In each partition: join.early_bytes."),
+            "entities_limit": (
+                config.features.max_entities,
+                "Users, and videos, in each partition: features.max_entities.",
+            ),
+            "dead_letters_per_minute_limit": (
+                config.worker.dead_letters,
+                "In each partition: worker.dead_letters.",
+            ),
+        }
+
+    def show(self, tasks: Mapping[int, Task], intake: Intake, storms: Storms) -> None:
+        """Tell the figures of now in place of those before, if these are a second old."""
+        if time.monotonic() - self._shown >= PACE:
+            self._shown = time.monotonic()
+            self._figures = {
+                partition: PartitionFigures.of(task, intake, storms) for partition, task in tasks.items()
+            }
+
+    def clear(self) -> None:
+        """Tell of no partition."""
+        self._figures = {}
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """What a scrape finds."""
+        figures = self._figures
+        for name, (limit, text) in self._limits.items():
+            yield GaugeMetricFamily(f"forks_{name}", text, value=limit)
+        for name, text in PARTITION_GAUGES.items():
+            family = GaugeMetricFamily(f"forks_{name}", text, labels=["partition"])
+            for partition, held in figures.items():
+                family.add_metric([str(partition)], getattr(held, name))
+            yield family
+        for name, text in INPUT_GAUGES.items():
+            family = GaugeMetricFamily(f"forks_input_{name}", text, labels=["partition", "input"])
+            for partition, held in figures.items():
+                for source in INPUTS:
+                    family.add_metric([str(partition), source], getattr(getattr(held, source), name))
+            yield family
+
+
+@contextmanager
+def served(gauges: Gauges, address: str | None) -> Iterator[None]:
+    """Answer scrapes at an address, if there is one, with the gauges and the process's own figures.
+
+    Raises
+    ------
+    ConfigError
+        If the address cannot be listened on.
+    """
+    if address is None:
+        yield
+        return
+    registry = CollectorRegistry()
+    registry.register(gauges)
+    ProcessCollector(registry=registry)
+    host, _, port = address.rpartition(":")
+    try:
+        server, thread = start_http_server(int(port), host, registry)
+    except OSError as error:
+        raise ConfigError(
+            f"metrics.address: {address} cannot be listened on: {error.strerror}. Every worker of a machine "
+            "needs a port of its own"
+        ) from error
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

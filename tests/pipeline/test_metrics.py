@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import re
+import socket
+from urllib.request import urlopen
+
+import pytest
+
+from pipeline.config import Config, Features, Join, Worker
+from pipeline.errors import ConfigError
+from pipeline.metrics import (
+    INPUT_GAUGES,
+    INPUTS,
+    PARTITION_GAUGES,
+    Gauges,
+    InputFigures,
+    PartitionFigures,
+    served,
+)
+
+CONFIG = Config(
+    join=Join(max_pending=11, max_closed=12, early_bytes=13),
+    features=Features(max_entities=14),
+    worker=Worker(buffer=2**20, dead_letters=15),
+)
+
+
+def free_address() -> str:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_every_figure_has_a_gauge() -> None:
+    assert PartitionFigures._fields == (*INPUTS, *PARTITION_GAUGES)
+    assert InputFigures._fields == tuple(INPUT_GAUGES)
+
+
+def test_a_scrape_finds_the_limits_and_the_process_before_there_is_a_partition() -> None:
+    address = free_address()
+    with served(Gauges(CONFIG), address), urlopen(f"http://{address}/metrics", timeout=10.0) as response:
+        text = response.read().decode()
+    found = dict(re.findall(r"^(forks_\w+) (.*)$", text, flags=re.MULTILINE))
+    assert {name: float(value) for name, value in found.items()} == {
+        "forks_buffer_limit_bytes": 2**20,
+        "forks_pending_predictions_limit": 11,
+        "forks_closed_events_limit": 12,
+        "forks_early_label_limit_bytes": 13,
+        "forks_entities_limit": 14,
+        "forks_dead_letters_per_minute_limit": 15,
+    }
+    assert "# TYPE forks_pending_predictions gauge" in text
+    assert "process_resident_memory_bytes" in text
+
+
+def test_an_address_is_free_again_afterwards_and_in_use_meanwhile() -> None:
+    address, gauges = free_address(), Gauges(CONFIG)
+    for _ in range(2):
+        with served(gauges, address):
+            pass
+    with (
+        served(gauges, address),
+        pytest.raises(ConfigError, match=rf"^metrics\.address: {address} cannot be listened on: .*in use"),
+        served(gauges, address),
+    ):
+        pass
+
+
+def test_without_an_address_nothing_is_served() -> None:
+    with served(Gauges(CONFIG), None):
+        pass
