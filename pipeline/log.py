@@ -53,7 +53,7 @@ class Log:
         self._consumer.close()
 
     def read(self, topic: str, partition: int, offset: int = OFFSET_BEGINNING) -> Iterator[list[Message]]:
-        """Messages from an offset on, in slices; an empty slice each time the end is reached.
+        """Messages from an offset on, in slices; at the end an empty slice, again each tenth of a second.
 
         It never ends by itself, since more may be committed: the caller stops at an empty slice, or
         goes on to wait for more. Nothing is yielded for longer than a tenth of a second only while
@@ -62,26 +62,33 @@ class Log:
         Raises
         ------
         KafkaException
-            The partition cannot be read, or no broker answers any more.
+            The partition cannot be read, or no broker answers any more: at its end, what comes after it
+            cannot be known then.
         """
         if topic not in self._located:  # else librdkafka looks for the topic only a second later
             self._consumer.list_topics(topic, TIMEOUT)
             self._located.add(topic)
-        self._consumer.assign([TopicPartition(topic, partition, offset)])
+        place = TopicPartition(topic, partition, offset)
+        self._consumer.assign([place])
         pulse = Pulse(self._consumer, topic)
+        at_end = False  # the client tells of it once
         while True:
-            messages, at_end = [], False
+            messages = []
             first = self._consumer.poll(0.1)  # consume() alone would wait for a slice to be full
             pulse.feel(heard=first is not None)
             if first is None:
+                if at_end:
+                    self._consumer.get_watermark_offsets(place, TIMEOUT)  # fails while the broker is away
+                    yield []
                 continue
             for message in (first, *self._consumer.consume(SLICE - 1, 0.0)):
                 error = message.error()
                 if error is None:
                     messages.append(message)
+                    at_end = False
                 elif error.code() == KafkaError._PARTITION_EOF:
                     at_end = True
-                else:
+                elif not error.retriable():
                     raise KafkaException(error)
             if messages:
                 yield messages

@@ -43,3 +43,20 @@ def test_a_partition_is_empty_until_something_is_committed(bootstrap: str, topic
         for offset in (1, 2, 5, 6):
             with pytest.raises(StateError, match=f"{topics.outcomes} has no record at offset {offset}"):
                 log.at(topics.outcomes, 0, offset)
+
+
+def test_a_record_that_a_transaction_hides_is_waited_for_no_longer_than_patience(
+    bootstrap: str, topic_prefix: str
+) -> None:
+    topics = Topics(topic_prefix)
+    create(admin({"bootstrap.servers": bootstrap}), topics, 1, 1)
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "transactional.id": f"{topic_prefix}writer"}, logger=QUIET
+    )
+    producer.init_transactions(30.0)
+    write(producer, topics.outcomes, [b"hidden"])
+    with Log(Kafka(bootstrap=bootstrap, prefix=topic_prefix), patience=0.3) as log:
+        with pytest.raises(StateError, match="has no record at offset 0"):
+            log.at(topics.outcomes, 0, 0)
+        producer.commit_transaction(30.0)
+        assert log.at(topics.outcomes, 0, 0).value() == b"hidden"
