@@ -76,7 +76,7 @@ class Restores:
         begin, spent = time.perf_counter(), time.process_time()
         settings = self.blueprint.settings(1)
         *_, task = recover(0, start, self.blueprint.new_model, settings, self.config)
-        if task is None:
+        if not isinstance(task, Task):
             raise SystemExit("nothing was restored")
         return time.perf_counter() - begin, time.process_time() - spent
 
