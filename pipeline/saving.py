@@ -49,8 +49,10 @@ def flush(producer: Producer, patience: float) -> None:
     try:
         left = producer.flush(patience)
     except SystemError as error:
-        # The client sets an exception for a fatal error and goes on to call delivery callbacks with it.
-        raise error.__cause__ if isinstance(error.__cause__, KafkaException) else error from error
+        # What a callback told the client, a fatal error for one, comes as the cause or gets lost on its way.
+        if isinstance(error.__cause__, KafkaException):
+            raise error.__cause__ from error
+        raise KafkaException(KafkaError(KafkaError._FAIL, f"the client gave up a flush: {error}")) from error
     if left:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "records were not acknowledged in time"))
 

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from pipeline.saving import flush
+
+
+class Flushing:
+    """A producer's `flush`, with one outcome."""
+
+    def __init__(self, outcome: int | Exception) -> None:
+        self._outcome = outcome
+
+    def flush(self, timeout: float) -> int:
+        assert timeout == 2.0
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+        return self._outcome
+
+
+def flushed(outcome: int | Exception) -> None:
+    flush(cast(Producer, cast(Any, Flushing(outcome))), 2.0)
+
+
+def caused(cause: Exception) -> SystemError:
+    error = SystemError("flush returned a result with an exception set")
+    error.__cause__ = cause
+    return error
+
+
+FENCED = KafkaException(KafkaError(KafkaError._FENCED, "fenced", fatal=True))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        (3, KafkaError._TIMED_OUT),
+        (FENCED, KafkaError._FENCED),
+        (caused(FENCED), KafkaError._FENCED),
+        (caused(ValueError("else")), KafkaError._FAIL),
+        (SystemError("flush returned NULL without setting an exception"), KafkaError._FAIL),
+    ],
+)
+def test_whatever_a_flush_comes_to_but_success_is_one_kind_of_error(
+    outcome: int | Exception, code: int
+) -> None:
+    with pytest.raises(KafkaException) as caught:
+        flushed(outcome)
+    assert caught.value.args[0].code() == code
+
+
+def test_a_flush_of_everything_says_nothing() -> None:
+    flushed(0)
