@@ -38,7 +38,9 @@ def main() -> int:
         if good and not keep:
             shutil.rmtree(folder)
         else:
-            print(f"the workers' logs are in {folder}; SEED={options.seed} repeats the schedule")
+            print(
+                f"logs, and data if the verdict is bad, are in {folder}; SEED={options.seed} repeats the schedule"
+            )
     _show(report)
     return 0 if good else 1
 

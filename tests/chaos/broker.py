@@ -25,7 +25,7 @@ class Broker:
     Parameters
     ----------
     folder
-        Where it keeps its data; gone afterwards.
+        Where it keeps its data; gone afterwards, unless it was killed last.
     """
 
     def __init__(self, folder: Path) -> None:

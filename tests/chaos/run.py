@@ -65,6 +65,8 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
         problems = stage.crew.problems + found.problems + _audit(pipeline)
         if options.replay:
             problems += compare(pipeline, calm)
+        if problems and broker.running:
+            broker.kill()  # its data then stays, to be looked at
     return Report(
         options=options,
         seconds=time.monotonic() - begin,
