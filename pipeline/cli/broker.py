@@ -51,7 +51,10 @@ def start(
 
 @app.command()
 def stop(data: Data = DEFAULT_DATA) -> None:
-    """Stop the broker and wait for its end; its data stay. With none running there is nothing to do."""
+    """Stop the broker and wait for its end; its data stay. With none running there is nothing to do.
+
+    Stop workers before it: a transaction that it is stopped in may hang.
+    """
     with Console(stderr=True).status("Stopping Apache Kafka ..."):
         stopped = broker.stop(data)
     typer.echo(f"stopped the broker at {stopped.bootstrap}" if stopped else f"no broker runs on {data}")

@@ -38,9 +38,8 @@ def main() -> int:
         if good and not keep:
             shutil.rmtree(folder)
         else:
-            print(
-                f"logs, and data if the verdict is bad, are in {folder}; SEED={options.seed} repeats the schedule"
-            )
+            data = "" if good else ", and the broker's data,"
+            print(f"the workers' logs{data} are in {folder}; SEED={options.seed} repeats the schedule")
     _show(report)
     return 0 if good else 1
 

@@ -16,11 +16,6 @@ ROOM = 1 << 16
 """Bytes beyond which no file grows on the full disk: a limit of the process, so that none need be filled."""
 
 
-def stopped(broker: psutil.Process) -> None:
-    """It is told to stop, and takes its leave."""
-    broker.terminate()
-
-
 def killed(broker: psutil.Process) -> None:
     """It ends without a word, what it had not written out included."""
     broker.kill()
@@ -36,7 +31,9 @@ def starts_over(pipeline: Pipeline) -> int:
     return pipeline.log_of("worker").read_text().count("starting over")
 
 
-STRIKES: list[Callable[[psutil.Process], None]] = [killed, full_disk, stopped]
+STRIKES: list[Callable[[psutil.Process], None]] = [killed, full_disk]
+"""In the middle of transactions. A clean stop there can make the broker itself forget how one ended: see
+docs/operations.md."""
 
 
 def test_a_broker_that_goes_away_and_comes_back_costs_nothing(tmp_path: Path) -> None:
@@ -60,7 +57,8 @@ def test_a_broker_that_goes_away_and_comes_back_costs_nothing(tmp_path: Path) ->
             with pipeline.follow(pipeline.topics.outcomes) as follower:
                 until(partial(follower.reached, len(events)), "all outcomes", worker)
             times = starts_over(pipeline)
-            broker.kill()
+            broker.process.terminate()  # it takes its leave in order
+            broker.wait()
             until(lambda: starts_over(pipeline) > times, "notice of it by a worker that is idle", worker)
             broker.start()
         predictions, outcomes = in_one_go(pipeline, events)
