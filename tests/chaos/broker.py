@@ -1,10 +1,14 @@
-"""A broker that can be killed and started again on the same port and folder."""
+"""A broker that can be killed and started again on the same port and folder, and the controller beside it."""
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
+import time
+import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -15,52 +19,61 @@ from pipeline.broker.launch import free_ports, log_file, prepare, start_failure
 from pipeline.broker.ready import wait_until_ready
 from pipeline.errors import BrokerError
 
-SESSION = "broker.session.timeout.ms=2000\nbroker.heartbeat.interval.ms=500\n"
-"""A node that was killed may not come back before its session is over: 9 s unless told otherwise."""
+SESSION = 2.0
+"""Seconds after which the controller takes a silent broker's partitions from it: 9 unless told otherwise."""
+NOTICED = SESSION + 1.0
+"""Seconds after a broker's death in which the controller has surely noticed."""
 
 
 class Broker:
-    """The embedded Kafka; it ends with the `with` block, and also when this process is killed inside.
+    """A cluster of one broker and one controller; both end with the `with` block, whatever happens inside.
+
+    They are processes apart. A node that is both takes itself for the leader of its partitions still, for a
+    moment after its start, and Kafka 4.3.1 then notes transactions as committed whose markers it never writes.
+    A controller that lives on has noticed the death before the broker is back.
 
     Parameters
     ----------
     folder
-        Where it keeps its data; gone afterwards, unless it was killed last.
+        Where they keep their data; the broker's is gone afterwards, unless it was killed last.
     """
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir()
-        self._folder = folder
-        [self._port] = free_ports(1)
+        self._folder, self._controller_folder = folder / "broker", folder / "controller"
+        for each in (folder, self._folder, self._controller_folder):
+            each.mkdir()
+        self._port, self._controller_port = free_ports(2)
+        self._cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self._controller: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
+        self._ended = -NOTICED
         self.bootstrap = f"127.0.0.1:{self._port}"
 
     def __enter__(self) -> Self:
+        listeners = f"CONTROLLER://127.0.0.1:{self._controller_port}"
+        roles = {"process.roles": "controller", "node.id": "2", "listeners": listeners}
+        self._controller = self._launch(
+            self._controller_folder, None, roles | {"advertised.listeners": listeners}
+        )
         self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._guard is not None:
-            self._guard.communicate()  # closes the pipe, and the guard ends the broker
+        for process in (self._guard, self._controller):
+            if process is not None:
+                process.communicate()  # closes the pipe, and the guard ends what it guards
 
     @property
     def running(self) -> bool:
-        """Whether it was started, and not killed since."""
+        """Whether it was started, and has not ended since."""
         return self._guard is not None
 
     def start(self) -> None:
         """Start it, and return when it answers."""
-        launch = prepare(self._folder, self._port)
-        with (self._folder / "server.properties").open("a") as properties:
-            properties.write(SESSION)
-        with log_file(self._folder).open("ab") as log:
-            process = self._guard = subprocess.Popen(
-                [sys.executable, "-P", guard.__file__, str(self._folder), json.dumps(launch.commands)],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # Ctrl-C is for the program, which ends the broker when it is done
-            )
+        time.sleep(max(0.0, self._ended + NOTICED - time.monotonic()))
+        listeners = f"PLAINTEXT://{self.bootstrap}"
+        roles = {"process.roles": "broker", "listeners": listeners}
+        process = self._guard = self._launch(self._folder, self._port, roles)
 
         def check_alive() -> None:
             if (code := process.poll()) is not None:
@@ -87,3 +100,29 @@ class Broker:
         assert self._guard.stdin is not None
         self._guard.stdin.close()
         self._guard = None
+        self._ended = time.monotonic()
+
+    def _launch(self, folder: Path, port: int | None, roles: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        """Start a node under a guard."""
+        launch = prepare(folder, port)
+        settings = {
+            **roles,
+            "controller.quorum.voters": f"2@127.0.0.1:{self._controller_port}",
+            "broker.session.timeout.ms": str(round(SESSION * 1000)),
+            "broker.heartbeat.interval.ms": str(round(SESSION * 250)),
+        }
+        with (folder / "server.properties").open("a") as properties:  # what is said last counts
+            properties.writelines(f"{name}={value}\n" for name, value in settings.items())
+        cluster = "--cluster-id="
+        commands = [
+            [cluster + self._cluster if part.startswith(cluster) else part for part in command]
+            for command in launch.commands
+        ]
+        with log_file(folder).open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-P", guard.__file__, str(folder), json.dumps(commands)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for the program, which ends the nodes when it is done
+            )
