@@ -29,7 +29,7 @@ class Broker:
     """A cluster of one broker and one controller; both end with the `with` block, whatever happens inside.
 
     They are processes apart. A node that is both takes itself for the leader of its partitions still, for a
-    moment after its start, and Kafka 4.3.1 then notes transactions as committed whose markers it never writes.
+    moment after its start. Kafka 4.3.1 then calls transactions committed whose markers it has not written.
     A controller that lives on has noticed the death before the broker is back.
 
     Parameters
