@@ -109,7 +109,7 @@ def scores(
             out[start + i] = clipped(score, rule[0].clip)
 
 
-@njit(cache=True, nogil=True)  # a restore reads and decodes meanwhile
+@njit(cache=True)
 def learn(
     X: FloatArray,
     first: int,

@@ -6,13 +6,12 @@ import hashlib
 import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from pipeline.ahead import one_ahead
 from pipeline.config import Config
 from pipeline.errors import StateError
 from pipeline.inlet import Position
@@ -47,8 +46,6 @@ _STATES = msgspec.json.Decoder(State)
 _OUTCOMES = msgspec.json.Decoder(Outcome)
 _PREDICTIONS = msgspec.json.Decoder(Prediction)
 _log = structlog.get_logger()
-
-Numbered = TypeVar("Numbered", Outcome, Prediction)
 
 
 class Start(NamedTuple):
@@ -145,18 +142,21 @@ def recover(
         task = Task(partition, model, config.join, state.interactions, state.labels)
         restoration = Restoration(task, state)
         yield restoration.left
-        begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
-        place = TopicPartition(topics.outcomes, partition, begin)
-        wanted = range(state.outcomes - restoration.outcomes_left, state.outcomes)
-        for outcomes in one_ahead(_records(log, place, _OUTCOMES, wanted)):
-            for outcome, offset in outcomes:
-                restoration.outcome(outcome, offset)
+        for messages in read_until(
+            log,
+            topics.outcomes,
+            partition,
+            min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset),
+            lambda: restoration.outcomes_left,
+        ):
+            for message in messages:
+                restoration.outcome(decoded(_OUTCOMES, message), message.offset() or 0)
             yield restoration.left
-        place = TopicPartition(topics.predictions, partition, state.prediction_offset)
-        wanted = range(state.pending_from, state.predictions)
-        for predictions in one_ahead(_records(log, place, _PREDICTIONS, wanted)):
-            for prediction, offset in predictions:
-                restoration.prediction(prediction, offset)
+        for messages in read_until(
+            log, topics.predictions, partition, state.prediction_offset, lambda: restoration.predictions_left
+        ):
+            for message in messages:
+                restoration.prediction(decoded(_PREDICTIONS, message), message.offset() or 0)
             yield restoration.left
         yield restoration.finish()
 
@@ -172,25 +172,6 @@ def read_until(
         elif left() <= 0 or time.monotonic() - begin > log.patience:
             return
         yield messages
-
-
-def _records(
-    log: Log, place: TopicPartition, decoder: msgspec.json.Decoder[Numbered], wanted: range
-) -> Iterator[list[tuple[Numbered, int]]]:
-    """Records and their offsets, in slices, up to the end; it waits for those with the sequences wanted.
-
-    Reading and decoding take about as long as folding, most of which needs no interpreter: see `one_ahead`.
-    """
-    following = wanted.start
-
-    def left() -> int:
-        return wanted.stop - following
-
-    for messages in read_until(log, place.topic, place.partition, place.offset, left):
-        records = [(decoded(decoder, message), message.offset() or 0) for message in messages]
-        if records:
-            following = max(following, records[-1][0].sequence + 1)
-        yield records
 
 
 def _refuse_leftovers(log: Log, topics: Topics, partition: int) -> None:

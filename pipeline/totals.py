@@ -112,7 +112,7 @@ def count(
     return gone_user, gone_video
 
 
-@njit(cache=True, nogil=True)  # a restore reads and decodes meanwhile
+@njit(cache=True)
 def walk(
     order: Integers,
     user_rows: Integers,
