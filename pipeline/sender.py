@@ -68,6 +68,7 @@ class Sender:
             except BufferError:
                 self.serve(0.1)
             except KafkaException as error:
+                self.serve(1.0)  # which raises with the reason, if this one only says that there was one
                 raise self._failure(explain(error)) from error
             else:
                 self.sent += 1
