@@ -233,3 +233,10 @@ def in_one_go(pipeline: Pipeline, events: pl.DataFrame) -> tuple[list[bytes], li
         inlet.at_end = True
     batch = task.advance(len(interactions) + len(labels))
     return [encode(record) for record in batch.predictions], [encode(record) for record in batch.outcomes]
+
+
+def assert_as_in_one_go(pipeline: Pipeline, events: pl.DataFrame) -> None:
+    """What workers have committed has to be, byte for byte, what the pure core says."""
+    predictions, outcomes = in_one_go(pipeline, events)
+    assert [written.value for written in pipeline.read(pipeline.topics.predictions)] == predictions
+    assert [written.value for written in pipeline.read(pipeline.topics.outcomes)] == outcomes

@@ -11,7 +11,7 @@ from confluent_kafka import IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from pipeline.topics import admin
-from tests.kafka.harness import DEADLINE, Pipeline, in_one_go, invented_events, until
+from tests.kafka.harness import DEADLINE, Pipeline, assert_as_in_one_go, invented_events, until
 
 
 def settled(pipeline: Pipeline) -> bool:
@@ -57,6 +57,4 @@ def test_a_worker_whose_transaction_is_ended_by_others_goes_on(
             until(lambda: fenced(2) or follower.reached(more + 100), "the worker awake", worker)  # noqa: B023 - asked at once
         assert not follower.reached(len(events)), "it came too late to matter"
         until(partial(follower.reached, len(events)), "all outcomes", worker)
-    predictions, outcomes = in_one_go(pipeline, events)
-    assert [w.value for w in pipeline.read(pipeline.topics.predictions)] == predictions
-    assert [w.value for w in pipeline.read(pipeline.topics.outcomes)] == outcomes
+    assert_as_in_one_go(pipeline, events)

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from tests.chaos.broker import Broker
-from tests.kafka.harness import Pipeline, in_one_go, invented_events, until
+from tests.kafka.harness import Pipeline, assert_as_in_one_go, invented_events, until
 
 ROOM = 1 << 16
 """Bytes beyond which no file grows on the full disk: a limit of the process, so that none need be filled."""
@@ -61,6 +61,4 @@ def test_a_broker_that_goes_away_and_comes_back_costs_nothing(tmp_path: Path) ->
             broker.wait()
             until(lambda: starts_over(pipeline) > times, "notice of it by a worker that is idle", worker)
             broker.start()
-        predictions, outcomes = in_one_go(pipeline, events)
-        assert [w.value for w in pipeline.read(pipeline.topics.predictions)] == predictions
-        assert [w.value for w in pipeline.read(pipeline.topics.outcomes)] == outcomes
+        assert_as_in_one_go(pipeline, events)

@@ -6,7 +6,7 @@ import subprocess
 from functools import partial
 from pathlib import Path
 
-from tests.kafka.harness import DEADLINE, Pipeline, in_one_go, invented_events, until
+from tests.kafka.harness import DEADLINE, Pipeline, assert_as_in_one_go, invented_events, until
 
 
 def test_what_is_committed_is_what_the_pure_core_says(
@@ -16,9 +16,7 @@ def test_what_is_committed_is_what_the_pure_core_says(
     events = invented_events(tmp_path, 3_000)
     pipeline.produce_events(events)
     pipeline.run_until({pipeline.topics.outcomes: len(events)})
-    predictions, outcomes = in_one_go(pipeline, events)
-    assert [w.value for w in pipeline.read(pipeline.topics.predictions)] == predictions
-    assert [w.value for w in pipeline.read(pipeline.topics.outcomes)] == outcomes
+    assert_as_in_one_go(pipeline, events)
     assert pipeline.read(pipeline.topics.dead_letters) == []
 
 
@@ -122,6 +120,4 @@ def test_of_two_workers_with_one_name_the_first_leaves(
     assert (
         "another worker with kafka.instance = worker has taken over" in pipeline.log_of("worker").read_text()
     )
-    predictions, outcomes = in_one_go(pipeline, events)
-    assert [w.value for w in pipeline.read(pipeline.topics.predictions)] == predictions
-    assert [w.value for w in pipeline.read(pipeline.topics.outcomes)] == outcomes
+    assert_as_in_one_go(pipeline, events)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kafka.harness import DEADLINE, Pipeline, in_one_go, invented_events, until
+from tests.kafka.harness import DEADLINE, Pipeline, assert_as_in_one_go, invented_events, until
 
 
 @pytest.mark.parametrize("moment", ["assigned", "restored"])
@@ -31,9 +31,7 @@ def test_a_worker_that_wakes_after_another_took_its_name_writes_nothing_and_leav
     finally:
         zombie.kill()
         zombie.wait()
-    predictions, outcomes = in_one_go(pipeline, events)
-    assert [w.value for w in pipeline.read(pipeline.topics.predictions)] == predictions
-    assert [w.value for w in pipeline.read(pipeline.topics.outcomes)] == outcomes
+    assert_as_in_one_go(pipeline, events)
 
 
 def test_workers_that_wake_after_their_partition_moved_write_nothing_and_join_again(
@@ -66,6 +64,4 @@ def test_workers_that_wake_after_their_partition_moved_write_nothing_and_join_ag
     finally:
         first.kill()
         first.wait()
-    predictions, outcomes = in_one_go(pipeline, events)
-    assert [w.value for w in pipeline.read(pipeline.topics.predictions)] == predictions
-    assert [w.value for w in pipeline.read(pipeline.topics.outcomes)] == outcomes
+    assert_as_in_one_go(pipeline, events)
