@@ -21,6 +21,7 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
         "learner": "microseconds an event, beside plain NumPy, scikit-learn and River",
         "quality": "mistakes of FORKS and its rivals on real KuaiRec rows",
         "recovery": "seconds to restore a partition, and from SIGKILL to the next prediction",
+        "throughput": "events a second of a worker, beside a bare loop over Kafka and JSON",
         "table2": "the paper's Table 2 by both ways of counting mistakes",
     }
 )
@@ -36,6 +37,7 @@ def _options() -> tuple[str, Options]:
     beside = Path(__file__).parents[2] / "shared" / "data"
     parser.add_argument("name", choices=BENCHMARKS, help="which benchmark")
     parser.add_argument("--runs", type=_positive, help="repetitions or permutations")
+    parser.add_argument("--events", type=_positive, help="how many, where they go through Kafka")
     parser.add_argument("--json", action="store_true", help="no progress, only the result")
     parser.add_argument(
         "--data",
@@ -44,7 +46,7 @@ def _options() -> tuple[str, Options]:
         help="folder with kuairec/ and libsvm/ (default: FORKS_TEST_DATA or ../shared/data)",
     )
     given = parser.parse_args()
-    return given.name, Options(given.runs, given.data, given.json)
+    return given.name, Options(given.runs, given.data, given.json, given.events)
 
 
 def _positive(text: str) -> int:

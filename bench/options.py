@@ -16,11 +16,13 @@ class Options:
     runs : repetitions or permutations; None for the benchmark's own number
     data : folder with ``kuairec/`` and ``libsvm/``
     quiet : nothing but the result
+    events : how many, where they go through Kafka; None for the benchmark's own number
     """
 
     runs: int | None
     data: Path
     quiet: bool
+    events: int | None = None
 
     def say(self, line: str) -> None:
         """Tell a person how far it is."""
