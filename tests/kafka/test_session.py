@@ -1,0 +1,61 @@
+"""A session that loses its partitions and gets them back: what it kept of them may be out of date."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pipeline.blueprint import Blueprint
+from pipeline.config import Config, Worker
+from pipeline.metrics import Gauges
+from pipeline.session import Session
+from pipeline.task import Task
+from tests.kafka.harness import Pipeline, assert_as_in_one_go, invented_events, until
+
+
+@contextmanager
+def session_of(pipeline: Pipeline, name: str) -> Iterator[Session]:
+    """A worker's session, in this process, that does one step after the other."""
+    config = Config(kafka=pipeline.kafka, worker=Worker(batch=50))
+    blueprint = Blueprint(config)
+    settings = blueprint.settings(pipeline.partitions)
+    with Session(config, name, blueprint.new_model, Gauges(config), settings) as session:
+        yield session
+
+
+def step_until(session: Session, condition: Callable[[dict[int, Task]], bool], what: str) -> None:
+    """Let a session work until its tasks are as they should be."""
+
+    def met() -> bool:
+        session._step()
+        return condition(session._tasks)
+
+    until(met, what)
+
+
+def test_a_partition_that_others_moved_on_is_restored_not_taken_up_where_it_was_left(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    events = invented_events(tmp_path, 600)
+    third = len(events) // 3
+    pipeline.produce_events(events)
+
+    def fold(session: Session, outcomes: int) -> None:
+        step_until(session, bool, "the partition")
+        step_until(session, lambda tasks: tasks[0].model.folded >= outcomes, f"{outcomes} outcomes")
+
+    with session_of(pipeline, "sleeper") as sleeper:
+        fold(sleeper, third)
+        sleeper._consumer.unsubscribe()  # it leaves at once, where one that sleeps is missed after a timeout
+        step_until(sleeper, lambda tasks: not tasks, "the loss of the partition")
+        assert sleeper._kept
+        with session_of(pipeline, "other") as other:
+            fold(other, 2 * third)
+        callbacks = {"on_assign": sleeper._assigned, "on_revoke": sleeper._revoked}
+        sleeper._consumer.subscribe(list(sleeper.topics.inputs), **callbacks)
+        step_until(sleeper, bool, "the partition again")
+        assert sleeper._tasks[0].model.folded >= 2 * third
+        fold(sleeper, len(events))
+    assert_as_in_one_go(pipeline, events)
