@@ -48,16 +48,33 @@ def check_label(name: str, y: float, loss: LossName) -> float:
     return label
 
 
-def check_labels(name: str, y: ArrayLike, count: int, loss: LossName) -> FloatArray:
-    """Return ``y`` as a (count,) float64 array of labels that ``loss`` takes, or raise a ValueError."""
+def check_labels(
+    name: str, y: ArrayLike, count: int, loss: LossName, looked_at: IntArray | None = None
+) -> FloatArray:
+    """Return ``y`` as a (count,) float64 array of labels that ``loss`` takes, or raise a ValueError.
+
+    Only those whose numbers are ``looked_at`` have to be labels; without it, all.
+    """
     array = _numbers(name, y)
     if array.shape != (count,):
         raise ValueError(f"{name} must have shape ({count},), one label for each row, not {array.shape}")
-    accepted = np.abs(array) <= LARGEST if loss == "squared" else np.abs(array) == 1.0
+    labels = array if looked_at is None else array[looked_at]
+    accepted = np.abs(labels) <= LARGEST if loss == "squared" else np.abs(labels) == 1.0
     if not accepted.all():
         first = int(np.argmin(accepted))
-        check_label(f"{name}[{first}]", array[first], loss)
+        number = first if looked_at is None else int(looked_at[first])
+        check_label(f"{name}[{number}]", array[number], loss)
     return array
+
+
+def check_order(name: str, order: ArrayLike, events: int) -> IntArray:
+    """Return ``order`` as an int64 array of steps for so many events, or raise a ValueError that names it."""
+    array = np.asarray(order)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be integers of shape (steps,), not {array.dtype} of {array.shape}")
+    if array.size and not 0 <= int(array.min()) <= int(array.max()) < 2 * events:
+        raise ValueError(f"{name} must be steps from 0 to {2 * events - 1}, for {events} events")
+    return np.ascontiguousarray(array, dtype=np.int64)
 
 
 def check_numbers(name: str, numbers: ArrayLike, count: int, limits: Sequence[int]) -> IntArray:

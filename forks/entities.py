@@ -104,20 +104,19 @@ class EntityEvents:
             raise ValueError("X was made by EntityTables with other settings than the learner's")
         return self
 
-    def rows(self, start: int, stop: int) -> FloatArray:
-        """Return events as whole rows, (stop - start, dimension); columns before the kernel's are zeros."""
-        settings = self._tables.settings
-        unused = np.zeros((stop - start, settings.kernel_columns[0]))
-        blocks = [table[self._numbers[start:stop, b]] for b, table in enumerate(self._tables.tables)]
-        return np.hstack([unused, *blocks, self._varying[start:stop]])
+    def row(self, event: int) -> FloatArray:
+        """Return the whole row of an event, (dimension,); columns before the kernel's are zeros."""
+        unused = np.zeros(self._tables.settings.kernel_columns[0])
+        blocks = [table[self._numbers[event, b]] for b, table in enumerate(self._tables.tables)]
+        return np.hstack([unused, *blocks, self._varying[event]])
 
-    def take(self, start: int, stop: int, feature_map: FeatureMap) -> Events:
-        """Return events from ``start`` on for the loops: at least one, at most up to ``stop``."""
+    def take(self, order: IntArray, feature_map: FeatureMap) -> Events:
+        """Return steps for the loops: at least the first of ``order``."""
         settings = self._tables.settings
+        lesson, event = divmod(int(order[0]), len(self))
         if not feature_map.landmarks.size:  # stage 1 compares with stored points, which are whole
-            whole = Rows(self.rows(start, start + 1), settings, precision(settings.width))
-            return whole.take(0, 1, feature_map)
+            whole = Rows(self.row(event)[None], settings, precision(settings.width))
+            return whole.take(np.array([lesson]), feature_map)
         cache = self._tables.cache
-        slots = cache.slots(self._numbers[start:stop], feature_map)
-        stop = start + len(slots)
-        return Events(self._varying[start:stop], settings.entity_stop, cache.factors, slots)
+        slots = cache.slots(self._numbers[order % len(self)], feature_map)
+        return Events(self._varying, settings.entity_stop, cache.factors, slots, order[: len(slots)])

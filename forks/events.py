@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numba import njit
 
-from forks.arrays import FloatArray
+from forks.arrays import FloatArray, IntArray
 from forks.feature_map import FeatureMap
 from forks.kernels import gaussian_row
 from forks.settings import ForksSettings
@@ -16,21 +16,21 @@ from forks.strip import Events
 NO_FACTORS = np.empty((0, 0))
 NO_SLOTS = np.empty((0, 0), dtype=np.int64)
 
-# Rows that factors are worked out for at a time, so that memory does not grow with the rows given.
-ROWS_AT_A_TIME = 1024
+# Steps that factors are worked out for at a time, so that memory does not grow with the steps given.
+STEPS_AT_A_TIME = 1024
 
 
 class EventSource(Protocol):
-    """A finite run of events."""
+    """A finite run of events, n of them."""
 
     def __len__(self) -> int: ...
 
-    def rows(self, start: int, stop: int) -> FloatArray:
-        """Return events as whole rows, (stop - start, dimension)."""
+    def row(self, event: int) -> FloatArray:
+        """Return the whole row of an event, (dimension,)."""
         ...
 
-    def take(self, start: int, stop: int, feature_map: FeatureMap) -> Events:
-        """Return events from ``start`` on for the loops: at least one, at most up to ``stop``."""
+    def take(self, order: IntArray, feature_map: FeatureMap) -> Events:
+        """Return steps for the loops, i to score event i, n + i to learn it: at least the first of them."""
         ...
 
 
@@ -54,20 +54,22 @@ class Rows:
     def __len__(self) -> int:
         return len(self._X)
 
-    def rows(self, start: int, stop: int) -> FloatArray:
-        return self._X[start:stop]
+    def row(self, event: int) -> FloatArray:
+        row: FloatArray = self._X[event]
+        return row
 
-    def take(self, start: int, stop: int, feature_map: FeatureMap) -> Events:
+    def take(self, order: IntArray, feature_map: FeatureMap) -> Events:
         blocks = self._settings.entity_blocks
         if not blocks:
-            return Events(self._X[start:stop], 0, NO_FACTORS, NO_SLOTS)
-        X = self._X[start : min(stop, start + ROWS_AT_A_TIME)]
+            return Events(self._X, 0, NO_FACTORS, NO_SLOTS, order)
+        order = order[:STEPS_AT_A_TIME]
+        X = self._X[order % len(self)]
         edge = self._settings.kernel_columns[0]
         factors = [
             _factors(X[:, a:b], feature_map.landmarks[a - edge : b - edge], self._gamma) for a, b in blocks
         ]
         slots = np.arange(len(blocks) * len(X)).reshape(len(blocks), len(X)).T
-        return Events(X, 0, np.concatenate(factors), np.ascontiguousarray(slots))
+        return Events(self._X, 0, np.concatenate(factors), np.ascontiguousarray(slots), order)
 
 
 @njit(cache=True)

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forks import rounds
-from forks.arrays import FloatArray
+from forks.arrays import FloatArray, IntArray
 from forks.blas import on_one_thread
 from forks.carry_over import carry_over, forget, transfer
-from forks.checks import check_label, check_labels, check_matrix, check_vector
+from forks.checks import check_label, check_labels, check_matrix, check_order, check_vector
 from forks.entities import EntityEvents
 from forks.events import EventSource, Rows
 from forks.feature_map import FeatureMap, map_points
@@ -28,6 +28,10 @@ from forks.state import State, StateReader
 # The first events of a stream are not typical of it, so a bounded learner changes its map faster then.
 WARM_UP_CYCLES = 20
 WARM_UP_SPEED = 10
+
+# The steps of `Forks.walk` for one event.
+SCORE, LEARN = np.array([0]), np.array([1])
+NO_LABELS = np.empty(0)
 
 
 class Forks:
@@ -123,14 +127,17 @@ class Forks:
         ValueError
             ``x`` has another shape, or a number that is not finite.
         """
-        return float(self._scores(self._row(x))[0])
+        out = np.empty(1)
+        self._take_alike(self._row(x), SCORE, NO_LABELS, out)
+        return float(out[0])
 
     def predict_many(self, X: ArrayLike | EntityEvents) -> FloatArray:
         """Return the scores of the rows of ``X`` (n, dimension), with the same bits as one by one.
 
         In place of rows, this and the other ``_many`` methods take what `EntityTables.events` made.
         """
-        return self._scores(self._events(X))
+        events = self._events(X)
+        return self._take_steps(events, np.arange(len(events)), NO_LABELS)
 
     def learn_one(self, x: ArrayLike, y: float) -> float:
         """Learn the label ``y`` of ``x``, (dimension,), and return the loss of the score before.
@@ -143,7 +150,7 @@ class Forks:
         """
         event = self._row(x)
         label = check_label("y", y, self.settings.loss)
-        score = self._learn(event, np.array([label]))[0]
+        score = self._take_steps(event, LEARN, np.array([label]))[0]
         return float(loss_value(self._loss, score, label))
 
     def learn_many(self, X: ArrayLike | EntityEvents, y: ArrayLike) -> FloatArray:
@@ -157,6 +164,46 @@ class Forks:
         """Predict and then learn each row of ``X`` (n, dimension) in turn; return the scores, (n,)."""
         events = self._events(X)
         return self._learn(events, check_labels("y", y, len(events), self.settings.loss))
+
+    def walk(self, X: ArrayLike | EntityEvents, y: ArrayLike, order: ArrayLike) -> FloatArray:
+        """Score and learn events in any order, with the same bits as one by one.
+
+        Parameters
+        ----------
+        X : (n, dimension), or what `EntityTables.events` made
+        y : (n,), labels; those of events that are not learned may be any number
+        order : (steps,) integers: i scores event i by what is known then, n + i learns it. Not every event
+            needs both: what is missing may be a step of another call
+
+        Returns
+        -------
+        (n,) float64
+            Scores; not a number where an event was not asked for.
+
+        Raises
+        ------
+        ValueError
+            The events, the labels of those to learn or a step are not accepted. Nothing has changed.
+
+        Examples
+        --------
+        The first event's label comes after the second event was asked for:
+
+        >>> learner = Forks(ForksSettings.practical(1))
+        >>> learner.walk([[0.5], [2.0]], [1, 0], [0, 1, 2]).tolist()  # 2 learns event 0
+        [0.0, 0.0]
+        >>> learner.updates
+        1
+        """
+        events = self._events(X)
+        n = len(events)
+        steps = check_order("order", order, n)
+        labels = check_labels("y", y, n, self.settings.loss, steps[steps >= n] - n)
+        found = self._take_steps(events, steps, labels[steps % n])
+        scores = np.full(n, np.nan)
+        asked = steps < n
+        scores[steps[asked]] = found[asked]
+        return scores
 
     def state(self) -> State:
         """Return all that the learner knows: contiguous copies of arrays, and plain numbers."""
@@ -220,49 +267,30 @@ class Forks:
             return X.checked_for(self.settings)
         return Rows(check_matrix("X", X, self.settings.dimension, self._largest), self.settings, self._gamma)
 
-    def _scores(self, events: EventSource) -> FloatArray:
-        out = np.empty(len(events))
-        start = 0
-        while start < len(events):
-            start = self._score_next(events, start, out)
-        return out
-
-    def _score_next(self, events: EventSource, start: int, out: FloatArray) -> int:
-        """Write the scores from ``start`` on to ``out``; return where that ended."""
-        part = events.take(start, len(out), self._hypothesis.feature_map)
-        stop = start + len(part.X)
-        rounds.scores(*part, self._rule, self._updates, *self._arrays, self._memory, out[start:stop])
-        return stop
-
     def _learn(self, events: EventSource, y: FloatArray) -> FloatArray:
         """Learn the events in turn; return the scores that they had before."""
-        out = np.empty(len(events))
+        return self._take_steps(events, np.arange(len(events), 2 * len(events)), y)
+
+    def _take_steps(self, events: EventSource, order: IntArray, y: FloatArray) -> FloatArray:
+        """Take the steps of ``order``, as `walk` does; return each one's score, at a lesson that of before.
+
+        Labels ``y`` (steps,) are read at lessons only.
+        """
+        out = np.empty(len(order))
         start = 0
-        while start < len(events):
-            if self._change_due():
-                self._score_next(events, start, out[: start + 1])
-                score = out[start]  # of the old map; that of the new one was never given to anyone
-                self._change_map(events.rows(start, start + 1)[0])
-                self._learn_next(events, start, y, out[: start + 1])
-                out[start] = score
-                start += 1
-            elif self._kernel is None:
-                start = self._learn_stage_one(events, start, y, out)
+        while start < len(order):
+            stop = rounds.end_of_part(order, len(events), start, self._lessons_alike())
+            if start < stop:
+                start += self._take_alike(events, order[start:stop], y[start:stop], out[start:stop])
             else:
-                start = self._learn_next(events, start, y, out)
+                stop = start + 1
+                self._take_turn(events, order[start:stop], y[start:stop], out[start:stop])
+                start = stop
         return out
 
-    def _learn_next(self, events: EventSource, start: int, y: FloatArray, out: FloatArray) -> int:
-        """Learn from ``start`` on under the present map; return where that ended."""
-        alike = 1 if self._kernel is None else self._cycle() - self._since_change
-        part = events.take(start, min(len(out), start + alike), self._hypothesis.feature_map)
-        stop = start + len(part.X)
-        rounds.learn(
-            *part, y[start:stop], self._rule, self._updates, *self._arrays, self._memory, out[start:stop]
-        )
-        self._updates += stop - start
-        self._since_change += stop - start
-        return stop
+    def _lessons_alike(self) -> int:
+        """Return how many lessons from now on change only moments and Newton's state."""
+        return 0 if self._kernel is None else self._cycle() - self._since_change
 
     def _cycle(self) -> int:
         """Return the events from one change of the map to the next, at this point of the stream."""
@@ -271,24 +299,38 @@ class Forks:
             return max(1, cycle // WARM_UP_SPEED)
         return cycle
 
-    def _change_due(self) -> bool:
-        if self._kernel is None:
-            return len(self._hypothesis.expansion.points) >= self.settings.budget
-        return self._since_change >= self._cycle()
+    def _take_alike(self, events: EventSource, order: IntArray, y: FloatArray, out: FloatArray) -> int:
+        """Take steps that leave the map and the expansion alone; return how many were taken, at least one."""
+        part = events.take(order, self._hypothesis.feature_map)
+        updates = rounds.walk(*part, y, self._rule, self._updates, *self._arrays, self._memory, out)
+        self._since_change += updates - self._updates
+        self._updates = updates
+        return len(part.order)
 
-    def _learn_stage_one(self, events: EventSource, start: int, y: FloatArray, out: FloatArray) -> int:
-        """Learn one event by KOGD; a linear part beside it takes its Newton step on the sum's slope."""
-        point = self._kernel_point(events.rows(start, start + 1)[0])
-        stop = self._learn_next(events, start, y, out)
+    def _take_turn(self, events: EventSource, order: IntArray, y: FloatArray, out: FloatArray) -> None:
+        """Take a lesson, the only step given, that changes the map or the expansion too."""
+        row = events.row(int(order[0]) - len(events))
+        if self._kernel is None and len(self._hypothesis.expansion.points) < self.settings.budget:
+            point = self._kernel_point(row)
+            self._take_alike(events, order, y, out)
+            self._descend(point, out[0], y[0])
+        else:
+            self._take_alike(events, order - len(events), y, out)
+            score = out[0]  # of the old map; that of the new one was never given to anyone
+            self._change_map(row)
+            self._take_alike(events, order, y, out)
+            out[0] = score
+
+    def _descend(self, point: FloatArray, score: float, label: float) -> None:
+        """Take stage 1's step of KOGD; a linear part beside it has taken its own on the sum's slope."""
         expansion = self._hypothesis.expansion.descend(
             point,
-            loss_slope(self._loss, out[start], y[start]),
-            store=loss_value(self._loss, out[start], y[start]) > 0.0,
+            loss_slope(self._loss, score, label),
+            store=loss_value(self._loss, score, label) > 0.0,
             step=self.settings.step,
             decay=self.settings.decay,
         )
         self._adopt(self._hypothesis._replace(expansion=expansion))
-        return stop
 
     def _kernel_point(self, x: FloatArray) -> FloatArray:
         """Return what of the row ``x`` is stored, (kernel columns,)."""
@@ -303,10 +345,9 @@ class Forks:
             self._kernel = SketchedKernel.of(before.expansion.points, self.settings)
         else:
             self._kernel.change(self._kernel_point(x))
+        newton = NewtonState.prior(self.settings.features, self.settings.alpha)
         if self.settings.carry_over:
             newton = self._carried_over(before, self._kernel)
-        else:
-            newton = NewtonState.prior(self.settings.features, self.settings.alpha)
         self._adopt(
             before._replace(
                 newton=newton,

@@ -30,7 +30,7 @@ from forks.newton import NewtonState, clipped, newton_step, project
 from forks.products import dot
 from forks.rule import Rule
 from forks.settings import ForksSettings
-from forks.strip import LENGTH, Events, describe, strip_in, strip_size
+from forks.strip import LENGTH, Events, describe, event_of, strip_in, strip_size
 
 HypothesisArrays: TypeAlias = tuple[
     FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray
@@ -75,47 +75,13 @@ def _vectors_in(memory: FloatArray, rule: Any, features: int) -> tuple[FloatArra
 
 
 @njit(cache=True)
-def scores(
+def walk(
     X: FloatArray,
     first: int,
     factors: FloatArray,
     slots: IntArray,
-    rule: Rule,
-    learned: int,
-    mean: FloatArray,
-    squares: FloatArray,
-    weights: FloatArray,
-    inverse_hessian: FloatArray,  # noqa: ARG001 -- a hypothesis is taken whole
-    landmarks: FloatArray,
-    Z: FloatArray,
-    points: FloatArray,
-    coefficients: FloatArray,
-    memory: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Write each event's score, by a `Hypothesis` that learned so many events, to ``out`` (n,)."""
-    events = Events(X, first, factors, slots)
-    feature_map, expansion = FeatureMap(landmarks, Z), Expansion(points, coefficients)
-    strip = strip_in(memory, rule[0].used_stop - rule[0].used_start, Z.shape[0], weights.shape[0])
-    point, _, _ = _vectors_in(memory, rule[0], weights.shape[0])
-    for start in range(0, X.shape[0], LENGTH):
-        count = min(LENGTH, X.shape[0] - start)
-        describe(events, start, count, rule[0], learned, False, mean, squares, feature_map, strip)
-        for i in range(count):
-            score = dot(weights, strip.features[i])
-            if points.shape[0] > 0:
-                _fill_point(X[start + i], strip.inputs[i], rule[0], point)
-                score += expansion_value(point, expansion, rule[0].gamma)
-            out[start + i] = clipped(score, rule[0].clip)
-
-
-@njit(cache=True)
-def learn(
-    X: FloatArray,
-    first: int,
-    factors: FloatArray,
-    slots: IntArray,
-    y: FloatArray,
+    order: IntArray,
+    labels: FloatArray,
     rule: Rule,
     learned: int,
     mean: FloatArray,
@@ -128,37 +94,57 @@ def learn(
     coefficients: FloatArray,
     memory: FloatArray,
     out: FloatArray,
-) -> None:
-    """Learn `Events` and their labels ``y`` (n,) in turn; write their scores before to ``out`` (n,).
+) -> int:
+    """Take the steps of `Events` by a `Hypothesis` that learned so many before; return how many are now.
 
-    Changes moments and Newton's state in place; the feature map and the expansion count as given.
+    Writes to ``out`` (steps,) each step's score, at a lesson that of before. ``labels`` (steps,) are read
+    at lessons only. These change moments and Newton's state in place; the feature map and the expansion
+    count as given.
     """
-    events = Events(X, first, factors, slots)
+    events = Events(X, first, factors, slots, order)
     newton = NewtonState(weights, inverse_hessian)
     feature_map, expansion = FeatureMap(landmarks, Z), Expansion(points, coefficients)
     strip = strip_in(memory, rule[0].used_stop - rule[0].used_start, Z.shape[0], weights.shape[0])
     point, z, u = _vectors_in(memory, rule[0], weights.shape[0])
     loss, sigma, own_curvature = rule[0].loss, rule[0].sigma, rule[0].own_curvature
-    for start in range(0, X.shape[0], LENGTH):
-        count = min(LENGTH, X.shape[0] - start)
-        describe(events, start, count, rule[0], learned + start, True, mean, squares, feature_map, strip)
+    n = X.shape[0]
+    for start in range(0, order.shape[0], LENGTH):
+        count = min(LENGTH, order.shape[0] - start)
+        learned = describe(events, start, count, rule[0], learned, mean, squares, feature_map, strip)
         for i in range(count):
+            event, lesson = event_of(order[start + i], n)
             for k in range(z.shape[0]):  # a slice would be counted as a reference
                 z[k] = strip.features[i, k]
-            if points.shape[0] == 0:
-                score = project(newton, z, rule[0].clip, u)
-            else:
-                _fill_point(X[start + i], strip.inputs[i], rule[0], point)
+            if points.shape[0] > 0:
+                _fill_point(X[event], strip.inputs[i], rule[0], point)
                 score = dot(weights, z) + expansion_value(point, expansion, rule[0].gamma)
                 score = clipped(score, rule[0].clip)
-            label = y[start + i]
+            elif lesson:
+                score = project(newton, z, rule[0].clip, u)
+            else:
+                score = clipped(dot(weights, z), rule[0].clip)
+            out[start + i] = score
+            if not lesson:
+                continue
+            label = labels[start + i]
             slope = loss_slope(loss, score, label)
             curvature = sigma * slope * slope
             if own_curvature:
                 curvature = loss_curvature(loss, score, label)
             if slope != 0.0 or curvature != 0.0:  # a hinge beyond its margin teaches nothing
                 newton_step(newton, z, slope, curvature, u)
-            out[start + i] = score
+    return learned
+
+
+@njit(cache=True)
+def end_of_part(order: IntArray, n: int, start: int, lessons: int) -> int:
+    """Return where the steps from ``start`` on end, of n events, that have at most so many lessons."""
+    for step in range(start, order.shape[0]):
+        if order[step] >= n:
+            if lessons == 0:
+                return step
+            lessons -= 1
+    return len(order)
 
 
 @njit(cache=True)

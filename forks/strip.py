@@ -1,9 +1,9 @@
-"""A strip: some events in a row, worked out together from their columns to their features.
+"""A strip: some steps in a row, their events worked out together from columns to features.
 
-What is learned between two changes of the map does not change any features, so those of several events can
-be had before the first of them is learned. Step after step for all of them, the loops are long enough to
-become vector instructions, and no event waits for the one before it. Each event's own sums keep their order,
-so its bits do not show how many were in the strip.
+Between two changes of the map, what is learned changes no features but through the moments, which are known
+beforehand. So the features of several steps can be had before the first of them is taken. Operation after
+operation for all of them, the loops are long enough to become vector instructions, and no event waits for the
+one before it. Each event's own sums keep their order, so its bits do not show how many were in the strip.
 """
 
 # ruff: noqa: PLR0917 -- compiled code is called by position
@@ -21,28 +21,30 @@ from forks.products import combine
 from forks.settings import ForksSettings
 
 LENGTH = 32
-"""Events in a strip: enough for long loops, few enough for the fastest cache."""
+"""Steps in a strip: enough for long loops, few enough for the fastest cache."""
 
 
 class Events(NamedTuple):
-    """Rows for the loops, whole or without what the factors of their entities stand for.
+    """Steps for the loops; rows are whole or without what the factors of their entities stand for.
 
     Parameters
     ----------
     X : (n, columns) float64
     first : number of X's first column: 0 for whole rows, else the first that is in no entity block
     factors : (slots, s_m) float64, kernels of entities' blocks against the landmarks' blocks
-    slots : (n, entity blocks) int64, each row's factors
+    slots : (steps, entity blocks) int64, the factors of each step's row
+    order : (steps,) int64, i scores row i, n + i learns it
     """
 
     X: FloatArray
     first: int
     factors: FloatArray
     slots: IntArray
+    order: IntArray
 
 
 class Strip(NamedTuple):
-    """Room for the events of a strip, a row for each.
+    """Room for the steps of a strip, a row for each.
 
     Parameters
     ----------
@@ -75,28 +77,40 @@ def strip_in(memory: FloatArray, inputs: int, landmarks: int, features: int) -> 
 
 
 @njit(cache=True)
+def event_of(step: int, n: int) -> tuple[int, bool]:
+    """Return the event that a step is about, of n events, and whether the step is a lesson: learns it."""
+    if step < n:
+        return step, False
+    return step - n, True
+
+
+@njit(cache=True)
 def describe(
     events: Events,
     start: int,
     count: int,
     rule: Any,
     learned: int,
-    learning: bool,
     mean: FloatArray,
     squares: FloatArray,
     feature_map: FeatureMap,
     strip: Strip,
-) -> None:
-    """Fill the strip with ``count`` <= `LENGTH` events from ``start`` on.
+) -> int:
+    """Fill the strip with ``count`` <= `LENGTH` steps from ``start`` on.
 
     Parameters
     ----------
     rule : a record of `forks.rule.RULE`
     learned : number of events in the moments
-    learning : whether each event enters the moments before the next is standardised
-    mean, squares : (dimension,) float64, the moments, changed only when ``learning``
+    mean, squares : (dimension,) float64, the moments; an event that is learned enters them here, before
+        the next step
+
+    Returns
+    -------
+    int
+        Number of events in the moments then.
     """
-    _fill_inputs(events, start, count, rule, learned, learning, mean, squares, strip.inputs)
+    learned = _fill_inputs(events, start, count, rule, learned, mean, squares, strip.inputs)
     if feature_map.Z.shape[0] > 0:
         _fill_kernel(events, start, count, rule, feature_map.landmarks, strip)
     linear_start = rule.linear_start - rule.used_start
@@ -106,6 +120,7 @@ def describe(
             strip.features[i, 0] = 1.0
             for j in range(rule.linear_features - 1):
                 strip.features[i, 1 + j] = strip.inputs[i, linear_start + j]
+    return learned
 
 
 @njit(cache=True)
@@ -115,21 +130,22 @@ def _fill_inputs(
     count: int,
     rule: Any,
     learned: int,
-    learning: bool,
     mean: FloatArray,
     squares: FloatArray,
     inputs: FloatArray,
-) -> None:
+) -> int:
     a, b = rule.used_start, rule.used_stop
     for i in range(count):
-        x = events.X[start + i, a - events.first : b - events.first]
+        event, lesson = event_of(events.order[start + i], events.X.shape[0])
+        x = events.X[event, a - events.first : b - events.first]
         if rule.standardize:
             standardize(x, learned, mean[a:b], squares[a:b], inputs[i])
-            if learning:
-                learned += 1
-                update_moments(x, learned, mean[a:b], squares[a:b])
+            if lesson:
+                update_moments(x, learned + 1, mean[a:b], squares[a:b])
         else:
             inputs[i] = x
+        learned += lesson
+    return learned
 
 
 @njit(cache=True)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forks import State
-from forks.arrays import FloatArray
+from forks.arrays import FloatArray, IntArray
 
 
 class Learner(Protocol):
@@ -35,6 +35,8 @@ class Restorable(Learner, Protocol):
     def learn_many(self, X: ArrayLike, y: ArrayLike, /) -> FloatArray: ...
 
     def predict_and_learn_many(self, X: ArrayLike, y: ArrayLike, /) -> FloatArray: ...
+
+    def walk(self, X: ArrayLike, y: ArrayLike, order: ArrayLike, /) -> FloatArray: ...
 
     def state(self) -> State: ...
 
@@ -155,6 +157,21 @@ def batches_have_the_bits_of_their_events_one_by_one(subject: RestorableSubject)
     assert losses.tolist() == [again.learn_one(x, y) for x, y in events]
 
 
+def walks_in_any_order_have_the_bits_of_their_steps_one_by_one(subject: RestorableSubject) -> None:
+    n = len(subject.X)
+    chance = np.random.default_rng(0)
+    every_step = np.arange(2 * n)
+    labels_late = np.argsort(np.concatenate([np.arange(n), np.arange(n) + chance.exponential(20, n)]))
+    for order in (every_step, every_step[::-1], labels_late, chance.permutation(2 * n)[: n // 2]):
+        single, walking = subject.make(), subject.make()
+        scores = one_by_one(single, subject.X, subject.y, order)
+        y = np.where(
+            np.isin(np.arange(n, 2 * n), order), subject.y, 0.5
+        )  # what is not learned is not looked at
+        np.testing.assert_array_equal(walking.walk(subject.X, y, order), scores)
+        assert_same(walking, single)
+
+
 def a_restored_learner_goes_on_with_the_same_bits(subject: RestorableSubject) -> None:
     expected = subject.trained(len(subject.X))
     for cut in moments(subject):
@@ -196,7 +213,11 @@ def what_is_not_accepted_is_refused_and_changes_nothing(subject: RestorableSubje
         for label in subject.not_labels:
             assert refuses(learner.learn_one, x, label)
             assert refuses(learner.learn_many, [x, x], [y, label])
+            assert refuses(learner.walk, [x, x], [y, label], [3])
         assert refuses(learner.learn_many, [x, x], [y])
+        assert refuses(learner.walk, [x, x], [y], [0])
+        for order in ([-1], [2, 4], [[0]], [0.0], ["0"], 0, None):
+            assert refuses(learner.walk, [x, x], [y, y], order)
         assert_same(learner, subject.trained(cut))
 
 
@@ -210,6 +231,7 @@ EVERY: tuple[Callable[[Subject], None], ...] = (
 )
 RESTORABLE: tuple[Callable[[RestorableSubject], None], ...] = (
     batches_have_the_bits_of_their_events_one_by_one,
+    walks_in_any_order_have_the_bits_of_their_steps_one_by_one,
     a_restored_learner_goes_on_with_the_same_bits,
     a_state_holds_arrays_and_plain_numbers_of_its_own,
     a_clone_goes_its_own_way,
@@ -228,8 +250,20 @@ def refuses(method: Callable[..., object], *arguments: Any) -> bool:
     try:
         method(*arguments)
     except ValueError as error:
-        return str(error).startswith(("x ", "X ", "y"))
+        return str(error).startswith(("x ", "X ", "y", "order "))
     return False
+
+
+def one_by_one(learner: Learner, X: FloatArray, y: FloatArray, order: IntArray) -> FloatArray:
+    """Take the steps of ``order``, i to score event i and n + i to learn it; return the scores, (n,)."""
+    scores = np.full(len(X), np.nan)
+    for step in order:
+        lesson, event = divmod(int(step), len(X))
+        if lesson:
+            learner.learn_one(X[event], y[event])
+        else:
+            scores[event] = learner.predict_one(X[event])
+    return scores
 
 
 def assert_same(learner: Restorable, expected: Restorable) -> None:

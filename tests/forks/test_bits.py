@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forks import Forks, ForksSettings
+from tests.forks.contract import one_by_one
 
 EVENTS = 300
 RNG = np.random.default_rng(11)
@@ -83,6 +84,28 @@ def test_batches_and_restored_states_do_not_show(name: str, cuts: set[int]) -> N
     expected, expected_scores = uninterrupted(name)
     assert_same_bits(learner, expected)
     assert (np.concatenate(scores) == expected_scores).all()
+
+
+@every_setting
+@settings(max_examples=8)
+@given(
+    st.permutations(range(2 * EVENTS)),
+    st.integers(0, 2 * EVENTS),
+    st.sets(st.integers(0, 2 * EVENTS), max_size=6),
+)
+def test_any_order_has_the_bits_of_its_steps_one_by_one(
+    name: str, steps: list[int], count: int, cuts: set[int]
+) -> None:
+    order = np.array(steps[:count], dtype=np.int64)
+    single, walking = Forks(SETTINGS[name]), Forks(SETTINGS[name])
+    scores = one_by_one(single, X, Y, order)
+    for part in np.split(order, sorted(cuts)):
+        found = walking.walk(X, Y, part)
+        walking = walking.clone()
+        asked = part[part < EVENTS]
+        assert (found[asked] == scores[asked]).all()
+        assert np.isnan(np.delete(found, asked)).all()
+    assert_same_bits(walking, single)
 
 
 @every_setting

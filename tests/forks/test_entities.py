@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from forks import EntityTables, Forks, ForksSettings
 from forks.arrays import FloatArray
+from tests.forks.contract import one_by_one
 from tests.forks.test_bits import assert_same_bits
 
 EVENTS = 400
@@ -66,6 +67,20 @@ def test_entities_one_by_one_have_the_bits_of_a_batch(name: str) -> None:
     for i in range(EVENTS):
         event = tables.events(NUMBERS[i : i + 1], VARYING[i : i + 1])
         assert learner.predict_and_learn_many(event, Y[i : i + 1])[0] == scores[i]
+    assert_same_bits(learner, expected)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@settings(max_examples=8)
+@given(st.permutations(range(2 * EVENTS)), st.integers(1, 60))
+def test_entities_in_any_order_have_the_bits_of_whole_rows(
+    name: str, steps: list[int], max_entities: int
+) -> None:
+    settings = made(name, entity_blocks=BLOCKS)
+    tables = EntityTables(settings, [USERS, ITEMS], max_entities=max_entities)
+    learner, expected = Forks(settings), Forks(settings)
+    scores = learner.walk(tables.events(NUMBERS, VARYING), Y, steps)
+    assert (scores == one_by_one(expected, ROWS, Y, np.array(steps))).all()
     assert_same_bits(learner, expected)
 
 
