@@ -18,6 +18,7 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
     {
         "adversarial": "labels flipped in every other block: reset against carry-over",
         "features": "which running statistics earn their place",
+        "latency": "milliseconds from a play to its prediction, beside a bare loop, at three rates",
         "learner": "microseconds an event, beside plain NumPy, scikit-learn and River",
         "quality": "mistakes of FORKS and its rivals on real KuaiRec rows",
         "recovery": "seconds to restore a partition, and from SIGKILL to the next prediction",

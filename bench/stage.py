@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Final, Self
 
 import psutil
@@ -12,6 +13,7 @@ from pipeline.broker.launch import MAIN_CLASS
 from pipeline.clients import common
 from pipeline.config import Config, load
 from pipeline.kuairec import Events, read_events, tables_beside
+from pipeline.replay import Replay
 from pipeline.synth import Size, write_files
 from pipeline.topics import Topics, admin, create
 
@@ -58,6 +60,10 @@ class Stage:
         stage = cls(load(file), file)
         create(admin(common(stage.config.kafka)), stage.topics, partitions, replication=1)
         return stage
+
+    def send(self, events: Events) -> None:
+        """Write the interactions and labels of events, as fast as it goes."""
+        Replay(events, self.config.kafka).run(None, Event())
 
     @property
     def topics(self) -> Topics:

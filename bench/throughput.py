@@ -21,7 +21,6 @@ from bench.options import Options
 from bench.recovery_worker import worker
 from bench.stage import Stage, broker_process, invented
 from pipeline.broker.temporary import temporary_broker
-from pipeline.demo import fill
 from pipeline.logs import configure
 
 ROUNDS: Final = 5
@@ -38,10 +37,10 @@ def run(options: Options) -> dict[str, Any]:
         folder, broker = Path(name), broker_process()
         options.say(f"inventing {count:,} events ...")
         events = invented(folder, count)
+        contenders = {"pipeline": _pipeline, "bare": _bare}
         for number in range(options.runs or ROUNDS):
             stage = Stage.set(folder, bootstrap, f"round-{number}")
-            fill(events, stage.config.kafka, lambda _: None)
-            contenders = {"pipeline": _pipeline, "bare": _bare}
+            stage.send(events)
             names = list(contenders) if number % 2 else list(contenders)[::-1]
             courses = {name: contenders[name](stage, count, broker) for name in names}
             rounds.append(courses)
