@@ -27,7 +27,7 @@ class EntityTables:
     """The static blocks of entities, and a bounded memory of their factors.
 
     The memory never shows in a score: a factor has the same bits whether it was kept or is worked out
-    anew, and scores are those of whole rows under the same settings.
+    anew, and scores are those of whole rows under the same settings. It is for one thread at a time.
 
     Parameters
     ----------

@@ -6,6 +6,9 @@ restored before it. For the same reason nothing here calls BLAS, runs in paralle
 What is called from Python takes plain arrays and numbers only: Numba needs microseconds to find out the
 type of a tuple with names, more than all the rest of an event. The names come back inside.
 
+`walk` lets other Python threads run meanwhile. All that it writes to belongs to one learner, which is for
+one thread at a time.
+
 Helpers with such tuples as parameters are inlined by Numba: a call counts a reference to every array in
 them up and down, atomically, which took a third of an event.
 
@@ -74,7 +77,7 @@ def _vectors_in(memory: FloatArray, rule: Any, features: int) -> tuple[FloatArra
     return memory[point:], memory[z:u], memory[u:point]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def walk(
     X: FloatArray,
     first: int,

@@ -3,7 +3,8 @@
 Totals are rows of three sums over labels: how many there were, how many said watched, and their watch ratios.
 Rows of users and videos form a ring each, in the order in which they were updated, so that the oldest is at
 hand when it has to be forgotten. What is compiled here works on one event at a time, always in the same
-order, so that an event's features have the same bits whether they were asked for alone or among many.
+order, so that an event's features have the same bits whether they were asked for alone or among many. `walk`
+lets other Python threads run meanwhile.
 
 Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
 """
@@ -112,7 +113,7 @@ def count(
     return gone_user, gone_video
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def walk(
     order: Integers,
     user_rows: Integers,

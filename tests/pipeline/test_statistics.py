@@ -20,6 +20,7 @@ from pipeline.records import Id
 from pipeline.statistics import FEATURES, Floats, RunningStatistics
 from pipeline.tags import TagLists
 from tests.pipeline.plain_statistics import PlainStatistics
+from tests.threads import runs_beside
 
 TAGS: dict[Id, list[int]] = {0: [2], 1: [2, 0], 2: [5], 3: [], "three": [0, 5, 5]}
 """Of videos; some have none, some are not known, no video has tag 1, 3 or 4."""
@@ -276,3 +277,11 @@ def test_warming_up_compiles_all_that_is_used_later() -> None:
     statistics.features(1, 1)
     statistics.walk(np.array([1, 0, 3, 2]), ["a", 2], [3, "b"], np.array([True, False]), np.array([1.0, 0.0]))
     assert [kernel.signatures for kernel in (totals.features, totals.count, totals.walk)] == before
+
+
+def test_other_threads_run_while_a_batch_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 10_000
+    statistics = RunningStatistics(100)
+    ids, order = [number % 50 for number in range(n)], np.arange(2 * n)
+    labels, ratios = np.ones(n, dtype=np.bool_), np.ones(n)
+    assert runs_beside(monkeypatch, totals, "walk", lambda: statistics.walk(order, ids, ids, labels, ratios))
