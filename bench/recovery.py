@@ -19,6 +19,7 @@ import msgspec
 from bench.options import Options
 from bench.recovery_parts import Restores
 from bench.recovery_worker import Tail, restart, worker
+from pipeline import log
 from pipeline.broker.temporary import temporary_broker
 from pipeline.clients import common
 from pipeline.config import Config, load
@@ -27,7 +28,6 @@ from pipeline.kuairec import Events, read_events, tables_beside
 from pipeline.logs import configure
 from pipeline.model import Model
 from pipeline.records import Outcome
-from pipeline.restoration import FOLD_AT_ONCE
 from pipeline.synth import Size, write_files
 from pipeline.topics import Topics, admin, create
 
@@ -108,10 +108,10 @@ def _rates(model: Model, outcomes: Sequence[Outcome]) -> dict[str, int]:
     """Return how many outcomes are folded a second, of `IN_MEMORY`: those given, again and again."""
     seconds = processor = 0.0
     while model.folded < IN_MEMORY:
-        first = model.folded % (len(outcomes) - FOLD_AT_ONCE)
+        first = model.folded % (len(outcomes) - log.SLICE)
         block = [
             msgspec.structs.replace(outcome, sequence=sequence)
-            for sequence, outcome in enumerate(outcomes[first : first + FOLD_AT_ONCE], model.folded)
+            for sequence, outcome in enumerate(outcomes[first : first + log.SLICE], model.folded)
         ]
         begin, spent = time.perf_counter(), time.process_time()
         model.fold_many(block)

@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition
 from pipeline.blueprint import Blueprint
 from pipeline.clients import group_consumer
 from pipeline.config import Config
-from pipeline.log import Log, decoded
+from pipeline.log import Log, all_decoded, decoded, offsets_of
 from pipeline.model import warm_up
 from pipeline.records import Outcome, Prediction
 from pipeline.recovery import Start, committed, read_snapshot, read_state, read_until, recover, start_from
@@ -103,18 +103,16 @@ class Restores:
             begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
             for messages in read_until(log, topics.outcomes, 0, begin, lambda: restoration.outcomes_left):
                 lap("read outcomes")
-                outcomes = [decoded(_OUTCOMES, message) for message in messages]
+                outcomes, offsets = all_decoded(_OUTCOMES, messages), offsets_of(messages)
                 lap("decode outcomes")
-                for message, outcome in zip(messages, outcomes, strict=True):
-                    restoration.outcome(outcome, message.offset() or 0)
+                restoration.outcomes(outcomes, offsets)
                 lap("fold outcomes")
             lap("read outcomes")
             begin = state.prediction_offset
             for messages in read_until(
                 log, topics.predictions, 0, begin, lambda: restoration.predictions_left
             ):
-                for message in messages:
-                    restoration.prediction(decoded(_PREDICTIONS, message), message.offset() or 0)
+                restoration.predictions(all_decoded(_PREDICTIONS, messages), offsets_of(messages))
             restoration.finish()
             lap("pending predictions")
         lap("close")

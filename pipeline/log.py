@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeVar
 
 import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -22,6 +22,8 @@ LONGEST_FETCH = 10
 """Milliseconds that a fetch at the end may take; going to another topic waits for it, too."""
 TIMEOUT = 10.0
 """Seconds for a broker to say where a topic is."""
+NOT_OURS: Final = (msgspec.DecodeError, UnicodeDecodeError)
+"""What decoding raises for a record that no worker wrote."""
 
 
 class Log:
@@ -138,8 +140,28 @@ def decoded(decoder: msgspec.json.Decoder[Record], message: Message) -> Record:
     """
     try:
         return decoder.decode(message.value() or b"")
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except NOT_OURS as error:
         raise StateError(
             f"{message.topic()}, partition {message.partition()}, offset {message.offset()}: no worker wrote "
             f"this record: {error}. Something else writes to this topic"
         ) from error
+
+
+def all_decoded(decoder: msgspec.json.Decoder[Record], messages: Sequence[Message]) -> list[Record]:
+    """The records that a worker wrote.
+
+    Raises
+    ------
+    StateError
+        If no worker can have written one of them: see `decoded`.
+    """
+    decode = decoder.decode
+    try:
+        return [decode(message.value() or b"") for message in messages]
+    except NOT_OURS:
+        return [decoded(decoder, message) for message in messages]  # which of them, and why
+
+
+def offsets_of(messages: Sequence[Message]) -> list[int]:
+    """Where the messages are."""
+    return [message.offset() or 0 for message in messages]

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from pipeline.config import Config
 from pipeline.errors import StateError
 from pipeline.inlet import Position
-from pipeline.log import Log, decoded
+from pipeline.log import Log, all_decoded, decoded, offsets_of
 from pipeline.model import Model
 from pipeline.records import Outcome, Prediction
 from pipeline.restoration import Restoration
@@ -149,14 +149,12 @@ def recover(
             min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset),
             lambda: restoration.outcomes_left,
         ):
-            for message in messages:
-                restoration.outcome(decoded(_OUTCOMES, message), message.offset() or 0)
+            restoration.outcomes(all_decoded(_OUTCOMES, messages), offsets_of(messages))
             yield restoration.left
         for messages in read_until(
             log, topics.predictions, partition, state.prediction_offset, lambda: restoration.predictions_left
         ):
-            for message in messages:
-                restoration.prediction(decoded(_PREDICTIONS, message), message.offset() or 0)
+            restoration.predictions(all_decoded(_PREDICTIONS, messages), offsets_of(messages))
             yield restoration.left
         yield restoration.finish()
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import count
+
 from pipeline.errors import StateError
 from pipeline.records import Outcome, Prediction
 from pipeline.state import Marks, State
@@ -9,9 +12,6 @@ from pipeline.task import Task
 
 MARK_EVERY = 1_000
 """Records between two marks that are noted while reading."""
-
-FOLD_AT_ONCE = 1_000
-"""Outcomes folded together, which costs a fraction of one by one."""
 
 
 class Restoration:
@@ -32,7 +32,6 @@ class Restoration:
         self._first_outcome = min(state.outcomes_from, task.model.folded)
         self._next_prediction = state.pending_from
         self._closed: set[int] = set()
-        self._unfolded: list[Outcome] = []
         task.prediction_marks = Marks(state.prediction_offset)
         task.outcome_marks = Marks(state.outcome_offset)
         task.stream_time = state.stream_time
@@ -58,41 +57,40 @@ class Restoration:
         """Records still to be read."""
         return self.outcomes_left + self.predictions_left
 
-    def outcome(self, outcome: Outcome, offset: int) -> None:
-        """Take the next outcome of the log: fold it, unless the snapshot holds it."""
-        model, sequence = self.task.model, outcome.sequence
-        repeated = self._next_outcome is not None and sequence < self._next_outcome
-        if repeated or sequence >= self.state.outcomes:
-            raise self._stray("outcome", sequence, offset)
-        if sequence > self._expected_outcome:
-            raise self._missing("outcome", self._expected_outcome, f"before offset {offset}")
-        if sequence == model.folded + len(self._unfolded):
-            self._unfolded.append(outcome)
-            if len(self._unfolded) == FOLD_AT_ONCE:
-                self._fold()
-        self._next_outcome = sequence + 1
-        if outcome.prediction_sequence >= self.state.pending_from:
-            self._closed.add(outcome.prediction_sequence)
-        join = self.task.join
-        if join.remembered_until(outcome) >= self.state.stream_time:
-            join.remember(outcome)
-        if sequence % MARK_EVERY == 0:
-            self.task.outcome_marks.add(sequence, offset)
-
-    def prediction(self, prediction: Prediction, offset: int) -> None:
-        """Take the next prediction of the log: it waits for its label, unless it has an outcome."""
-        sequence = prediction.sequence
-        if sequence < self.state.pending_from:
+    def outcomes(self, outcomes: Sequence[Outcome], offsets: Sequence[int]) -> None:
+        """Take the next outcomes of the log: fold those that the snapshot does not hold."""
+        if not outcomes:
             return
-        if sequence < self._next_prediction or sequence >= self.state.predictions:
-            raise self._stray("prediction", sequence, offset)
-        if sequence > self._next_prediction:
-            raise self._missing("prediction", self._next_prediction, f"before offset {offset}")
-        self._next_prediction += 1
-        if sequence not in self._closed:
-            self.task.join.open(prediction)
-        if sequence % MARK_EVERY == 0:
-            self.task.prediction_marks.add(sequence, offset)
+        model, state, join = self.task.model, self.state, self.task.join
+        sequences = [outcome.sequence for outcome in outcomes]
+        first = self._expected_outcome
+        if self._next_outcome is None:
+            first = min(first, sequences[0])
+        self._refuse_others("outcome", sequences, offsets, range(first, state.outcomes))
+        model.fold_many(outcomes[model.folded - first :])
+        self._next_outcome = first + len(outcomes)
+        for outcome in outcomes[max(0, state.outcomes_from - first) :]:
+            if outcome.prediction_sequence >= state.pending_from:
+                self._closed.add(outcome.prediction_sequence)
+            if join.remembered_until(outcome) >= state.stream_time:
+                join.remember(outcome)
+        _mark(self.task.outcome_marks, first, offsets)
+
+    def predictions(self, predictions: Sequence[Prediction], offsets: Sequence[int]) -> None:
+        """Take the next predictions of the log: each waits for its label, unless it has an outcome."""
+        state, first = self.state, self._next_prediction
+        sequences = [prediction.sequence for prediction in predictions]
+        needed = next(
+            (place for place, sequence in enumerate(sequences) if sequence >= state.pending_from),
+            len(sequences),
+        )
+        predictions, offsets, sequences = predictions[needed:], offsets[needed:], sequences[needed:]
+        self._refuse_others("prediction", sequences, offsets, range(first, state.predictions))
+        self._next_prediction += len(predictions)
+        for prediction in predictions:
+            if prediction.sequence not in self._closed:
+                self.task.join.open(prediction)
+        _mark(self.task.prediction_marks, first, offsets)
 
     def finish(self) -> Task:
         """The task, as it was when the state record was committed."""
@@ -100,7 +98,6 @@ class Restoration:
             raise self._missing("outcome", self._expected_outcome, "at the end")
         if self.predictions_left:
             raise self._missing("prediction", self._next_prediction, "at the end")
-        self._fold()
         task, state = self.task, self.state
         task.join.forget(task.stream_time)
         pending = len(task.join.pending)
@@ -111,14 +108,20 @@ class Restoration:
             )
         return task
 
-    def _fold(self) -> None:
-        self.task.model.fold_many(self._unfolded)
-        self._unfolded.clear()
-
     @property
     def _expected_outcome(self) -> int:
         """The next outcome; before any was read, the latest that the log may begin with."""
         return self._first_outcome if self._next_outcome is None else self._next_outcome
+
+    def _refuse_others(self, kind: str, sequences: list[int], offsets: Sequence[int], due: range) -> None:
+        """Refuse the first record that is not the next of those that are due."""
+        if sequences == list(due[: len(sequences)]):
+            return
+        for sequence, offset, expected in zip(sequences, offsets, count(due.start)):
+            if not expected <= sequence < due.stop:
+                raise self._stray(kind, sequence, offset)
+            if sequence > expected:
+                raise self._missing(kind, expected, f"before offset {offset}")
 
     def _missing(self, kind: str, sequence: int, where: str) -> StateError:
         return StateError(f"{kind} {sequence} of partition {self.task.partition} is missing {where}")
@@ -128,3 +131,9 @@ class Restoration:
             f"{kind} {sequence} of partition {self.task.partition} at offset {offset} is not covered by "
             "the committed state record: something else writes to this topic, or offsets were set back"
         )
+
+
+def _mark(marks: Marks, first: int, offsets: Sequence[int]) -> None:
+    """Note where some of the records are, of which the first has this sequence."""
+    for place in range(-first % MARK_EVERY, len(offsets), MARK_EVERY):
+        marks.add(first + place, offsets[place])

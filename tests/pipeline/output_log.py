@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
+from itertools import count
 from typing import TypeAlias, cast
 
 import msgspec
@@ -87,12 +88,12 @@ class OutputLog:
         lowest = state.snapshot.outcome_offset if state.snapshot else 0
         positions = (copied(state.interactions), copied(state.labels))
         restoration = Restoration(Task(0, model, settings or join_settings(), *positions), state)
-        for offset, value in self.outcomes:
-            if offset >= min(lowest, state.outcome_offset):
-                restoration.outcome(msgspec.json.decode(value, type=Outcome), offset)
-        for offset, value in self.predictions:
-            if offset >= state.prediction_offset:
-                restoration.prediction(msgspec.json.decode(value, type=Prediction), offset)
+        for offsets, values in slices(self.outcomes, min(lowest, state.outcome_offset)):
+            outcomes = [msgspec.json.decode(value, type=Outcome) for value in values]
+            restoration.outcomes(outcomes, offsets)
+        for offsets, values in slices(self.predictions, state.prediction_offset):
+            predictions = [msgspec.json.decode(value, type=Prediction) for value in values]
+            restoration.predictions(predictions, offsets)
         return restoration.finish()
 
     @property
@@ -106,6 +107,16 @@ class OutputLog:
 def copied(position: Position) -> Position:
     """A copy: tasks move theirs."""
     return msgspec.structs.replace(position)
+
+
+def slices(topic: list[Slot], start: int) -> Iterator[tuple[list[int], list[bytes]]]:
+    """Offsets and values from an offset on, a few at a time: none, then one, then two, and so on."""
+    slots = [slot for slot in topic if slot[0] >= start]
+    for length in count():
+        if length and not slots:
+            return
+        yield [offset for offset, _ in slots[:length]], [value for _, value in slots[:length]]
+        del slots[:length]
 
 
 def _append(topic: list[Slot], records: Sequence[Prediction | Outcome]) -> int | None:

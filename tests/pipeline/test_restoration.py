@@ -25,10 +25,9 @@ from tests.pipeline.streams import crowded, streams
 
 @pytest.fixture(autouse=True, scope="module")
 def marks_in_short_logs() -> Iterator[None]:
-    """Let marks be noted and outcomes be folded while reading, which else happens every thousand records."""
+    """Let marks be noted while reading, which else happens every thousand records."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(restoration, "MARK_EVERY", 3)
-        patch.setattr(restoration, "FOLD_AT_ONCE", 4)
         yield
 
 
@@ -196,6 +195,18 @@ def test_a_missing_outcome_is_named(log: OutputLog) -> None:
         del damaged.outcomes[missing]
         with pytest.raises(StateError, match=rf"outcome {missing} of partition 0 is missing"):
             damaged.restore()
+
+
+def test_outcomes_that_begin_too_late_are_named(log: OutputLog) -> None:
+    assert log.state is not None
+    assert log.state.snapshot is not None
+    first = min(log.state.snapshot.folded, log.state.outcomes_from)
+    del log.outcomes[: first + 1]
+    offset, _ = log.outcomes[0]
+    with pytest.raises(
+        StateError, match=rf"outcome {first} of partition 0 is missing before offset {offset}"
+    ):
+        log.restore()
 
 
 def test_a_missing_prediction_is_named(log: OutputLog) -> None:
