@@ -13,7 +13,7 @@ from forks.settings import ForksSettings
 from forks.sjlt import Sjlt
 from forks.sketch import KernelSketch
 from forks.state import State, StateReader
-from forks.tisvd import Factors, tisvd, truncated_svd
+from forks.tisvd import Factors, tisvd, truncated_symmetric_svd
 
 
 class SketchedKernel:
@@ -46,7 +46,7 @@ class SketchedKernel:
     def of(cls, points: FloatArray, settings: ForksSettings) -> Self:
         """Return the kernel of the points, (budget, columns), that stage 1 stored."""
         sketch = KernelSketch.of(points, settings.landmarks, sjlt=_sjlt(settings), gamma=_gamma(settings))
-        factors = truncated_svd(sketch.phi_pp, settings.rank)
+        factors = truncated_symmetric_svd(sketch.phi_pp, settings.rank)
         return cls(settings, sketch, factors, build_map(sketch, factors), 0)
 
     @property
@@ -60,10 +60,10 @@ class SketchedKernel:
         modifications = [self._sketch.evict(0)] if self._settings.bounded else []
         modifications.append(self._sketch.insert(point))
         if self._settings.refresh and self._changes % self._settings.refresh == 0:
-            self._factors = truncated_svd(self._sketch.phi_pp, self._settings.rank)
+            self._factors = truncated_symmetric_svd(self._sketch.phi_pp, self._settings.rank)
         else:
-            for A, B in modifications:
-                self._factors = tisvd(self._factors, A, B)
+            A, B = (np.hstack(sides) for sides in zip(*modifications, strict=True))
+            self._factors = tisvd(self._factors, A, B)
         self.feature_map = build_map(self._sketch, self._factors)
 
     def state(self) -> State:

@@ -38,6 +38,17 @@ def truncated_svd(matrix: FloatArray, rank: int) -> Factors:
     )
 
 
+def truncated_symmetric_svd(matrix: FloatArray, rank: int) -> Factors:
+    """Return `truncated_svd` of a symmetric matrix, of its eigenvectors: in half the time or less.
+
+    Only the lower triangle is read.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    largest = np.argsort(-np.abs(values), kind="stable")[:rank]
+    left, values = np.ascontiguousarray(vectors[:, largest]), values[largest]
+    return Factors(left, np.abs(values), np.where(values < 0.0, -left, left))
+
+
 def tisvd(factors: Factors, A: FloatArray, B: FloatArray) -> Factors:
     """Return the decomposition of M + A B', truncated to the rank of ``factors`` (Algorithm 2).
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.linalg import svdvals
 
 from forks.arrays import FloatArray
-from forks.tisvd import Factors, tisvd, truncated_svd
+from forks.tisvd import Factors, tisvd, truncated_svd, truncated_symmetric_svd
 
 
 def product(factors: Factors) -> FloatArray:
@@ -34,6 +34,19 @@ def test_at_full_rank_it_is_the_svd_of_the_changed_matrix() -> None:
         factors = tisvd(factors, A, B)
     np.testing.assert_allclose(product(factors), matrix, atol=1e-10)
     np.testing.assert_allclose(factors.singular_values, svdvals(matrix), atol=1e-10)
+
+
+@pytest.mark.parametrize("rank", [1, 4, 9])
+def test_the_svd_of_a_symmetric_matrix_is_the_svd(rank: int) -> None:
+    half = np.random.default_rng(6).normal(size=(9, 9))
+    for matrix in (half + half.T, half @ half.T, np.zeros((9, 9)), np.ones((9, 9))):
+        factors, expected = truncated_symmetric_svd(matrix, rank), truncated_svd(matrix, rank)
+        np.testing.assert_allclose(product(factors), product(expected), atol=1e-12)
+        np.testing.assert_allclose(factors.singular_values, expected.singular_values, atol=1e-12)
+        assert (factors.singular_values >= 0).all()
+        assert_orthonormal(factors.left)
+        assert_orthonormal(factors.right)
+        assert all(part.flags.c_contiguous for part in factors)
 
 
 @settings(max_examples=50)  # LAPACK's threads may have to wait
