@@ -19,7 +19,10 @@ import math
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
+import numpy as np
 from numba import njit
+
+from forks.arrays import FloatArray
 
 LossName: TypeAlias = Literal["logistic", "hinge", "squared_hinge", "squared"]
 
@@ -42,6 +45,15 @@ def probability(score: float) -> float:
         return 1.0 / (1.0 + math.exp(-score))
     odds = math.exp(score)
     return odds / (1.0 + odds)
+
+
+@njit(cache=True)
+def probabilities(scores: FloatArray) -> FloatArray:
+    """Return `probability` of each score, (n,)."""
+    out = np.empty(scores.shape[0])
+    for i in range(scores.shape[0]):
+        out[i] = probability(scores[i])
+    return out
 
 
 @njit(cache=True)

@@ -4,35 +4,57 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Generic, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
+Result = TypeVar("Result")
 
-def within(seconds: float, call: Callable[..., Any], *arguments: Any) -> None:
-    """Call, but wait for the end no longer than this.
+
+class Attempt(Generic[Result]):
+    """A call in a thread of its own, for which nobody waits longer than they want.
 
     librdkafka's `send_offsets_to_transaction` does not heed its timeout while the group's coordinator is
     away, and may then wait for ever, also when it is back (librdkafka issues 5456 and 5511). Whoever
     gives up on it leaves the client, and the thread that waits in it, to their fate.
 
-    Raises
-    ------
-    KafkaException
-        The call's own, or `_TIMED_OUT`.
+    Parameters
+    ----------
+    call
+        Begins at once.
     """
-    failures: list[KafkaException] = []
 
-    def run() -> None:
+    def __init__(self, call: Callable[[], Result]) -> None:
+        self._call = call
+        self._results: list[Result] = []
+        self._failures: list[Exception] = []
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
         try:
-            call(*arguments)
-        except KafkaException as error:
-            failures.append(error)
+            self._results.append(self._call())
+        except Exception as error:
+            self._failures.append(error)
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if thread.is_alive():
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer within {seconds:g} s"))
-    if failures:
-        raise failures[0]
+    @property
+    def over(self) -> bool:
+        """Whether the call has ended."""
+        return not self._thread.is_alive()
+
+    def result(self, seconds: float) -> Result:
+        """What came of the call.
+
+        Raises
+        ------
+        Exception
+            The call's own.
+        KafkaException
+            `_TIMED_OUT`, if it does not end within so many seconds.
+        """
+        self._thread.join(seconds)
+        if self._failures:
+            raise self._failures[0]
+        if not self._results:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer within {seconds:g} s"))
+        return self._results[0]

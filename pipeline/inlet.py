@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import msgspec
 
-from pipeline.records import Entry, Interaction, Poison, WatchLabel
+from pipeline.records import Delivered, Interaction, Poison, Record, Source, WatchLabel
 
 FIRST = -1
 """Merge time of a message that cannot be used: it goes before everything that has a timestamp."""
+
+
+Queued: TypeAlias = tuple[int, int, Record, Source | Delivered]
+"""Offset, size in bytes, what it was decoded to, and the message itself."""
 
 
 class Position(msgspec.Struct):
@@ -39,54 +44,70 @@ class Inlet:
         """Whether the input is known to hold nothing beyond what was fed."""
         self.bytes = 0
         """Size of the messages, as they came, that were fed and not yet taken."""
-        self._entries: deque[Entry] = deque()
+        self.time: int | None = None
+        """Merge time of the next message; None if there is none."""
+        self._queue: deque[Queued] = deque()
+        self._refused = False
+        """Whether the next message is refused for its jump."""
+        self._taken: Source | Delivered | None = None
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._queue)
 
-    def feed(self, entries: Sequence[Entry]) -> None:
+    def feed(self, arrived: Sequence[Queued]) -> None:
         """Append messages, in the order of their offsets."""
-        self._entries.extend(entries)
-        self.bytes += sum([entry.source.size for entry in entries])
+        self._queue.extend(arrived)
+        self.bytes += sum([size for _, size, _, _ in arrived])
         self.at_end = False
+        if self.time is None:
+            self._look_ahead()
 
     def rewind(self) -> None:
         """Drop the messages that were not yet processed: they will be fed again."""
-        self._entries.clear()
+        self._queue.clear()
         self.bytes = 0
         self.at_end = False
+        self.time = None
 
     @property
     def ready(self) -> bool:
         """Whether the next message is known, or that there is none for now."""
-        return bool(self._entries) or self.at_end
+        return self.time is not None or self.at_end
 
-    def head_time(self) -> int | None:
-        """Merge time of the next message; None if there is none."""
-        if not self._entries:
-            return None
-        record = self._entries[0].record
-        return FIRST if isinstance(record, Poison) or self._jumps(record) else record.timestamp
-
-    def pop(self) -> Entry:
+    def pop(self) -> Record:
         """Take the next message; its offset then counts as processed."""
-        entry = self._entries.popleft()
-        self.bytes -= entry.source.size
-        position, record = self.position, entry.record
-        position.offset = entry.source.offset + 1
+        offset, size, record, self._taken = self._queue.popleft()
+        self.bytes -= size
+        position = self.position
+        position.offset = offset + 1
         if isinstance(record, Poison):
-            return entry
-        if self._jumps(record):
+            pass
+        elif self._refused:
             position.ahead = record.timestamp
-            return Entry(entry.source, Poison("future", self._jump_reason(record)))
-        position.clock, position.ahead = record.timestamp, None
-        return entry
+            record = Poison("future", self._jump_reason(record))
+        else:
+            position.clock, position.ahead = record.timestamp, None
+        self._look_ahead()
+        return record
 
-    def _jumps(self, record: Interaction | WatchLabel) -> bool:
+    def source(self) -> Source:
+        """The message that was taken last."""
+        assert self._taken is not None, "none was taken"
+        return self._taken if isinstance(self._taken, Source) else Source.of(self._taken)
+
+    def _look_ahead(self) -> None:
+        if not self._queue:
+            self.time = None
+            return
+        record = self._queue[0][2]
+        self._refused = not isinstance(record, Poison) and self._jumps(record.timestamp)
+        self.time = FIRST if self._refused or isinstance(record, Poison) else record.timestamp
+
+    def _jumps(self, timestamp: int) -> bool:
         clock, ahead = self.position.clock, self.position.ahead
-        if clock is None or record.timestamp <= clock + self.max_jump:
+        if clock is None or timestamp <= clock + self.max_jump:
             return False
-        return ahead is None or abs(record.timestamp - ahead) > self.max_jump
+        return ahead is None or abs(timestamp - ahead) > self.max_jump
 
     def _jump_reason(self, record: Interaction | WatchLabel) -> str:
         return (

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from pipeline.clock import wall_clock
 from pipeline.config import Config
 from pipeline.errors import StateError
-from pipeline.inlet import Inlet
+from pipeline.inlet import Inlet, Queued
 from pipeline.pulse import Pulse
-from pipeline.records import INTERACTIONS, LABELS, Source, decode
+from pipeline.records import INTERACTIONS, LABELS, decode, size
 from pipeline.task import Task
 from pipeline.topics import Topics
 
 Place: TypeAlias = tuple[str, int]
 """A topic and a partition of it."""
-Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 
 
 @dataclass
@@ -124,7 +123,7 @@ class Intake:
         channel.paused = False
 
     def _feed(self, messages: Iterable[Message]) -> None:
-        arrived: dict[Place, list[Source]] = defaultdict(list)
+        arrived: dict[Place, list[Message]] = defaultdict(list)
         for message in messages:
             place = (message.topic() or "", message.partition() or 0)
             error = message.error()
@@ -132,19 +131,23 @@ class Intake:
                 self._meet(error, place)
             elif place in self._channels:  # else it was taken away while the message was on its way
                 self._channels[place].ended = False
-                headers = cast(Headers, message.headers() or ())
-                arrived[place].append(
-                    Source(*place, message.offset() or 0, message.key(), message.value(), headers)
-                )
+                arrived[place].append(message)
         latest = wall_clock() + self._join.max_ahead
-        for place, sources in arrived.items():
+        for place, delivered in arrived.items():
             channel = self._channels[place]
             if channel.inlet is None:
                 raise RuntimeError(f"{place} delivered messages before it was restored")
-            decoder = INTERACTIONS if place[0] == self._topics.interactions else LABELS
-            channel.inlet.feed(decode(sources, decoder, latest))
-            channel.read_to = sources[-1].offset + 1
+            channel.inlet.feed(self._decoded(place[0], delivered, latest))
+            channel.read_to = (delivered[-1].offset() or 0) + 1
             channel.fed = time.monotonic()
+
+    def _decoded(self, topic: str, messages: list[Message], latest: int) -> list[Queued]:
+        offsets = [message.offset() or 0 for message in messages]
+        keys, values = [message.key() for message in messages], [message.value() for message in messages]
+        headers = [message.headers() for message in messages]
+        sizes = list(map(size, keys, values, headers))
+        decoder = INTERACTIONS if topic == self._topics.interactions else LABELS
+        return list(zip(offsets, sizes, decode(keys, values, decoder, latest), messages, strict=True))
 
     def _meet(self, error: KafkaError, place: Place) -> None:
         if error.code() == KafkaError._PARTITION_EOF:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pipeline.config import Join as JoinSettings
 from pipeline.deadlines import Deadlines
 from pipeline.inlet import FIRST
-from pipeline.records import Id, Outcome, Prediction, Source, Status, WatchLabel
+from pipeline.records import Id, Prediction, Source, Status, WatchLabel
 
 
 class EarlyLabel(NamedTuple):
@@ -58,9 +58,7 @@ class Join:
         """Early labels, in the order in which they came."""
         self.waiting_bytes = 0
         """Room that early labels take."""
-        self._expiries = Deadlines(
-            self.pending, lambda prediction: prediction.sequence, self._pending_crowded
-        )
+        self._expiries = Deadlines(self.pending, lambda prediction: prediction.sequence, self.crowded)
         self._memory = Deadlines(self.closed, lambda closed: closed.sequence, self._closed_crowded)
         self._patience = Deadlines(self.waiting, lambda early: early.source.offset, self._waiting_crowded)
 
@@ -72,30 +70,40 @@ class Join:
         """The last moment at which the prediction's label is in time."""
         return prediction.timestamp + self.window
 
+    def quiet(self, stream_time: int) -> bool:
+        """Whether at this time nothing has expired, waited too long or is to be forgotten."""
+        return (
+            stream_time <= self._memory.first
+            and stream_time <= self._expiries.first
+            and stream_time <= self._patience.first
+        )
+
     def open(self, prediction: Prediction) -> None:
         """Let a prediction wait for its label."""
         self.pending[prediction.event_id] = prediction
-        self._expiries.add(self.deadline(prediction), prediction.sequence, prediction.event_id)
+        self._expiries.add(prediction.timestamp + self.window, prediction.sequence, prediction.event_id)
 
-    def close(self, outcome: Outcome) -> None:
-        """End the wait of the outcome's prediction, and remember how for one more window."""
-        del self.pending[outcome.event_id]
-        self.remember(outcome)
+    def close(self, prediction: Prediction, label_timestamp: int | None, sequence: int) -> None:
+        """End a prediction's wait with an outcome of this sequence; remember how for one more window."""
+        event_id = prediction.event_id
+        del self.pending[event_id]
+        until = self.remembered_until(prediction.timestamp, label_timestamp)
+        self.remember(Closed(event_id, "expired" if label_timestamp is None else "labelled", sequence), until)
 
-    def remembered_until(self, outcome: Outcome) -> int:
-        """The stream time up to which the outcome's event is known as closed: one window after it was."""
-        closed_at = outcome.label_timestamp
-        if closed_at is None:
-            closed_at = outcome.timestamp + self.window
+    def remembered_until(self, timestamp: int, label_timestamp: int | None) -> int:
+        """The stream time up to which an event is known as closed: one window after it was."""
+        closed_at = timestamp + self.window if label_timestamp is None else label_timestamp
         return closed_at + self.window
 
-    def remember(self, outcome: Outcome) -> None:
-        """Know the outcome's event as closed, for one window after it was."""
+    def remember(self, closed: Closed, until: int) -> None:
+        """Know an event as closed, until that stream time."""
         # An id used again after it was forgotten goes to the end: `closed` stays in the order of sequences.
-        self.closed.pop(outcome.event_id, None)
-        self.closed[outcome.event_id] = Closed(outcome.event_id, outcome.status, outcome.sequence)
-        self._memory.add(self.remembered_until(outcome), outcome.sequence, outcome.event_id)
-        self.forget(FIRST)
+        event_id = closed.event_id
+        self.closed.pop(event_id, None)
+        self.closed[event_id] = closed
+        self._memory.add(until, closed.sequence, event_id)
+        if len(self.closed) > self.max_closed:
+            self.forget(FIRST)
 
     def forget(self, stream_time: int) -> None:
         """Forget the closed events whose time is over or for which there is no room, by when it is over."""
@@ -108,6 +116,10 @@ class Join:
         The caller closes each before it asks for the next.
         """
         return self._expiries.due(stream_time)
+
+    def crowded(self) -> bool:
+        """Whether more predictions wait than there is room for."""
+        return len(self.pending) > self.max_pending
 
     def hold(self, early: EarlyLabel) -> None:
         """Let a label wait for its interaction."""
@@ -128,9 +140,6 @@ class Join:
         for early in self._patience.due(stream_time):
             self.take(early.label.event_id)
             yield early
-
-    def _pending_crowded(self) -> bool:
-        return len(self.pending) > self.max_pending
 
     def _closed_crowded(self) -> bool:
         return len(self.closed) > self.max_closed

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from forks import LOSSES, Forks, ForksSettings, probability
-from forks.losses import loss_value
+from forks.losses import loss_value, probabilities
+from forks.rounds import loss_values
 from pipeline.config import Learner
 from pipeline.errors import ConfigError
 from pipeline.features import Tables
@@ -70,12 +71,10 @@ def warm_up(settings: ForksSettings) -> None:
     labels = np.where(chance.random(events) < 0.5, -1.0, 1.0)
     learner = Forks(settings)
     learner.learn_many(chance.normal(size=(events, settings.dimension)), labels)
-    learner.predict_one(np.zeros(settings.dimension))
-    loss_value(LOSSES[settings.loss], 0.0, 1.0)
-    probability(0.0)
+    learner.walk(np.zeros((1, settings.dimension)), np.ones(1), np.arange(2))
+    loss_values(np.zeros(1), np.ones(1), LOSSES[settings.loss])
+    probabilities(np.zeros(1))
     statistics = RunningStatistics(max_entities=1)
-    statistics.features(0, 0)
-    statistics.update(0, 0, True, 1.0)
     statistics.walk(np.arange(2), [0], [0], np.ones(1, dtype=np.bool_), np.ones(1))
 
 
@@ -86,6 +85,14 @@ class Judgement(NamedTuple):
     score: float
     probability: float | None
     predicted: bool
+
+
+class Judgements(NamedTuple):
+    """The same of several, column by column."""
+
+    features: list[list[float]]
+    scores: list[float]
+    probabilities: list[float] | list[None]
 
 
 class Model:
@@ -124,6 +131,49 @@ class Model:
         """The score of a play whose running features are `features`."""
         return self.learner.predict_one(self._context(play.user_id, play.video_id, play.timestamp, features))
 
+    def walk(
+        self,
+        order: NDArray[np.int64],
+        plays: Sequence[Prediction],
+        asked: int,
+        labels: NDArray[np.bool_],
+        watch_ratios: NDArray[np.float64],
+    ) -> Judgements:
+        """Judge plays and learn from plays, in any order, with the same bits as one by one.
+
+        Parameters
+        ----------
+        order
+            Steps, shape (steps,): i judges play i, n + i learns from play i.
+        plays
+            n of them. The first `asked` are judged; the others carry the features by which they were.
+        asked
+            How many are judged.
+        labels, watch_ratios
+            Of the plays that are learned, shapes (n,).
+        """
+        users, videos = [play.user_id for play in plays], [play.video_id for play in plays]
+        running = self.statistics.walk(order, users, videos, labels, watch_ratios)
+        if asked < len(plays):
+            running[asked:] = [play.features for play in plays[asked:]]
+        y = targets(self.learner.settings.loss, labels, watch_ratios)
+        scores = self.learner.walk(self._contexts(plays, running), y, order)[:asked]
+        logistic = self.learner.settings.loss == "logistic"
+        return Judgements(
+            running[:asked].tolist(),
+            scores.tolist(),
+            probabilities(scores).tolist() if logistic else [None] * asked,
+        )
+
+    def losses(
+        self, scores: NDArray[np.float64], labels: NDArray[np.bool_], watch_ratios: NDArray[np.float64]
+    ) -> list[float]:
+        """`loss` of each."""
+        loss = self.learner.settings.loss
+        y = targets(loss, labels, watch_ratios)
+        values: list[float] = loss_values(scores, y, LOSSES[loss]).tolist()
+        return values
+
     def loss(self, score: float, label: bool, watch_ratio: float) -> float:
         """The learner's loss at a score, of what it learns from the label: see `pipeline.labels.target`."""
         loss = self.learner.settings.loss
@@ -158,11 +208,7 @@ class Model:
         users, videos = [play.user_id for play in taught], [play.video_id for play in taught]
         labels = np.array([bool(play.label) for play in taught], dtype=np.bool_)
         ratios = np.array([play.watch_ratio or 0.0 for play in taught], dtype=np.float64)
-        X = np.zeros((n, len(self._x)))
-        if self._sees_tables:
-            for x, play in zip(X, taught, strict=True):
-                self.tables.fill(x, play.user_id, play.video_id, play.timestamp)
-        X[:, self.tables.columns :] = np.array([play.features for play in taught]).reshape(n, len(FEATURES))
+        X = self._contexts(taught, np.array([play.features for play in taught]).reshape(n, len(FEATURES)))
         self.learner.learn_many(X, targets(self.learner.settings.loss, labels, ratios))
         self.statistics.walk(np.arange(n, 2 * n), users, videos, labels, ratios)
 
@@ -176,6 +222,16 @@ class Model:
         x = self._context(play.user_id, play.video_id, play.timestamp, features)
         self.learner.learn_one(x, target(self.learner.settings.loss, watched, watch_ratio))
         self.statistics.update(play.user_id, play.video_id, watched, watch_ratio)
+
+    def _contexts(
+        self, plays: Sequence[Prediction | Outcome], running: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        X = np.zeros((len(plays), len(self._x)))
+        if self._sees_tables:
+            for x, play in zip(X, plays, strict=True):
+                self.tables.fill(x, play.user_id, play.video_id, play.timestamp)
+        X[:, self.tables.columns :] = running
+        return X
 
     def _context(
         self, user_id: Id, video_id: Id, timestamp: int, features: list[float]

@@ -11,7 +11,7 @@ refers to nothing but numbers and text cannot be part of a cycle.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -28,7 +28,7 @@ WatchRatio = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Interaction(msgspec.Struct, frozen=True):
+class Interaction(msgspec.Struct, frozen=True, gc=False):
     """A user is shown a video."""
 
     event_id: Id
@@ -38,7 +38,7 @@ class Interaction(msgspec.Struct, frozen=True):
     video_duration: Duration
 
 
-class WatchLabel(msgspec.Struct, frozen=True):
+class WatchLabel(msgspec.Struct, frozen=True, gc=False):
     """How much of the video the user watched; `timestamp` is when that became known."""
 
     event_id: Id
@@ -49,8 +49,11 @@ class WatchLabel(msgspec.Struct, frozen=True):
     watch_ratio: WatchRatio
 
 
-class Prediction(msgspec.Struct, frozen=True, gc=False):
-    """What the model said of an interaction, with all that is needed to say it again."""
+class Prediction(msgspec.Struct, gc=False):
+    """What the model said of an interaction, with all that is needed to say it again.
+
+    A batch's predictions are judged together: until then, score and features of each are empty.
+    """
 
     event_id: Id
     user_id: Id
@@ -98,6 +101,20 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     """Outcomes of the partition folded before this one."""
 
 
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+
+
+class Delivered(Protocol):
+    """A message as a client hands it over."""
+
+    def topic(self) -> str | None: ...
+    def partition(self) -> int | None: ...
+    def offset(self) -> int | None: ...
+    def key(self) -> bytes | None: ...
+    def value(self) -> bytes | None: ...
+    def headers(self) -> Any: ...
+
+
 class Source(NamedTuple):
     """A message as it came, wherever it came from."""
 
@@ -106,29 +123,42 @@ class Source(NamedTuple):
     offset: int
     key: bytes | None
     value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]] = ()
+    headers: Headers = ()
+
+    @classmethod
+    def of(cls, message: Delivered) -> Source:
+        """What was delivered."""
+        return cls(
+            message.topic() or "",
+            message.partition() or 0,
+            message.offset() or 0,
+            message.key(),
+            message.value(),
+            message.headers() or (),
+        )
 
     @property
     def size(self) -> int:
         """Bytes in key, value and headers."""
-        size = len(self.key or b"") + len(self.value or b"")
-        if self.headers:
-            size += sum(len(name) + len(value or b"") for name, value in self.headers)
-        return size
+        return size(self.key, self.value, self.headers)
+
+
+def size(key: bytes | None, value: bytes | None, headers: Any) -> int:
+    """Bytes in a message's key, value and headers, pairs or None."""
+    size = len(key or b"") + len(value or b"")
+    if headers:
+        size += sum(len(name) + len(value or b"") for name, value in headers)
+    return size
 
 
 class Poison(NamedTuple):
     """Why a message cannot be used. `fault` is the counter it goes to."""
 
-    fault: Literal["undecodable", "invalid", "wrong_key", "future"]
+    fault: Literal["undecodable", "invalid", "wrong_key", "future", "orphan", "late", "mismatched"]
     reason: str
 
 
-class Entry(NamedTuple):
-    """A message and what it was decoded to."""
-
-    source: Source
-    record: Interaction | WatchLabel | Poison
+Record = Interaction | WatchLabel | Poison
 
 
 INTERACTIONS = msgspec.json.Decoder(Interaction)
@@ -141,16 +171,19 @@ _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Not JSON, not UTF-8, nested too deeply."""
 
 
-def decode(sources: Sequence[Source], decoder: InputDecoder, latest: int) -> list[Entry]:
+def decode(
+    keys: list[bytes | None], values: list[bytes | None], decoder: InputDecoder, latest: int
+) -> list[Record]:
     r"""Decode messages of one input.
 
-    One by one: joining them into one text to parse at once would let half an object and the next
-    message's other half pass for one, and measured slower.
+    Each is parsed for itself: joining them into one text to parse at once would let half an object and the
+    next message's other half pass for one, and measured slower. What is wrong with one is looked into only
+    where something is wrong with any.
 
     Parameters
     ----------
-    sources
-        Messages in the order of their offsets.
+    keys, values
+        Of messages in the order of their offsets.
     decoder
         `INTERACTIONS` or `LABELS`.
     latest
@@ -160,30 +193,36 @@ def decode(sources: Sequence[Source], decoder: InputDecoder, latest: int) -> lis
     Examples
     --------
     >>> good = b'{"event_id":1,"user_id":7,"video_id":3,"timestamp":5,"video_duration":900}'
-    >>> [entry] = decode([Source("interactions", 0, 0, b"7", good)], INTERACTIONS, latest=10)
-    >>> entry.record.video_duration
+    >>> decode([b"7"], [good], INTERACTIONS, latest=10)[0].video_duration
     900.0
-    >>> [entry] = decode([Source("interactions", 0, 0, b"8", good)], INTERACTIONS, latest=10)
-    >>> entry.record
-    Poison(fault='wrong_key', reason='the key is b\'8\', but user_id is 7: the key has to be "7"')
+    >>> decode([b"8"], [good], INTERACTIONS, latest=10)
+    [Poison(fault='wrong_key', reason='the key is b\'8\', but user_id is 7: the key has to be "7"')]
     """
-    return [Entry(source, _decode(source, decoder, latest)) for source in sources]
+    try:
+        parsed: list[Any] = list(map(decoder.decode, values))  # type: ignore[arg-type]  # TypeError for None
+    except (TypeError, *_MALFORMED):
+        pass
+    else:
+        expected = [str(record.user_id).encode() for record in parsed]
+        if expected == keys and max([record.timestamp for record in parsed], default=0) <= latest:
+            return parsed
+    return [_decode(key, value, decoder, latest) for key, value in zip(keys, values, strict=True)]
 
 
-def _decode(source: Source, decoder: InputDecoder, latest: int) -> Interaction | WatchLabel | Poison:
-    if source.value is None:
+def _decode(key: bytes | None, value: bytes | None, decoder: InputDecoder, latest: int) -> Record:
+    if value is None:
         return Poison("undecodable", "the value is null (a tombstone)")
     try:
-        record = decoder.decode(source.value)
+        record = decoder.decode(value)
     except msgspec.ValidationError as error:
         return Poison("invalid", str(error))
     except _MALFORMED as error:
         return Poison("undecodable", f"the value is not a JSON object: {error}")
-    key = str(record.user_id)
-    if source.key != key.encode():
+    expected = str(record.user_id)
+    if key != expected.encode():
         return Poison(
             "wrong_key",
-            f'the key is {source.key!r}, but user_id is {record.user_id!r}: the key has to be "{key}"',
+            f'the key is {key!r}, but user_id is {record.user_id!r}: the key has to be "{expected}"',
         )
     if record.timestamp > latest:
         return Poison(

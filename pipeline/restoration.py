@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from pipeline.errors import StateError
+from pipeline.join import Closed
 from pipeline.records import Outcome, Prediction
 from pipeline.state import Marks, State
 from pipeline.task import Task
@@ -72,8 +73,9 @@ class Restoration:
         for outcome in outcomes[max(0, state.outcomes_from - first) :]:
             if outcome.prediction_sequence >= state.pending_from:
                 self._closed.add(outcome.prediction_sequence)
-            if join.remembered_until(outcome) >= state.stream_time:
-                join.remember(outcome)
+            until = join.remembered_until(outcome.timestamp, outcome.label_timestamp)
+            if until >= state.stream_time:
+                join.remember(Closed(outcome.event_id, outcome.status, outcome.sequence), until)
         _mark(self.task.outcome_marks, first, offsets)
 
     def predictions(self, predictions: Sequence[Prediction], offsets: Sequence[int]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import Self
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from pipeline.batch import Batch
 from pipeline.clients import group_consumer, transactional_producer
 from pipeline.clock import Silence
 from pipeline.config import Config
@@ -20,9 +22,9 @@ from pipeline.model import Model
 from pipeline.progress import Progress
 from pipeline.recovery import TIMEOUT, Start, committed, recover, start_from
 from pipeline.storm import Storms
-from pipeline.task import Batch, Task
+from pipeline.task import Task
 from pipeline.topics import LARGEST_DEAD_LETTER, Topics
-from pipeline.transaction import Part, Writer
+from pipeline.transaction import Commit, Part, Writer
 
 POLL = 0.1
 """Seconds to wait for a first message."""
@@ -91,6 +93,8 @@ class Session:
         self._intake = Intake(self._consumer, config)
         patience = config.worker.transaction_timeout / 1000
         self._writer = Writer(self._producer, self.topics, settings, patience)
+        self._commit: Commit | None = None
+        """The transaction that the brokers are at, while the next batch is worked on."""
 
     def __enter__(self) -> Self:
         self._producer.init_transactions(TIMEOUT)
@@ -108,9 +112,11 @@ class Session:
         """Work until told to stop; then write every model whole."""
         while not stopping():
             self._step()
+        self._end_commit()
         rest = [Part(task, Batch(), True) for task in self._tasks.values() if self._unsaved(task)]
         if rest:
-            self._commit(rest)
+            self._begin_commit(rest)
+        self._end_commit()
         _log.info("stopped", partitions=sorted(self._tasks))
 
     def _step(self) -> None:
@@ -131,7 +137,9 @@ class Session:
         ]
         parts = [part for part in parts if part.snapshot or not part.batch.empty]
         if parts:
-            self._commit(parts)
+            self._begin_commit(parts)
+        elif self._commit is not None and self._commit.over:
+            self._end_commit()
         self._intake.throttle()
         self._gauges.show(self._tasks, self._intake, self._storms)
         self._progress.report(self._tasks.values(), self._left)
@@ -206,21 +214,39 @@ class Session:
         settings = self.config.checkpoint
         return unsaved >= settings.outcomes or (unsaved > 0 and age * 1000 >= settings.interval)
 
-    def _commit(self, parts: list[Part]) -> None:
-        try:
-            starts = self._writer.commit(parts, self._consumer)
-        except KafkaException as error:
-            if error.args[0].txn_requires_abort():
-                self._producer.abort_transaction(TIMEOUT)
-            raise
-        for part, start in zip(parts, starts, strict=True):
+    def _begin_commit(self, parts: list[Part]) -> None:
+        self._end_commit()
+        with self._aborting():
+            self._commit = self._writer.commit(parts, self._consumer)
+        for part in parts:
             partition = part.task.partition
-            self._starts[partition] = start
             self._moved.discard(partition)
             self._storms.note(partition, len(part.batch.dead_letters))
             if part.snapshot:
                 self._snapshot_times[partition] = time.monotonic()
-                _log.info("snapshot", partition=partition, outcomes=part.task.model.folded)
+
+    def _end_commit(self) -> None:
+        """Wait for the transaction that the brokers are at, if there is one."""
+        if self._commit is None:
+            return
+        with self._aborting():
+            starts = self._commit.wait()
+        for part, start in zip(self._commit.parts, starts, strict=True):
+            self._starts[part.task.partition] = start
+            if part.snapshot:
+                assert part.task.snapshot is not None
+                _log.info("snapshot", partition=part.task.partition, outcomes=part.task.snapshot.folded)
+        self._commit = None
+
+    @contextmanager
+    def _aborting(self) -> Iterator[None]:
+        """Let the brokers know at once of a transaction that will not come about."""
+        try:
+            yield
+        except KafkaException as error:
+            if error.args[0].txn_requires_abort():
+                self._producer.abort_transaction(TIMEOUT)
+            raise
 
     def _assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         """Start from the committed offsets, but read nothing before the state is restored."""
@@ -260,7 +286,8 @@ class Session:
         return low
 
     def _revoked(self, consumer: Consumer, places: list[TopicPartition]) -> None:  # noqa: ARG002 - the signature is librdkafka's
-        """Everything is committed between two polls: what is in memory can go, or be of use again."""
+        """With the transaction under way all is committed: what is in memory can go, or be of use again."""
+        self._end_commit()
         _log.info("revoked", partitions=sorted({place.partition for place in places}))
         kept = {
             partition: (self._starts[partition], task)
@@ -271,6 +298,7 @@ class Session:
         self._kept = kept
 
     def _forget_all(self) -> None:
+        self._commit = None
         for steps in self._restoring.values():
             steps.close()
         self._intake.clear()

@@ -1,47 +1,24 @@
 """The pure core of one partition: messages in, records out, no clock, no I/O, no Kafka.
 
-A message goes through merge, features, prediction, join and learning in one pass, one event after
-the other, so that the result does not depend on how messages fell into batches.
+What is to be predicted and learned, and in which order, depends on ids and times alone. So a batch's messages
+are merged and joined first, one after the other, and the model then takes all of it at once, with the same
+bits as one by one (`pipeline.batch`). The result does not depend on how messages fell into batches.
 """
 
 from __future__ import annotations
 
+import math
 from copy import copy
-from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple
 
+from pipeline.batch import Batch, Closing, DeadLetter, Plan, settle
 from pipeline.config import Join as JoinSettings
 from pipeline.inlet import FIRST, Inlet, Position
 from pipeline.join import EarlyLabel, Join
 from pipeline.labels import WATCHED
 from pipeline.model import Model
-from pipeline.records import Entry, Interaction, Outcome, Poison, Prediction, Source, WatchLabel
+from pipeline.records import Interaction, Poison, Prediction, Source, WatchLabel
 from pipeline.state import Era, Marks, SavedLabel, SnapshotReference, State, counters
-
-
-class DeadLetter(NamedTuple):
-    """A message that could not be used, and why."""
-
-    source: Source
-    fault: str
-    reason: str
-
-
-@dataclass
-class Batch:
-    """What came of the messages merged, and of the time that has passed, since the last batch."""
-
-    predictions: list[Prediction] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)
-    dead_letters: list[DeadLetter] = field(default_factory=list)
-    steps: int = 0
-    """Messages processed, and predictions and early labels whose time ran out."""
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing happened."""
-        return not self.steps
 
 
 class Task:
@@ -80,7 +57,7 @@ class Task:
         self.earlier: list[Era] = []
         """The eras that have ended."""
         self._teach_missing = settings.on_missing == "negative"
-        self._batch = Batch()
+        self._plan = Plan()
 
     def advance(self, limit: int) -> Batch:
         """Merge and process messages, as far as the inputs allow, in at most `limit` steps.
@@ -88,16 +65,19 @@ class Task:
         By timestamp, labels first on ties. Where an input has nothing buffered but may have more, the
         merge waits; where it is at its end, the other goes on without it.
         """
-        while self._batch.steps < limit and (head := self._next_head()) is not None:
-            time, inlet = head
-            if self._move_time(time, limit):
-                self._process(inlet.pop(), inlet)
-                self._batch.steps += 1
+        plan = self._plan
+        while plan.steps < limit and (inlet := self._next()) is not None:
+            time = inlet.time
+            assert time is not None
+            if time <= self.stream_time or self._move_time(time, limit):
+                self._process(inlet)
+                plan.steps += 1
         return self._hand_over()
 
     def tick(self, now: int, limit: int) -> Batch:
         """Move stream time towards `now` (milliseconds) without a message, if that is forward."""
-        self._move_time(now, limit)
+        if now > self.stream_time:
+            self._move_time(now, limit)
         return self._hand_over()
 
     def rewind(self) -> None:
@@ -106,47 +86,47 @@ class Task:
         self.labels.rewind()
 
     def _hand_over(self) -> Batch:
-        batch, self._batch = self._batch, Batch()
-        return batch
+        plan, self._plan = self._plan, Plan()
+        return settle(plan, self.model)
 
-    def _next_head(self) -> tuple[int, Inlet] | None:
-        """Merge time of the next message, and the input that it is taken from."""
-        if not (self.interactions.ready and self.labels.ready):
-            return None
-        interaction_time, label_time = self.interactions.head_time(), self.labels.head_time()
-        if label_time is not None and (interaction_time is None or label_time <= interaction_time):
-            return label_time, self.labels
-        return None if interaction_time is None else (interaction_time, self.interactions)
+    def _next(self) -> Inlet | None:
+        """The input that the next message is taken from; None to wait for more."""
+        shown, told = self.interactions.time, self.labels.time
+        if shown is None:
+            if told is None or not self.interactions.at_end:
+                return None
+            return self.labels
+        if told is None:
+            return self.interactions if self.labels.at_end else None
+        return self.labels if told <= shown else self.interactions
 
-    def _process(self, entry: Entry, inlet: Inlet) -> None:
-        source, record = entry
+    def _process(self, inlet: Inlet) -> None:
+        record = inlet.pop()
         self.counters["interactions" if inlet is self.interactions else "labels"] += 1
-        if isinstance(record, Poison):
-            self._bury(source, record.fault, record.reason)
-            return
         if isinstance(record, Interaction):
             self._predict(record)
+        elif isinstance(record, WatchLabel):
+            self._match(record)
         else:
-            self._match(record, source)
+            self._bury(inlet.source(), record)
 
     def _move_time(self, time: int, limit: int) -> bool:
-        """Close what is overdue at a time, as far as the limit allows; whether the time has come with that.
+        """Close what is overdue at a later time, as far as the limit allows; whether it has come with that.
 
         While something is left, stream time stays: whoever goes on from a state record finds the rest again.
         """
-        if time <= self.stream_time:
-            return True
-        batch = self._batch
-        for prediction in islice(self.join.expired(time), limit - batch.steps):
-            self._expire(prediction, time)
-            batch.steps += 1
-        for early in islice(self.join.orphans(time), limit - batch.steps):
-            self._bury_orphan(early)
-            batch.steps += 1
-        if batch.steps == limit:
-            return False
+        if not self.join.quiet(time):
+            plan = self._plan
+            for prediction in islice(self.join.expired(time), limit - plan.steps):
+                self._expire(prediction, time)
+                plan.steps += 1
+            for early in islice(self.join.orphans(time), limit - plan.steps):
+                self._bury_orphan(early)
+                plan.steps += 1
+            if plan.steps == limit:
+                return False
+            self.join.forget(time)
         self.stream_time = time
-        self.join.forget(time)
         return True
 
     def _expire(self, prediction: Prediction, time: int) -> None:
@@ -155,95 +135,86 @@ class Task:
         self._close(prediction, None)
 
     def _bury_orphan(self, early: EarlyLabel) -> None:
-        self._bury(early.source, "orphan", "no interaction with this event_id came while the label waited")
+        reason = "no interaction with this event_id came while the label waited"
+        self._bury(early.source, Poison("orphan", reason))
 
     def _predict(self, interaction: Interaction) -> None:
-        if self.join.knows(interaction.event_id):
+        event_id, join = interaction.event_id, self.join
+        if join.knows(event_id):
             self.counters["duplicate_interactions"] += 1
             return
-        judgement = self.model.judge(interaction)
         prediction = Prediction(
-            event_id=interaction.event_id,
-            user_id=interaction.user_id,
-            video_id=interaction.video_id,
-            timestamp=interaction.timestamp,
-            score=judgement.score,
-            probability=judgement.probability,
-            predicted=judgement.predicted,
-            features=judgement.features,
-            model_version=self.model.folded,
+            event_id,
+            interaction.user_id,
+            interaction.video_id,
+            interaction.timestamp,
+            score=math.nan,
+            probability=None,
+            predicted=False,
+            features=[],
+            model_version=self._outcomes,
             sequence=self.predicted,
         )
         self.predicted += 1
         self.counters["predictions"] += 1
-        self._batch.predictions.append(prediction)
-        self.join.open(prediction)
-        early = self.join.take(interaction.event_id)
+        self._plan.predict(prediction)
+        join.open(prediction)
+        early = join.take(event_id)
         if early is not None:
-            self._join(early, prediction)
-        for oldest in islice(self.join.expired(FIRST), 1):
-            self._expire(oldest, FIRST)
+            self._join(early.label, prediction, early.source)
+        if join.crowded():
+            for oldest in islice(join.expired(FIRST), 1):
+                self._expire(oldest, FIRST)
 
-    def _match(self, label: WatchLabel, source: Source) -> None:
-        event_id = label.event_id
-        prediction = self.join.pending.get(event_id)
+    def _match(self, label: WatchLabel) -> None:
+        event_id, join = label.event_id, self.join
+        prediction = join.pending.get(event_id)
         if prediction is not None:
-            self._join(EarlyLabel(label, source), prediction)
-        elif event_id in self.join.closed:
-            if self.join.closed[event_id].status == "expired":
-                self._bury(source, "late", "the label came after its prediction had expired")
+            self._join(label, prediction, None)
+        elif event_id in join.closed:
+            if join.closed[event_id].status == "expired":
+                reason = "the label came after its prediction had expired"
+                self._bury(self.labels.source(), Poison("late", reason))
             else:
                 self.counters["duplicate_labels"] += 1
-        elif event_id in self.join.waiting:
+        elif event_id in join.waiting:
             self.counters["duplicate_labels"] += 1
         else:
             self.counters["early"] += 1
-            self.join.hold(EarlyLabel(label, source))
-            for oldest in self.join.orphans(self.stream_time):
+            join.hold(EarlyLabel(label, self.labels.source()))
+            for oldest in join.orphans(self.stream_time):
                 self._bury_orphan(oldest)
 
-    def _join(self, early: EarlyLabel, prediction: Prediction) -> None:
-        label, source = early
-        if (label.user_id, label.video_id) != (prediction.user_id, prediction.video_id):
-            self._bury(source, "mismatched", "user_id or video_id differ from those of the interaction")
+    def _join(self, label: WatchLabel, prediction: Prediction, source: Source | None) -> None:
+        if label.user_id != prediction.user_id or label.video_id != prediction.video_id:
+            reason = "user_id or video_id differ from those of the interaction"
+            self._bury(source or self.labels.source(), Poison("mismatched", reason))
             return
         self._close(prediction, label)
 
     def _close(self, prediction: Prediction, label: WatchLabel | None) -> None:
-        """Write the outcome of a prediction, and learn from it."""
-        watch_ratio = None if label is None else label.watch_ratio
-        if watch_ratio is not None:
-            watched: bool | None = watch_ratio > WATCHED
+        """Let an outcome come of a prediction, to learn from."""
+        if label is None:
+            watched, ratio, known_at = (False if self._teach_missing else None), None, None
+            self.counters["expired"] += 1
         else:
-            watched = False if self._teach_missing else None
-        outcome = Outcome(
-            event_id=prediction.event_id,
-            user_id=prediction.user_id,
-            video_id=prediction.video_id,
-            timestamp=prediction.timestamp,
-            score=prediction.score,
-            probability=prediction.probability,
-            predicted=prediction.predicted,
-            features=prediction.features,
-            model_version=prediction.model_version,
-            prediction_sequence=prediction.sequence,
-            watch_ratio=watch_ratio,
-            label=watched,
-            label_timestamp=None if label is None else label.timestamp,
-            correct=None if watched is None else watched == prediction.predicted,
-            loss=None if watched is None else self.model.loss(prediction.score, watched, watch_ratio or 0.0),
-            status="expired" if label is None else "labelled",
-            sequence=self.model.folded,
-        )
-        self.model.fold(outcome)
-        self.join.close(outcome)
-        self.join.forget(self.stream_time)
-        self.counters[outcome.status] += 1
-        self._batch.outcomes.append(outcome)
+            ratio, known_at = label.watch_ratio, label.timestamp
+            watched = ratio > WATCHED
+            self.counters["labelled"] += 1
+        join, sequence = self.join, self._outcomes
+        self._plan.close(Closing(prediction, watched, ratio, known_at, sequence))
+        join.close(prediction, known_at, sequence)
+        if not join.quiet(self.stream_time):
+            join.forget(self.stream_time)
 
-    def _bury(self, source: Source, fault: str, reason: str) -> None:
-        self.counters[fault] += 1
-        self._batch.dead_letters.append(DeadLetter(source, fault, reason))
+    @property
+    def _outcomes(self) -> int:
+        """Outcomes that come before the next one."""
+        return self.model.folded + len(self._plan.closings)
+
+    def _bury(self, source: Source, poison: Poison) -> None:
+        self.counters[poison.fault] += 1
+        self._plan.dead_letters.append(DeadLetter(source, poison.fault, poison.reason))
 
     def state(self, settings: dict[str, str]) -> State:
         """The state record of this moment, with the marks known so far."""

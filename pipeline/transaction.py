@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from confluent_kafka import Consumer, Producer
 
-from pipeline.deadline import within
+from pipeline.batch import Batch, DeadLetter
+from pipeline.deadline import Attempt
 from pipeline.records import encode
 from pipeline.recovery import Start
 from pipeline.saving import Receipt, flush, next_slot, places, reference, write_snapshot, write_state
 from pipeline.snapshot import pack
-from pipeline.task import Batch, DeadLetter, Task
+from pipeline.task import Task
 from pipeline.topics import Topics
 
 
@@ -23,6 +25,59 @@ class Part(NamedTuple):
     batch: Batch
     snapshot: bool
     """Whether the model's state is to be written too."""
+
+
+Receipts: TypeAlias = tuple[Receipt | None, Receipt | None]
+"""Of the first prediction and the first outcome of a batch, where there is one."""
+
+
+class Commit:
+    """A transaction that the brokers are at.
+
+    Parameters
+    ----------
+    parts
+        What it consists of.
+    receipts
+        Of each part's first prediction and first outcome.
+    attempt
+        Comes to where each part starts from after it.
+    patience
+        Seconds that it may take.
+    """
+
+    def __init__(
+        self, parts: Sequence[Part], receipts: list[Receipts], attempt: Attempt[list[Start]], patience: float
+    ) -> None:
+        self.parts = parts
+        self._receipts = receipts
+        self._attempt = attempt
+        self._end = time.monotonic() + patience
+
+    @property
+    def over(self) -> bool:
+        """Whether it came about, or failed."""
+        return self._attempt.over
+
+    def wait(self) -> list[Start]:
+        """Wait until it came about.
+
+        Returns
+        -------
+        list of Start
+            Of each part, where a restart would begin now.
+
+        Raises
+        ------
+        KafkaException
+            If it did not, or if that is not known.
+        """
+        starts = self._attempt.result(max(0.0, self._end - time.monotonic()))
+        for part, (prediction, outcome) in zip(self.parts, self._receipts, strict=True):
+            part.task.note_offsets(
+                part.batch, prediction.offset if prediction else None, outcome.offset if outcome else None
+            )
+        return starts
 
 
 class Writer:
@@ -46,44 +101,40 @@ class Writer:
         self._settings = settings
         self._patience = patience
 
-    def commit(self, parts: Sequence[Part], consumer: Consumer) -> list[Start]:
+    def commit(self, parts: Sequence[Part], consumer: Consumer) -> Commit:
         """Write the parts, their state records and the input offsets, all in one transaction.
 
-        Returns
-        -------
-        list of Start
-            Of each part, where a restart would begin now.
+        What they say is taken at once, and the tasks may go on, while the brokers are still at it.
 
         Raises
         ------
         KafkaException
-            If it did not come about, or if that is not known. Memory is then ahead of the log, and
-            has to be thrown away.
+            If it cannot come about. Memory is then ahead of the log, and has to be thrown away.
         """
         self._producer.begin_transaction()
         receipts = [self._write_records(part) for part in parts]
         self._write_snapshots([part.task for part in parts if part.snapshot])
         states = [part.task.state(self._settings) for part in parts]
         written = [write_state(self._producer, self._topics, state) for state in states]
-        flush(self._producer, self._patience)
-        offsets = [
-            place
-            for state, receipt in zip(states, written, strict=True)
-            for place in places(self._topics, state, receipt.offset)
-        ]
         group = consumer.consumer_group_metadata()
-        within(self._patience, self._producer.send_offsets_to_transaction, offsets, group)
-        self._producer.commit_transaction(self._patience)
-        for part, (prediction, outcome) in zip(parts, receipts, strict=True):
-            part.task.note_offsets(
-                part.batch, prediction.offset if prediction else None, outcome.offset if outcome else None
-            )
-        return [
-            Start(state.interactions.offset, state.labels.offset, receipt.offset)
-            for state, receipt in zip(states, written, strict=True)
-        ]
 
-    def _write_records(self, part: Part) -> tuple[Receipt | None, Receipt | None]:
+        def finish() -> list[Start]:
+            flush(self._producer, self._patience)
+            offsets = [
+                place
+                for state, receipt in zip(states, written, strict=True)
+                for place in places(self._topics, state, receipt.offset)
+            ]
+            self._producer.send_offsets_to_transaction(offsets, group, self._patience)
+            self._producer.commit_transaction(self._patience)
+            return [
+                Start(state.interactions.offset, state.labels.offset, receipt.offset)
+                for state, receipt in zip(states, written, strict=True)
+            ]
+
+        return Commit(parts, receipts, Attempt(finish), 3 * self._patience)
+
+    def _write_records(self, part: Part) -> Receipts:
         """Write what came of a batch; the receipts are of the first prediction and the first outcome."""
         partition, batch = part.task.partition, part.batch
         for letter in batch.dead_letters:

@@ -107,7 +107,8 @@ class Fates:
             end = source.offset + 1
             self.counts["messages"] += 1
             self._ledger.checked[f"messages of {name} with one fate"] += 1
-            self._message(source, decode([source], decoder, ANY_TIME)[0].record)
+            [record] = decode([source.key], [source.value], decoder, ANY_TIME)
+            self._message(source, record)
         self._check_end(end)
         self._letters.check_sources(name, stretch.begin)
         for offset in self._waiting:

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from pipeline.checkpoint.group import Group, Saved
 from pipeline.clients import transactional_producer
-from pipeline.deadline import within
+from pipeline.deadline import Attempt
 from pipeline.errors import StateError
 from pipeline.recovery import TIMEOUT
 from pipeline.saving import flush, next_slot, places, reference, write_snapshot, write_state
@@ -88,5 +88,6 @@ def _write(group: Group, producer: Producer, consumer: Consumer, replacements: S
         for state, receipt in zip(states, written, strict=True)
         for place in places(topics, state, receipt.offset)
     ]
-    within(patience, producer.send_offsets_to_transaction, offsets, consumer.consumer_group_metadata())
+    group = consumer.consumer_group_metadata()
+    Attempt(lambda: producer.send_offsets_to_transaction(offsets, group)).result(patience)
     producer.commit_transaction(patience)

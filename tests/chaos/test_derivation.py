@@ -14,13 +14,14 @@ from pipeline.config import Join, Learner
 from pipeline.features import Tables
 from pipeline.inlet import Position
 from pipeline.model import Model, learner_settings
-from pipeline.records import INTERACTIONS, LABELS, Outcome, Prediction, Source, decode
+from pipeline.records import INTERACTIONS, LABELS, Outcome, Prediction, Source
 from pipeline.task import Task
 from tests.chaos.derivation import WrongError, derive
 from tests.chaos.expected import Expected, Letter
 from tests.chaos.run import SETTINGS
 from tests.chaos.schedule import Fault, plan
 from tests.chaos.world import Kind, World
+from tests.pipeline.entries import entries, queued
 
 WORLD = World(seed=5, events=1_200, partitions=2, minutes=5.0)
 PARTITION = 1
@@ -53,7 +54,7 @@ def written() -> Outputs:
         sources = [
             Source(str(is_label), PARTITION, at, each.key, each.value) for at, each in enumerate(given)
         ]
-        inlet.feed(decode(sources, decoder, latest=WORLD.times.max() + 10**9))
+        inlet.feed(queued(entries(sources, decoder, latest=WORLD.times.max() + 10**9)))
         inlet.at_end = True
     batch = task.advance(10**6)
     letters = {

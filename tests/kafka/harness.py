@@ -23,10 +23,11 @@ from pipeline.features import Tables
 from pipeline.inlet import Position
 from pipeline.kuairec import read_events
 from pipeline.model import Model, learner_settings
-from pipeline.records import INTERACTIONS, LABELS, Interaction, Source, WatchLabel, decode, encode
+from pipeline.records import INTERACTIONS, LABELS, Interaction, Source, WatchLabel, encode
 from pipeline.synth import Size, write_files
 from pipeline.task import Task
 from pipeline.topics import Topics, admin, create
+from tests.pipeline.entries import entries, queued
 
 DEADLINE = 90.0
 FORKS = [sys.executable, "-c", "from pipeline.cli import main; main()"]
@@ -229,7 +230,7 @@ def in_one_go(pipeline: Pipeline, events: pl.DataFrame) -> tuple[list[bytes], li
     for inlet, messages in ((task.interactions, interactions), (task.labels, labels)):
         sources = [Source(m.topic, 0, offset, m.key, m.value) for offset, m in enumerate(messages)]
         decoder = INTERACTIONS if inlet is task.interactions else LABELS
-        inlet.feed(decode(sources, decoder, latest=2**53))
+        inlet.feed(queued(entries(sources, decoder, latest=2**53)))
         inlet.at_end = True
     batch = task.advance(len(interactions) + len(labels))
     return [encode(record) for record in batch.predictions], [encode(record) for record in batch.outcomes]

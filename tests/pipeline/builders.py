@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from forks import ForksSettings
+from pipeline.batch import Batch, DeadLetter
 from pipeline.config import Join as JoinSettings
 from pipeline.config import Learner
 from pipeline.features import Tables
@@ -15,16 +16,15 @@ from pipeline.model import Model, learner_settings
 from pipeline.records import (
     INTERACTIONS,
     LABELS,
-    Entry,
     Id,
     InputDecoder,
     Interaction,
     Source,
     WatchLabel,
-    decode,
     encode,
 )
-from pipeline.task import Batch, DeadLetter, Task
+from pipeline.task import Task
+from tests.pipeline.entries import Entry, entries, queued
 
 Message: TypeAlias = Interaction | WatchLabel | bytes | None
 """A record, or what is to be taken for one."""
@@ -98,13 +98,13 @@ def inputs(interactions: Sequence[Message], labels: Sequence[Message]) -> Inputs
 
 def _entries(topic: str, messages: Sequence[Message], decoder: InputDecoder) -> list[Entry]:
     sources = [source(topic, 2 * number, message) for number, message in enumerate(messages)]
-    return decode(sources, decoder, LATEST)
+    return entries(sources, decoder, LATEST)
 
 
 def feed_all(task: Task, given: Inputs) -> None:
     """Give a task all that there is."""
-    task.interactions.feed(given.interactions)
-    task.labels.feed(given.labels)
+    task.interactions.feed(queued(given.interactions))
+    task.labels.feed(queued(given.labels))
     task.interactions.at_end = task.labels.at_end = True
 
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from pipeline.inlet import Inlet
-from pipeline.records import Entry
 from pipeline.task import Task
 from tests.pipeline.builders import ALL, Inputs
+from tests.pipeline.entries import Entry, queued
 
 
 class Step(NamedTuple):
@@ -50,6 +50,6 @@ class Delivery:
         for (inlet, left), count in zip(self._inputs, (step.interactions, step.labels), strict=True):
             piece = [left.popleft() for _ in range(min(count, len(left)))]
             if piece:
-                inlet.feed(piece)
+                inlet.feed(queued(piece))
             if not left and step.end_seen:
                 inlet.at_end = True

@@ -8,8 +8,9 @@ from itertools import accumulate
 from typing import TypeAlias
 
 from pipeline.config import Join as JoinSettings
-from pipeline.records import Entry, Id, Interaction, Poison, WatchLabel
+from pipeline.records import Id, Interaction, Poison, WatchLabel
 from tests.pipeline.builders import Inputs
+from tests.pipeline.entries import Entry
 
 Fate: TypeAlias = tuple[str, Id]
 """What became of a prediction, and its event."""

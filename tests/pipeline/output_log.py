@@ -12,6 +12,7 @@ from typing import TypeAlias, cast
 import msgspec
 
 from forks import ForksSettings
+from pipeline.batch import Batch, DeadLetter
 from pipeline.config import Join as JoinSettings
 from pipeline.inlet import Position
 from pipeline.log import Log
@@ -23,7 +24,7 @@ from pipeline.saving import next_slot
 from pipeline.settings import learner_from, learner_text
 from pipeline.snapshot import pack
 from pipeline.state import SnapshotReference, State
-from pipeline.task import Batch, DeadLetter, Task
+from pipeline.task import Task
 from pipeline.topics import Topics
 from tests.pipeline.builders import LEARNER, Written, join_settings, new_model
 from tests.pipeline.chunks import Chunks

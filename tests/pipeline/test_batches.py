@@ -21,6 +21,7 @@ from tests.pipeline.builders import (
     run,
 )
 from tests.pipeline.consumer import REST, Delivery, Step, steps
+from tests.pipeline.entries import queued
 from tests.pipeline.streams import crowded, streams
 
 
@@ -73,11 +74,11 @@ def test_a_batch_takes_no_more_than_its_limit() -> None:
 
 def test_the_merge_waits_for_an_input_that_may_have_more() -> None:
     task = new_task(join_settings())
-    task.interactions.feed(inputs([interaction(1, 5)], []).interactions)
+    task.interactions.feed(queued(inputs([interaction(1, 5)], []).interactions))
     assert task.advance(10).empty
     task.labels.at_end = True
     assert [prediction.event_id for prediction in task.advance(10).predictions] == [1]
-    task.labels.feed(inputs([], [label(1, 9)]).labels)
+    task.labels.feed(queued(inputs([], [label(1, 9)]).labels))
     assert task.advance(10).empty, "more interactions may come before the label"
     task.interactions.at_end = True
     assert [outcome.event_id for outcome in task.advance(10).outcomes] == [1]
@@ -96,7 +97,8 @@ def test_a_task_that_is_rewound_and_fed_again_goes_on_as_if_nothing_had_been(
             (task.interactions, given_inputs.interactions),
             (task.labels, given_inputs.labels),
         ):
-            inlet.feed([entry for entry in entries if entry.source.offset >= inlet.position.offset])
+            left = [entry for entry in entries if entry.source.offset >= inlet.position.offset]
+            inlet.feed(queued(left))
             inlet.at_end = True
         batches.append(task.advance(most))
     assert Written.of(batches) == expected

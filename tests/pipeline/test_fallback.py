@@ -10,8 +10,9 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
+from pipeline.batch import Batch
 from pipeline.snapshot import SNAPSHOT_VERSION, pack
-from pipeline.task import Batch, Task
+from pipeline.task import Task
 from tests.pipeline.builders import inputs, interaction, label, new_task
 from tests.pipeline.consumer import Delivery, Step
 from tests.pipeline.output_log import OutputLog

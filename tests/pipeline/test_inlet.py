@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pipeline.inlet import FIRST, Inlet, Position
 from pipeline.records import Poison
 from tests.pipeline.builders import Message, inputs, interaction
+from tests.pipeline.entries import queued
 
 JUMP = 1_000
 
@@ -17,19 +18,19 @@ def inlet(*messages: Message | int, position: Position | None = None) -> Inlet:
     """An inlet with messages, or interactions at the given times."""
     records = [interaction(n, each) if isinstance(each, int) else each for n, each in enumerate(messages)]
     result = Inlet(position or Position(0), JUMP)
-    result.feed(inputs(records, []).interactions)
+    result.feed(queued(inputs(records, []).interactions))
     return result
 
 
 def accepted(times: Sequence[int], position: Position | None = None) -> list[bool]:
     queue = inlet(*times, position=position)
-    return [not isinstance(queue.pop().record, Poison) for _ in times]
+    return [not isinstance(queue.pop(), Poison) for _ in times]
 
 
 def test_a_new_inlet_is_not_ready_and_has_no_head() -> None:
     queue = Inlet(Position(0), JUMP)
     assert not queue.ready
-    assert queue.head_time() is None
+    assert queue.time is None
     assert len(queue) == 0
 
 
@@ -46,7 +47,7 @@ def test_an_inlet_is_ready_with_messages_or_at_its_end() -> None:
 def test_what_was_the_end_is_so_no_more_when_messages_come() -> None:
     queue = Inlet(Position(0), JUMP)
     queue.at_end = True
-    queue.feed(inputs([interaction(1, 6)], []).interactions)
+    queue.feed(queued(inputs([interaction(1, 6)], []).interactions))
     assert not queue.at_end
 
 
@@ -54,18 +55,18 @@ def test_messages_leave_in_the_order_of_their_offsets_and_move_the_position_past
     queue = inlet(50, 20, 30)
     seen = []
     for _ in range(3):
-        head = queue.head_time()
-        entry = queue.pop()
-        seen.append((head, entry.source.offset, queue.position.offset, queue.position.clock))
+        head = queue.time
+        queue.pop()
+        seen.append((head, queue.source().offset, queue.position.offset, queue.position.clock))
     assert seen == [(50, 0, 1, 50), (20, 2, 3, 20), (30, 4, 5, 30)]
 
 
 def test_what_cannot_be_used_goes_first_and_does_not_move_the_clock() -> None:
     queue = inlet(b"{", 5)
-    assert queue.head_time() == FIRST
-    assert isinstance(queue.pop().record, Poison)
+    assert queue.time == FIRST
+    assert isinstance(queue.pop(), Poison)
     assert queue.position == Position(1, None, None)
-    assert queue.head_time() == 5
+    assert queue.time == 5
 
 
 @pytest.mark.parametrize(
@@ -90,19 +91,19 @@ def test_a_jump_is_refused_once_and_confirmed_by_the_next(times: list[int], expe
 
 def test_garbage_between_a_jump_and_its_confirmation_does_not_matter() -> None:
     queue = inlet(0, 9_000, b"", 9_001)
-    faults = [queue.pop().record for _ in range(4)]
+    faults = [queue.pop() for _ in range(4)]
     assert [isinstance(record, Poison) for record in faults] == [False, True, True, False]
 
 
 def test_a_refused_jump_is_poison_that_says_how_far_and_what_to_do() -> None:
     queue = inlet(100, 9_000)
     queue.pop()
-    assert queue.head_time() == FIRST
+    assert queue.time == FIRST
     refused = queue.pop()
-    assert isinstance(refused.record, Poison)
-    assert refused.record.fault == "future"
-    assert "8900 ms after" in refused.record.reason
-    assert "join.max_jump (1000 ms)" in refused.record.reason
+    assert isinstance(refused, Poison)
+    assert refused.fault == "future"
+    assert "8900 ms after" in refused.reason
+    assert "join.max_jump (1000 ms)" in refused.reason
     assert queue.position == Position(3, clock=100, ahead=9_000)
 
 
@@ -112,13 +113,13 @@ times = st.lists(st.integers(0, 20) | st.integers(0, 5_000) | st.integers(0, 100
 @given(times=times, cut=st.integers(0, 20))
 def test_a_position_is_all_that_is_needed_to_go_on(times: list[int], cut: int) -> None:
     whole = inlet(*times)
-    expected = [whole.pop().record for _ in times]
+    expected = [whole.pop() for _ in times]
     first = inlet(*times)
-    head = [first.pop().record for _ in times[:cut]]
+    head = [first.pop() for _ in times[:cut]]
     second = Inlet(first.position, JUMP)
     shown = inputs([interaction(n, time) for n, time in enumerate(times)], []).interactions
-    second.feed(shown[cut:])
-    assert head + [second.pop().record for _ in times[cut:]] == expected
+    second.feed(queued(shown[cut:]))
+    assert head + [second.pop() for _ in times[cut:]] == expected
 
 
 @given(times=times)
@@ -150,6 +151,6 @@ def test_bytes_are_those_of_the_messages_not_yet_taken() -> None:
         queue.pop()
         held.append(queue.bytes)
     assert held == [sum(sizes), sum(sizes[1:]), sizes[2], 0]
-    queue.feed(inputs([b"{"], []).interactions)
+    queue.feed(queued(inputs([b"{"], []).interactions))
     queue.rewind()
     assert queue.bytes == 0

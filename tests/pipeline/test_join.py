@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from pipeline.join import EarlyLabel, Join
-from pipeline.records import Id, Outcome, Prediction, Status
+from pipeline.join import Closed, EarlyLabel, Join
+from pipeline.records import Id, Prediction
 from tests.pipeline.builders import join_settings, label, source
 
 WINDOW, EARLY = 100, 30
@@ -23,27 +23,8 @@ def prediction(event_id: Id, sequence: int, at: int, version: int = 0) -> Predic
     return Prediction(event_id, 1, 1, at, 0.0, 0.5, False, [], version, sequence)
 
 
-def outcome(predicted: Prediction, sequence: int, label_at: int | None) -> Outcome:
-    status: Status = "expired" if label_at is None else "labelled"
-    return Outcome(
-        event_id=predicted.event_id,
-        user_id=1,
-        video_id=1,
-        timestamp=predicted.timestamp,
-        score=0.0,
-        probability=0.5,
-        predicted=False,
-        features=[],
-        model_version=predicted.model_version,
-        prediction_sequence=predicted.sequence,
-        watch_ratio=None,
-        label=None,
-        label_timestamp=label_at,
-        correct=None,
-        loss=None,
-        status=status,
-        sequence=sequence,
-    )
+def remember(join: Join, event_id: Id, sequence: int, at: int, label_at: int) -> None:
+    join.remember(Closed(event_id, "labelled", sequence), join.remembered_until(at, label_at))
 
 
 def early(event_id: Id, at: int, offset: int) -> EarlyLabel:
@@ -54,7 +35,7 @@ def early(event_id: Id, at: int, offset: int) -> EarlyLabel:
 def close_expired(join: Join, time: int) -> list[Id]:
     closed: list[Id] = []
     for each in join.expired(time):
-        join.close(outcome(each, len(closed), None))
+        join.close(each, None, len(closed))
         closed.append(each.event_id)
     return closed
 
@@ -78,7 +59,7 @@ def test_a_closed_prediction_does_not_expire() -> None:
     join = new_join()
     predicted = prediction(1, 0, at=0)
     join.open(predicted)
-    join.close(outcome(predicted, 0, label_at=5))
+    join.close(predicted, 5, 0)
     assert join.knows(1)
     assert close_expired(join, 1_000) == []
 
@@ -88,7 +69,7 @@ def test_a_closed_event_is_remembered_for_one_more_window() -> None:
     for number, label_at in enumerate([40, None]):
         predicted = prediction(number, number, at=0)
         join.open(predicted)
-        join.close(outcome(predicted, number, label_at))
+        join.close(predicted, label_at, number)
     join.forget(140)
     assert join.knows(0)
     join.forget(141)
@@ -101,9 +82,9 @@ def test_a_closed_event_is_remembered_for_one_more_window() -> None:
 
 def test_an_event_closed_twice_is_remembered_from_the_second_time() -> None:
     join = new_join()
-    join.remember(outcome(prediction(1, 0, at=0), 0, label_at=10))
-    join.remember(outcome(prediction(2, 1, at=0), 1, label_at=20))
-    join.remember(outcome(prediction(1, 2, at=400), 2, label_at=450))
+    remember(join, 1, 0, at=0, label_at=10)
+    remember(join, 2, 1, at=0, label_at=20)
+    remember(join, 1, 2, at=400, label_at=450)
     assert list(join.closed.values()) == [(2, "labelled", 1), (1, "labelled", 2)]
     join.forget(550)
     assert list(join.closed) == [1]
@@ -123,9 +104,9 @@ def test_where_too_many_wait_the_next_to_expire_goes_before_its_time() -> None:
 def test_where_too_many_are_closed_those_are_forgotten_whose_time_is_over_first() -> None:
     join = new_join(max_closed=2)
     for sequence, label_at in enumerate([30, 10, 20]):
-        join.remember(outcome(prediction(f"at {label_at}", sequence, at=0), sequence, label_at))
+        remember(join, f"at {label_at}", sequence, at=0, label_at=label_at)
     assert list(join.closed) == ["at 30", "at 20"]
-    join.remember(outcome(prediction("at 15", 3, at=0), 3, label_at=15))
+    remember(join, "at 15", 3, at=0, label_at=15)
     assert list(join.closed) == ["at 30", "at 20"], "nor is it remembered if its own is the first"
 
 
@@ -194,9 +175,9 @@ def test_what_is_needed_starts_at_the_oldest_pending_prediction_and_what_is_reme
     join.open(first)
     join.open(second)
     assert join.lowest_needed(9, 6) == (7, 5)
-    join.close(outcome(first, 6, label_at=1))
+    join.close(first, 1, 6)
     assert join.lowest_needed(9, 7) == (8, 6)
-    join.close(outcome(second, 7, label_at=500))
+    join.close(second, 500, 7)
     assert join.lowest_needed(9, 8) == (9, 6)
     join.forget(150)
     assert join.lowest_needed(9, 8) == (9, 7)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from rich.console import Console
 from typer.testing import CliRunner
 
+from pipeline.batch import Batch
 from pipeline.blueprint import Blueprint
 from pipeline.checkpoint import Group, Saved
 from pipeline.cli import app
@@ -26,7 +27,7 @@ from pipeline.rebuild.folding import CASE, Cases, refold
 from pipeline.records import Outcome, Prediction, encode
 from pipeline.snapshot import pack
 from pipeline.state import State
-from pipeline.task import Batch, Task
+from pipeline.task import Task
 from tests.pipeline.builders import (
     ALL,
     Inputs,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.records import INTERACTIONS, LABELS, Interaction, Outcome, Poison, Source, decode, encode
+from pipeline.records import INTERACTIONS, LABELS, Interaction, Outcome, Poison, decode, encode
 
 LATEST = 1_000_000
 FIELDS: dict[str, Any] = {
@@ -22,14 +22,10 @@ GOOD = encode(FIELDS)
 RECORD = Interaction("e", 7, 3, 5, 900.5)
 
 
-def message(value: bytes | None, key: bytes | None = b"7", offset: int = 0) -> Source:
-    return Source("interactions", 0, offset, key, value)
-
-
 def decode_one(value: bytes | None, key: bytes | None = b"7") -> Interaction | Poison:
-    [entry] = decode([message(value, key)], INTERACTIONS, LATEST)
-    assert isinstance(entry.record, Interaction | Poison)
-    return entry.record
+    [record] = decode([key], [value], INTERACTIONS, LATEST)
+    assert isinstance(record, Interaction | Poison)
+    return record
 
 
 def replaced(field: str, text: bytes) -> bytes:
@@ -164,18 +160,18 @@ def test_labels_have_checks_of_their_own() -> None:
     good = {**FIELDS, "play_duration": 1.0, "watch_ratio": 0.5}
     for field in ("play_duration", "watch_ratio"):
         for value in (-0.1, True, None, "0.5"):
-            [entry] = decode([message(encode({**good, field: value}))], LABELS, LATEST)
-            assert isinstance(entry.record, Poison)
-            assert field in entry.record.reason
-    [entry] = decode([message(encode(good))], LABELS, LATEST)
-    assert not isinstance(entry.record, Poison)
+            [record] = decode([b"7"], [encode({**good, field: value})], LABELS, LATEST)
+            assert isinstance(record, Poison)
+            assert field in record.reason
+    [record] = decode([b"7"], [encode(good)], LABELS, LATEST)
+    assert not isinstance(record, Poison)
 
 
 def test_halves_of_an_object_in_two_messages_are_two_bad_messages_whatever_follows() -> None:
     """Counting lines or records would miss this: three messages, three whole objects between them."""
-    halves = [GOOD[:15], GOOD[15:], GOOD + GOOD]
-    entries = decode([message(value) for value in halves], INTERACTIONS, LATEST)
-    assert [isinstance(entry.record, Poison) for entry in entries] == [True, True, True]
+    halves: list[bytes | None] = [GOOD[:15], GOOD[15:], GOOD + GOOD]
+    records = decode([b"7"] * 3, halves, INTERACTIONS, LATEST)
+    assert [isinstance(record, Poison) for record in records] == [True, True, True]
 
 
 mixtures = st.lists(st.one_of(st.none(), st.sampled_from(sorted(BAD))), max_size=30)
@@ -183,18 +179,15 @@ mixtures = st.lists(st.one_of(st.none(), st.sampled_from(sorted(BAD))), max_size
 
 @given(mixture=mixtures)
 def test_bad_messages_among_good_ones_are_found_and_all_keep_their_place(mixture: list[str | None]) -> None:
-    sources = [
-        message(GOOD if name is None else BAD[name][0], offset=offset) for offset, name in enumerate(mixture)
-    ]
-    entries = decode(sources, INTERACTIONS, LATEST)
-    assert [entry.source for entry in entries] == sources
-    faults = [entry.record.fault if isinstance(entry.record, Poison) else None for entry in entries]
+    values = [GOOD if name is None else BAD[name][0] for name in mixture]
+    records = decode([b"7"] * len(mixture), values, INTERACTIONS, LATEST)
+    faults = [record.fault if isinstance(record, Poison) else None for record in records]
     assert faults == [None if name is None else BAD[name][1] for name in mixture]
-    assert all(entry.record == RECORD for entry, fault in zip(entries, faults, strict=True) if fault is None)
+    assert all(record == RECORD for record, fault in zip(records, faults, strict=True) if fault is None)
 
 
-def test_no_messages_are_no_entries() -> None:
-    assert decode([], INTERACTIONS, LATEST) == []
+def test_no_messages_are_no_records() -> None:
+    assert decode([], [], INTERACTIONS, LATEST) == []
 
 
 def bits(value: float) -> bytes:

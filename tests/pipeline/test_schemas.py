@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from pipeline.batch import DeadLetter
 from pipeline.inlet import Position
 from pipeline.records import (
     INTERACTIONS,
@@ -31,7 +32,6 @@ from pipeline.records import (
 )
 from pipeline.state import CASES, Era, SavedLabel, SnapshotReference, State
 from pipeline.statistics import FEATURES
-from pipeline.task import DeadLetter
 from pipeline.topics import Topics
 from pipeline.transaction import Writer
 from tests.pipeline.builders import Inputs, feed_all, join_settings, new_task
@@ -206,11 +206,10 @@ def changed(draw: st.DrawFn, records: st.SearchStrategy[msgspec.Struct]) -> Json
 
 
 def verdict(value: Json, decoder: InputDecoder) -> bool:
-    source = Source("input", 0, 0, str(value.get("user_id")).encode(), json.dumps(value).encode())
-    [entry] = decode([source], decoder, LATEST)
-    if not isinstance(entry.record, Poison):
+    [record] = decode([str(value.get("user_id")).encode()], [json.dumps(value).encode()], decoder, LATEST)
+    if not isinstance(record, Poison):
         return True
-    assert entry.record.fault == "invalid"
+    assert record.fault == "invalid"
     return False
 
 
@@ -237,8 +236,8 @@ def test_schema_and_decoder_judge_inputs_alike(
 @pytest.mark.parametrize(("name", "decoder"), [("interaction", INTERACTIONS), ("watch-label", LABELS)])
 @pytest.mark.parametrize("value", [None, True, 5, "text", [], [{}], {}])
 def test_they_agree_on_what_is_no_such_object(name: str, decoder: InputDecoder, value: object) -> None:
-    [entry] = decode([Source("input", 0, 0, b"7", json.dumps(value).encode())], decoder, LATEST)
-    assert isinstance(entry.record, Poison)
+    [record] = decode([b"7"], [json.dumps(value).encode()], decoder, LATEST)
+    assert isinstance(record, Poison)
     assert not validator(name).is_valid(value)
 
 

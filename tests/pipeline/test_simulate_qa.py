@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from forks import ForksSettings
+from pipeline.batch import Batch
 from pipeline.config import Learner
 from pipeline.features import Tables
 from pipeline.inlet import Inlet, Position
@@ -23,11 +24,11 @@ from pipeline.records import (
     Interaction,
     Source,
     WatchLabel,
-    decode,
     encode,
 )
-from pipeline.task import Batch, Task
+from pipeline.task import Task
 from tests.pipeline.builders import join_settings
+from tests.pipeline.entries import entries, queued
 from tests.pipeline.offline import MAX_ENTITIES, Pair, offline, pairs_of
 
 LATEST = 2**53
@@ -39,7 +40,7 @@ def feed(inlet: Inlet, records: Sequence[Interaction | WatchLabel], decoder: Inp
         Source("input", 0, offset, str(record.user_id).encode(), encode(record))
         for offset, record in enumerate(records)
     ]
-    inlet.feed(decode(sources, decoder, LATEST))
+    inlet.feed(queued(entries(sources, decoder, LATEST)))
     inlet.at_end = True
 
 

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.batch import Batch
 from pipeline.features import Tables
 from pipeline.inlet import Position
 from pipeline.labels import RATIO_CAP, WATCHED
 from pipeline.model import Model
 from pipeline.statistics import RunningStatistics
-from pipeline.task import Batch, Task
+from pipeline.task import Task
 from tests.pipeline.builders import (
     ALL,
     Inputs,
