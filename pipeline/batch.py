@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import struct
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from pipeline.model import Model
-from pipeline.records import Outcome, Prediction, Source
+from pipeline.join import Pending
+from pipeline.model import Judgements, Model
+from pipeline.records import Ending, Id, Prediction, Source, encode, encode_outcome, opening
+from pipeline.statistics import FEATURES
 
 
 class DeadLetter(NamedTuple):
@@ -23,7 +27,7 @@ class DeadLetter(NamedTuple):
 class Closing(NamedTuple):
     """The end of a prediction's wait."""
 
-    prediction: Prediction
+    prediction: Pending
     watched: bool | None
     """What is learned; None for nothing."""
     watch_ratio: float | None
@@ -38,7 +42,7 @@ class Closing(NamedTuple):
 class Plan:
     """What messages, and the time that has passed, come to before the model was asked."""
 
-    predictions: list[Prediction] = field(default_factory=list)
+    predictions: list[Pending] = field(default_factory=list)
     """To be judged."""
     closings: list[Closing] = field(default_factory=list)
     order: list[int] = field(default_factory=list)
@@ -47,7 +51,7 @@ class Plan:
     steps: int = 0
     """Messages processed, and predictions and early labels whose time ran out."""
 
-    def predict(self, prediction: Prediction) -> None:
+    def predict(self, prediction: Pending) -> None:
         """Judge this next."""
         self.order.append(len(self.predictions))
         self.predictions.append(prediction)
@@ -59,13 +63,28 @@ class Plan:
         self.closings.append(closing)
 
 
-@dataclass
+class Lines(NamedTuple):
+    """Records of a partition as they go into a topic, in the order of their sequences."""
+
+    first: int
+    """The sequence of the first."""
+    values: list[bytes]
+    users: list[Id]
+    """Whose they are."""
+    timestamps: list[int]
+    """Event times, in milliseconds."""
+
+
+NOTHING: Final = Lines(0, [], [], [])
+
+
+@dataclass(frozen=True)
 class Batch:
     """What came of the messages merged, and of the time that has passed, since the last batch."""
 
-    predictions: list[Prediction] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)
-    dead_letters: list[DeadLetter] = field(default_factory=list)
+    predictions: Lines = NOTHING
+    outcomes: Lines = NOTHING
+    dead_letters: Sequence[DeadLetter] = ()
     steps: int = 0
     """Messages processed, and predictions and early labels whose time ran out."""
 
@@ -77,13 +96,15 @@ class Batch:
 
 def settle(plan: Plan, model: Model) -> Batch:
     """Have everything judged and learned, in the order planned."""
+    predictions = outcomes = NOTHING
     if plan.predictions or plan.closings:
-        _walk(plan, model)
-    return Batch(plan.predictions, _outcomes(plan.closings, model), plan.dead_letters, plan.steps)
+        judged = _walk(plan, model)
+        predictions, outcomes = _predictions(plan.predictions, judged), _outcomes(plan.closings, model)
+    return Batch(predictions, outcomes, plan.dead_letters, plan.steps)
 
 
-def _walk(plan: Plan, model: Model) -> None:
-    """Complete the predictions, and teach the model.
+def _walk(plan: Plan, model: Model) -> Judgements:
+    """Judge, and teach the model.
 
     Plays are judged, or learned, or both. Those that were judged in an earlier batch come last, with the
     features that they had then.
@@ -101,45 +122,74 @@ def _walk(plan: Plan, model: Model) -> None:
     order = np.array(plan.order, dtype=np.int64)
     learning = order < 0
     order[learning] = len(plays) + played[~order[learning]]
-    judged = model.walk(order, plays, len(predictions), labels, ratios)
+    features = np.frombuffer(b"".join([prediction.features for prediction in carried]))
+    judged = model.walk(order, plays, features.reshape(len(carried), len(FEATURES)), labels, ratios)
     model.folded += len(closings)
-    columns = zip(predictions, judged.features, judged.scores, judged.probabilities, strict=True)
-    for prediction, features, score, probability in columns:
-        prediction.features = features
+    return judged
+
+
+def _predictions(predictions: list[Pending], judged: Judgements) -> Lines:
+    """Note what was said of each, and write it down."""
+    if not predictions:
+        return NOTHING
+    raw, size = judged.features.tobytes(), judged.features[0].nbytes
+    rows = struct.iter_unpack(f"{len(FEATURES)}d", raw)  # one after the other, while they are at hand
+    values = []
+    for number, (prediction, features, score, probability) in enumerate(
+        zip(predictions, rows, judged.scores, judged.probabilities, strict=True)
+    ):
+        value = encode(
+            Prediction(
+                prediction.event_id,
+                prediction.user_id,
+                prediction.video_id,
+                prediction.timestamp,
+                score,
+                probability,
+                score > 0.0,
+                list(features),
+                prediction.model_version,
+                prediction.sequence,
+            )
+        )
+        values.append(value)
         prediction.score = score
-        prediction.probability = probability
-        prediction.predicted = score > 0.0
+        prediction.features = raw[number * size : (number + 1) * size]
+        prediction.opening = opening(value)
+    return Lines(
+        predictions[0].sequence,
+        values,
+        [prediction.user_id for prediction in predictions],
+        [prediction.timestamp for prediction in predictions],
+    )
 
 
-def _outcomes(closings: list[Closing], model: Model) -> list[Outcome]:
+def _outcomes(closings: list[Closing], model: Model) -> Lines:
     """Predictions joined with their labels, and the losses of those that were learned."""
     if not closings:
-        return []
+        return NOTHING
     scores = np.array([closing.prediction.score for closing in closings])
     labels = np.array([bool(closing.watched) for closing in closings])
     ratios = np.array([closing.watch_ratio or 0.0 for closing in closings])
     losses = model.losses(scores, labels, ratios)
-    return list(map(_outcome, closings, losses))
-
-
-def _outcome(closing: Closing, loss: float) -> Outcome:
-    prediction, watched, watch_ratio, label_timestamp, sequence = closing
-    return Outcome(
-        prediction.event_id,
-        prediction.user_id,
-        prediction.video_id,
-        prediction.timestamp,
-        prediction.score,
-        prediction.probability,
-        prediction.predicted,
-        prediction.features,
-        prediction.model_version,
-        prediction_sequence=prediction.sequence,
-        watch_ratio=watch_ratio,
-        label=watched,
-        label_timestamp=label_timestamp,
-        correct=None if watched is None else watched == prediction.predicted,
-        loss=None if watched is None else loss,
-        status="expired" if label_timestamp is None else "labelled",
-        sequence=sequence,
+    return Lines(
+        closings[0].sequence,
+        list(map(_outcome, closings, losses)),
+        [closing.prediction.user_id for closing in closings],
+        [closing.prediction.timestamp for closing in closings],
     )
+
+
+def _outcome(closing: Closing, loss: float) -> bytes:
+    prediction, watched, watch_ratio, label_timestamp, sequence = closing
+    ending = Ending(
+        prediction.sequence,
+        watch_ratio,
+        watched,
+        label_timestamp,
+        None if watched is None else watched == (prediction.score > 0.0),
+        None if watched is None else loss,
+        "expired" if label_timestamp is None else "labelled",
+        sequence,
+    )
+    return encode_outcome(prediction.opening, ending)

@@ -10,13 +10,52 @@ Each table has room for so much. Where that runs out, what would go next goes be
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
+
+import msgspec
+import numpy as np
 
 from pipeline.config import Join as JoinSettings
 from pipeline.deadlines import Deadlines
 from pipeline.inlet import FIRST
-from pipeline.records import Id, Prediction, Source, Status, WatchLabel
+from pipeline.records import Id, Prediction, Source, Status, WatchLabel, encode, opening
+
+
+class Pending(msgspec.Struct, gc=False):
+    """A prediction that waits for its label. What the model says of it comes when the batch is judged.
+
+    Features and text are kept as bytes: as single numbers they would be most of what a worker holds, and
+    scattered all over its memory.
+    """
+
+    event_id: Id
+    user_id: Id
+    video_id: Id
+    timestamp: int
+    model_version: int
+    sequence: int
+    score: float = math.nan
+    features: bytes = b""
+    """The running features, as float64."""
+    opening: bytes = b""
+    """What its outcome begins with: see `pipeline.records.opening`."""
+
+    @classmethod
+    def of(cls, prediction: Prediction) -> Pending:
+        """One that was written."""
+        return cls(
+            prediction.event_id,
+            prediction.user_id,
+            prediction.video_id,
+            prediction.timestamp,
+            prediction.model_version,
+            prediction.sequence,
+            prediction.score,
+            np.array(prediction.features, dtype=np.float64).tobytes(),
+            opening(encode(prediction)),
+        )
 
 
 class EarlyLabel(NamedTuple):
@@ -50,7 +89,7 @@ class Join:
         self.early_bytes = settings.early_bytes
         self.max_pending = settings.max_pending
         self.max_closed = settings.max_closed
-        self.pending: dict[Id, Prediction] = {}
+        self.pending: dict[Id, Pending] = {}
         """Predictions without an outcome, in the order in which they were made."""
         self.closed: dict[Id, Closed] = {}
         """The outcomes not yet forgotten, in the order of their sequence."""
@@ -66,7 +105,7 @@ class Join:
         """Whether the event was predicted, as far as memory goes."""
         return event_id in self.pending or event_id in self.closed
 
-    def deadline(self, prediction: Prediction) -> int:
+    def deadline(self, prediction: Pending) -> int:
         """The last moment at which the prediction's label is in time."""
         return prediction.timestamp + self.window
 
@@ -78,12 +117,12 @@ class Join:
             and stream_time <= self._patience.first
         )
 
-    def open(self, prediction: Prediction) -> None:
+    def open(self, prediction: Pending) -> None:
         """Let a prediction wait for its label."""
         self.pending[prediction.event_id] = prediction
         self._expiries.add(prediction.timestamp + self.window, prediction.sequence, prediction.event_id)
 
-    def close(self, prediction: Prediction, label_timestamp: int | None, sequence: int) -> None:
+    def close(self, prediction: Pending, label_timestamp: int | None, sequence: int) -> None:
         """End a prediction's wait with an outcome of this sequence; remember how for one more window."""
         event_id = prediction.event_id
         del self.pending[event_id]
@@ -110,7 +149,7 @@ class Join:
         for closed in self._memory.due(stream_time):
             del self.closed[closed.event_id]
 
-    def expired(self, stream_time: int) -> Iterator[Prediction]:
+    def expired(self, stream_time: int) -> Iterator[Pending]:
         """Predictions whose label has not come in time or for which there is no room, by deadline.
 
         The caller closes each before it asks for the next.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple, Protocol, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from pipeline.config import Learner
 from pipeline.errors import ConfigError
 from pipeline.features import Tables
 from pipeline.labels import target, targets
-from pipeline.records import Id, Interaction, Outcome, Prediction
+from pipeline.records import Id, Interaction, Outcome
 from pipeline.statistics import FEATURES, RunningStatistics
 
 
@@ -78,6 +78,17 @@ def warm_up(settings: ForksSettings) -> None:
     statistics.walk(np.arange(2), [0], [0], np.ones(1, dtype=np.bool_), np.ones(1))
 
 
+class Play(Protocol):
+    """Who was shown what, and when."""
+
+    @property
+    def user_id(self) -> Id: ...
+    @property
+    def video_id(self) -> Id: ...
+    @property
+    def timestamp(self) -> int: ...
+
+
 class Judgement(NamedTuple):
     """What the model says of an interaction, and from which running features."""
 
@@ -90,7 +101,8 @@ class Judgement(NamedTuple):
 class Judgements(NamedTuple):
     """The same of several, column by column."""
 
-    features: list[list[float]]
+    features: NDArray[np.float64]
+    """Shape (n, features)."""
     scores: list[float]
     probabilities: list[float] | list[None]
 
@@ -127,15 +139,15 @@ class Model:
         logistic = self.learner.settings.loss == "logistic"
         return Judgement(features, score, probability(score) if logistic else None, score > 0.0)
 
-    def score(self, play: Interaction | Prediction, features: list[float]) -> float:
+    def score(self, play: Play, features: list[float]) -> float:
         """The score of a play whose running features are `features`."""
         return self.learner.predict_one(self._context(play.user_id, play.video_id, play.timestamp, features))
 
     def walk(
         self,
         order: NDArray[np.int64],
-        plays: Sequence[Prediction],
-        asked: int,
+        plays: Sequence[Play],
+        known: NDArray[np.float64],
         labels: NDArray[np.bool_],
         watch_ratios: NDArray[np.float64],
     ) -> Judgements:
@@ -146,24 +158,21 @@ class Model:
         order
             Steps, shape (steps,): i judges play i, n + i learns from play i.
         plays
-            n of them. The first `asked` are judged; the others carry the features by which they were.
-        asked
-            How many are judged.
+            n of them. Those that are not judged are the last.
+        known
+            The running features by which these were judged before, a row for each.
         labels, watch_ratios
             Of the plays that are learned, shapes (n,).
         """
+        asked = len(plays) - len(known)
         users, videos = [play.user_id for play in plays], [play.video_id for play in plays]
         running = self.statistics.walk(order, users, videos, labels, watch_ratios)
-        if asked < len(plays):
-            running[asked:] = [play.features for play in plays[asked:]]
-        y = targets(self.learner.settings.loss, labels, watch_ratios)
+        running[asked:] = known
+        loss = self.learner.settings.loss
+        y = targets(loss, labels, watch_ratios)
         scores = self.learner.walk(self._contexts(plays, running), y, order)[:asked]
-        logistic = self.learner.settings.loss == "logistic"
-        return Judgements(
-            running[:asked].tolist(),
-            scores.tolist(),
-            probabilities(scores).tolist() if logistic else [None] * asked,
-        )
+        likely = probabilities(scores).tolist() if loss == "logistic" else [None] * asked
+        return Judgements(running[:asked], scores.tolist(), likely)
 
     def losses(
         self, scores: NDArray[np.float64], labels: NDArray[np.bool_], watch_ratios: NDArray[np.float64]
@@ -212,9 +221,7 @@ class Model:
         self.learner.learn_many(X, targets(self.learner.settings.loss, labels, ratios))
         self.statistics.walk(np.arange(n, 2 * n), users, videos, labels, ratios)
 
-    def learn(
-        self, play: Interaction | Outcome, features: list[float], watched: bool, watch_ratio: float
-    ) -> None:
+    def learn(self, play: Play, features: list[float], watched: bool, watch_ratio: float) -> None:
         """Learn from a play whose running features were `features` when it was judged.
 
         What the learner is taught, `pipeline.labels.target` says.
@@ -223,9 +230,7 @@ class Model:
         self.learner.learn_one(x, target(self.learner.settings.loss, watched, watch_ratio))
         self.statistics.update(play.user_id, play.video_id, watched, watch_ratio)
 
-    def _contexts(
-        self, plays: Sequence[Prediction | Outcome], running: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _contexts(self, plays: Sequence[Play], running: NDArray[np.float64]) -> NDArray[np.float64]:
         X = np.zeros((len(plays), len(self._x)))
         if self._sees_tables:
             for x, play in zip(X, plays, strict=True):

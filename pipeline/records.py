@@ -49,11 +49,8 @@ class WatchLabel(msgspec.Struct, frozen=True, gc=False):
     watch_ratio: WatchRatio
 
 
-class Prediction(msgspec.Struct, gc=False):
-    """What the model said of an interaction, with all that is needed to say it again.
-
-    A batch's predictions are judged together: until then, score and features of each are empty.
-    """
+class Prediction(msgspec.Struct, frozen=True, gc=False):
+    """What the model said of an interaction, with all that is needed to say it again."""
 
     event_id: Id
     user_id: Id
@@ -166,6 +163,40 @@ LABELS = msgspec.json.Decoder(WatchLabel)
 InputDecoder = msgspec.json.Decoder[Interaction] | msgspec.json.Decoder[WatchLabel]
 
 encode = msgspec.json.Encoder().encode
+
+
+class Ending(msgspec.Struct, frozen=True, gc=False):
+    """What an outcome says beyond its prediction: the end of `Outcome`, field by field."""
+
+    prediction_sequence: int
+    watch_ratio: float | None
+    label: bool | None
+    label_timestamp: int | None
+    correct: bool | None
+    loss: float | None
+    status: Status
+    sequence: int
+
+
+def opening(prediction: bytes) -> bytes:
+    """What an outcome begins with: its prediction as it was written, but for its number."""
+    return prediction[: prediction.rindex(b'"sequence":')]
+
+
+def encode_outcome(opening: bytes, ending: Ending) -> bytes:
+    """Encode an outcome, of the same bytes as those of the `Outcome`, whose numbers are not written anew.
+
+    Examples
+    --------
+    >>> prediction = encode(Prediction("e", 7, 3, 5, 0.5, None, True, [0.25], model_version=0, sequence=9))
+    >>> opening(prediction)[-36:]
+    b'"features":[0.25],"model_version":0,'
+    >>> ending = Ending(9, 0.8, True, 6, True, 0.2, "labelled", sequence=4)
+    >>> encode_outcome(opening(prediction), ending)[-59:]
+    b'"correct":true,"loss":0.2,"status":"labelled","sequence":4}'
+    """
+    return opening + encode(ending)[1:]
+
 
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Not JSON, not UTF-8, nested too deeply."""

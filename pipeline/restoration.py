@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from pipeline.errors import StateError
-from pipeline.join import Closed
+from pipeline.join import Closed, Pending
 from pipeline.records import Outcome, Prediction
 from pipeline.state import Marks, State
 from pipeline.task import Task
@@ -91,7 +91,7 @@ class Restoration:
         self._next_prediction += len(predictions)
         for prediction in predictions:
             if prediction.sequence not in self._closed:
-                self.task.join.open(prediction)
+                self.task.join.open(Pending.of(prediction))
         _mark(self.task.prediction_marks, first, offsets)
 
     def finish(self) -> Task:

@@ -7,17 +7,16 @@ bits as one by one (`pipeline.batch`). The result does not depend on how message
 
 from __future__ import annotations
 
-import math
 from copy import copy
 from itertools import islice
 
 from pipeline.batch import Batch, Closing, DeadLetter, Plan, settle
 from pipeline.config import Join as JoinSettings
 from pipeline.inlet import FIRST, Inlet, Position
-from pipeline.join import EarlyLabel, Join
+from pipeline.join import EarlyLabel, Join, Pending
 from pipeline.labels import WATCHED
 from pipeline.model import Model
-from pipeline.records import Interaction, Poison, Prediction, Source, WatchLabel
+from pipeline.records import Interaction, Poison, Source, WatchLabel
 from pipeline.state import Era, Marks, SavedLabel, SnapshotReference, State, counters
 
 
@@ -129,7 +128,7 @@ class Task:
         self.stream_time = time
         return True
 
-    def _expire(self, prediction: Prediction, time: int) -> None:
+    def _expire(self, prediction: Pending, time: int) -> None:
         if self.join.deadline(prediction) >= time:
             self.counters["crowded_out"] += 1
         self._close(prediction, None)
@@ -143,17 +142,13 @@ class Task:
         if join.knows(event_id):
             self.counters["duplicate_interactions"] += 1
             return
-        prediction = Prediction(
+        prediction = Pending(
             event_id,
             interaction.user_id,
             interaction.video_id,
             interaction.timestamp,
-            score=math.nan,
-            probability=None,
-            predicted=False,
-            features=[],
-            model_version=self._outcomes,
-            sequence=self.predicted,
+            self._outcomes,
+            self.predicted,
         )
         self.predicted += 1
         self.counters["predictions"] += 1
@@ -185,14 +180,14 @@ class Task:
             for oldest in join.orphans(self.stream_time):
                 self._bury_orphan(oldest)
 
-    def _join(self, label: WatchLabel, prediction: Prediction, source: Source | None) -> None:
+    def _join(self, label: WatchLabel, prediction: Pending, source: Source | None) -> None:
         if label.user_id != prediction.user_id or label.video_id != prediction.video_id:
             reason = "user_id or video_id differ from those of the interaction"
             self._bury(source or self.labels.source(), Poison("mismatched", reason))
             return
         self._close(prediction, label)
 
-    def _close(self, prediction: Prediction, label: WatchLabel | None) -> None:
+    def _close(self, prediction: Pending, label: WatchLabel | None) -> None:
         """Let an outcome come of a prediction, to learn from."""
         if label is None:
             watched, ratio, known_at = (False if self._teach_missing else None), None, None
@@ -243,8 +238,8 @@ class Task:
         """Learn at which offsets the first prediction and the first outcome of a batch were written."""
         prediction, outcome = self.join.lowest_needed(self.predicted, self.model.folded)
         if prediction_offset is not None:
-            self.prediction_marks.add(batch.predictions[0].sequence, prediction_offset)
+            self.prediction_marks.add(batch.predictions.first, prediction_offset)
             self.prediction_marks.forget(prediction)
         if outcome_offset is not None:
-            self.outcome_marks.add(batch.outcomes[0].sequence, outcome_offset)
+            self.outcome_marks.add(batch.outcomes.first, outcome_offset)
             self.outcome_marks.forget(outcome)

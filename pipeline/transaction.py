@@ -10,7 +10,6 @@ from confluent_kafka import Consumer, Producer
 
 from pipeline.batch import Batch, DeadLetter
 from pipeline.deadline import Attempt
-from pipeline.records import encode
 from pipeline.recovery import Start
 from pipeline.saving import Receipt, flush, next_slot, places, reference, write_snapshot, write_state
 from pipeline.snapshot import pack
@@ -140,19 +139,14 @@ class Writer:
         for letter in batch.dead_letters:
             self._write_dead_letter(partition, letter)
         receipts = []
-        for topic, records in (
+        for topic, lines in (
             (self._topics.predictions, batch.predictions),
             (self._topics.outcomes, batch.outcomes),
         ):
-            receipt = first = Receipt() if records else None
-            for record in records:
+            receipt = first = Receipt() if lines.values else None
+            for value, user, timestamp in zip(lines.values, lines.users, lines.timestamps, strict=True):
                 self._producer.produce(
-                    topic,
-                    encode(record),
-                    str(record.user_id),
-                    partition,
-                    timestamp=record.timestamp,
-                    on_delivery=first,
+                    topic, value, str(user), partition, timestamp=timestamp, on_delivery=first
                 )
                 first = None
             receipts.append(receipt)

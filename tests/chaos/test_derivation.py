@@ -21,6 +21,7 @@ from tests.chaos.expected import Expected, Letter
 from tests.chaos.run import SETTINGS
 from tests.chaos.schedule import Fault, plan
 from tests.chaos.world import Kind, World
+from tests.pipeline.builders import told
 from tests.pipeline.entries import entries, queued
 
 WORLD = World(seed=5, events=1_200, partitions=2, minutes=5.0)
@@ -56,7 +57,7 @@ def written() -> Outputs:
         ]
         inlet.feed(queued(entries(sources, decoder, latest=WORLD.times.max() + 10**9)))
         inlet.at_end = True
-    batch = task.advance(10**6)
+    batch = told(task.advance(10**6))
     letters = {
         (source.topic == "True", source.offset): Letter(fault, source.key, source.value)
         for source, fault, _ in batch.dead_letters

@@ -233,7 +233,7 @@ def in_one_go(pipeline: Pipeline, events: pl.DataFrame) -> tuple[list[bytes], li
         inlet.feed(queued(entries(sources, decoder, latest=2**53)))
         inlet.at_end = True
     batch = task.advance(len(interactions) + len(labels))
-    return [encode(record) for record in batch.predictions], [encode(record) for record in batch.outcomes]
+    return batch.predictions.values, batch.outcomes.values
 
 
 def assert_as_in_one_go(pipeline: Pipeline, events: pl.DataFrame) -> None:

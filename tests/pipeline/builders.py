@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
+
 from forks import ForksSettings
 from pipeline.batch import Batch, DeadLetter
 from pipeline.config import Join as JoinSettings
@@ -19,6 +21,8 @@ from pipeline.records import (
     Id,
     InputDecoder,
     Interaction,
+    Outcome,
+    Prediction,
     Source,
     WatchLabel,
     encode,
@@ -108,6 +112,26 @@ def feed_all(task: Task, given: Inputs) -> None:
     task.interactions.at_end = task.labels.at_end = True
 
 
+class Told(NamedTuple):
+    """A batch as readers of the topics get it."""
+
+    predictions: list[Prediction]
+    outcomes: list[Outcome]
+    dead_letters: Sequence[DeadLetter]
+    steps: int
+
+
+def told(batch: Batch) -> Told:
+    """What was written, read."""
+    predictions, outcomes = batch.predictions.values, batch.outcomes.values
+    return Told(
+        [msgspec.json.decode(value, type=Prediction) for value in predictions],
+        [msgspec.json.decode(value, type=Outcome) for value in outcomes],
+        batch.dead_letters,
+        batch.steps,
+    )
+
+
 class Written(NamedTuple):
     """A batch as bytes."""
 
@@ -118,8 +142,8 @@ class Written(NamedTuple):
     @classmethod
     def of(cls, batches: Sequence[Batch]) -> Written:
         return cls(
-            [encode(record) for batch in batches for record in batch.predictions],
-            [encode(record) for batch in batches for record in batch.outcomes],
+            [value for batch in batches for value in batch.predictions.values],
+            [value for batch in batches for value in batch.outcomes.values],
             [letter for batch in batches for letter in batch.dead_letters],
         )
 

@@ -51,8 +51,8 @@ class OutputLog:
 
     def commit(self, task: Task, batch: Batch, snapshot: bool) -> None:
         """Write a batch, and the model if so asked."""
-        first_prediction = _append(self.predictions, batch.predictions)
-        first_outcome = _append(self.outcomes, batch.outcomes)
+        first_prediction = _append(self.predictions, batch.predictions.values)
+        first_outcome = _append(self.outcomes, batch.outcomes.values)
         self.dead_letters += batch.dead_letters
         if snapshot:
             reference = self._write(task.model, task.snapshot, task.outcome_marks.floor(task.model.folded))
@@ -120,9 +120,9 @@ def slices(topic: list[Slot], start: int) -> Iterator[tuple[list[int], list[byte
         del slots[:length]
 
 
-def _append(topic: list[Slot], records: Sequence[Prediction | Outcome]) -> int | None:
-    if not records:
+def _append(topic: list[Slot], values: Sequence[bytes]) -> int | None:
+    if not values:
         return None
     first = topic[-1][0] + 2 if topic else 0
-    topic.extend((first + number, encode(record)) for number, record in enumerate(records))
+    topic.extend((first + number, value) for number, value in enumerate(values))
     return first

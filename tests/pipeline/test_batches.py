@@ -19,6 +19,7 @@ from tests.pipeline.builders import (
     label,
     new_task,
     run,
+    told,
 )
 from tests.pipeline.consumer import REST, Delivery, Step, steps
 from tests.pipeline.entries import queued
@@ -77,11 +78,11 @@ def test_the_merge_waits_for_an_input_that_may_have_more() -> None:
     task.interactions.feed(queued(inputs([interaction(1, 5)], []).interactions))
     assert task.advance(10).empty
     task.labels.at_end = True
-    assert [prediction.event_id for prediction in task.advance(10).predictions] == [1]
+    assert [prediction.event_id for prediction in told(task.advance(10)).predictions] == [1]
     task.labels.feed(queued(inputs([], [label(1, 9)]).labels))
     assert task.advance(10).empty, "more interactions may come before the label"
     task.interactions.at_end = True
-    assert [outcome.event_id for outcome in task.advance(10).outcomes] == [1]
+    assert [outcome.event_id for outcome in told(task.advance(10)).outcomes] == [1]
 
 
 @given(given_inputs=streams(), limit=st.integers(0, 40))

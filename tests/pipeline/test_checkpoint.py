@@ -37,7 +37,16 @@ from pipeline.records import Outcome
 from pipeline.snapshot import pack
 from pipeline.state import SnapshotReference
 from pipeline.topics import Topics
-from tests.pipeline.builders import ALL, feed_all, inputs, interaction, label, new_model, new_task
+from tests.pipeline.builders import (
+    ALL,
+    feed_all,
+    inputs,
+    interaction,
+    label,
+    new_model,
+    new_task,
+    told,
+)
 from tests.pipeline.chunks import Chunks
 
 COUNT = 60
@@ -58,7 +67,7 @@ def outcomes() -> list[tuple[int, Outcome]]:
     shown = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(COUNT)]
     labels = [label(n, 10 * n + 35, n % 3, user_id=n % 5, video_id=n % 7) for n in range(COUNT)]
     feed_all(task, inputs(shown, labels))
-    return [(10 + 3 * outcome.sequence, outcome) for outcome in task.advance(ALL).outcomes]
+    return [(10 + 3 * outcome.sequence, outcome) for outcome in told(task.advance(ALL)).outcomes]
 
 
 LOG = outcomes()

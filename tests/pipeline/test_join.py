@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from pipeline.join import Closed, EarlyLabel, Join
-from pipeline.records import Id, Prediction
+from pipeline.join import Closed, EarlyLabel, Join, Pending
+from pipeline.records import Id
 from tests.pipeline.builders import join_settings, label, source
 
 WINDOW, EARLY = 100, 30
@@ -19,8 +19,8 @@ def new_join(early_bytes: int = 10_000, max_pending: int = 100, max_closed: int 
     )
 
 
-def prediction(event_id: Id, sequence: int, at: int, version: int = 0) -> Prediction:
-    return Prediction(event_id, 1, 1, at, 0.0, 0.5, False, [], version, sequence)
+def prediction(event_id: Id, sequence: int, at: int, version: int = 0) -> Pending:
+    return Pending(event_id, 1, 1, at, version, sequence)
 
 
 def remember(join: Join, event_id: Id, sequence: int, at: int, label_at: int) -> None:

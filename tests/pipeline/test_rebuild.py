@@ -24,7 +24,7 @@ from pipeline.inlet import Position
 from pipeline.model import Model
 from pipeline.rebuild import PartitionFold, Rebuild, compare, render
 from pipeline.rebuild.folding import CASE, Cases, refold
-from pipeline.records import Outcome, Prediction, encode
+from pipeline.records import Outcome, Prediction
 from pipeline.snapshot import pack
 from pipeline.state import State
 from pipeline.task import Task
@@ -38,6 +38,7 @@ from tests.pipeline.builders import (
     label,
     new_task,
     small_learner,
+    told,
 )
 from tests.pipeline.streams import streams
 
@@ -61,8 +62,8 @@ def run(given_inputs: Inputs, changes: dict[str, Any]) -> tuple[Task, Batch]:
 
 def as_written(batch: Batch) -> tuple[Iterator[Prediction], list[Outcome]]:
     """The records as they come back from their topics."""
-    predictions = (msgspec.json.decode(encode(each), type=Prediction) for each in batch.predictions)
-    return predictions, [msgspec.json.decode(encode(each), type=Outcome) for each in batch.outcomes]
+    predictions, outcomes, *_ = told(batch)
+    return iter(predictions), outcomes
 
 
 def assert_it_is_as_it_would_have_been(given_inputs: Inputs, changes: dict[str, Any]) -> None:
@@ -70,8 +71,8 @@ def assert_it_is_as_it_would_have_been(given_inputs: Inputs, changes: dict[str, 
     other, expected = run(given_inputs, changes)
     rebuilt = model(changes)
     cases = np.fromiter(refold(rebuilt, *as_written(ran)), CASE)
-    assert cases["running"].tolist() == [outcome.score for outcome in ran.outcomes]
-    assert cases["rebuilt"].tolist() == [outcome.score for outcome in expected.outcomes]
+    assert cases["running"].tolist() == [outcome.score for outcome in told(ran).outcomes]
+    assert cases["rebuilt"].tolist() == [outcome.score for outcome in told(expected).outcomes]
     assert pack(rebuilt) == pack(other.model)
 
 

@@ -8,7 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.records import INTERACTIONS, LABELS, Interaction, Outcome, Poison, decode, encode
+from pipeline.records import (
+    INTERACTIONS,
+    LABELS,
+    Ending,
+    Interaction,
+    Outcome,
+    Poison,
+    Prediction,
+    decode,
+    encode,
+    encode_outcome,
+    opening,
+)
 
 LATEST = 1_000_000
 FIELDS: dict[str, Any] = {
@@ -242,3 +254,35 @@ def test_ids_keep_their_type_and_value(identifier: int | str) -> None:
     assert isinstance(record, Interaction)
     assert (record.event_id, record.user_id) == (identifier, identifier)
     assert type(record.user_id) is type(identifier)
+
+
+predictions = st.builds(
+    Prediction,
+    event_id=st.sampled_from(["e", '"sequence":', 7]),
+    user_id=st.integers(0, 9),
+    video_id=st.text(min_size=1, max_size=3),
+    timestamp=st.integers(0, 9),
+    score=finite,
+    probability=st.none() | finite,
+    predicted=st.booleans(),
+    features=st.lists(finite, max_size=3),
+    model_version=st.integers(0, 9),
+    sequence=st.integers(0, 1_000),
+)
+
+
+@given(
+    prediction=predictions,
+    ratio=st.none() | finite,
+    label=st.none() | st.booleans(),
+    loss=st.none() | finite,
+    sequence=st.integers(0, 1_000),
+)
+def test_an_outcome_made_of_its_prediction_as_written_is_the_outcome(
+    prediction: Prediction, ratio: float | None, label: bool | None, loss: float | None, sequence: int
+) -> None:
+    ending = Ending(prediction.sequence, ratio, label, 5, label, loss, "labelled", sequence)
+    made = encode_outcome(opening(encode(prediction)), ending)
+    carried = msgspec.structs.asdict(prediction)
+    del carried["sequence"]
+    assert made == encode(Outcome(**carried, **msgspec.structs.asdict(ending)))

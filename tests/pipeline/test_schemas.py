@@ -135,10 +135,10 @@ def test_whatever_a_task_writes_is_valid(given_inputs: Inputs, on_missing: str) 
     task = new_task(join_settings(on_missing=on_missing))
     feed_all(task, given_inputs)
     batch = task.advance(len(given_inputs))
-    for prediction in batch.predictions:
-        assert errors("prediction", encode(prediction)) == []
-    for outcome in batch.outcomes:
-        assert errors("outcome", encode(outcome)) == []
+    for prediction in batch.predictions.values:
+        assert errors("prediction", prediction) == []
+    for outcome in batch.outcomes.values:
+        assert errors("outcome", outcome) == []
     assert errors("state", encode(task.state({"partitions": "1"}))) == []
     for letter in batch.dead_letters:
         assert letter.fault in schema("dead-letter-headers")["properties"][ERROR + "exception"]["enum"]

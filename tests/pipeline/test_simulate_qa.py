@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from forks import ForksSettings
-from pipeline.batch import Batch
 from pipeline.config import Learner
 from pipeline.features import Tables
 from pipeline.inlet import Inlet, Position
@@ -27,7 +26,11 @@ from pipeline.records import (
     encode,
 )
 from pipeline.task import Task
-from tests.pipeline.builders import join_settings
+from tests.pipeline.builders import (
+    Told,
+    join_settings,
+    told,
+)
 from tests.pipeline.entries import entries, queued
 from tests.pipeline.offline import MAX_ENTITIES, Pair, offline, pairs_of
 
@@ -44,17 +47,17 @@ def feed(inlet: Inlet, records: Sequence[Interaction | WatchLabel], decoder: Inp
     inlet.at_end = True
 
 
-def in_the_task(pairs: list[Pair], settings: ForksSettings, tables: Tables) -> Batch:
+def in_the_task(pairs: list[Pair], settings: ForksSettings, tables: Tables) -> Told:
     """All of it through JSON, merge and join."""
     model = Model(settings, tables, MAX_ENTITIES)
     task = Task(0, model, join_settings(window="3650d", max_jump="3650d"), Position(0), Position(0))
     labels = sorted((pair.label for pair in pairs), key=lambda label: label.timestamp)
     feed(task.interactions, [pair.interaction for pair in pairs], INTERACTIONS)
     feed(task.labels, labels, LABELS)
-    return task.advance(10**9)
+    return told(task.advance(10**9))
 
 
-def assert_same_scores(pairs: list[Pair], learner: Learner, tables: Tables) -> Batch:
+def assert_same_scores(pairs: list[Pair], learner: Learner, tables: Tables) -> Told:
     settings = learner_settings(learner, tables.columns)
     batch = in_the_task(pairs, settings, tables)
     scores, versions = offline(pairs, settings, tables, tables.tags.lists if tables.tags else None)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.batch import Batch
 from pipeline.features import Tables
 from pipeline.inlet import Position
 from pipeline.labels import RATIO_CAP, WATCHED
@@ -18,6 +17,7 @@ from tests.pipeline.builders import (
     ALL,
     Inputs,
     Message,
+    Told,
     feed_all,
     inputs,
     interaction,
@@ -26,6 +26,7 @@ from tests.pipeline.builders import (
     new_task,
     small_learner,
     source,
+    told,
 )
 from tests.pipeline.oracle import story
 from tests.pipeline.streams import streams
@@ -33,11 +34,11 @@ from tests.pipeline.streams import streams
 INPUTS = {"interactions", "labels"}
 
 
-def play(interactions: list[Message], labels: list[Message], **changes: Any) -> tuple[Batch, Counter[str]]:
+def play(interactions: list[Message], labels: list[Message], **changes: Any) -> tuple[Told, Counter[str]]:
     """The whole of two inputs, and the counters that are not zero, without those of the inputs."""
     task = new_task(join_settings(**changes))
     feed_all(task, inputs(interactions, labels))
-    batch = task.advance(ALL)
+    batch = told(task.advance(ALL))
     return batch, nonzero(task)
 
 
@@ -45,7 +46,7 @@ def nonzero(task: Task) -> Counter[str]:
     return Counter({name: count for name, count in task.counters.items() if count and name not in INPUTS})
 
 
-def faults(batch: Batch) -> list[tuple[str, str, int]]:
+def faults(batch: Told) -> list[tuple[str, str, int]]:
     return [(letter.fault, letter.source.topic, letter.source.offset) for letter in batch.dead_letters]
 
 
@@ -131,7 +132,7 @@ def test_with_squared_loss_the_watch_ratio_is_learned_and_the_sign_still_says_wa
     task, target = squared_task(), min(ratio, RATIO_CAP) - WATCHED
     shown = [interaction(n, 10 * n) for n in range(20)]
     feed_all(task, inputs(shown, [label(n, 10 * n + 5, ratio) for n in range(20)]))
-    batch = task.advance(ALL)
+    batch = told(task.advance(ALL))
     assert [outcome.loss for outcome in batch.outcomes] == pytest.approx(
         [(outcome.score - target) ** 2 for outcome in batch.outcomes]
     )
@@ -143,11 +144,11 @@ def test_with_squared_loss_the_watch_ratio_is_learned_and_the_sign_still_says_wa
 
 
 def test_with_squared_loss_a_missing_label_teaches_a_ratio_of_zero() -> None:
-    missing, told = squared_task(), squared_task()
+    missing, labelled = squared_task(), squared_task()
     shown = [interaction(1, 0), interaction(2, 101)]
     feed_all(missing, inputs(shown, []))
-    feed_all(told, inputs(shown, [label(1, 100, 0.0)]))
-    batches = [task.advance(ALL) for task in (missing, told)]
+    feed_all(labelled, inputs(shown, [label(1, 100, 0.0)]))
+    batches = [told(task.advance(ALL)) for task in (missing, labelled)]
     assert [batch.outcomes[0].status for batch in batches] == ["expired", "labelled"]
     assert batches[0].outcomes[0].loss == WATCHED**2
     assert batches[0].predictions[1].score == batches[1].predictions[1].score != 0.0
@@ -232,7 +233,7 @@ def test_a_tick_moves_stream_time_forward_only() -> None:
     assert task.tick(150, ALL).dead_letters[0].fault == "orphan"
     assert task.tick(10, ALL).empty
     assert task.stream_time == 150
-    [outcome] = task.tick(151, ALL).outcomes
+    [outcome] = told(task.tick(151, ALL)).outcomes
     assert outcome.status == "expired"
     assert task.counters["expired"] == 1
 
@@ -242,7 +243,7 @@ def test_what_a_jump_of_time_lets_expire_comes_in_batches_before_the_message_tha
     feed_all(task, inputs([*(interaction(n, n) for n in range(5)), interaction(9, 500)], [label(8, 1)]))
     assert task.advance(6).steps == 6
     taken = task.interactions.position.offset
-    batches = [task.advance(2) for _ in range(4)]
+    batches = [told(task.advance(2)) for _ in range(4)]
     assert [[outcome.event_id for outcome in batch.outcomes] for batch in batches] == [
         [0, 1],
         [2, 3],
@@ -296,7 +297,7 @@ def test_the_join_does_what_a_slow_search_through_all_that_happened_does(
 ) -> None:
     task = new_task(join)
     feed_all(task, given_inputs)
-    batch = task.advance(ALL)
+    batch = told(task.advance(ALL))
     expected = story(given_inputs, join)
     assert [(each.event_id, each.timestamp) for each in batch.predictions] == [
         (each.record.event_id, each.record.timestamp) for each in expected.shown
@@ -317,7 +318,7 @@ def test_the_join_does_what_a_slow_search_through_all_that_happened_does(
 def test_every_message_has_exactly_one_fate(given_inputs: Inputs) -> None:
     task = new_task()
     feed_all(task, given_inputs)
-    batch = task.advance(ALL)
+    batch = told(task.advance(ALL))
     count = task.counters
     read = Counter(letter.source.topic for letter in batch.dead_letters)
     assert count["interactions"] == len(given_inputs.interactions)
@@ -341,7 +342,7 @@ def test_every_message_has_exactly_one_fate(given_inputs: Inputs) -> None:
 def test_sequences_have_no_gaps_and_features_are_those_of_the_outcomes_before(given_inputs: Inputs) -> None:
     task = new_task()
     feed_all(task, given_inputs)
-    batch = task.advance(ALL)
+    batch = told(task.advance(ALL))
     assert [each.sequence for each in batch.predictions] == list(range(len(batch.predictions)))
     assert [each.sequence for each in batch.outcomes] == list(range(len(batch.outcomes)))
     for prediction in batch.predictions:
