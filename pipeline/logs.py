@@ -9,9 +9,10 @@ from typing import Any
 import structlog
 
 
-def configure(*, json: bool = False) -> None:
-    """Log to standard error: for people, or as JSON lines for machines."""
+def configure(*, json: bool = False, **fields: Any) -> None:
+    """Log to standard error: for people, or as JSON lines for machines; every line has the fields."""
     shared: list[Any] = [
+        lambda _logger, _method, line: line | fields,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]

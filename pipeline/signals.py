@@ -13,8 +13,8 @@ def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
     """Call `stop` on the first SIGINT or SIGTERM; the second one does what it would have done without."""
 
     def handle(number: int, _: FrameType | None) -> None:
+        signal.signal(number, before[number])  # first, so that a second one at once is not lost
         stop()
-        signal.signal(number, before[number])
 
     numbers: tuple[int, ...] = signal.SIGINT, signal.SIGTERM
     before = {number: signal.signal(number, handle) for number in numbers}

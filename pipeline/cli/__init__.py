@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
 import typer
-from confluent_kafka import KafkaException
-from rich.console import Console
-from rich.markup import escape
 
 from pipeline.cli import (
     audit,
@@ -23,8 +18,7 @@ from pipeline.cli import (
     synth,
     topics,
 )
-from pipeline.clients import explain
-from pipeline.errors import BrokerError, ForksError
+from pipeline.cli.failures import failures_told
 from pipeline.logs import configure
 
 app = typer.Typer(
@@ -52,16 +46,5 @@ app.command(epilog=evaluate.EPILOG)(evaluate.evaluate)
 def main() -> None:
     """Run `forks`, with errors that a user can act on as one line on standard error."""
     configure()
-    try:
+    with failures_told():
         app()
-    except ForksError as error:
-        _fail(str(error), error.exit_code)
-    except KafkaException as error:
-        _fail(f"Kafka: {explain(error)}", BrokerError.exit_code)
-    except KeyboardInterrupt:
-        sys.exit(130)
-
-
-def _fail(text: str, exit_code: int) -> None:
-    Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error:[/red] {escape(text)}")
-    sys.exit(exit_code)

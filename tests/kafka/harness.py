@@ -103,6 +103,8 @@ class Pipeline:
         self.folder = folder
         self.environment: dict[str, str] = {}
         """Settings for the workers, by variable."""
+        self.options: tuple[str, ...] = ()
+        """Further options of `forks run`."""
         self.program = FORKS
         """What starts the workers."""
         create(admin({"bootstrap.servers": bootstrap}), self.topics, partitions, 1)
@@ -126,7 +128,7 @@ class Pipeline:
         """Start `forks run`; its log goes to a file in the folder, by default to that of its name."""
         kafka = self.kafka
         command = [*self.program, "run", "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix]
-        command += ["--group", kafka.group, *(("--instance", instance) if instance else ())]
+        command += ["--group", kafka.group, *(("--instance", instance) if instance else ()), *self.options]
         with (log_path or self.log_of(instance)).open("ab") as log:
             return subprocess.Popen(
                 command, stderr=log, stdout=log, cwd=self.folder, env=os.environ | self.environment

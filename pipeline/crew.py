@@ -1,0 +1,126 @@
+"""Several workers on one machine: processes that start, stop and fail together."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Final, TypeAlias
+
+import structlog
+
+Heed: TypeAlias = Callable[[Callable[[], None]], None]
+"""What a member calls, once it can be stopped, with what stops it."""
+Member: TypeAlias = Callable[[int, Heed], None]
+"""What a process does, given its number; it can be pickled."""
+
+ORPHANED: Final = 1
+"""Exit code of a member whose crew is gone."""
+SHELL: Final = 128
+"""A process that a signal ended is told of as a shell does: by this and the signal's number."""
+
+_log = structlog.get_logger()
+
+
+class Crew:
+    """Processes that all do the same, and of which none goes on or is started again when one has failed.
+
+    Members do not listen to signals: the process that holds the crew does, and passes on what it is told.
+    When it is gone, they end at once.
+
+    Parameters
+    ----------
+    member
+        What each of them does.
+    size
+        How many there are.
+    """
+
+    def __init__(self, member: Member, size: int) -> None:
+        context = get_context("spawn")
+        pipes = [context.Pipe(duplex=False) for _ in range(size)]
+        self._orders = [mine for _, mine in pipes]
+        self._processes: list[BaseProcess] = [
+            context.Process(target=_work, args=(member, number, theirs), daemon=True)
+            for number, (theirs, _) in enumerate(pipes)
+        ]
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Tell all members to stop in good order, once."""
+        if not self._stopping:
+            self._stopping = True
+            for order in self._orders:
+                with suppress(BrokenPipeError):  # that one has ended already
+                    order.send_bytes(b"")
+
+    def run(self) -> int:
+        """Start the members and wait until all have ended.
+
+        Returns
+        -------
+        int
+            The exit code of the one that failed first; 0 if none has.
+        """
+        try:
+            with _signals_ignored():
+                for number, process in enumerate(self._processes):
+                    process.start()
+                    _log.info("started", worker=number, pid=process.pid)
+            return self._wait()
+        finally:
+            for process in self._processes:
+                if process.is_alive():
+                    process.kill()
+
+    def _wait(self) -> int:
+        failed = 0
+        left = dict(enumerate(self._processes))
+        while left:
+            ended = wait([process.sentinel for process in left.values()])
+            for number in [number for number, process in left.items() if process.sentinel in ended]:
+                code = _exit_code(left.pop(number))
+                if code:
+                    _log.error("a worker has failed: all stop", worker=number, exit_code=code)
+                    failed = failed or code
+                    self.stop()
+        return failed
+
+
+def _exit_code(process: BaseProcess) -> int:
+    process.join()
+    code = process.exitcode or 0
+    return SHELL - code if code < 0 else code
+
+
+@contextmanager
+def _signals_ignored() -> Iterator[None]:
+    """Let processes that are started here ignore the signals that are for this process to pass on."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _work(member: Member, number: int, orders: Connection) -> None:
+    def heed(stop: Callable[[], None]) -> None:
+        threading.Thread(target=_obey, args=(orders, stop), daemon=True).start()
+
+    member(number, heed)
+
+
+def _obey(orders: Connection, stop: Callable[[], None]) -> None:
+    """Stop when told to; end at once when there is nobody any more who could."""
+    try:
+        orders.recv_bytes()
+        stop()
+        orders.recv_bytes()
+    except EOFError:
+        os._exit(ORPHANED)
