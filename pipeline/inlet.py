@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from pipeline.records import Delivered, Interaction, Poison, Record, Source, WatchLabel
+from pipeline.records import Delivered, Poison, Record, Source
 
 FIRST = -1
 """Merge time of a message that cannot be used: it goes before everything that has a timestamp."""
@@ -16,6 +16,8 @@ FIRST = -1
 
 Queued: TypeAlias = tuple[int, int, Record, Source | Delivered]
 """Offset, size in bytes, what it was decoded to, and the message itself."""
+_Entry: TypeAlias = tuple[int, int | None, int, int, Record, Source | Delivered]
+"""Merge time, timestamp if it was refused for it, and then as in `Queued`."""
 
 
 class Position(msgspec.Struct):
@@ -38,7 +40,6 @@ class Inlet:
     """
 
     def __init__(self, position: Position, max_jump: int) -> None:
-        self.position = position
         self.max_jump = max_jump
         self.at_end = False
         """Whether the input is known to hold nothing beyond what was fed."""
@@ -46,25 +47,31 @@ class Inlet:
         """Size of the messages, as they came, that were fed and not yet taken."""
         self.time: int | None = None
         """Merge time of the next message; None if there is none."""
-        self._queue: deque[Queued] = deque()
-        self._refused = False
-        """Whether the next message is refused for its jump."""
+        self._queue: deque[_Entry] = deque()
+        self._next, self._clock, self._ahead = position.offset, position.clock, position.ahead
+        self._fed_clock, self._fed_ahead = position.clock, position.ahead
         self._taken: Source | Delivered | None = None
 
     def __len__(self) -> int:
         return len(self._queue)
 
+    @property
+    def position(self) -> Position:
+        """How far the messages were taken."""
+        return Position(self._next, self._clock, self._ahead)
+
     def feed(self, arrived: Sequence[Queued]) -> None:
         """Append messages, in the order of their offsets."""
-        self._queue.extend(arrived)
+        self._queue.extend([self._judged(*each) for each in arrived])
         self.bytes += sum([size for _, size, _, _ in arrived])
         self.at_end = False
-        if self.time is None:
-            self._look_ahead()
+        if self.time is None and self._queue:
+            self.time = self._queue[0][0]
 
     def rewind(self) -> None:
         """Drop the messages that were not yet processed: they will be fed again."""
         self._queue.clear()
+        self._fed_clock, self._fed_ahead = self._clock, self._ahead
         self.bytes = 0
         self.at_end = False
         self.time = None
@@ -76,18 +83,14 @@ class Inlet:
 
     def pop(self) -> Record:
         """Take the next message; its offset then counts as processed."""
-        offset, size, record, self._taken = self._queue.popleft()
+        time, ahead, offset, size, record, self._taken = self._queue.popleft()
         self.bytes -= size
-        position = self.position
-        position.offset = offset + 1
-        if isinstance(record, Poison):
-            pass
-        elif self._refused:
-            position.ahead = record.timestamp
-            record = Poison("future", self._jump_reason(record))
-        else:
-            position.clock, position.ahead = record.timestamp, None
-        self._look_ahead()
+        self._next = offset + 1
+        if time != FIRST:
+            self._clock, self._ahead = time, None
+        elif ahead is not None:
+            self._ahead = ahead
+        self.time = self._queue[0][0] if self._queue else None
         return record
 
     def source(self) -> Source:
@@ -95,23 +98,21 @@ class Inlet:
         assert self._taken is not None, "none was taken"
         return self._taken if isinstance(self._taken, Source) else Source.of(self._taken)
 
-    def _look_ahead(self) -> None:
-        if not self._queue:
-            self.time = None
-            return
-        record = self._queue[0][2]
-        self._refused = not isinstance(record, Poison) and self._jumps(record.timestamp)
-        self.time = FIRST if self._refused or isinstance(record, Poison) else record.timestamp
-
-    def _jumps(self, timestamp: int) -> bool:
-        clock, ahead = self.position.clock, self.position.ahead
-        if clock is None or timestamp <= clock + self.max_jump:
-            return False
-        return ahead is None or abs(timestamp - ahead) > self.max_jump
-
-    def _jump_reason(self, record: Interaction | WatchLabel) -> str:
-        return (
-            f"the timestamp {record.timestamp} lies {record.timestamp - (self.position.clock or 0)} ms after "
-            f"the one before it; a jump beyond join.max_jump ({self.max_jump} ms) is taken as a wrong clock "
-            "unless the next message confirms it"
+    def _judged(self, offset: int, size: int, record: Record, message: Source | Delivered) -> _Entry:
+        """The message with its merge time, or refused for its jump."""
+        if isinstance(record, Poison):
+            return FIRST, None, offset, size, record, message
+        time, clock, ahead = record.timestamp, self._fed_clock, self._fed_ahead
+        if (
+            clock is None
+            or time <= clock + self.max_jump
+            or (ahead is not None and abs(time - ahead) <= self.max_jump)
+        ):
+            self._fed_clock, self._fed_ahead = time, None
+            return time, None, offset, size, record, message
+        self._fed_ahead = time
+        reason = (
+            f"the timestamp {time} lies {time - clock} ms after the one before it; a jump beyond "
+            f"join.max_jump ({self.max_jump} ms) counts as a wrong clock unless the next message confirms it"
         )
+        return FIRST, time, offset, size, Poison("future", reason), message

@@ -33,8 +33,8 @@ class _Channel:
     """Where its messages go; none until its partition is restored."""
     fed: float = field(default_factory=time.monotonic)
     """When the last message came."""
-    ended: bool = False
-    """Whether the consumer has seen the end since."""
+    end: int = -1
+    """Where the consumer has seen the end last."""
     paused: bool = True
 
 
@@ -126,14 +126,14 @@ class Intake:
         arrived: dict[Place, list[Message]] = defaultdict(list)
         for message in messages:
             place = (message.topic() or "", message.partition() or 0)
-            error = message.error()
-            if error is not None:
-                self._meet(error, place)
-            elif place in self._channels:  # else it was taken away while the message was on its way
-                self._channels[place].ended = False
+            if message.error() is None:
                 arrived[place].append(message)
+            else:
+                self._meet(message, place)
         latest = wall_clock() + self._join.max_ahead
         for place, delivered in arrived.items():
+            if place not in self._channels:  # it was taken away while the messages were on their way
+                continue
             channel = self._channels[place]
             if channel.inlet is None:
                 raise RuntimeError(f"{place} delivered messages before it was restored")
@@ -149,10 +149,12 @@ class Intake:
         decoder = INTERACTIONS if topic == self._topics.interactions else LABELS
         return list(zip(offsets, sizes, decode(keys, values, decoder, latest), messages, strict=True))
 
-    def _meet(self, error: KafkaError, place: Place) -> None:
+    def _meet(self, message: Message, place: Place) -> None:
+        error = message.error()
+        assert error is not None
         if error.code() == KafkaError._PARTITION_EOF:
             if place in self._channels:
-                self._channels[place].ended = True
+                self._channels[place].end = message.offset() or 0
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise StateError(
                 f"{place[0]} has lost messages of partition {place[1]} that were not yet processed: "
@@ -173,6 +175,6 @@ class Intake:
             if channel.inlet is None or channel.inlet.ready:
                 continue
             _, end = self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
-            ended = channel.ended or 0 <= end <= channel.read_to
+            ended = channel.read_to <= channel.end or 0 <= end <= channel.read_to
             quiet = (time.monotonic() - channel.fed) * 1000
             channel.inlet.at_end = ended and quiet >= self._join.max_idle

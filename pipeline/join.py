@@ -65,7 +65,7 @@ class EarlyLabel(NamedTuple):
     source: Source
 
 
-class Closed(NamedTuple):
+class Closed(msgspec.Struct, frozen=True, gc=False):
     """How the wait of an event's prediction ended."""
 
     event_id: Id
@@ -125,23 +125,23 @@ class Join:
     def close(self, prediction: Pending, label_timestamp: int | None, sequence: int) -> None:
         """End a prediction's wait with an outcome of this sequence; remember how for one more window."""
         event_id = prediction.event_id
+        status: Status = "expired" if label_timestamp is None else "labelled"
         del self.pending[event_id]
         until = self.remembered_until(prediction.timestamp, label_timestamp)
-        self.remember(Closed(event_id, "expired" if label_timestamp is None else "labelled", sequence), until)
+        self.remember(Closed(event_id, status, sequence), until)
 
     def remembered_until(self, timestamp: int, label_timestamp: int | None) -> int:
         """The stream time up to which an event is known as closed: one window after it was."""
-        closed_at = timestamp + self.window if label_timestamp is None else label_timestamp
-        return closed_at + self.window
+        return (timestamp + self.window if label_timestamp is None else label_timestamp) + self.window
 
     def remember(self, closed: Closed, until: int) -> None:
         """Know an event as closed, until that stream time."""
+        event_id, known = closed.event_id, self.closed
         # An id used again after it was forgotten goes to the end: `closed` stays in the order of sequences.
-        event_id = closed.event_id
-        self.closed.pop(event_id, None)
-        self.closed[event_id] = closed
+        known.pop(event_id, None)
+        known[event_id] = closed
         self._memory.add(until, closed.sequence, event_id)
-        if len(self.closed) > self.max_closed:
+        if len(known) > self.max_closed:
             self.forget(FIRST)
 
     def forget(self, stream_time: int) -> None:

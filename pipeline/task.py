@@ -7,7 +7,6 @@ bits as one by one (`pipeline.batch`). The result does not depend on how message
 
 from __future__ import annotations
 
-from copy import copy
 from itertools import islice
 
 from pipeline.batch import Batch, Closing, DeadLetter, Plan, settle
@@ -102,12 +101,12 @@ class Task:
     def _process(self, inlet: Inlet) -> None:
         record = inlet.pop()
         self.counters["interactions" if inlet is self.interactions else "labels"] += 1
-        if isinstance(record, Interaction):
-            self._predict(record)
-        elif isinstance(record, WatchLabel):
-            self._match(record)
-        else:
+        if isinstance(record, Poison):
             self._bury(inlet.source(), record)
+        elif isinstance(record, Interaction):
+            self._predict(record)
+        else:
+            self._match(record)
 
     def _move_time(self, time: int, limit: int) -> bool:
         """Close what is overdue at a later time, as far as the limit allows; whether it has come with that.
@@ -218,8 +217,8 @@ class Task:
             partition=self.partition,
             settings=settings,
             stream_time=self.stream_time,
-            interactions=copy(self.interactions.position),
-            labels=copy(self.labels.position),
+            interactions=self.interactions.position,
+            labels=self.labels.position,
             predictions=self.predicted,
             outcomes=self.model.folded,
             pending=len(self.join.pending),

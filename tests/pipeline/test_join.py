@@ -85,7 +85,7 @@ def test_an_event_closed_twice_is_remembered_from_the_second_time() -> None:
     remember(join, 1, 0, at=0, label_at=10)
     remember(join, 2, 1, at=0, label_at=20)
     remember(join, 1, 2, at=400, label_at=450)
-    assert list(join.closed.values()) == [(2, "labelled", 1), (1, "labelled", 2)]
+    assert list(join.closed.values()) == [Closed(2, "labelled", 1), Closed(1, "labelled", 2)]
     join.forget(550)
     assert list(join.closed) == [1]
     join.forget(551)
