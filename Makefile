@@ -31,10 +31,13 @@ check: setup  ## Lint, format, types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-lock: setup  ## Resolve requirements.lock anew from pyproject.toml
+COMPILE := .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+  --no-annotate --no-emit-index-url
+
+lock: setup  ## Resolve requirements.lock, and that of the peers in bench, anew
 	@$(PYTHON) -m venv --clear .venv/lock
 	@.venv/lock/bin/python -m pip install --quiet uv
-	@.venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	  --no-annotate --no-emit-index-url --group dev --extra docker pyproject.toml -o requirements.lock
+	@$(COMPILE) --group dev --extra docker pyproject.toml -o requirements.lock
+	@$(COMPILE) bench/peers/requirements.in -o bench/peers/requirements.lock
 
 .PHONY: help setup demo test chaos check lock

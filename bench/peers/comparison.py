@@ -1,0 +1,56 @@
+"""Events a second of a worker, beside the same job in Quix Streams with a model of River's.
+
+What the other one does, and what it leaves out, `bench.peers.quix` says. Both read the same logs of the same
+broker, in one partition and in transactions of as many messages.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from bench.course import Committed, Course, course
+from bench.options import Options
+from bench.peers.environment import environment
+from bench.race import pipeline, race
+from bench.stage import Stage
+
+ROUNDS: Final = 3
+EVENTS: Final = 100_000
+PROGRAM: Final = Path(__file__).with_name("quix.py")
+
+
+def run(options: Options) -> dict[str, Any]:
+    """Return events a second of both and how many times as many ours are: medians over the rounds."""
+    options.say("looking after the other framework's packages ...")
+    python = environment()
+
+    def peer(stage: Stage, count: int, broker: psutil.Process) -> Course:
+        return _quix(python, stage, count, broker)
+
+    result = race(options, {"pipeline": pipeline, "peer": peer}, EVENTS, ROUNDS)
+    ratio = round(result["pipeline_events_per_s"] / result["peer_events_per_s"], 2)
+    return {"ratio": ratio, "peer": "Quix Streams and River", **result}
+
+
+def _quix(python: Path, stage: Stage, count: int, broker: psutil.Process) -> Course:
+    kafka = stage.config.kafka
+    group = f"{kafka.group}-quix"
+    options = {
+        "bootstrap": kafka.bootstrap,
+        "prefix": kafka.prefix,
+        "group": group,
+        "batch": str(stage.config.worker.batch),
+        "state": str(stage.file.with_suffix(".state")),
+    }
+    command = [str(python), str(PROGRAM), *(f"--{name}={value}" for name, value in options.items())]
+    with stage.file.with_suffix(".quix.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        return course(Committed(kafka, group), count, [psutil.Process(process.pid)], broker)
+    finally:
+        process.kill()
+        process.wait()
