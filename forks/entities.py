@@ -118,5 +118,5 @@ class EntityEvents:
             whole = Rows(self.row(event)[None], settings, precision(settings.width))
             return whole.take(np.array([lesson]), feature_map)
         cache = self._tables.cache
-        slots = cache.slots(self._numbers[order % len(self)], feature_map)
+        slots = cache.slots(self._numbers, order, feature_map)
         return Events(self._varying, settings.entity_stop, cache.factors, slots, order[: len(slots)])

@@ -15,6 +15,7 @@ from forks.arrays import FloatArray, IntArray
 from forks.feature_map import FeatureMap
 from forks.kernels import gaussian, gaussian_row, precision
 from forks.settings import ForksSettings
+from forks.strip import event_of
 
 EMPTY = -1
 """In place of an entity's number where none is kept."""
@@ -52,26 +53,28 @@ class FactorCache:
         self._version = 0
         self._changed = np.zeros(settings.landmarks, dtype=np.int64)  # version in which each is new
 
-    def slots(self, numbers: IntArray, feature_map: FeatureMap) -> IntArray:
-        """Return the rows of `factors` for events, until the next call.
+    def slots(self, numbers: IntArray, order: IntArray, feature_map: FeatureMap) -> IntArray:
+        """Return the rows of `factors` for steps, until the next call.
 
         Parameters
         ----------
-        numbers : (n, blocks) int64, n >= 1, each event's entities
+        numbers : (n, blocks) int64, each event's entities
+        order : (steps,) int64, steps >= 1; i and n + i are steps of event i
         feature_map : whose landmarks count
 
         Returns
         -------
         (m, blocks) int64
-            For the first m >= 1 events, as many as need no slot for two entities.
+            For the first m >= 1 steps, as many as need no slot for two entities.
         """
         self._follow(feature_map.landmarks)
         self._request += 1
-        slots = np.empty_like(numbers)
+        slots = np.empty((len(order), len(self._blocks)), dtype=np.int64)
         for b, (start, stop) in enumerate(self._blocks):
             low, high = self._edges[b : b + 2]
             count: int = _provide(
-                numbers[: len(slots), b],
+                order[: len(slots)],
+                numbers,
                 self._tables[b],
                 self._landmarks[start:stop],
                 self._gamma,
@@ -101,6 +104,7 @@ class FactorCache:
 
 @njit(cache=True)
 def _provide(
+    order: IntArray,
     numbers: IntArray,
     table: FloatArray,
     landmarks: FloatArray,
@@ -117,9 +121,10 @@ def _provide(
     slots: IntArray,
     block: int,
 ) -> int:
-    """Bring the slots of these entities up to date, until one is needed twice; return how many are."""
-    for i in range(numbers.shape[0]):
-        entity = numbers[i]
+    """Bring the slots of the steps' entities up to date, until one is needed twice; return how many are."""
+    for i in range(order.shape[0]):
+        event, _ = event_of(order[i], numbers.shape[0])
+        entity = numbers[event, block]
         slot = first + entity % size
         if entities[slot] != entity:
             if requests[slot] == request:
@@ -134,4 +139,4 @@ def _provide(
             versions[slot] = version
         requests[slot] = request
         slots[i, block] = slot
-    return len(numbers)
+    return len(order)

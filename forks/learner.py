@@ -256,8 +256,7 @@ class Forks:
         return self.from_state(self.settings, self.state())
 
     def _adopt(self, hypothesis: rounds.Hypothesis) -> None:
-        self._hypothesis = hypothesis
-        self._arrays = hypothesis.arrays()
+        self._hypothesis, self._arrays = hypothesis.laid_out()
 
     def _row(self, x: ArrayLike) -> Rows:
         return Rows(check_vector("x", x, self.settings.dimension, self._largest), self.settings, self._gamma)

@@ -17,7 +17,7 @@ class NewtonState(NamedTuple):
     Parameters
     ----------
     weights : w, (n,) float64
-    inverse_hessian : A^-1, (n, n) float64, symmetric
+    inverse_hessian : A^-1, (n, n) float64, symmetric; in the loops (n, m), with m - n columns of zeros
     """
 
     weights: FloatArray
@@ -47,7 +47,7 @@ def project(newton: NewtonState, z: FloatArray, clip: float, room: FloatArray) -
     newton : weights are changed
     z : (n,) float64, features
     clip : C > 0
-    room : (n,) float64, overwritten
+    room : (m,) float64, overwritten
     """
     score = dot(newton.weights, z)
     kept = clipped(score, clip)
@@ -75,7 +75,7 @@ def newton_step(newton: NewtonState, z: FloatArray, slope: float, curvature: flo
     z : (n,) float64, features
     slope : derivative of the loss with respect to the score w'z
     curvature : >= 0
-    room : (n,) float64, overwritten
+    room : (m,) float64, overwritten
     """
     combine(z, newton.inverse_hessian, room)
     q = 1.0 + curvature * dot(z, room)
@@ -84,5 +84,5 @@ def newton_step(newton: NewtonState, z: FloatArray, slope: float, curvature: flo
     for i in range(z.shape[0]):
         newton.weights[i] -= step * room[i]
         u = room[i]
-        for j in range(z.shape[0]):
+        for j in range(room.shape[0]):
             newton.inverse_hessian[i, j] -= factor * (u * room[j])

@@ -19,7 +19,7 @@ change the files of those that call it too, or its old code stays compiled in.
 # ruff: noqa: PLR0917 -- compiled code is called by position
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numba import njit
@@ -27,13 +27,14 @@ from numba import njit
 from forks.arrays import FloatArray, IntArray
 from forks.feature_map import FeatureMap
 from forks.kogd import Expansion, expansion_value
+from forks.lines import line_memory, on_lines, whole_lines
 from forks.losses import loss_curvature, loss_slope, loss_value
 from forks.moments import standardize
 from forks.newton import NewtonState, clipped, newton_step, project
 from forks.products import dot
 from forks.rule import Rule
 from forks.settings import ForksSettings
-from forks.strip import LENGTH, Events, describe, event_of, strip_in, strip_size
+from forks.strip import LENGTH, Events, describe, event_of, fill_features, strip_in, strip_size
 
 HypothesisArrays: TypeAlias = tuple[
     FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray
@@ -57,24 +58,34 @@ class Hypothesis(NamedTuple):
     feature_map: FeatureMap
     expansion: Expansion
 
-    def arrays(self) -> HypothesisArrays:
-        """Return all arrays in order, as the loops take them."""
-        return (self.mean, self.squares, *self.newton, *self.feature_map, *self.expansion)
+    def laid_out(self) -> tuple[Self, HypothesisArrays]:
+        """Return the same hypothesis, and its arrays in order, as the loops take them: in whole lines.
+
+        What is learned into the arrays, the hypothesis knows.
+        """
+        inverse_hessian, landmarks, Z = map(on_lines, (self.newton.inverse_hessian, *self.feature_map))
+        weights = self.newton.weights
+        newton = NewtonState(weights, inverse_hessian[:, : len(weights)])
+        arrays = (self.mean, self.squares, weights, inverse_hessian, landmarks, Z, *self.expansion)
+        return self._replace(newton=newton), arrays
 
 
 def memory_for(settings: ForksSettings, rule: Rule) -> FloatArray:
     """Return the memory that the loops work in: a strip, and at the end what `_vectors_in` tells."""
     start, stop = settings.kernel_columns
     inputs = int(rule[0]["used_stop"] - rule[0]["used_start"])
-    return np.zeros(strip_size(settings, inputs) + 2 * settings.features + stop - start)
+    return line_memory(strip_size(settings, inputs) + 2 * whole_lines(settings.features) + stop - start)
 
 
 @njit(cache=True)
-def _vectors_in(memory: FloatArray, rule: Any, features: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return room for a point (kernel columns,), its features z (features,) and A^-1 z."""
+def _vectors_in(
+    memory: FloatArray, rule: Any, inverse_hessian: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return room for a point (kernel columns,), its features z (features,) and A^-1 z, in whole lines."""
+    features, length = inverse_hessian.shape
     point = memory.shape[0] - (rule.kernel_stop - rule.kernel_start)
-    z, u = point - 2 * features, point - features
-    return memory[point:], memory[z:u], memory[u:point]
+    z, u = point - 2 * length, point - length
+    return memory[point:], memory[z : z + features], memory[u:point]
 
 
 @njit(cache=True, nogil=True)
@@ -107,8 +118,8 @@ def walk(
     events = Events(X, first, factors, slots, order)
     newton = NewtonState(weights, inverse_hessian)
     feature_map, expansion = FeatureMap(landmarks, Z), Expansion(points, coefficients)
-    strip = strip_in(memory, rule[0].used_stop - rule[0].used_start, Z.shape[0], weights.shape[0])
-    point, z, u = _vectors_in(memory, rule[0], weights.shape[0])
+    strip = strip_in(memory, rule[0].used_stop - rule[0].used_start, feature_map)
+    point, z, u = _vectors_in(memory, rule[0], inverse_hessian)
     loss, sigma, own_curvature = rule[0].loss, rule[0].sigma, rule[0].own_curvature
     n = X.shape[0]
     for start in range(0, order.shape[0], LENGTH):
@@ -116,8 +127,7 @@ def walk(
         learned = describe(events, start, count, rule[0], learned, mean, squares, feature_map, strip)
         for i in range(count):
             event, lesson = event_of(order[start + i], n)
-            for k in range(z.shape[0]):  # a slice would be counted as a reference
-                z[k] = strip.features[i, k]
+            fill_features(strip, i, rule[0], z)
             if points.shape[0] > 0:
                 _fill_point(X[event], strip.inputs[i], rule[0], point)
                 score = dot(weights, z) + expansion_value(point, expansion, rule[0].gamma)

@@ -16,6 +16,7 @@ from numba import njit
 from forks.arrays import FloatArray, IntArray
 from forks.feature_map import FeatureMap
 from forks.kernels import distances, gaussians
+from forks.lines import whole_lines
 from forks.moments import standardize, update_moments
 from forks.products import combine
 from forks.settings import ForksSettings
@@ -49,23 +50,24 @@ class Strip(NamedTuple):
     Parameters
     ----------
     inputs : (LENGTH, used columns), standardised where the rule says so
-    kernel : (LENGTH, s_m), the kernel against the landmarks
-    features : (LENGTH, features), linear part first
+    kernel : (LENGTH, s_m in whole lines), the kernel against the landmarks
+    phi : (LENGTH, k in whole lines), the kernel part's features
     """
 
     inputs: FloatArray
     kernel: FloatArray
-    features: FloatArray
+    phi: FloatArray
 
 
 def strip_size(settings: ForksSettings, inputs: int) -> int:
     """Return the numbers in the strips of a learner that uses this many columns."""
-    return LENGTH * (inputs + settings.landmarks + settings.features)
+    return LENGTH * (inputs + whole_lines(settings.landmarks) + whole_lines(settings.rank))
 
 
 @njit(cache=True)
-def strip_in(memory: FloatArray, inputs: int, landmarks: int, features: int) -> Strip:
+def strip_in(memory: FloatArray, inputs: int, feature_map: FeatureMap) -> Strip:
     """Return a strip that lies at the beginning of ``memory``, of at most `strip_size` numbers."""
+    landmarks, features = feature_map.landmarks.shape[1], feature_map.Z.shape[1]
     a = LENGTH * inputs
     b = a + LENGTH * landmarks
     c = b + LENGTH * features
@@ -104,6 +106,7 @@ def describe(
     learned : number of events in the moments
     mean, squares : (dimension,) float64, the moments; an event that is learned enters them here, before
         the next step
+    feature_map : with landmarks and Z in whole lines
 
     Returns
     -------
@@ -113,14 +116,21 @@ def describe(
     learned = _fill_inputs(events, start, count, rule, learned, mean, squares, strip.inputs)
     if feature_map.Z.shape[0] > 0:
         _fill_kernel(events, start, count, rule, feature_map.landmarks, strip)
-    linear_start = rule.linear_start - rule.used_start
     for i in range(count):
-        combine(strip.kernel[i], feature_map.Z, strip.features[i, rule.linear_features :])
-        if rule.linear_features > 0:
-            strip.features[i, 0] = 1.0
-            for j in range(rule.linear_features - 1):
-                strip.features[i, 1 + j] = strip.inputs[i, linear_start + j]
+        combine(strip.kernel[i, : feature_map.Z.shape[0]], feature_map.Z, strip.phi[i])
     return learned
+
+
+@njit(cache=True, inline="always")
+def fill_features(strip: Strip, i: int, rule: Any, z: FloatArray) -> None:
+    """Write the features of the strip's step i, linear part first, to ``z`` (features,)."""
+    linear = rule.linear_features
+    if linear > 0:
+        z[0] = 1.0
+        for j in range(1, linear):
+            z[j] = strip.inputs[i, rule.linear_start - rule.used_start + j - 1]
+    for k in range(linear, z.shape[0]):
+        z[k] = strip.phi[i, k - linear]
 
 
 @njit(cache=True)
@@ -161,5 +171,5 @@ def _fill_kernel(
     for b in range(events.slots.shape[1]):
         for i in range(count):
             slot = events.slots[start + i, b]
-            for m in range(strip.kernel.shape[1]):
+            for m in range(events.factors.shape[1]):
                 strip.kernel[i, m] *= events.factors[slot, m]
