@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
 from typing import Self
 
 import structlog
@@ -12,9 +11,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from pipeline.batch import Batch
 from pipeline.clients import group_consumer, transactional_producer
-from pipeline.clock import Silence
+from pipeline.commits import Commits, Part
 from pipeline.config import Config
 from pipeline.errors import StateError
+from pipeline.idle import IdleTime
 from pipeline.intake import Intake
 from pipeline.membership import Membership
 from pipeline.metrics import Gauges
@@ -24,7 +24,7 @@ from pipeline.recovery import TIMEOUT, Start, committed, recover, start_from
 from pipeline.storm import Storms
 from pipeline.task import Task
 from pipeline.topics import LARGEST_DEAD_LETTER, Topics
-from pipeline.transaction import Commit, Part, Writer
+from pipeline.transaction import Writer
 
 POLL = 0.1
 """Seconds to wait for a first message."""
@@ -84,8 +84,8 @@ class Session:
         self._busy = False
         self._gauges = gauges
         self._storms = Storms(config.worker.dead_letters)
-        self._silences: dict[int, Silence] = {}
-        self._ticked = time.monotonic()
+        distance = config.join.idle_advance
+        self._idle = None if distance is None else IdleTime(distance)
         self._progress = Progress()
         self._producer = transactional_producer(config, instance, LARGEST_DEAD_LETTER)
         self._consumer: Consumer = group_consumer(config)
@@ -93,8 +93,7 @@ class Session:
         self._intake = Intake(self._consumer, config)
         patience = config.worker.transaction_timeout / 1000
         self._writer = Writer(self._producer, self.topics, settings, patience)
-        self._commit: Commit | None = None
-        """The transaction that the brokers are at, while the next batch is worked on."""
+        self._commits = Commits(self._producer)
 
     def __enter__(self) -> Self:
         self._producer.init_transactions(TIMEOUT)
@@ -129,7 +128,8 @@ class Session:
             for partition, task in self._tasks.items()
             if not self._storms.holds(partition)
         }
-        self._tick(batches)
+        if self._idle is not None:
+            self._moved |= self._idle.tick(self._tasks, batches, limit, self._busy)
         self._busy = any(batch.steps == limit for batch in batches.values())
         parts = [
             Part(self._tasks[partition], batch, self._snapshot_due(partition))
@@ -138,7 +138,7 @@ class Session:
         parts = [part for part in parts if part.snapshot or not part.batch.empty]
         if parts:
             self._begin_commit(parts)
-        elif self._commit is not None and self._commit.over:
+        elif self._commits.over:
             self._end_commit()
         self._intake.throttle()
         self._gauges.show(self._tasks, self._intake, self._storms)
@@ -187,24 +187,6 @@ class Session:
             self._intake.receive(POLL)
         return True
 
-    def _tick(self, batches: dict[int, Batch]) -> None:
-        """While nothing comes, let stream time go on, if that is wanted."""
-        distance = self.config.join.idle_advance
-        if distance is None:
-            return
-        now = time.monotonic()
-        due = self._busy or now - self._ticked >= 1.0
-        for partition, batch in batches.items():
-            task = self._tasks[partition]
-            if not (batch.empty and task.interactions.at_end and task.labels.at_end):
-                self._silences.pop(partition, None)
-            elif due:
-                silence = self._silences.setdefault(partition, Silence(task.stream_time, now))
-                batches[partition] = task.tick(silence.passed(now) - distance, self.config.worker.batch)
-                self._moved.add(partition)
-        if due:
-            self._ticked = now
-
     def _unsaved(self, task: Task) -> int:
         return task.model.folded - (task.snapshot.folded if task.snapshot else 0)
 
@@ -216,8 +198,7 @@ class Session:
 
     def _begin_commit(self, parts: list[Part]) -> None:
         self._end_commit()
-        with self._aborting():
-            self._commit = self._writer.commit(parts, self._consumer)
+        self._commits.begin(lambda: self._writer.commit(parts, self._consumer))
         for part in parts:
             partition = part.task.partition
             self._moved.discard(partition)
@@ -226,27 +207,12 @@ class Session:
                 self._snapshot_times[partition] = time.monotonic()
 
     def _end_commit(self) -> None:
-        """Wait for the transaction that the brokers are at, if there is one."""
-        if self._commit is None:
-            return
-        with self._aborting():
-            starts = self._commit.wait()
-        for part, start in zip(self._commit.parts, starts, strict=True):
+        """Wait for the transaction that is under way, if there is one."""
+        for part, start in self._commits.end():
             self._starts[part.task.partition] = start
             if part.snapshot:
                 assert part.task.snapshot is not None
                 _log.info("snapshot", partition=part.task.partition, outcomes=part.task.snapshot.folded)
-        self._commit = None
-
-    @contextmanager
-    def _aborting(self) -> Iterator[None]:
-        """Let the brokers know at once of a transaction that will not come about."""
-        try:
-            yield
-        except KafkaException as error:
-            if error.args[0].txn_requires_abort():
-                self._producer.abort_transaction(TIMEOUT)
-            raise
 
     def _assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         """Start from the committed offsets, but read nothing before the state is restored."""
@@ -298,7 +264,9 @@ class Session:
         self._kept = kept
 
     def _forget_all(self) -> None:
-        self._commit = None
+        self._commits.forget()
+        if self._idle is not None:
+            self._idle.clear()
         for steps in self._restoring.values():
             steps.close()
         self._intake.clear()
@@ -310,7 +278,6 @@ class Session:
             self._left,
             self._kept,
             self._moved,
-            self._silences,
         ):
             held.clear()
         self._progress.clear()

@@ -2,81 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
 
 from confluent_kafka import Consumer, Producer
 
-from pipeline.batch import Batch, DeadLetter
+from pipeline.batch import DeadLetter
+from pipeline.commits import Commit, Part, Receipts
 from pipeline.deadline import Attempt
 from pipeline.recovery import Start
 from pipeline.saving import Receipt, flush, next_slot, places, reference, write_snapshot, write_state
 from pipeline.snapshot import pack
 from pipeline.task import Task
 from pipeline.topics import Topics
-
-
-class Part(NamedTuple):
-    """What one partition has to say in a transaction."""
-
-    task: Task
-    batch: Batch
-    snapshot: bool
-    """Whether the model's state is to be written too."""
-
-
-Receipts: TypeAlias = tuple[Receipt | None, Receipt | None]
-"""Of the first prediction and the first outcome of a batch, where there is one."""
-
-
-class Commit:
-    """A transaction that the brokers are at.
-
-    Parameters
-    ----------
-    parts
-        What it consists of.
-    receipts
-        Of each part's first prediction and first outcome.
-    attempt
-        Comes to where each part starts from after it.
-    patience
-        Seconds that it may take.
-    """
-
-    def __init__(
-        self, parts: Sequence[Part], receipts: list[Receipts], attempt: Attempt[list[Start]], patience: float
-    ) -> None:
-        self.parts = parts
-        self._receipts = receipts
-        self._attempt = attempt
-        self._end = time.monotonic() + patience
-
-    @property
-    def over(self) -> bool:
-        """Whether it came about, or failed."""
-        return self._attempt.over
-
-    def wait(self) -> list[Start]:
-        """Wait until it came about.
-
-        Returns
-        -------
-        list of Start
-            Of each part, where a restart would begin now.
-
-        Raises
-        ------
-        KafkaException
-            If it did not, or if that is not known.
-        """
-        starts = self._attempt.result(max(0.0, self._end - time.monotonic()))
-        for part, (prediction, outcome) in zip(self.parts, self._receipts, strict=True):
-            part.task.note_offsets(
-                part.batch, prediction.offset if prediction else None, outcome.offset if outcome else None
-            )
-        return starts
 
 
 class Writer:
