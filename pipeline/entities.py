@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +57,7 @@ class EntityTotals:
 
     def enter_all(self, entities: Sequence[Id]) -> NDArray[np.int64]:
         """`enter` for each of the entities, shape (entities,)."""
-        known = self._rows.get
-        found = np.array([known(entity, NOBODY) for entity in entities], dtype=np.int64)
+        found = np.fromiter(map(self._rows.get, entities, repeat(NOBODY)), np.int64, len(entities))
         new = np.flatnonzero(found == NOBODY).tolist()
         found[new] = [self.enter(entities[place]) for place in new]
         return found

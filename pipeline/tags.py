@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,5 +49,4 @@ class TagLists:
 
     def find_all(self, videos: Sequence[Id]) -> NDArray[np.int64]:
         """`find` for each video, shape (videos,)."""
-        known = self._places.get
-        return np.array([known(video, 0) for video in videos], dtype=np.int64)
+        return np.fromiter(map(self._places.get, videos, repeat(0)), np.int64, len(videos))
