@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,12 +12,12 @@ from pipeline.config import Config, Worker
 from pipeline.metrics import Gauges
 from pipeline.session import Session
 from pipeline.task import Task
-from tests.kafka.harness import Pipeline, assert_as_in_one_go, invented_events, until
+from tests.kafka.harness import DEADLINE, Pipeline, assert_as_in_one_go, invented_events
 
 
 @contextmanager
 def session_of(pipeline: Pipeline, name: str) -> Iterator[Session]:
-    """A worker's session, in this process, that does one step after the other."""
+    """A worker's session, in this process."""
     config = Config(kafka=pipeline.kafka, worker=Worker(batch=50))
     blueprint = Blueprint(config)
     settings = blueprint.settings(pipeline.partitions)
@@ -24,14 +25,15 @@ def session_of(pipeline: Pipeline, name: str) -> Iterator[Session]:
         yield session
 
 
-def step_until(session: Session, condition: Callable[[dict[int, Task]], bool], what: str) -> None:
-    """Let a session work until its tasks are as they should be."""
+def run_until(session: Session, condition: Callable[[dict[int, Task]], bool], what: str) -> None:
+    """Let a session work, and commit, until its tasks are as they should be."""
+    end = time.monotonic() + DEADLINE
 
-    def met() -> bool:
-        session._step()
+    def stopping() -> bool:
+        assert time.monotonic() < end, f"{what} did not come within {DEADLINE:.0f} s"
         return condition(session._tasks)
 
-    until(met, what)
+    session.run(stopping)
 
 
 def test_a_partition_that_others_moved_on_is_restored_not_taken_up_where_it_was_left(
@@ -43,19 +45,20 @@ def test_a_partition_that_others_moved_on_is_restored_not_taken_up_where_it_was_
     pipeline.produce_events(events)
 
     def fold(session: Session, outcomes: int) -> None:
-        step_until(session, bool, "the partition")
-        step_until(session, lambda tasks: tasks[0].model.folded >= outcomes, f"{outcomes} outcomes")
+        run_until(session, bool, "the partition")
+        run_until(session, lambda tasks: tasks[0].model.folded >= outcomes, f"{outcomes} outcomes")
 
     with session_of(pipeline, "sleeper") as sleeper:
         fold(sleeper, third)
+        left = sleeper._tasks[0]
         sleeper._consumer.unsubscribe()  # it leaves at once, where one that sleeps is missed after a timeout
-        step_until(sleeper, lambda tasks: not tasks, "the loss of the partition")
+        run_until(sleeper, lambda tasks: not tasks, "the loss of the partition")
         assert sleeper._kept
         with session_of(pipeline, "other") as other:
             fold(other, 2 * third)
         callbacks = {"on_assign": sleeper._assigned, "on_revoke": sleeper._revoked}
         sleeper._consumer.subscribe(list(sleeper.topics.inputs), **callbacks)
-        step_until(sleeper, bool, "the partition again")
-        assert sleeper._tasks[0].model.folded >= 2 * third
+        run_until(sleeper, bool, "the partition again")
+        assert sleeper._tasks[0] is not left
         fold(sleeper, len(events))
     assert_as_in_one_go(pipeline, events)
