@@ -32,7 +32,11 @@ FENCED = {
 
 def common(kafka: Kafka) -> dict[str, Any]:
     """Settings of every client."""
-    return {"bootstrap.servers": kafka.bootstrap, **kafka.client}
+    return {
+        "bootstrap.servers": kafka.bootstrap,
+        "reconnect.backoff.ms": 20,  # half of it is also what a client may wait before it connects at all
+        **kafka.client,
+    }
 
 
 def say(error: KafkaError) -> None:
