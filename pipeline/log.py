@@ -16,8 +16,8 @@ from pipeline.pulse import Pulse
 
 Record = TypeVar("Record")
 
-SLICE = 2_000
-"""Messages handed over at once, at most."""
+SLICE = 500
+"""Messages handed over at once, at most: what they are decoded to then stays in the processor's cache."""
 LONGEST_FETCH = 10
 """Milliseconds that a fetch at the end may take; going to another topic waits for it, too."""
 TIMEOUT = 10.0
