@@ -7,27 +7,21 @@ snapshot is nearly `SINCE` outcomes old when the worker is killed.
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-import msgspec
-
+from bench.folding import rates
 from bench.options import Options
 from bench.recovery_parts import Restores
 from bench.recovery_worker import Tail, restart, worker
-from pipeline import log
 from pipeline.broker.temporary import temporary_broker
 from pipeline.clients import common
 from pipeline.config import Config, load
 from pipeline.demo import fill
 from pipeline.kuairec import Events, read_events, tables_beside
 from pipeline.logs import configure
-from pipeline.model import Model
-from pipeline.records import Outcome
 from pipeline.synth import Size, write_files
 from pipeline.topics import Topics, admin, create
 
@@ -37,8 +31,6 @@ SINCE: Final = 100_000
 EVENTS: Final = 2 * SINCE - 1_000
 SLICE: Final = 500
 """Events that a worker finds before it is killed, and its successor after."""
-IN_MEMORY: Final = 1_000_000
-"""Outcomes that are folded without reading them."""
 NAMES: Final = {"named": "worker-0", "unnamed": None}
 
 
@@ -59,17 +51,18 @@ def run(options: Options) -> dict[str, Any]:
         runs = options.runs or RUNS
         restores = Restores(config, runs)
         options.say(f"restoring {runs} times ...")
-        since, (seconds, processors) = restores.since_snapshot(), restores.seconds()
+        seconds, processors = restores.seconds()
+        at_snapshot, since = restores.since_snapshot()
         result = {
-            "outcomes_since_snapshot": since,
+            "outcomes_since_snapshot": len(since),
             "restore_s": round(seconds, 3),
             "restore_processor_s": round(processors, 3),
             "load_average": round(os.getloadavg()[0], 1),
             "parts_s": restores.parts(),
             "empty_partition_s": round(Restores(empty, runs).seconds()[0], 3),
         }
-        options.say(f"folding {IN_MEMORY:,} outcomes in memory ...")
-        result |= _rates(restores.blueprint.new_model(), restores.outcomes())
+        options.say(f"folding {len(since):,} outcomes in memory {runs} times ...")
+        result |= rates(at_snapshot, since, runs)
         result["session_timeout_s"] = config.worker.session_timeout / 1000
         result["kill_to_prediction_s"] = restarts = {}
         for number, (kind, instance) in enumerate(NAMES.items()):
@@ -104,25 +97,6 @@ def _part(events: Events, first: int) -> Events:
     return replace(events, frame=events.frame.slice(first, SLICE))
 
 
-def _rates(model: Model, outcomes: Sequence[Outcome]) -> dict[str, int]:
-    """Return how many outcomes are folded a second, of `IN_MEMORY`: those given, again and again."""
-    seconds = processor = 0.0
-    while model.folded < IN_MEMORY:
-        first = model.folded % (len(outcomes) - log.SLICE)
-        block = [
-            msgspec.structs.replace(outcome, sequence=sequence)
-            for sequence, outcome in enumerate(outcomes[first : first + log.SLICE], model.folded)
-        ]
-        begin, spent = time.perf_counter(), time.process_time()
-        model.fold_many(block)
-        seconds += time.perf_counter() - begin
-        processor += time.process_time() - spent
-    return {
-        "folded_outcomes_per_s": round(model.folded / seconds),
-        "folded_outcomes_per_processor_s": round(model.folded / processor),
-    }
-
-
 def _lines(result: dict[str, Any]) -> list[str]:
     steps = {f"  {name}": seconds for name, seconds in result["parts_s"].items()}
     restarts = {
@@ -137,4 +111,6 @@ def _lines(result: dict[str, Any]) -> list[str]:
         "empty partition": result["empty_partition_s"],
         **restarts,
     }
-    return [f"{name:50} {seconds:8.3f} s" for name, seconds in rows.items()]
+    lines = [f"{name:50} {seconds:8.3f} s" for name, seconds in rows.items()]
+    folded = {name: f"{value:8.2f} us" for name, value in result["outcome_us"].items()}
+    return [*lines, *(f"{f'an outcome in memory: {name}':50} {value}" for name, value in folded.items())]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from statistics import median
 
 import msgspec
@@ -12,13 +13,24 @@ from confluent_kafka import TopicPartition
 from pipeline.blueprint import Blueprint
 from pipeline.clients import group_consumer
 from pipeline.config import Config
-from pipeline.log import Log, all_decoded, decoded, offsets_of
-from pipeline.model import warm_up
+from pipeline.log import Log, all_decoded, offsets_of
+from pipeline.model import Model, warm_up
 from pipeline.records import Outcome, Prediction
-from pipeline.recovery import Start, committed, read_snapshot, read_state, read_until, recover, start_from
+from pipeline.recovery import (
+    Start,
+    committed,
+    read_snapshot,
+    read_state,
+    read_until,
+    recover,
+    snapshot_bytes,
+    start_from,
+)
 from pipeline.restoration import Restoration
+from pipeline.snapshot import unpack
 from pipeline.task import Task
 from pipeline.topics import Topics
+from pipeline.worker import collect_seldom
 
 _OUTCOMES = msgspec.json.Decoder(Outcome)
 _PREDICTIONS = msgspec.json.Decoder(Prediction)
@@ -39,6 +51,7 @@ class Restores:
         self._runs = runs
         self._topics = Topics(config.kafka.prefix)
         warm_up(self.blueprint.learner)
+        collect_seldom()
 
     def seconds(self) -> tuple[float, float]:
         """Restore as a worker does that knows the offsets: seconds on the clock, and of the processors."""
@@ -51,18 +64,23 @@ class Restores:
         runs = [self._laps() for _ in range(self._runs)]
         return {name: round(median(laps[name] for laps in runs), 3) for name in runs[0]}
 
-    def since_snapshot(self) -> int:
-        """Return how many outcomes there are that the snapshot lacks."""
+    def since_snapshot(self) -> tuple[Callable[[], Model], list[bytes]]:
+        """Return what makes the model of the snapshot, and the values of the outcomes that it lacks."""
+        topics, new_model = self._topics, self.blueprint.new_model
         with Log(self.config.kafka, 10.0) as log:
-            state = read_state(log, self._topics, 0, self._start())
-        if state.snapshot is None:
-            raise SystemExit("the worker wrote no snapshot")
-        return state.outcomes - state.snapshot.folded
+            state = read_state(log, topics, 0, self._start())
+            if state.snapshot is None:
+                raise SystemExit("the worker wrote no snapshot")
+            data = snapshot_bytes(log, topics, 0, state.snapshot)
+            read = log.read_to_end(topics.outcomes, 0, state.snapshot.outcome_offset)
+            values = [message.value() or b"" for message in read]
 
-    def outcomes(self) -> list[Outcome]:
-        """Return all that there are."""
-        with Log(self.config.kafka, 10.0) as log:
-            return [decoded(_OUTCOMES, message) for message in log.read_to_end(self._topics.outcomes, 0)]
+        def restored() -> Model:
+            model = new_model()
+            unpack(data, model)
+            return model
+
+        return restored, values[state.snapshot.folded - state.outcomes :]
 
     def _start(self) -> Start:
         consumer = group_consumer(self.config)

@@ -1,0 +1,77 @@
+"""How fast outcomes are folded, from their JSON to the model, without Kafka."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import Any
+
+import msgspec
+
+from pipeline.log import SLICE
+from pipeline.model import Model
+from pipeline.records import Outcome
+
+_decode = msgspec.json.Decoder(Outcome).decode
+
+
+def rates(new_model: Callable[[], Model], values: Sequence[bytes], runs: int) -> dict[str, Any]:
+    """Return the medians of so many folds.
+
+    Parameters
+    ----------
+    new_model : makes a model that the first of the outcomes is the next one of
+    values : the outcomes' JSON
+    runs : how often they are folded
+
+    Returns
+    -------
+    dict
+        Outcomes a second on the clock and of the processor, and the microseconds of each part of an outcome.
+    """
+    parts, processor = [], []
+    for _ in range(runs):
+        begin = time.process_time()
+        parts.append(_parts(new_model(), values))
+        processor.append(time.process_time() - begin)
+    count = len(values)
+    return {
+        "outcomes_per_s": round(count / median(sum(seconds.values()) for seconds in parts)),
+        "outcomes_per_processor_s": round(count / median(processor)),
+        "outcome_us": {
+            name: round(1e6 * median(seconds[name] for seconds in parts) / count, 2) for name in parts[0]
+        },
+    }
+
+
+def _parts(model: Model, values: Sequence[bytes]) -> dict[str, float]:
+    """Fold, in slices as a restore does; the seconds of each part."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for owner, method, name in (
+        (model.learner, "learn_many", "learner"),
+        (model.statistics, "walk", "statistics"),
+    ):
+        setattr(owner, method, _timed(getattr(owner, method), seconds, name))
+    decode, fold = _timed(_decoded, seconds, "json"), _timed(model.fold_many, seconds, "fold")
+    for start in range(0, len(values), SLICE):
+        fold(decode(values[start : start + SLICE]))
+    seconds["rest"] = seconds.pop("fold") - seconds["learner"] - seconds["statistics"]
+    return seconds
+
+
+def _decoded(values: Sequence[bytes]) -> list[Outcome]:
+    return [_decode(value) for value in values]
+
+
+def _timed(action: Callable[..., Any], seconds: dict[str, float], name: str) -> Callable[..., Any]:
+    """Return what does the same and adds its seconds to those of the name."""
+
+    def timed(*given: Any) -> Any:
+        begin = time.perf_counter()
+        result = action(*given)
+        seconds[name] += time.perf_counter() - begin
+        return result
+
+    return timed
