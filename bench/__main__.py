@@ -20,6 +20,7 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
         "features": "which running statistics earn their place",
         "latency": "milliseconds from a play to its prediction, beside a bare loop, at three rates",
         "learner": "microseconds an event, beside plain NumPy, scikit-learn and River",
+        "memory": "resident memory of a worker over ten million events, with all limits reached",
         "peers": "events a second of a worker, beside the same job in Quix Streams",
         "quality": "mistakes of FORKS and its rivals on real KuaiRec rows",
         "recovery": "seconds to restore a partition, and from SIGKILL to the next prediction",

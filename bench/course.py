@@ -8,15 +8,22 @@ from statistics import median
 from typing import Any, Final, NamedTuple, Self
 
 import psutil
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from pipeline.clients import common
+from pipeline.clients import QUIET, common
 from pipeline.config import Kafka
 from pipeline.topics import Topics
 
 LOOK: Final = 0.01
 """Seconds between two looks at what is committed."""
+ANSWER: Final = 30.0
+"""Seconds that the broker may take to tell."""
+GETTING_READY: Final = {
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
+"""What a broker says that has not had a group yet: nothing is committed there."""
 PATIENCE: Final = 120.0
 """Seconds without progress after which something is wrong."""
 
@@ -76,18 +83,26 @@ class Committed:
     """
 
     def __init__(self, kafka: Kafka, group: str, partitions: int = 1) -> None:
-        self._client = AdminClient(common(kafka))
-        places = [
+        # Never a member of the group. The admin client's question for offsets ends the process in librdkafka
+        # 2.16 where the broker has not had a group yet.
+        self._consumer = Consumer(
+            common(kafka) | {"group.id": group, "isolation.level": "read_uncommitted"}, logger=QUIET
+        )
+        self._places = [
             TopicPartition(topic, number)
             for topic in Topics(kafka.prefix).inputs
             for number in range(partitions)
         ]
-        self._request = [ConsumerGroupTopicPartitions(group, places)]
 
     def messages(self) -> int:
-        """Return how many there are now."""
-        (answer,) = self._client.list_consumer_group_offsets(self._request).values()
-        return sum(max(place.offset, 0) for place in answer.result().topic_partitions)
+        """Return how many there are now; those of a transaction only once it is committed."""
+        try:
+            places = self._consumer.committed(self._places, ANSWER)
+        except KafkaException as error:
+            if error.args[0].code() in GETTING_READY:
+                return 0
+            raise
+        return sum(max(place.offset, 0) for place in places)
 
 
 def course(

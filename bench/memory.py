@@ -1,0 +1,153 @@
+"""Memory of a worker over millions of events, with limits so low that each is reached early.
+
+What is measured is whether anything grows that no limit bounds. In every chunk of events half of the users
+and videos are new, a part of the labels never comes, and a few hours of stream time hold more events than
+the join may remember: entities are forgotten, predictions expire early, and closed events are dropped, all
+the time. Inputs are written ahead of the worker, but not by much, and the broker keeps only a part of the
+topics.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import psutil
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from bench.chunks import Chunks
+from bench.course import Committed
+from bench.options import Options
+from bench.recovery_worker import worker
+from bench.stage import Stage, invented
+from pipeline.broker.temporary import temporary_broker
+from pipeline.clients import common
+from pipeline.logs import configure
+from pipeline.sender import Sender
+from pipeline.topics import admin
+
+EVENTS: Final = 10_000_000
+CHUNK: Final = 200_000
+"""Events that are written at once."""
+LIMITS: Final = """\
+max_entities = 10000
+[join]
+max_pending = 20000
+max_closed = 100000
+"""
+KEPT: Final = {"retention.bytes": "500000000", "segment.bytes": "100000000"}
+"""Of each topic but the checkpoints; without it, ten million events take some gigabytes."""
+WARM_UP: Final = 0.25
+"""Share of the events after which memory should not grow any more."""
+PAUSE: Final = 2.0
+"""Seconds between two samples."""
+PATIENCE: Final = 120.0
+"""Seconds without progress, or without an answer of the broker, after which something is wrong."""
+
+
+class Sample(NamedTuple):
+    """What the worker holds at one moment."""
+
+    messages: int
+    """Input messages that are processed and committed."""
+    mib: float
+    """Resident memory of its process."""
+
+
+def run(options: Options) -> dict[str, Any]:
+    """Return resident memory after the warm-up and at the end, its slope between, and the whole series."""
+    configure()
+    count = options.events or EVENTS
+    with TemporaryDirectory() as name, temporary_broker() as bootstrap:
+        folder = Path(name)
+        options.say("inventing events ...")
+        chunks = Chunks(invented(folder, min(CHUNK, count)))
+        number = -(-count // chunks.events)
+        stage = Stage.set(folder, bootstrap, "memory", more=LIMITS)
+        _keep_little(stage)
+        begin = time.perf_counter()
+        samples = _samples(options, stage, chunks, number)
+        seconds = time.perf_counter() - begin
+    per_event = chunks.events / chunks.messages
+    series = [Sample(round(sample.messages * per_event), sample.mib) for sample in samples]
+    warm = [sample for sample in series if sample.messages >= WARM_UP * series[-1].messages]
+    return {
+        "mib_per_million_events": round(1e6 * slope(warm), 3),
+        "mib_after_warm_up": warm[0].mib,
+        "mib_at_the_end": warm[-1].mib,
+        "mib_at_most": max(sample.mib for sample in series),
+        "events": number * chunks.events,
+        "seconds": round(seconds),
+        "load_average": round(os.getloadavg()[0], 1),
+        "series": series,
+    }
+
+
+def slope(samples: Sequence[Sample]) -> float:
+    """Return mebibytes a message by least squares, of two samples or more."""
+    messages, mib = np.array(samples, dtype=np.float64).T
+    return float(np.polyfit(messages, mib, 1)[0])
+
+
+def _keep_little(stage: Stage) -> None:
+    """Let the broker delete what is old, by size."""
+    changes = [
+        ConfigResource(
+            ResourceType.TOPIC,
+            topic,
+            incremental_configs=[
+                ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+                for setting, value in KEPT.items()
+            ],
+        )
+        for topic in stage.topics.all
+        if topic != stage.topics.checkpoints
+    ]
+    client = admin(common(stage.config.kafka))
+    for future in client.incremental_alter_configs(changes).values():
+        future.result()
+
+
+def _samples(options: Options, stage: Stage, chunks: Chunks, number: int) -> list[Sample]:
+    """Let a worker go through so many chunks, and look at it again and again."""
+    committed = Committed(stage.config.kafka, stage.config.kafka.group)
+    samples: list[Sample] = []
+    with (
+        ThreadPoolExecutor(1) as feeder,
+        worker(stage.file, stage.log, None) as process,
+    ):
+        feeding = feeder.submit(_feed, stage, chunks, number)
+        watched, changed = psutil.Process(process.pid), time.monotonic()
+        while not samples or samples[-1].messages < number * chunks.messages:
+            time.sleep(PAUSE)
+            now = Sample(committed.messages(), round(watched.memory_info().rss / 2**20, 1))
+            if not samples or now.messages > samples[-1].messages:
+                changed = time.monotonic()
+                if now.messages:
+                    samples.append(now)
+                    options.say(f"{now.messages:,} messages, {now.mib} MiB")
+            if feeding.done():
+                feeding.result()
+            if process.poll() is not None or time.monotonic() - changed > PATIENCE:
+                raise SystemExit(f"the worker gets no further; its log is:\n{stage.log.read_text()}")
+    return samples
+
+
+def _feed(stage: Stage, chunks: Chunks, number: int) -> None:
+    """Write chunks, each when half of the one before it is processed."""
+    sender = Sender(stage.config.kafka, PATIENCE)
+    committed = Committed(stage.config.kafka, stage.config.kafka.group)
+    for chunk in range(number):
+        while committed.messages() < sender.sent - chunks.messages // 2:
+            time.sleep(PAUSE / 10)
+        for topic, key, value, timestamp in chunks.records(stage.topics, chunk):
+            sender.send(topic, key, value, timestamp)
+            if sender.sent % 2_000 == 0:
+                sender.serve()
+        sender.flush()
