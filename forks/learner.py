@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +25,8 @@ from forks.settings import ForksSettings
 from forks.sketched_kernel import SketchedKernel
 from forks.state import State, StateReader
 
-# The first events of a stream are not typical of it, so a bounded learner changes its map faster then.
+# The first events of a stream are not typical of it, so a bounded learner changes its map faster then: at
+# first ten times as fast, and no later than when a twentieth of what was learned so far came since.
 WARM_UP_CYCLES = 20
 WARM_UP_SPEED = 10
 
@@ -251,6 +252,10 @@ class Forks:
             learner._adopt(hypothesis._replace(feature_map=learner._kernel.feature_map))
         return learner
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what the learner knows; arrays that share memory would come back as strangers."""
+        return self.from_state, (self.settings, self.state())
+
     def clone(self) -> Self:
         """Return an independent learner that knows the same."""
         return self.from_state(self.settings, self.state())
@@ -294,9 +299,9 @@ class Forks:
     def _cycle(self) -> int:
         """Return the events from one change of the map to the next, at this point of the stream."""
         cycle = self.settings.cycle
-        if self.settings.bounded and self._updates < WARM_UP_CYCLES * cycle:
-            return max(1, cycle // WARM_UP_SPEED)
-        return cycle
+        if not self.settings.bounded:
+            return cycle
+        return min(cycle, max(1, cycle // WARM_UP_SPEED, self._updates // WARM_UP_CYCLES))
 
     def _take_alike(self, events: EventSource, order: IntArray, y: FloatArray, out: FloatArray) -> int:
         """Take steps that leave the map and the expansion alone; return how many were taken, at least one."""

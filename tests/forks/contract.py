@@ -119,7 +119,8 @@ def what_is_learned_moves_the_score(subject: Subject) -> None:
         before = learner.predict_one(x)
         for _ in range(3):
             learner.learn_one(x, y)
-        assert (learner.predict_one(x) - before) * y > 0
+        beyond_the_margin = before * y >= 1  # where a hinge teaches nothing
+        assert (learner.predict_one(x) - before) * y > 0 or beyond_the_margin
 
 
 def a_deep_copy_goes_its_own_way(subject: Subject) -> None:

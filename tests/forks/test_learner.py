@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 import re
 from typing import Any
 
@@ -135,14 +136,18 @@ def test_a_bounded_learner_keeps_the_newest_points_and_its_size() -> None:
     assert stored < {tuple(x) for x in X[-300:]}
 
 
-def test_the_map_changes_ten_times_as_often_during_the_first_twenty_cycles() -> None:
-    X, y = xor_stream(4000)
+def test_the_map_changes_ten_times_as_often_at_first_and_then_less_and_less() -> None:
+    rng = np.random.default_rng(5)
     learner = Forks(ForksSettings.practical(2, budget=20, cycle=100))
-    learner.learn_many(X[:2000], y[:2000])
-    assert learner.state()["changes"] == (2000 - 21) // 10
-    warm = learner.state()["changes"]
-    learner.learn_many(X[2000:], y[2000:])
-    assert learner.state()["changes"] - warm == 20
+    changed = []
+    for x in rng.uniform(-1, 1, size=(3_000, 2)):
+        learner.learn_one(x, np.sign(x[0]))
+        if learner.state().get("since_change") == 1:
+            changed.append(learner.updates)
+    gaps = dict(zip(changed[1:], np.diff(changed[1:]), strict=False))
+    assert {gap for at, gap in gaps.items() if at < 190} == {10}
+    assert all(gap == max(10, (at + gap - 1) // 20) for at, gap in gaps.items() if at < 1_900)
+    assert {gap for at, gap in gaps.items() if at >= 2_000} == {100}
 
 
 def test_a_clipped_learner_never_scores_beyond_the_bound() -> None:
@@ -188,3 +193,17 @@ def test_an_empty_batch_is_learned_and_changes_nothing() -> None:
     assert learner.learn_many(np.empty((0, 2)), []).shape == (0,)
     assert learner.predict_many(np.empty((0, 2))).shape == (0,)
     assert learner.updates == 0
+
+
+@pytest.mark.parametrize("events", [10, 60, 300])
+def test_a_pickled_learner_goes_on_with_the_same_bits_over_changes_of_its_map(events: int) -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(600, 2)), np.sign(rng.normal(size=600))
+    learner = Forks(ForksSettings.practical(2, budget=30, cycle=20))
+    learner.learn_many(X[:events], y[:events])
+    copy = pickle.loads(pickle.dumps(learner))
+    for each in (learner, copy):
+        each.learn_many(X[events:], y[events:])
+    expected, found = learner.state(), copy.state()
+    assert found.keys() == expected.keys()
+    assert all(np.array_equal(found[name], expected[name]) for name in expected)
