@@ -2,7 +2,7 @@
 
 Only rounds with a loss count towards the cycle. A point that enters the sketch is forgotten at once, so the
 stored points and the landmarks stay those of stage 1. Taking TISVD's second basis from the wrong factor
-is left out: both factors of a symmetric sketch span the same space.
+is left out: of a symmetric sketch, both factors span the same space, and `forks.tisvd` keeps one basis.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PublishedForks(PlainForks):
         self._settings = learner.settings
         self._points = state["points"]
         self._phi_pm = state["phi_pm"]
-        self._factors = Factors(state["left"], state["singular_values"], state["right"])
+        self._factors = Factors(state["eigenvectors"], state["eigenvalues"])
         self._sjlt = Sjlt(self._settings.sketch_size, self._settings.blocks, self._settings.seed)
         self._rows = self._sjlt.rows(state["serials"])
         self._entered = len(self._points)
@@ -62,7 +62,7 @@ class PublishedForks(PlainForks):
             s, gaussian_matrix(x[None, :], self._landmarks, self._gamma)[0]
         )
         self._factors = tisvd(self._factors, np.column_stack([s, q, s]), np.column_stack([q, s, s]))
-        target = self._factors.right * np.sqrt(self._factors.singular_values)
+        target = self._factors.vectors * np.sqrt(np.abs(self._factors.values))
         self._Z, *_ = lstsq(self._phi_pm, target, cond=RELATIVE_CUTOFF)
         self._w, self._inverse = NewtonState.prior(self._settings.rank, self._settings.alpha)
 

@@ -28,6 +28,22 @@ def transfer(old: FloatArray, new: FloatArray) -> FloatArray:
     return np.ascontiguousarray(T)
 
 
+def first_weights(newton: NewtonState, values: FloatArray, new: FloatArray) -> NewtonState:
+    """Return the state for the first map: a function's values become weights of the kernel part.
+
+    Nothing was learned of how sure these are.
+
+    Parameters
+    ----------
+    newton : on linear + k features
+    values : (n,) float64, of stage 1's function at the stored points
+    new : (n, k) float64, the same points under the map
+    """
+    weights = newton.weights.copy()
+    weights[len(weights) - new.shape[1] :] = transfer(values[:, None], new)[:, 0]
+    return newton._replace(weights=weights)
+
+
 def carry_over(newton: NewtonState, T: FloatArray, alpha: float) -> NewtonState:
     """Return the state for the new map; the linear part, whose features come first, is kept.
 

@@ -33,8 +33,8 @@ class FeatureMap(NamedTuple):
 
 
 def build_map(sketch: KernelSketch, factors: Factors) -> FeatureMap:
-    """Return the map with Z = pinv(Phi_pm) V Sigma^(1/2)."""
-    target = factors.right * np.sqrt(factors.singular_values)
+    """Return the map with Z = pinv(Phi_pm) U Sigma^(1/2)."""
+    target = factors.vectors * np.sqrt(np.abs(factors.values))
     Z, *_ = lstsq(sketch.phi_pm, target, cond=RELATIVE_CUTOFF, lapack_driver="gelsy")
     return FeatureMap(np.ascontiguousarray(sketch.landmark_points.T), np.ascontiguousarray(Z))
 

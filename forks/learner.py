@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 from forks import rounds
 from forks.arrays import FloatArray, IntArray
 from forks.blas import on_one_thread
-from forks.carry_over import carry_over, forget, transfer
+from forks.carry_over import carry_over, first_weights, forget, transfer
 from forks.checks import check_label, check_labels, check_matrix, check_order, check_vector
 from forks.entities import EntityEvents
 from forks.events import EventSource, Rows
-from forks.feature_map import FeatureMap, map_points
+from forks.feature_map import FeatureMap
 from forks.kernels import gaussian_matrix, precision
 from forks.kogd import Expansion
 from forks.losses import LOSSES, loss_slope, loss_value
@@ -345,13 +345,17 @@ class Forks:
     def _change_map(self, x: FloatArray) -> None:
         """Make the first map, or change it with ``x`` as the newest stored point; carry over or reset."""
         before = self._hypothesis
-        if self._kernel is None:
-            self._kernel = SketchedKernel.of(before.expansion.points, self.settings)
-        else:
-            self._kernel.change(self._kernel_point(x))
         newton = NewtonState.prior(self.settings.features, self.settings.alpha)
-        if self.settings.carry_over:
-            newton = self._carried_over(before, self._kernel)
+        if self._kernel is None:
+            points, coefficients = before.expansion
+            self._kernel = SketchedKernel.of(points, self.settings)
+            if self.settings.carry_over:
+                values = gaussian_matrix(points, points, self._gamma) @ coefficients
+                newton = first_weights(before.newton, values, self._kernel.features)
+        else:
+            old = self._kernel.change(self._kernel_point(x))
+            if self.settings.carry_over:
+                newton = self._carried_over(before.newton, transfer(old, self._kernel.features))
         self._adopt(
             before._replace(
                 newton=newton,
@@ -361,16 +365,7 @@ class Forks:
         )
         self._since_change = 0
 
-    def _carried_over(self, before: rounds.Hypothesis, kernel: SketchedKernel) -> NewtonState:
+    def _carried_over(self, newton: NewtonState, T: FloatArray) -> NewtonState:
         """Return what Newton's state becomes, so that the values at the stored points hardly change."""
-        new = map_points(kernel.points, kernel.feature_map, self._gamma)
-        if before.feature_map.landmarks.size:
-            old = map_points(kernel.points, before.feature_map, self._gamma)
-            newton = carry_over(before.newton, transfer(old, new), self.settings.alpha)
-            return forget(newton, math.exp(-self._since_change / self.settings.memory), self.settings.alpha)
-        # Stage 1's function becomes weights; nothing was learned of how sure they are.
-        points, coefficients = before.expansion
-        values = gaussian_matrix(points, points, self._gamma) @ coefficients
-        weights = before.newton.weights.copy()
-        weights[self.settings.linear_features :] = transfer(values[:, None], new)[:, 0]
-        return before.newton._replace(weights=weights)
+        share = math.exp(-self._since_change / self.settings.memory)
+        return forget(carry_over(newton, T, self.settings.alpha), share, self.settings.alpha)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forks.arrays import FloatArray, IntArray
+from forks.arrays import BoolArray, FloatArray, IntArray
 from forks.randomness import Purpose, draws
 
 
@@ -64,7 +64,7 @@ class SjltRows:
     def dense(self) -> FloatArray:
         """Return the rows as an (n, s_p) matrix."""
         matrix = np.zeros((len(self.places), self.size))
-        np.put_along_axis(matrix, self.places, self.values, axis=1)
+        matrix[np.arange(len(matrix))[:, None], self.places] = self.values
         return matrix
 
     def append(self, row: SjltRows) -> SjltRows:
@@ -72,6 +72,6 @@ class SjltRows:
         places = np.concatenate([self.places, row.places])
         return SjltRows(self.size, places, np.concatenate([self.values, row.values]))
 
-    def remove(self, index: int) -> SjltRows:
-        """Return the rows without the one at ``index``."""
-        return SjltRows(self.size, np.delete(self.places, index, 0), np.delete(self.values, index, 0))
+    def chosen(self, which: IntArray | BoolArray) -> SjltRows:
+        """Return the rows with these numbers, or those where ``which`` is true."""
+        return SjltRows(self.size, self.places[which], self.values[which])

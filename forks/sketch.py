@@ -110,14 +110,14 @@ class KernelSketch:
             raise ValueError("evict: all stored points are landmarks; store more points than landmarks")
         serial = int(self.serials[index])
         column = self._column(self.points[index])
-        s = self._rows.dense()[index]
+        s = self._rows.chosen(np.array([index])).dense()[0]
         q = self._rows.project(column)
         self.phi_pm -= np.outer(s, column[self.landmarks])
         modification = Modification(np.column_stack([-s, -q, s]), np.column_stack([q, s, s]))
         self._modify(modification)
-        self.points = np.delete(self.points, index, 0)
-        self.serials = np.delete(self.serials, index)
-        self._rows = self._rows.remove(index)
+        kept = np.arange(len(self.points)) != index
+        self.points, self.serials = self.points[kept], self.serials[kept]
+        self._rows = self._rows.chosen(kept)
         slots = np.flatnonzero(self.landmarks == index)
         self.landmarks = self.landmarks - (self.landmarks > index)
         if len(slots):
@@ -129,8 +129,9 @@ class KernelSketch:
         self.phi_pp += modification.A @ modification.B.T
 
     def _replace_landmark(self, slot: int, evicted_serial: int) -> None:
-        others = np.delete(self.landmarks, slot)
-        candidates = np.setdiff1d(np.arange(len(self.points)), others)
+        free = np.ones(len(self.points), dtype=np.bool_)
+        free[np.delete(self.landmarks, slot)] = False
+        candidates = np.flatnonzero(free)
         draw = draws(self._sjlt.seed, Purpose.LANDMARK_SUCCESSOR, evicted_serial, 1)[0]
         self._sample(slot, int(candidates[int(draw % np.uint64(len(candidates)))]))
 

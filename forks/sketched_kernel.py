@@ -7,13 +7,13 @@ from typing import Self
 import numpy as np
 
 from forks.arrays import FloatArray
-from forks.feature_map import FeatureMap, build_map
+from forks.feature_map import FeatureMap, build_map, map_points
 from forks.kernels import precision
 from forks.settings import ForksSettings
 from forks.sjlt import Sjlt
 from forks.sketch import KernelSketch
 from forks.state import State, StateReader
-from forks.tisvd import Factors, tisvd, truncated_symmetric_svd
+from forks.tisvd import Factors, tisvd, truncated_svd
 
 
 class SketchedKernel:
@@ -41,30 +41,38 @@ class SketchedKernel:
         self._factors = factors
         self._changes = changes
         self.feature_map = feature_map
+        self.features = map_points(sketch.points, feature_map, _gamma(settings))
+        """Those of the stored points, (n, k)."""
 
     @classmethod
     def of(cls, points: FloatArray, settings: ForksSettings) -> Self:
         """Return the kernel of the points, (budget, columns), that stage 1 stored."""
         sketch = KernelSketch.of(points, settings.landmarks, sjlt=_sjlt(settings), gamma=_gamma(settings))
-        factors = truncated_symmetric_svd(sketch.phi_pp, settings.rank)
+        factors = truncated_svd(sketch.phi_pp, settings.rank)
         return cls(settings, sketch, factors, build_map(sketch, factors), 0)
 
-    @property
-    def points(self) -> FloatArray:
-        """The stored points, oldest first, (n, columns)."""
-        return self._sketch.points
+    def change(self, point: FloatArray) -> FloatArray:
+        """Store ``point``, (columns,), and change the map; a bounded one forgets the oldest point first.
 
-    def change(self, point: FloatArray) -> None:
-        """Store ``point``, (columns,), and change the map; a bounded one forgets the oldest point first."""
+        Returns
+        -------
+        (n, k) float64
+            Features of the points that are stored now, under the map before.
+        """
         self._changes += 1
+        gamma = _gamma(self._settings)
+        kept = self.features[1:] if self._settings.bounded else self.features
+        before = np.vstack([kept, map_points(point[None], self.feature_map, gamma)])
         modifications = [self._sketch.evict(0)] if self._settings.bounded else []
         modifications.append(self._sketch.insert(point))
         if self._settings.refresh and self._changes % self._settings.refresh == 0:
-            self._factors = truncated_symmetric_svd(self._sketch.phi_pp, self._settings.rank)
+            self._factors = truncated_svd(self._sketch.phi_pp, self._settings.rank)
         else:
             A, B = (np.hstack(sides) for sides in zip(*modifications, strict=True))
             self._factors = tisvd(self._factors, A, B)
         self.feature_map = build_map(self._sketch, self._factors)
+        self.features = map_points(self._sketch.points, self.feature_map, gamma)
+        return before
 
     def state(self) -> State:
         """Return the part of `forks.Forks.state` that is the kernel's."""
@@ -75,9 +83,8 @@ class SketchedKernel:
             "landmarks": self._sketch.landmarks.copy(),
             "phi_pm": self._sketch.phi_pm.copy(),
             "phi_pp": self._sketch.phi_pp.copy(),
-            "left": self._factors.left.copy(),
-            "singular_values": self._factors.singular_values.copy(),
-            "right": self._factors.right.copy(),
+            "eigenvectors": self._factors.vectors.copy(),
+            "eigenvalues": self._factors.values.copy(),
             "Z": self.feature_map.Z.copy(),
         }
 
@@ -95,9 +102,7 @@ class SketchedKernel:
             sjlt=_sjlt(settings),
             gamma=_gamma(settings),
         )
-        factors = Factors(
-            reader.floats("left", s_p, k), reader.floats("singular_values", k), reader.floats("right", s_p, k)
-        )
+        factors = Factors(reader.floats("eigenvectors", s_p, k), reader.floats("eigenvalues", k))
         feature_map = FeatureMap(np.ascontiguousarray(sketch.landmark_points.T), reader.floats("Z", s_m, k))
         return cls(settings, sketch, factors, feature_map, reader.integer("changes"))
 

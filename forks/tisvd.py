@@ -1,4 +1,9 @@
-"""Truncated incremental singular value decomposition (FORKS, section 3.2 and Algorithm 2)."""
+"""Truncated incremental singular value decomposition (FORKS, section 3.2 and Algorithm 2).
+
+The sketch is symmetric. Of such a matrix, the singular values are the absolute eigenvalues, and U and V the
+eigenvectors but for signs. So one basis is kept in place of two, and H, which is symmetric too, is decomposed
+by its eigenvectors.
+"""
 
 from __future__ import annotations
 
@@ -10,43 +15,30 @@ from forks.arrays import FloatArray
 
 
 class Factors(NamedTuple):
-    """A rank-k decomposition M ~ U diag(sigma) V'.
+    """A rank-k decomposition M ~ U diag(lambda) U'.
 
     Parameters
     ----------
-    left : U, (rows, k), orthonormal columns
-    singular_values : sigma, (k,), descending
-    right : V, (columns, k), orthonormal columns
+    vectors : U, (n, k), orthonormal columns
+    values : lambda, (k,), the largest absolute value first
     """
 
-    left: FloatArray
-    singular_values: FloatArray
-    right: FloatArray
+    vectors: FloatArray
+    values: FloatArray
 
     @property
     def rank(self) -> int:
-        return len(self.singular_values)
+        return len(self.values)
 
 
 def truncated_svd(matrix: FloatArray, rank: int) -> Factors:
-    """Return the best rank-``rank`` decomposition of ``matrix`` (Eq. 5)."""
-    left, singular_values, right = np.linalg.svd(matrix, full_matrices=False)
-    return Factors(
-        np.ascontiguousarray(left[:, :rank]),
-        np.ascontiguousarray(singular_values[:rank]),
-        np.ascontiguousarray(right[:rank].T),
-    )
-
-
-def truncated_symmetric_svd(matrix: FloatArray, rank: int) -> Factors:
-    """Return `truncated_svd` of a symmetric matrix, of its eigenvectors: in half the time or less.
+    """Return the best rank-``rank`` decomposition of a symmetric ``matrix`` (Eq. 5).
 
     Only the lower triangle is read.
     """
     values, vectors = np.linalg.eigh(matrix)
     largest = np.argsort(-np.abs(values), kind="stable")[:rank]
-    left, values = np.ascontiguousarray(vectors[:, largest]), values[largest]
-    return Factors(left, np.abs(values), np.where(values < 0.0, -left, left))
+    return Factors(np.ascontiguousarray(vectors[:, largest]), values[largest])
 
 
 def tisvd(factors: Factors, A: FloatArray, B: FloatArray) -> Factors:
@@ -54,39 +46,30 @@ def tisvd(factors: Factors, A: FloatArray, B: FloatArray) -> Factors:
 
     Parameters
     ----------
-    factors : of M, (rows, columns)
-    A : (rows, c)
-    B : (columns, c); neither need have full column rank
+    factors : of M, (n, n)
+    A, B : (n, c), with A B' symmetric; neither need have full column rank
 
     Returns
     -------
     Factors
         Exact where ``factors`` are exact and M + A B' has at most their rank; else the best
-        approximation of U diag(sigma) V' + A B' at that rank.
+        approximation of U diag(lambda) U' + A B' at that rank.
     """
-    left, singular_values, right = factors
+    vectors, values = factors
     k = factors.rank
-    inside_A, P, R_A = _split(left, A)
-    inside_B, Q, R_B = _split(right, B)
-    H = np.vstack([inside_A, R_A]) @ np.vstack([inside_B, R_B]).T  # Eq. 8
-    H[np.arange(k), np.arange(k)] += singular_values
+    # A B' is symmetric, so what it does to any vector, and what it sees of it, lies in the span of A.
+    basis = np.hstack([vectors, _outside(vectors, A)])
+    H = (basis.T @ A) @ (basis.T @ B).T  # Eq. 8
+    H[np.arange(k), np.arange(k)] += values
     rotation = truncated_svd(H, k)
-    return Factors(  # Eq. 9
-        np.ascontiguousarray(np.hstack([left, P]) @ rotation.left),
-        rotation.singular_values,
-        np.ascontiguousarray(np.hstack([right, Q]) @ rotation.right),
-    )
+    return Factors(np.ascontiguousarray(basis @ rotation.vectors), rotation.values)  # Eq. 9
 
 
-def _split(basis: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Split ``columns`` into coordinates in ``basis``, an orthonormal rest and coordinates in that."""
-    inside = basis.T @ columns
-    outside = columns - basis @ inside
+def _outside(basis: FloatArray, columns: FloatArray) -> FloatArray:
+    """Return an orthonormal basis of what of ``columns`` lies outside of ``basis``."""
+    outside = columns - basis @ (basis.T @ columns)
     # Once more: what is left of a column that lies nearly in the basis is not orthogonal to it.
-    correction = basis.T @ outside
-    inside += correction
-    outside -= basis @ correction
-    left, singular_values, right = np.linalg.svd(outside, full_matrices=False)
+    outside -= basis @ (basis.T @ outside)
+    left, singular_values, _ = np.linalg.svd(outside, full_matrices=False)
     negligible = max(columns.shape) * np.finfo(np.float64).eps * np.linalg.norm(columns)
-    kept = int(np.count_nonzero(singular_values > negligible))
-    return inside, left[:, :kept], singular_values[:kept, None] * right[:kept]
+    return left[:, singular_values > negligible]

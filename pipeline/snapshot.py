@@ -20,7 +20,7 @@ from pipeline.errors import StateError
 from pipeline.model import Model
 from pipeline.records import Count, Id, encode
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION = 2
 
 
 Tensors: TypeAlias = dict[str, NDArray[Any]]

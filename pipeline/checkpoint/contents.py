@@ -127,5 +127,5 @@ def _array(array: NDArray[Any]) -> Array:
 
 
 def _singular_values(tensors: Tensors) -> list[float]:
-    values: list[float] = tensors.get("learner.singular_values", np.empty(0)).tolist()
+    values: list[float] = np.abs(tensors.get("learner.eigenvalues", np.empty(0))).tolist()
     return values

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from bench.adversarial import BLOCKS, ROUNDS, published
 from bench.counting import play
@@ -9,8 +8,6 @@ from bench.published import PublishedForks, play_published
 from bench.sets import Labelled
 from forks import Forks, ForksSettings
 from forks.arrays import FloatArray
-from forks.kernels import gaussian_matrix, precision
-from forks.tisvd import tisvd
 
 
 def noise(events: int) -> Labelled:
@@ -55,21 +52,6 @@ def test_only_rounds_with_a_loss_count_and_entering_points_are_forgotten() -> No
     assert watched.changes == (losses - 1) // 5
     assert len(watched._points) == 20
     np.testing.assert_array_equal(watched._points, learner.state()["points"])
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_wrong_factor_spans_the_same_space_where_the_sketch_is_symmetric(seed: int) -> None:
-    chance = np.random.default_rng(seed)
-    settings = ForksSettings.paper(3, budget=20, seed=seed)
-    learner, _ = in_stage_two(settings, noise(100))
-    kernel = PublishedForks(learner)
-    gamma = precision(settings.width)
-    for _ in range(5):
-        s = kernel._sjlt.rows(np.array([chance.integers(1000)])).dense()[0]
-        q = kernel._rows.project(gaussian_matrix(chance.normal(size=(1, 3)), kernel._points, gamma)[0])
-        kernel._factors = tisvd(kernel._factors, np.column_stack([s, q, s]), np.column_stack([q, s, s]))
-        left, _, right = kernel._factors
-        np.testing.assert_allclose(left @ left.T, right @ right.T, atol=1e-8)
 
 
 def test_the_short_cycle_follows_germans_rows() -> None:

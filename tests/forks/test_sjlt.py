@@ -33,7 +33,9 @@ def test_projection_is_the_product_with_the_transpose() -> None:
     np.testing.assert_allclose(rows.project(vector), rows.dense().T @ vector, atol=1e-14)
 
 
-def test_rows_can_be_appended_and_removed() -> None:
+def test_rows_can_be_appended_and_chosen() -> None:
     transform = Sjlt(12, 3, seed=1)
-    rows = transform.rows(np.arange(5)).append(transform.rows(np.array([5]))).remove(2)
-    assert (rows.dense() == transform.rows(np.array([0, 1, 3, 4, 5])).dense()).all()
+    rows = transform.rows(np.arange(5)).append(transform.rows(np.array([5])))
+    expected = transform.rows(np.array([0, 1, 3, 4, 5])).dense()
+    assert (rows.chosen(np.arange(6) != 2).dense() == expected).all()
+    assert (rows.chosen(np.array([0, 1, 3, 4, 5])).dense() == expected).all()

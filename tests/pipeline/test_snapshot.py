@@ -211,8 +211,8 @@ def with_plain(**changes: object) -> bytes:
 
 
 def test_another_version_is_named() -> None:
-    with pytest.raises(StateError, match="version 2, this program reads version 1"):
-        restored(with_plain(version=2))
+    with pytest.raises(StateError, match="version 1, this program reads version 2"):
+        restored(with_plain(version=1))
 
 
 @pytest.mark.parametrize(
