@@ -22,6 +22,7 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
         "learner": "microseconds an event, beside plain NumPy, scikit-learn and River",
         "memory": "resident memory of a worker over ten million events, with all limits reached",
         "peers": "events a second of a worker, beside the same job in Quix Streams",
+        "profile": "microseconds an event by stage of a worker",
         "quality": "mistakes of FORKS and its rivals on real KuaiRec rows",
         "recovery": "seconds to restore a partition, and from SIGKILL to the next prediction",
         "throughput": "events a second of a worker, beside a bare loop over Kafka and JSON",

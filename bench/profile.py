@@ -1,0 +1,120 @@
+"""Where the time of a worker goes: microseconds an event, by stage, with the whole worker in this process.
+
+The function that makes up a stage is timed from outside, once a batch or less, so that there are no timers
+in the product and none for single events. A stage does not count what it calls in another one. What the
+broker and librdkafka's own threads do meanwhile shows only where the worker waits for them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from pkgutil import resolve_name
+from statistics import median
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+from typing import Any, Final
+from unittest.mock import patch
+
+from bench.laps import Laps, Seconds
+from bench.options import Options
+from bench.stage import Stage, invented
+from pipeline.batch import Batch
+from pipeline.broker.temporary import temporary_broker
+from pipeline.logs import configure
+from pipeline.task import Task
+from pipeline.worker import Worker
+
+ROUNDS: Final = 5
+EVENTS: Final = 200_000
+STAGES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "consume": "pipeline.intake.Intake.receive",
+        "decode": "pipeline.intake.Intake._feed",
+        "merge and join": "pipeline.task.Task.advance",
+        "columns for the model": "pipeline.batch._walk",
+        "statistics": "pipeline.statistics.RunningStatistics.walk",
+        "learner": "forks.learner.Forks.walk",
+        "build and encode predictions": "pipeline.batch._predictions",
+        "build and encode outcomes": "pipeline.batch._outcomes",
+        "produce": "pipeline.transaction.Writer._write_records",
+        "snapshot": "pipeline.transaction.Writer._write_snapshots",
+        "state record": "pipeline.transaction.Writer.commit",
+        "wait for the commit before": "pipeline.commits.Commits.end",
+    }
+)
+"""The function of each, in the order in which a batch goes through them."""
+
+
+def run(options: Options) -> dict[str, Any]:
+    """Return microseconds an event by stage, on the clock and of the processor: medians over the rounds."""
+    configure()
+    count, rounds = options.events or EVENTS, []
+    with TemporaryDirectory() as name, temporary_broker() as bootstrap:
+        folder = Path(name)
+        options.say(f"inventing {count:,} events ...")
+        events = invented(folder, count)
+        for number in range(options.runs or ROUNDS):
+            stage = Stage.set(folder, bootstrap, f"round-{number}")
+            stage.send(events)
+            rounds.append(_round(stage, count))
+            options.say(f"round {number + 1}: {rounds[-1]['all']['us']} us an event")
+    stages = {
+        name: {figure: round(median(one[name][figure] for one in rounds), 2) for figure in ("us", "cpu_us")}
+        for name in rounds[0]
+    }
+    for name, figures in stages.items():
+        options.say(f"{name:30} {figures['us']:8.2f} us, processor {figures['cpu_us']:8.2f} us")
+    return {
+        "us_per_event": stages["all"]["us"],
+        "events": count,
+        "cores": os.cpu_count(),
+        "load_average": round(os.getloadavg()[0], 1),
+        "stages": stages,
+        "rounds": rounds,
+    }
+
+
+def _round(stage: Stage, count: int) -> dict[str, dict[str, float]]:
+    """Let a worker go through the logs of a stage, and time what comes after the first batch."""
+    worker, laps = Worker(stage.config), Laps()
+    advance = laps.timed("merge and join", Task.advance)
+    processed = first = 0
+    processors = 0.0
+    seconds: dict[str, Seconds] = {}
+
+    def counted(task: Task, limit: int) -> Batch:
+        nonlocal processed, first, processors, seconds
+        batch: Batch = advance(task, limit)
+        processed += batch.steps
+        if processed and not first:
+            first, processors = processed, time.process_time()
+            laps.restart()
+        if processed == 2 * count and not seconds:
+            processors = time.process_time() - processors
+            seconds = laps.so_far()
+            worker.stop()
+        return batch
+
+    with ExitStack() as patches:
+        for name, function in STAGES.items():
+            patches.enter_context(patch(function, laps.timed(name, resolve_name(function))))
+        patches.enter_context(patch(STAGES["merge and join"], counted))
+        worker.run()
+    return _microseconds(seconds, processors, (2 * count - first) / 2)
+
+
+def _microseconds(
+    seconds: Mapping[str, Seconds], processors: float, events: float
+) -> dict[str, dict[str, float]]:
+    """Return those of each stage, of all of them, and of the processor time that other threads took."""
+    found = {name: seconds.get(name, Seconds()) for name in (*STAGES, "rest")}
+    everything = Seconds(*map(sum, zip(*found.values(), strict=True)))
+    found |= {"all": everything, "other threads": Seconds(0.0, processors - everything.processor)}
+    return {
+        name: {"us": round(1e6 * one.clock / events, 2), "cpu_us": round(1e6 * one.processor / events, 2)}
+        for name, one in found.items()
+    }
