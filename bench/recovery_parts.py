@@ -21,12 +21,12 @@ from pipeline.recovery import (
     committed,
     read_snapshot,
     read_state,
-    read_until,
     recover,
     snapshot_bytes,
     start_from,
 )
 from pipeline.restoration import Restoration
+from pipeline.slices import read_until
 from pipeline.snapshot import unpack
 from pipeline.task import Task
 from pipeline.topics import Topics
@@ -99,7 +99,7 @@ class Restores:
         return time.perf_counter() - begin, time.process_time() - spent
 
     def _laps(self) -> dict[str, float]:
-        """Take the steps of `recover` one after the other."""
+        """Take the steps of `recover` one after the other, also those that share two processors there."""
         laps: defaultdict[str, float] = defaultdict(float)
         topics, last = self._topics, time.perf_counter()
 
@@ -119,17 +119,16 @@ class Restores:
             task = Task(0, model, self.config.join, state.interactions, state.labels)
             restoration = Restoration(task, state)
             begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
-            for messages in read_until(log, topics.outcomes, 0, begin, lambda: restoration.outcomes_left):
+            read = log.read(topics.outcomes, 0, begin)
+            for messages in read_until(read, lambda: restoration.outcomes_left, log.patience):
                 lap("read outcomes")
                 outcomes, offsets = all_decoded(_OUTCOMES, messages), offsets_of(messages)
                 lap("decode outcomes")
                 restoration.outcomes(outcomes, offsets)
                 lap("fold outcomes")
             lap("read outcomes")
-            begin = state.prediction_offset
-            for messages in read_until(
-                log, topics.predictions, 0, begin, lambda: restoration.predictions_left
-            ):
+            read = log.read(topics.predictions, 0, state.prediction_offset)
+            for messages in read_until(read, lambda: restoration.predictions_left, log.patience):
                 restoration.predictions(all_decoded(_PREDICTIONS, messages), offsets_of(messages))
             restoration.finish()
             lap("pending predictions")

@@ -5,21 +5,23 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
 from typing import NamedTuple
 
 import msgspec
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from pipeline.config import Config
 from pipeline.errors import StateError
 from pipeline.inlet import Position
-from pipeline.log import Log, all_decoded, decoded, offsets_of
+from pipeline.log import Log, decoded
 from pipeline.model import Model
 from pipeline.records import Outcome, Prediction
 from pipeline.restoration import Restoration
 from pipeline.settings import refuse_other_settings
+from pipeline.slices import ahead, decoded_slices, read_until
 from pipeline.snapshot import unpack
 from pipeline.state import STATE_VERSION, SnapshotReference, State
 from pipeline.task import Task
@@ -142,34 +144,18 @@ def recover(
         task = Task(partition, model, config.join, state.interactions, state.labels)
         restoration = Restoration(task, state)
         yield restoration.left
-        for messages in read_until(
-            log,
-            topics.outcomes,
-            partition,
-            min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset),
-            lambda: restoration.outcomes_left,
-        ):
-            restoration.outcomes(all_decoded(_OUTCOMES, messages), offsets_of(messages))
-            yield restoration.left
-        for messages in read_until(
-            log, topics.predictions, partition, state.prediction_offset, lambda: restoration.predictions_left
-        ):
-            restoration.predictions(all_decoded(_PREDICTIONS, messages), offsets_of(messages))
-            yield restoration.left
+        begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
+        place = TopicPartition(topics.outcomes, partition, begin)
+        with closing(ahead(decoded_slices(log, _OUTCOMES, place))) as slices:
+            for outcomes in read_until(slices, lambda: restoration.outcomes_left, patience):
+                restoration.outcomes(*outcomes)
+                yield restoration.left
+        place = TopicPartition(topics.predictions, partition, state.prediction_offset)
+        with closing(ahead(decoded_slices(log, _PREDICTIONS, place))) as slices:
+            for predictions in read_until(slices, lambda: restoration.predictions_left, patience):
+                restoration.predictions(*predictions)
+                yield restoration.left
         yield restoration.finish()
-
-
-def read_until(
-    log: Log, topic: str, partition: int, offset: int, left: Callable[[], int]
-) -> Iterator[list[Message]]:
-    """Slices up to the end, or past it as long as records known to be there are hidden by a transaction."""
-    begin = time.monotonic()
-    for messages in log.read(topic, partition, offset):
-        if messages:
-            begin = time.monotonic()
-        elif left() <= 0 or time.monotonic() - begin > log.patience:
-            return
-        yield messages
 
 
 def _refuse_leftovers(log: Log, topics: Topics, partition: int) -> None:

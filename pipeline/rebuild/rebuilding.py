@@ -23,8 +23,8 @@ from pipeline.model import Model
 from pipeline.rebuild.comparison import Comparison, PartitionFold, compare
 from pipeline.rebuild.folding import CASE, Cases, refold
 from pipeline.records import Outcome, Prediction
-from pipeline.recovery import read_until
 from pipeline.settings import as_toml, refuse_other_settings
+from pipeline.slices import read_until
 from pipeline.snapshot import pack
 from pipeline.state import SnapshotReference, State
 from pipeline.topics import Topics
@@ -203,8 +203,9 @@ def _until_next(model: Model, snapshot: SnapshotReference | None) -> int:
 
 def _outcomes(group: Group, state: State, model: Model) -> Iterator[Outcome]:
     """Those that the state record counts."""
-    topic = group.topics.outcomes
-    for messages in read_until(group.log, topic, state.partition, 0, lambda: state.outcomes - model.folded):
+    log = group.log
+    slices = log.read(group.topics.outcomes, state.partition, 0)
+    for messages in read_until(slices, lambda: state.outcomes - model.folded, log.patience):
         for message in messages:
             outcome = decoded(_OUTCOMES, message)
             if outcome.sequence >= state.outcomes:
@@ -219,7 +220,7 @@ def _predictions(log: Log, topics: Topics, state: State) -> Iterator[Prediction]
     def left() -> int:
         return state.predictions - taken
 
-    for messages in read_until(log, topics.predictions, state.partition, 0, left):
+    for messages in read_until(log.read(topics.predictions, state.partition, 0), left, log.patience):
         for message in messages:
             prediction = decoded(_PREDICTIONS, message)
             taken = prediction.sequence + 1
