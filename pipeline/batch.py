@@ -62,6 +62,16 @@ class Plan:
             self.order.append(~len(self.closings))
         self.closings.append(closing)
 
+    def extend(
+        self, predictions: list[Pending], closings: list[Closing], order: list[int], steps: int
+    ) -> None:
+        """Judge and learn these next, whose order counts from 0."""
+        first, last = len(self.predictions), len(self.closings)
+        self.order += [first + step if step >= 0 else step - last for step in order]
+        self.predictions += predictions
+        self.closings += closings
+        self.steps += steps
+
 
 class Lines(NamedTuple):
     """Records of a partition as they go into a topic, in the order of their sequences."""

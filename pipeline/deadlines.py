@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -78,26 +78,54 @@ class Deadlines(Generic[Value]):
         if len(line) + len(self._heap) > self._most:
             self._sweep()
 
+    def add_all(self, deadlines: Sequence[int], numbers: Sequence[int], event_ids: Sequence[Id]) -> None:
+        """`add` each."""
+        line = self._line
+        if not deadlines or deadlines != sorted(deadlines) or (line and deadlines[0] <= line[-1][0]):
+            for each in zip(deadlines, numbers, event_ids, strict=True):
+                self.add(*each)
+            return
+        line.extend(zip(deadlines, numbers, event_ids, strict=True))
+        self.first = min(self.first, deadlines[0])
+        if len(self) > self._most:
+            self._sweep()
+
+    def next(self) -> int:
+        """The earliest deadline of a value that is in the table, `NEVER` if it is empty."""
+        for waiting, drop in ((self._line, self._line.popleft), (self._heap, lambda: heappop(self._heap))):
+            while waiting and self._find(waiting[0]) is None:
+                drop()
+        head = self._head()
+        self.first = NEVER if head is None else head[0]
+        return self.first
+
     def due(self, time: int) -> Iterator[Value]:
         """Values whose deadline lies before `time`, or for which there is no room, by deadline.
 
         The caller takes each from the table before it asks for the next.
         """
-        while self._line or self._heap:
-            line, heap = self._line, self._heap
-            out_of_order = not line or (bool(heap) and heap[0] < line[0])
-            entry = heap[0] if out_of_order else line[0]
-            value = self._find(entry)
-            if value is not None and entry[0] >= time and not self._crowded():
-                self.first = entry[0]
+        while (head := self._head()) is not None:
+            value = self._find(head)
+            if value is not None and head[0] >= time and not self._crowded():
+                self.first = head[0]
                 return
-            if out_of_order:
-                heappop(heap)
-            else:
-                line.popleft()
+            self._drop(head)
             if value is not None:
                 yield value
         self.first = NEVER
+
+    def _head(self) -> Entry | None:
+        """The entry with the earliest deadline."""
+        line, heap = self._line, self._heap
+        if heap and (not line or heap[0] < line[0]):
+            return heap[0]
+        return line[0] if line else None
+
+    def _drop(self, head: Entry) -> None:
+        if self._line and self._line[0] is head:
+            self._line.popleft()
+        else:
+            heappop(self._heap)
 
     def _sweep(self) -> None:
         """Drop the entries without a value, if they are many, and say when to look again."""

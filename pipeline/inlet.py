@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TypeAlias
+from itertools import islice, repeat
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -14,10 +15,20 @@ FIRST = -1
 """Merge time of a message that cannot be used: it goes before everything that has a timestamp."""
 
 
-Queued: TypeAlias = tuple[int, int, Record, Source | Delivered]
-"""Offset, size in bytes, what it was decoded to, and the message itself."""
 _Entry: TypeAlias = tuple[int, int | None, int, int, Record, Source | Delivered]
-"""Merge time, timestamp if it was refused for it, and then as in `Queued`."""
+"""Merge time, timestamp if it was refused for it, offset, size, record and message."""
+
+
+class Arrived(NamedTuple):
+    """Messages in the order of their offsets, column by column."""
+
+    offsets: list[int]
+    sizes: list[int]
+    """In bytes."""
+    records: list[Record]
+    """What they were decoded to."""
+    messages: Sequence[Source | Delivered]
+    """As they came."""
 
 
 class Position(msgspec.Struct):
@@ -60,10 +71,10 @@ class Inlet:
         """How far the messages were taken."""
         return Position(self._next, self._clock, self._ahead)
 
-    def feed(self, arrived: Sequence[Queued]) -> None:
-        """Append messages, in the order of their offsets."""
-        self._queue.extend([self._judged(*each) for each in arrived])
-        self.bytes += sum([size for _, size, _, _ in arrived])
+    def feed(self, arrived: Arrived) -> None:
+        """Append messages."""
+        self._queue.extend(self._close_together(arrived) or map(self._judged, *arrived))
+        self.bytes += sum(arrived.sizes)
         self.at_end = False
         if self.time is None and self._queue:
             self.time = self._queue[0][0]
@@ -93,10 +104,36 @@ class Inlet:
         self.time = self._queue[0][0] if self._queue else None
         return record
 
+    def peek(self, most: int) -> tuple[list[int], list[Record]]:
+        """Merge times and records of the next messages, without taking them."""
+        ahead = list(islice(self._queue, most))
+        return [entry[0] for entry in ahead], [entry[4] for entry in ahead]
+
+    def take(self, count: int) -> None:
+        """Take messages that all can be used."""
+        if not count:
+            return
+        taken = [self._queue.popleft() for _ in range(count)]
+        self._clock, _, offset, _, _, self._taken = taken[-1]
+        self._ahead = None
+        self._next = offset + 1
+        self.bytes -= sum([entry[3] for entry in taken])
+        self.time = self._queue[0][0] if self._queue else None
+
     def source(self) -> Source:
         """The message that was taken last."""
         assert self._taken is not None, "none was taken"
         return self._taken if isinstance(self._taken, Source) else Source.of(self._taken)
+
+    def _close_together(self, arrived: Arrived) -> list[_Entry] | None:
+        """The messages with their merge times, if all can be used and none is a jump from any other."""
+        times = [record.timestamp for record in arrived.records if not isinstance(record, Poison)]
+        if self._fed_clock is None or not times or len(times) < len(arrived.records):
+            return None
+        if max(times) > min(self._fed_clock, *times) + self.max_jump:
+            return None
+        self._fed_clock, self._fed_ahead = times[-1], None
+        return list(zip(times, repeat(None), *arrived, strict=False))
 
     def _judged(self, offset: int, size: int, record: Record, message: Source | Delivered) -> _Entry:
         """The message with its merge time, or refused for its jump."""

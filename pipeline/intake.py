@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from pipeline.clock import wall_clock
 from pipeline.config import Config
 from pipeline.errors import StateError
-from pipeline.inlet import Inlet, Queued
+from pipeline.inlet import Arrived, Inlet
 from pipeline.pulse import Pulse
 from pipeline.records import INTERACTIONS, LABELS, decode, size
 from pipeline.task import Task
@@ -141,13 +141,13 @@ class Intake:
             channel.read_to = (delivered[-1].offset() or 0) + 1
             channel.fed = time.monotonic()
 
-    def _decoded(self, topic: str, messages: list[Message], latest: int) -> list[Queued]:
+    def _decoded(self, topic: str, messages: list[Message], latest: int) -> Arrived:
         offsets = [message.offset() or 0 for message in messages]
         keys, values = [message.key() for message in messages], [message.value() for message in messages]
         headers = [message.headers() for message in messages]
         sizes = list(map(size, keys, values, headers))
         decoder = INTERACTIONS if topic == self._topics.interactions else LABELS
-        return list(zip(offsets, sizes, decode(keys, values, decoder, latest), messages, strict=True))
+        return Arrived(offsets, sizes, decode(keys, values, decoder, latest), messages)
 
     def _meet(self, message: Message, place: Place) -> None:
         error = message.error()

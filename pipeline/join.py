@@ -11,7 +11,8 @@ Each table has room for so much. Where that runs out, what would go next goes be
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -97,9 +98,9 @@ class Join:
         """Early labels, in the order in which they came."""
         self.waiting_bytes = 0
         """Room that early labels take."""
-        self._expiries = Deadlines(self.pending, lambda prediction: prediction.sequence, self.crowded)
-        self._memory = Deadlines(self.closed, lambda closed: closed.sequence, self._closed_crowded)
-        self._patience = Deadlines(self.waiting, lambda early: early.source.offset, self._waiting_crowded)
+        self._expiries = Deadlines(self.pending, attrgetter("sequence"), self.crowded)
+        self._memory = Deadlines(self.closed, attrgetter("sequence"), self._closed_crowded)
+        self._patience = Deadlines(self.waiting, attrgetter("source.offset"), self._waiting_crowded)
 
     def knows(self, event_id: Id) -> bool:
         """Whether the event was predicted, as far as memory goes."""
@@ -117,6 +118,26 @@ class Join:
             and stream_time <= self._patience.first
         )
 
+    def quiet_until(self) -> int:
+        """The last stream time at which no prediction has expired and no early label waited too long."""
+        return min(self._expiries.next(), self._patience.next())
+
+    def has_room(self, predictions: int, outcomes: int) -> bool:
+        """Whether so many more leave no table too full."""
+        return (
+            len(self.pending) + predictions <= self.max_pending
+            and len(self.closed) + outcomes <= self.max_closed
+        )
+
+    def are_new(self, event_ids: list[Id]) -> bool:
+        """Whether the events are all different, and none of them is known or has a label that waits."""
+        different = set(event_ids)
+        return len(different) == len(event_ids) and (
+            self.pending.keys().isdisjoint(different)
+            and self.closed.keys().isdisjoint(different)
+            and self.waiting.keys().isdisjoint(different)
+        )
+
     def open(self, prediction: Pending) -> None:
         """Let a prediction wait for its label."""
         self.pending[prediction.event_id] = prediction
@@ -129,6 +150,25 @@ class Join:
         del self.pending[event_id]
         until = self.remembered_until(prediction.timestamp, label_timestamp)
         self.remember(Closed(event_id, status, sequence), until)
+
+    def open_all(self, predictions: Sequence[Pending]) -> None:
+        """`open` each, of events that are all new: see `are_new`."""
+        ids = [prediction.event_id for prediction in predictions]
+        self.pending.update(zip(ids, predictions, strict=True))
+        self._expiries.add_all(
+            [prediction.timestamp + self.window for prediction in predictions],
+            [prediction.sequence for prediction in predictions],
+            ids,
+        )
+
+    def close_all(self, event_ids: Sequence[Id], label_timestamps: Sequence[int], first: int) -> None:
+        """`close` the predictions of these events, which wait; the outcomes' sequences begin with `first`."""
+        sequences = range(first, first + len(event_ids))
+        labelled: Status = "labelled"
+        for event_id, sequence in zip(event_ids, sequences, strict=True):
+            del self.pending[event_id]
+            self.closed[event_id] = Closed(event_id, labelled, sequence)
+        self._memory.add_all([time + self.window for time in label_timestamps], sequences, event_ids)
 
     def remembered_until(self, timestamp: int, label_timestamp: int | None) -> int:
         """The stream time up to which an event is known as closed: one window after it was."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from itertools import islice
 
+from pipeline import stretch
 from pipeline.batch import Batch, Closing, DeadLetter, Plan, settle
 from pipeline.config import Join as JoinSettings
 from pipeline.inlet import FIRST, Inlet, Position
@@ -56,6 +57,8 @@ class Task:
         """The eras that have ended."""
         self._teach_missing = settings.on_missing == "negative"
         self._plan = Plan()
+        self._reach = stretch.LONGEST
+        """Messages that may make a stretch: fewer where the last one was shorter."""
 
     def advance(self, limit: int) -> Batch:
         """Merge and process messages, as far as the inputs allow, in at most `limit` steps.
@@ -63,8 +66,12 @@ class Task:
         By timestamp, labels first on ties. Where an input has nothing buffered but may have more, the
         merge waits; where it is at its end, the other goes on without it.
         """
-        plan = self._plan
+        plan, alone = self._plan, 0
         while plan.steps < limit and (inlet := self._next()) is not None:
+            if not alone:
+                alone = self._take_stretch(min(self._reach, limit - plan.steps))
+                continue
+            alone -= 1
             time = inlet.time
             assert time is not None
             if time <= self.stream_time or self._move_time(time, limit):
@@ -97,6 +104,32 @@ class Task:
         if told is None:
             return self.interactions if self.labels.at_end else None
         return self.labels if told <= shown else self.interactions
+
+    def _take_stretch(self, most: int) -> int:
+        """Take the next messages at once, if they make a stretch; else tell how many to take one by one."""
+        if len(self.interactions) + len(self.labels) < stretch.SHORTEST:
+            return stretch.SHORTEST
+        join, plan, folded = self.join, self._plan, self._outcomes
+        messages = stretch.merged(self.interactions, self.labels, join, most)
+        n, m = len(messages.interactions), len(messages.labels)
+        found = None
+        if n + m >= stretch.SHORTEST:
+            found = stretch.usual(messages, join, self.predicted, folded)
+        if found is None:
+            self._reach = max(stretch.SHORTEST, min(most, n + m) // 2)
+            return stretch.SHORTEST
+        self._reach = min(stretch.LONGEST, 2 * (n + m))
+        self.interactions.take(n)
+        self.labels.take(m)
+        self.counters.update(interactions=n, labels=m, predictions=n, labelled=m)
+        self.predicted += n
+        plan.extend(*found, steps=n + m)
+        join.open_all(found.predictions)
+        labels = messages.labels
+        join.close_all([label.event_id for label in labels], [label.timestamp for label in labels], folded)
+        self.stream_time = max(self.stream_time, messages.time)
+        join.forget(self.stream_time)
+        return 0
 
     def _process(self, inlet: Inlet) -> None:
         record = inlet.pop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pipeline.inlet import Queued
+from pipeline.inlet import Arrived
 from pipeline.records import InputDecoder, Record, Source, decode
 
 
@@ -22,6 +22,12 @@ def entries(sources: Sequence[Source], decoder: InputDecoder, latest: int) -> li
     return list(map(Entry, sources, decode(keys, values, decoder, latest)))
 
 
-def queued(decoded: Sequence[Entry]) -> list[Queued]:
+def queued(decoded: Sequence[Entry]) -> Arrived:
     """Decoded messages as an inlet takes them."""
-    return [(source.offset, source.size, record, source) for source, record in decoded]
+    sources = [entry.source for entry in decoded]
+    return Arrived(
+        [source.offset for source in sources],
+        [source.size for source in sources],
+        [entry.record for entry in decoded],
+        sources,
+    )
