@@ -32,15 +32,16 @@ def line_memory(numbers: int) -> FloatArray:
     return memory[start : start + numbers]
 
 
-def on_lines(matrix: FloatArray) -> FloatArray:
-    """Return a copy whose rows begin with a line each; zeros fill up what is left of the last one.
+def on_lines(matrix: FloatArray, *, rows: int | None = None) -> FloatArray:
+    """Return a copy whose rows begin with a line each; zeros fill up the lines, and as many ``rows``.
 
     Examples
     --------
     >>> on_lines(np.ones((2, 3))).tolist()
     [[1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]]
     """
-    rows, columns = matrix.shape
+    given, columns = matrix.shape
+    rows = given if rows is None else rows
     copy = line_memory(rows * whole_lines(columns)).reshape(rows, whole_lines(columns))
-    copy[:, :columns] = matrix
+    copy[:given, :columns] = matrix
     return copy

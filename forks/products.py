@@ -27,8 +27,8 @@ def dot(u: FloatArray, v: FloatArray) -> float:
 def combine(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
     """Write ``weights``' ``rows``, each number summed from first to last as `dot` does.
 
-    Row by row, no sum waits for the one before it. Four rows at a time, in order, a sum is fetched and
-    stored a fourth as often.
+    Row by row, no sum waits for the one before it. Eight rows at a time, in order, a sum is fetched and
+    stored an eighth as often.
 
     Parameters
     ----------
@@ -37,15 +37,20 @@ def combine(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
     out : (m,) float64, overwritten
     """
     out[:] = 0.0
-    fours = weights.shape[0] - weights.shape[0] % 4
-    for n in range(0, fours, 4):
+    eights = weights.shape[0] - weights.shape[0] % 8
+    for n in range(0, eights, 8):
         a, b, c, d = weights[n], weights[n + 1], weights[n + 2], weights[n + 3]
+        e, f, g, h = weights[n + 4], weights[n + 5], weights[n + 6], weights[n + 7]
         for i in range(out.shape[0]):
             total = out[i] + a * rows[n, i]
             total += b * rows[n + 1, i]
             total += c * rows[n + 2, i]
-            out[i] = total + d * rows[n + 3, i]
-    for n in range(fours, weights.shape[0]):
+            total += d * rows[n + 3, i]
+            total += e * rows[n + 4, i]
+            total += f * rows[n + 5, i]
+            total += g * rows[n + 6, i]
+            out[i] = total + h * rows[n + 7, i]
+    for n in range(eights, weights.shape[0]):
         a = weights[n]
         for i in range(out.shape[0]):
             out[i] += a * rows[n, i]

@@ -63,7 +63,11 @@ class Hypothesis(NamedTuple):
 
         What is learned into the arrays, the hypothesis knows.
         """
-        inverse_hessian, landmarks, Z = map(on_lines, (self.newton.inverse_hessian, *self.feature_map))
+        inverse_hessian = on_lines(self.newton.inverse_hessian)
+        landmarks = on_lines(self.feature_map.landmarks)
+        Z = on_lines(
+            self.feature_map.Z, rows=landmarks.shape[1]
+        )  # what fills up the landmarks counts nothing
         weights = self.newton.weights
         newton = NewtonState(weights, inverse_hessian[:, : len(weights)])
         arrays = (self.mean, self.squares, weights, inverse_hessian, landmarks, Z, *self.expansion)

@@ -106,7 +106,7 @@ def describe(
     learned : number of events in the moments
     mean, squares : (dimension,) float64, the moments; an event that is learned enters them here, before
         the next step
-    feature_map : with landmarks and Z in whole lines
+    feature_map : in whole lines
 
     Returns
     -------
@@ -117,7 +117,7 @@ def describe(
     if feature_map.Z.shape[0] > 0:
         _fill_kernel(events, start, count, rule, feature_map.landmarks, strip)
     for i in range(count):
-        combine(strip.kernel[i, : feature_map.Z.shape[0]], feature_map.Z, strip.phi[i])
+        combine(strip.kernel[i], feature_map.Z, strip.phi[i])
     return learned
 
 
