@@ -25,6 +25,7 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
         "profile": "microseconds an event by stage of a worker",
         "quality": "mistakes of FORKS and its rivals on real KuaiRec rows",
         "recovery": "seconds to restore a partition, and from SIGKILL to the next prediction",
+        "scaling": "events a second by partitions and workers, and what a million of them take",
         "throughput": "events a second of a worker, beside a bare loop over Kafka and JSON",
         "table2": "the paper's Table 2 by both ways of counting mistakes",
     }

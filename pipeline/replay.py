@@ -138,7 +138,7 @@ class Replay:
         sender = Sender(self._kafka, self._patience)
         begin = time.monotonic()
         pace: Pace | None = None
-        for moment, topic, key, value in self._records():
+        for moment, topic, key, value in self.records():
             if speed:
                 pace = pace or Pace(speed, moment, begin)
                 _wait(sender, pace.due(moment), stop)
@@ -152,7 +152,7 @@ class Replay:
         progress(sender.sent)
         return self._summary(sender.sent, time.monotonic() - begin)
 
-    def _records(self) -> Iterator[tuple[int, str, bytes, bytes]]:
+    def records(self) -> Iterator[tuple[int, str, bytes, bytes]]:
         """Make the records ready: time, topic, key and value of each."""
         count = len(self._schedule.events)
         frame = self._schedule.events.frame.select(COLUMNS)

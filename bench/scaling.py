@@ -1,0 +1,161 @@
+"""Events a second by partitions and workers, for each second of the processors too, and what a million take.
+
+All interactions and labels become visible at once, when every worker has its share of the partitions. Workers
+are those of `forks run --workers`. On a machine of few cores the rate ends where the cores do, since workers
+share them with the broker; what still tells something then is the processors' time for an event.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import psutil
+
+from bench.course import Committed, Course, course
+from bench.gate import Gate
+from bench.needs import BUSY, REPLICAS, Event, needs
+from bench.options import Options
+from bench.recovery_worker import FORKS
+from bench.stage import Stage, broker_process, invented
+from pipeline.broker.temporary import temporary_broker
+from pipeline.kuairec import Events
+from pipeline.logs import configure
+
+ROUNDS: Final = 3
+EVENTS: Final = 200_000
+CREWS: Final = ((1, 1), (2, 2), (4, 4), (8, 8), (8, 1))
+"""Partitions and workers."""
+PATIENT: Final = '[join]\nwindow = "30d"\nearly = "30d"\nearly_bytes = 768000\n'
+"""So much comes at once that one input may be days ahead before the first of the other is fetched."""
+RATE: Final = 1_000_000
+"""Events a second for which is told what they take."""
+PATIENCE: Final = 180.0
+"""Seconds within which all workers have to have their partitions."""
+SETTLE: Final = 2.0
+"""Seconds after which no further rebalance is expected."""
+
+
+class Trial(NamedTuple):
+    """One crew, once."""
+
+    course: Course
+    mib: float
+    """Resident memory of a worker at the end, on average."""
+    bytes_per_event: dict[str, float]
+    """Of each topic, on the broker's disk."""
+
+
+def run(options: Options) -> dict[str, Any]:
+    """Return a row for each number of partitions and workers, and what `RATE` events a second take."""
+    configure()
+    count, trials = options.events or EVENTS, {crew: list[Trial]() for crew in CREWS}
+    with TemporaryDirectory() as name, temporary_broker() as bootstrap:
+        folder = Path(name)
+        options.say(f"inventing {count:,} events ...")
+        events = invented(folder, count)
+        for number in range(options.runs or ROUNDS):
+            for partitions, workers in CREWS:
+                stage = Stage.set(
+                    folder, bootstrap, f"crew-{partitions}-{workers}-{number}", partitions, PATIENT
+                )
+                trial = _trial(stage, events, partitions, workers)
+                trials[partitions, workers].append(trial)
+                found = (
+                    f"{trial.course.events_per_s:,.0f} events/s, {trial.course.cpu_us:.1f} us of processors"
+                )
+                options.say(f"{partitions} partitions, {workers} workers: {found}")
+    alone = trials[1, 1]
+    figures = Course.median([trial.course for trial in alone])
+    on_disk = {
+        topic: median(one.bytes_per_event[topic] for one in alone) for topic in alone[0].bytes_per_event
+    }
+    inputs = on_disk["interactions"] + on_disk["watch-labels"]
+    event = Event(
+        worker_us=1e6 / figures.events_per_s,
+        worker_cpu_us=figures.cpu_us,
+        broker_cpu_us=figures.broker_cpu_us,
+        input_bytes=inputs,
+        output_bytes=sum(on_disk.values()) - inputs,
+    )
+    return {
+        "events": count,
+        "cores": os.cpu_count(),
+        "load_average": round(os.getloadavg()[0], 1),
+        "rows": [_row(crew, found) for crew, found in trials.items()],
+        "bytes_per_event": {topic: round(size, 1) for topic, size in on_disk.items()},
+        "replicas": REPLICAS,
+        "busy": BUSY,
+        f"for_{RATE}_events_per_s": {name: round(value, 1) for name, value in needs(event, RATE).items()},
+    }
+
+
+def _row(crew: tuple[int, int], trials: Sequence[Trial]) -> dict[str, Any]:
+    figures = Course.median([trial.course for trial in trials])
+    return {
+        "partitions": crew[0],
+        "workers": crew[1],
+        **figures.figures(),
+        "events_per_cpu_s": round(1e6 / figures.cpu_us),
+        "mib_per_worker": round(median(trial.mib for trial in trials)),
+        "rounds": [round(trial.course.events_per_s) for trial in trials],
+    }
+
+
+def _trial(stage: Stage, events: Events, partitions: int, workers: int) -> Trial:
+    kafka, broker = stage.config.kafka, broker_process()
+    gate = Gate(events, kafka).fill()
+    with _crew(stage, workers) as process:
+        _until_shared(stage, partitions, workers, process)
+        processes = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        gate.open()
+        found = course(Committed(kafka, kafka.group, partitions), len(events), processes, broker)
+        mib = sorted(one.memory_info().rss / 2**20 for one in processes)[-workers:]
+    logs = Path(broker.cwd()) / "kafka"
+    sizes = {
+        topic.removeprefix(kafka.prefix): sum(file.stat().st_size for file in logs.glob(f"{topic}-*/*.log"))
+        for topic in stage.topics.all
+    }
+    on_disk = {topic: size / len(events) for topic, size in sizes.items()}
+    return Trial(found, sum(mib) / workers, on_disk)
+
+
+@contextmanager
+def _crew(stage: Stage, workers: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Run so many workers; they are killed in the end."""
+    command = (*FORKS, "run", "--json", "--config", str(stage.file), "--workers", str(workers))
+    with stage.log.open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _until_shared(stage: Stage, partitions: int, workers: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait until each worker has partitions, as many as there are in all."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        shares = {line.get("worker", 0): line["partitions"] for line in _lines(stage.log, "assigned")}
+        if len(shares) == workers and sorted(chain(*shares.values())) == list(range(partitions)):
+            break
+        if process.poll() is not None or time.monotonic() > end:
+            raise SystemExit(f"the workers did not share the partitions:\n{stage.log.read_text()}")
+        time.sleep(0.1)
+    time.sleep(SETTLE)
+
+
+def _lines(log: Path, event: str) -> list[dict[str, Any]]:
+    """Return what a log of JSON lines says of something."""
+    whole = [line for line in log.read_bytes().splitlines(keepends=True) if line.endswith(b"}\n")]
+    return [line for line in map(msgspec.json.decode, whole) if line["event"] == event]
