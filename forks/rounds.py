@@ -158,7 +158,7 @@ def end_of_part(order: IntArray, n: int, start: int, lessons: int) -> int:
     """Return where the steps from ``start`` on end, of n events, that have at most so many lessons."""
     for step in range(start, order.shape[0]):
         if order[step] >= n:
-            if lessons == 0:
+            if lessons <= 0:
                 return step
             lessons -= 1
     return len(order)

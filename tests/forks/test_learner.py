@@ -150,6 +150,15 @@ def test_the_map_changes_ten_times_as_often_at_first_and_then_less_and_less() ->
     assert {gap for at, gap in gaps.items() if at >= 2_000} == {100}
 
 
+def test_a_learner_restored_under_a_shorter_cycle_changes_its_map_at_the_next_lesson() -> None:
+    X, y = xor_stream(110)
+    learner = Forks(ForksSettings.practical(2, budget=20, cycle=1000))
+    learner.learn_many(X[:100], y[:100])
+    restored = Forks.from_state(ForksSettings.practical(2, budget=20, cycle=1), learner.state())
+    restored.learn_many(X[100:], y[100:])
+    assert restored.state()["changes"] == 10
+
+
 def test_a_clipped_learner_never_scores_beyond_the_bound() -> None:
     X, y = xor_stream(600)
     learner = Forks(ForksSettings.practical(2, budget=20, cycle=30, clip=0.5))
