@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -59,44 +59,45 @@ def run(options: Options) -> dict[str, Any]:
     """Return a row for each number of partitions and workers, and what `RATE` events a second take."""
     configure()
     count, trials = options.events or EVENTS, {crew: list[Trial]() for crew in CREWS}
-    with TemporaryDirectory() as name, temporary_broker() as bootstrap:
-        folder = Path(name)
+    with TemporaryDirectory() as path, temporary_broker() as bootstrap:
+        folder = Path(path)
         options.say(f"inventing {count:,} events ...")
         events = invented(folder, count)
         for number in range(options.runs or ROUNDS):
             for partitions, workers in CREWS:
-                stage = Stage.set(
-                    folder, bootstrap, f"crew-{partitions}-{workers}-{number}", partitions, PATIENT
-                )
+                name = f"crew-{partitions}-{workers}-{number}"
+                stage = Stage.set(folder, bootstrap, name, partitions, PATIENT)
                 trial = _trial(stage, events, partitions, workers)
                 trials[partitions, workers].append(trial)
-                found = (
-                    f"{trial.course.events_per_s:,.0f} events/s, {trial.course.cpu_us:.1f} us of processors"
-                )
-                options.say(f"{partitions} partitions, {workers} workers: {found}")
-    alone = trials[1, 1]
-    figures = Course.median([trial.course for trial in alone])
-    on_disk = {
-        topic: median(one.bytes_per_event[topic] for one in alone) for topic in alone[0].bytes_per_event
+                rate, spent = trial.course.events_per_s, trial.course.cpu_us
+                crew = f"{partitions} partitions, {workers} workers"
+                options.say(f"{crew}: {rate:,.0f} events/s, {spent:.1f} us of processors each")
+    sizes = [trial.bytes_per_event for trial in trials[1, 1]]
+    on_disk = {topic: round(median(size[topic] for size in sizes), 1) for topic in sizes[0]}
+    event = _event([trial.course for trial in trials[1, 1]], on_disk)
+    return {
+        "events": count,
+        "cores": os.cpu_count(),
+        "load_average": round(os.getloadavg()[0], 1),
+        "rows": [_row(crew, found) for crew, found in trials.items()],
+        "bytes_per_event": on_disk,
+        "replicas": REPLICAS,
+        "busy": BUSY,
+        f"for_{RATE}_events_per_s": {name: round(value, 1) for name, value in needs(event, RATE).items()},
     }
+
+
+def _event(courses: Sequence[Course], on_disk: Mapping[str, float]) -> Event:
+    """Return the figures of an event, of one worker with one partition."""
+    figures = Course.median(courses)
     inputs = on_disk["interactions"] + on_disk["watch-labels"]
-    event = Event(
+    return Event(
         worker_us=1e6 / figures.events_per_s,
         worker_cpu_us=figures.cpu_us,
         broker_cpu_us=figures.broker_cpu_us,
         input_bytes=inputs,
         output_bytes=sum(on_disk.values()) - inputs,
     )
-    return {
-        "events": count,
-        "cores": os.cpu_count(),
-        "load_average": round(os.getloadavg()[0], 1),
-        "rows": [_row(crew, found) for crew, found in trials.items()],
-        "bytes_per_event": {topic: round(size, 1) for topic, size in on_disk.items()},
-        "replicas": REPLICAS,
-        "busy": BUSY,
-        f"for_{RATE}_events_per_s": {name: round(value, 1) for name, value in needs(event, RATE).items()},
-    }
 
 
 def _row(crew: tuple[int, int], trials: Sequence[Trial]) -> dict[str, Any]:
