@@ -26,7 +26,9 @@ from bench.gate import Gate
 from bench.needs import BUSY, REPLICAS, Event, needs
 from bench.options import Options
 from bench.recovery_worker import FORKS
+from bench.sizes import snapshot_bytes
 from bench.stage import Stage, broker_process, invented
+from pipeline.blueprint import Blueprint
 from pipeline.broker.temporary import temporary_broker
 from pipeline.kuairec import Events
 from pipeline.logs import configure
@@ -81,6 +83,7 @@ def run(options: Options) -> dict[str, Any]:
         "load_average": round(os.getloadavg()[0], 1),
         "rows": [_row(crew, found) for crew, found in trials.items()],
         "bytes_per_event": on_disk,
+        "snapshot_bytes": snapshot_bytes(Blueprint(stage.config).new_model()),
         "replicas": REPLICAS,
         "busy": BUSY,
         f"for_{RATE}_events_per_s": {name: round(value, 1) for name, value in needs(event, RATE).items()},

@@ -1,0 +1,47 @@
+"""Bytes of a snapshot: the learner's part, and what each user and video adds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from pipeline.model import Model
+from pipeline.snapshot import pack
+
+ENTITIES: Final = 20_000
+"""Users, then videos, that are added to see what one adds."""
+
+
+def snapshot_bytes(model: Model) -> dict[str, float]:
+    """Return the bytes of a model whose learner is beyond its first stage, and those of an entity.
+
+    Parameters
+    ----------
+    model
+        One that has seen nothing; it is changed.
+    """
+    settings = model.learner.settings
+    chance = np.random.default_rng(0)
+    events = settings.budget + settings.cycle
+    model.learner.learn_many(
+        chance.normal(size=(events, settings.dimension)), np.where(chance.random(events) < 0.5, -1.0, 1.0)
+    )
+    without = len(pack(model))
+    _meet(model, list(range(ENTITIES)), [0] * ENTITIES)
+    with_users = len(pack(model))
+    _meet(model, [0] * ENTITIES, list(range(ENTITIES)))
+    with_both = len(pack(model))
+    return {
+        "learner": without,
+        "user": round((with_users - without) / ENTITIES, 1),
+        "video": round((with_both - with_users) / ENTITIES, 1),
+    }
+
+
+def _meet(model: Model, users: list[int], videos: list[int]) -> None:
+    """Have labels of these counted."""
+    count = len(users)
+    model.statistics.walk(
+        np.arange(count, 2 * count), users, videos, np.ones(count, dtype=np.bool_), np.ones(count)
+    )

@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from bench.sizes import snapshot_bytes
+from pipeline.blueprint import Blueprint
+from pipeline.config import Config
+
+
+def test_an_entity_adds_its_totals_and_its_id() -> None:
+    found = snapshot_bytes(Blueprint(Config()).new_model())
+    totals, shortest, longest = 3 * 8, len("1,"), len("19999,")
+    for kind in ("user", "video"):
+        assert totals + shortest < found[kind] < totals + longest
+    assert found["learner"] > 1_000
