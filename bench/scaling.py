@@ -95,7 +95,6 @@ def _event(courses: Sequence[Course], on_disk: Mapping[str, float]) -> Event:
     figures = Course.median(courses)
     inputs = on_disk["interactions"] + on_disk["watch-labels"]
     return Event(
-        worker_us=1e6 / figures.events_per_s,
         worker_cpu_us=figures.cpu_us,
         broker_cpu_us=figures.broker_cpu_us,
         input_bytes=inputs,
