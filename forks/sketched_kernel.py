@@ -40,9 +40,8 @@ class SketchedKernel:
         self._sketch = sketch
         self._factors = factors
         self._changes = changes
+        self._features: FloatArray | None = None
         self.feature_map = feature_map
-        self.features = map_points(sketch.points, feature_map, _gamma(settings))
-        """Those of the stored points, (n, k)."""
 
     @classmethod
     def of(cls, points: FloatArray, settings: ForksSettings) -> Self:
@@ -51,18 +50,21 @@ class SketchedKernel:
         factors = truncated_svd(sketch.phi_pp, settings.rank)
         return cls(settings, sketch, factors, build_map(sketch, factors), 0)
 
-    def change(self, point: FloatArray) -> FloatArray:
-        """Store ``point``, (columns,), and change the map; a bounded one forgets the oldest point first.
+    def features(self) -> FloatArray:
+        """Return those of the stored points, (n, k)."""
+        if self._features is None:
+            self._features = self._mapped(self._sketch.points)
+        return self._features
 
-        Returns
-        -------
-        (n, k) float64
-            Features of the points that are stored now, under the map before.
-        """
+    def features_with(self, point: FloatArray) -> FloatArray:
+        """Return those of the points that will be stored after `change`, under the map before it, (n, k)."""
+        kept = self.features()[1:] if self._settings.bounded else self.features()
+        return np.vstack([kept, self._mapped(point[None])])
+
+    def change(self, point: FloatArray) -> None:
+        """Store ``point``, (columns,), and change the map; a bounded one forgets the oldest point first."""
         self._changes += 1
-        gamma = _gamma(self._settings)
-        kept = self.features[1:] if self._settings.bounded else self.features
-        before = np.vstack([kept, map_points(point[None], self.feature_map, gamma)])
+        self._features = None
         modifications = [self._sketch.evict(0)] if self._settings.bounded else []
         modifications.append(self._sketch.insert(point))
         if self._settings.refresh and self._changes % self._settings.refresh == 0:
@@ -71,8 +73,10 @@ class SketchedKernel:
             A, B = (np.hstack(sides) for sides in zip(*modifications, strict=True))
             self._factors = tisvd(self._factors, A, B)
         self.feature_map = build_map(self._sketch, self._factors)
-        self.features = map_points(self._sketch.points, self.feature_map, gamma)
-        return before
+
+    def _mapped(self, points: FloatArray) -> FloatArray:
+        features: FloatArray = map_points(points, self.feature_map, _gamma(self._settings))
+        return features
 
     def state(self) -> State:
         """Return the part of `forks.Forks.state` that is the kernel's."""

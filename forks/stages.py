@@ -182,17 +182,11 @@ class Stages:
     def _change_map(self, x: FloatArray) -> None:
         """Make the first map, or change it with ``x`` as the newest stored point; carry over or reset."""
         before = self._hypothesis
-        newton = NewtonState.prior(self._settings.features, self._settings.alpha)
         if self._kernel is None:
-            points, coefficients = before.expansion
-            self._kernel = SketchedKernel.of(points, self._settings)
-            if self._settings.carry_over:
-                values = gaussian_matrix(points, points, self._gamma) @ coefficients
-                newton = first_weights(before.newton, values, self._kernel.features)
+            self._kernel = SketchedKernel.of(before.expansion.points, self._settings)
+            newton = self._first_newton(before, self._kernel)
         else:
-            old = self._kernel.change(self._kernel_point(x))
-            if self._settings.carry_over:
-                newton = self._carried_over(before.newton, transfer(old, self._kernel.features))
+            newton = self._next_newton(before.newton, self._kernel, self._kernel_point(x))
         self._adopt(
             before._replace(
                 newton=newton,
@@ -202,7 +196,21 @@ class Stages:
         )
         self._since_change = 0
 
-    def _carried_over(self, newton: NewtonState, T: FloatArray) -> NewtonState:
-        """Return what Newton's state becomes, so that the values at the stored points hardly change."""
+    def _first_newton(self, before: rounds.Hypothesis, kernel: SketchedKernel) -> NewtonState:
+        """Return Newton's state for the first map, whose weights make the values of stage 1's function."""
+        if not self._settings.carry_over:
+            return NewtonState.prior(self._settings.features, self._settings.alpha)
+        points, coefficients = before.expansion
+        values = gaussian_matrix(points, points, self._gamma) @ coefficients
+        return first_weights(before.newton, values, kernel.features())
+
+    def _next_newton(self, before: NewtonState, kernel: SketchedKernel, point: FloatArray) -> NewtonState:
+        """Change the map; return Newton's state for it, so that values at the stored points hardly change."""
+        if not self._settings.carry_over:
+            kernel.change(point)
+            return NewtonState.prior(self._settings.features, self._settings.alpha)
+        old = kernel.features_with(point)
+        kernel.change(point)
+        newton = carry_over(before, transfer(old, kernel.features()), self._settings.alpha)
         share = math.exp(-self._since_change / self._settings.memory)
-        return forget(carry_over(newton, T, self._settings.alpha), share, self._settings.alpha)
+        return forget(newton, share, self._settings.alpha)
