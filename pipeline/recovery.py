@@ -182,7 +182,8 @@ def read_state(log: Log, topics: Topics, partition: int, start: Start) -> State:
     if version != STATE_VERSION:
         raise StateError(
             f"the state record of partition {partition} has version {version}, "
-            f"this program reads version {STATE_VERSION}"
+            f"this program reads version {STATE_VERSION}. Use the program that wrote it, or replay into new "
+            "topics, with another kafka.prefix"
         )
     state = decoded(_STATES, message)
     found = (state.interactions.offset, state.labels.offset)

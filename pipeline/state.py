@@ -17,7 +17,7 @@ from pipeline.inlet import Position
 from pipeline.join import EarlyLabel
 from pipeline.records import LABELS, Count, Source
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 
 CASES = (
     "interactions",

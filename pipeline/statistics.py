@@ -56,7 +56,7 @@ class RunningStatistics:
     >>> statistics.update(7, 3, True, 1.2)
     >>> named = dict(zip(FEATURES, statistics.features(7, 4), strict=True))
     >>> named["user_log_count"], named["video_log_count"]
-    (0.6931471805599453, 0.0)
+    (0.693147, 0.0)
     >>> named["video_label_mean"] < named["video_tag_label_mean"]
     True
     """

@@ -54,7 +54,8 @@ class PlainStatistics:
             of_tags = of_tags.plus(self.tags.get(tag, Totals()))
         user, video = self.users.get(user_id, Totals()), self.videos.get(video_id, Totals())
         tag_prior = prior.means(of_tags) if of_tags.events else prior
-        return [*_block(user, prior), *_block(video, prior), *tag_prior.means(video)]
+        whole = [*_block(user, prior), *_block(video, prior), *tag_prior.means(video)]
+        return [round(value * 1e6) / 1e6 for value in whole]
 
     def update(self, user_id: Id, video_id: Id, label: bool, watch_ratio: float) -> None:
         one = Totals(1.0, float(label), min(watch_ratio, RATIO_CAP))

@@ -250,7 +250,7 @@ BROKEN: dict[str, tuple[str, Breakage]] = {
     "labelled without a label": ("outcome", lambda value: value | {"label": None, "status": "labelled"}),
     "expired with a ratio": ("outcome", lambda value: value | {"watch_ratio": 1.0, "status": "expired"}),
     "another status": ("outcome", lambda value: value | {"status": "lost"}),
-    "another version": ("state", lambda value: value | {"version": 2}),
+    "another version": ("state", lambda value: value | {"version": 3}),
     "a missing counter": ("state", lambda value: value | {"counters": {"late": 1}}),
     "a negative offset": ("state", lambda value: value | {"outcome_offset": -1}),
 }
