@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -12,7 +13,8 @@ import numpy as np
 
 from pipeline.join import Pending
 from pipeline.model import Judgements, Model
-from pipeline.records import Ending, Id, Prediction, Source, encode, encode_outcome, opening
+from pipeline.records import Ending, Example, Id, Prediction, Share, Source, encode, encode_outcome, opening
+from pipeline.sharing import Publication
 from pipeline.statistics import FEATURES
 
 
@@ -36,6 +38,18 @@ class Closing(NamedTuple):
     """Its time."""
     sequence: int
     """The outcome's."""
+    shared: list[Share] | None = None
+    """What was taken over from other partitions right before, if anything."""
+
+    @property
+    def example(self) -> Example | None:
+        """What it teaches, if anything, once the prediction is judged."""
+        if self.watched is None:
+            return None
+        prediction = self.prediction
+        features = np.frombuffer(prediction.features).tolist()
+        play = (prediction.user_id, prediction.video_id, prediction.timestamp, features)
+        return Example(*play, self.watched, self.watch_ratio or 0.0)
 
 
 @dataclass
@@ -72,6 +86,17 @@ class Plan:
         self.closings += closings
         self.steps += steps
 
+    def cut(self, number: int) -> tuple[Plan, Plan]:
+        """What comes before the closing of that number, and that closing with what comes after it."""
+        closings, version = self.closings[:number], self.closings[number].sequence
+        shown = bisect_right(self.predictions, version, key=lambda prediction: prediction.model_version)
+        steps = shown + sum(closing.watched is not None for closing in closings)
+        later = [step - shown if step >= 0 else step + number for step in self.order[steps:]]
+        return (
+            Plan(self.predictions[:shown], closings, self.order[:steps]),
+            Plan(self.predictions[shown:], self.closings[number:], later),
+        )
+
 
 class Lines(NamedTuple):
     """Records of a partition as they go into a topic, in the order of their sequences."""
@@ -83,6 +108,17 @@ class Lines(NamedTuple):
     """Whose they are."""
     timestamps: list[int]
     """Event times, in milliseconds."""
+
+    def then(self, later: Lines) -> Lines:
+        """These and the next ones."""
+        if not (self.values and later.values):
+            return self if self.values else later
+        return Lines(
+            self.first,
+            self.values + later.values,
+            self.users + later.users,
+            self.timestamps + later.timestamps,
+        )
 
 
 NOTHING: Final = Lines(0, [], [], [])
@@ -97,20 +133,53 @@ class Batch:
     dead_letters: Sequence[DeadLetter] = ()
     steps: int = 0
     """Messages processed, and predictions and early labels whose time ran out."""
+    shares: Sequence[Share] = ()
+    """What the other partitions are told."""
 
     @property
     def empty(self) -> bool:
         """Whether nothing happened."""
-        return not self.steps
+        return not (self.steps or self.shares)
 
 
-def settle(plan: Plan, model: Model) -> Batch:
-    """Have everything judged and learned, in the order planned."""
+def settle(
+    plan: Plan, model: Model, taken: Sequence[list[Share]] = (), publication: Publication | None = None
+) -> Batch:
+    """Have everything judged and learned, in the order planned.
+
+    Parameters
+    ----------
+    plan
+        What is to be done.
+    model
+        What does it.
+    taken
+        What is folded right before each of the first closings, and goes into their outcomes.
+    publication
+        Who else is to be told.
+    """
     predictions = outcomes = NOTHING
-    if plan.predictions or plan.closings:
-        judged = _walk(plan, model)
-        predictions, outcomes = _predictions(plan.predictions, judged), _outcomes(plan.closings, model)
-    return Batch(predictions, outcomes, plan.dead_letters, plan.steps)
+    rest = plan
+    for place, shares in enumerate(taken):
+        head, rest = rest.cut(min(place, 1))
+        judged, ended = _take(head, model)
+        predictions, outcomes = predictions.then(judged), outcomes.then(ended)
+        model.take_over(shares)
+        rest.closings[0] = rest.closings[0]._replace(shared=shares)
+    judged, ended = _take(rest, model)
+    told: Sequence[Share] = ()
+    if publication is not None:
+        for closing in plan.closings:
+            publication.add(closing.example)
+        told = publication.take()
+    return Batch(predictions.then(judged), outcomes.then(ended), plan.dead_letters, plan.steps, told)
+
+
+def _take(plan: Plan, model: Model) -> tuple[Lines, Lines]:
+    if not (plan.predictions or plan.closings):
+        return NOTHING, NOTHING
+    judged = _walk(plan, model)
+    return _predictions(plan.predictions, judged), _outcomes(plan.closings, model)
 
 
 def _walk(plan: Plan, model: Model) -> Judgements:
@@ -191,7 +260,7 @@ def _outcomes(closings: list[Closing], model: Model) -> Lines:
 
 
 def _outcome(closing: Closing, loss: float) -> bytes:
-    prediction, watched, watch_ratio, label_timestamp, sequence = closing
+    prediction, watched, watch_ratio, label_timestamp, sequence, shared = closing
     ending = Ending(
         prediction.sequence,
         watch_ratio,
@@ -201,5 +270,6 @@ def _outcome(closing: Closing, loss: float) -> bytes:
         None if watched is None else loss,
         "expired" if label_timestamp is None else "labelled",
         sequence,
+        shared,
     )
     return encode_outcome(prediction.opening, ending)

@@ -129,6 +129,14 @@ class Learner(BaseModel):
         return dict(self.model_extra or {})
 
 
+class Sharing(Section):
+    """What partitions tell one another."""
+
+    interval: int | None = Field(None, ge=1, le=100)
+    """Outcomes of which a partition tells the others at once, in a record that then fits into a message;
+    without it, each learns from its own users only."""
+
+
 class Checkpoint(Section):
     """When the learner's state is written whole."""
 
@@ -178,6 +186,7 @@ class Config(BaseSettings):
     join: Join = Join()
     features: Features = Features()
     learner: Learner = Learner()
+    sharing: Sharing = Sharing()
     checkpoint: Checkpoint = Checkpoint()
     worker: Worker = Worker()
     metrics: Metrics = Metrics()

@@ -24,6 +24,9 @@ PARTITION_GAUGES: Final = {
     "early_label_bytes": "Bytes of the labels that wait for their interaction.",
     "users": "Users that running statistics are kept for.",
     "videos": "Videos that running statistics are kept for.",
+    "published_outcomes": "Outcomes that the other partitions were told of.",
+    "outcomes_of_others": "Outcomes of other partitions that were taken over since the partition came here.",
+    "held_share_bytes": "Bytes that other partitions have shared and that wait for an outcome to go with.",
     "dead_letters_this_minute": "Dead letters of the minute under way.",
     "held_back": "1 while the partition waits because it has too many dead letters.",
 }
@@ -56,6 +59,9 @@ class PartitionFigures(NamedTuple):
     early_label_bytes: int
     users: int
     videos: int
+    published_outcomes: int
+    outcomes_of_others: int
+    held_share_bytes: int
     dead_letters_this_minute: int
     held_back: bool
 
@@ -73,6 +79,9 @@ class PartitionFigures(NamedTuple):
             early_label_bytes=join.waiting_bytes,
             users=len(statistics.users),
             videos=len(statistics.videos),
+            published_outcomes=task.publication.since if task.publication else 0,
+            outcomes_of_others=task.reception.outcomes,
+            held_share_bytes=task.reception.bytes,
             dead_letters_this_minute=storms.letters(task.partition),
             held_back=storms.holds(task.partition),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from struct import Struct
 from typing import Any, NamedTuple, Protocol, get_type_hints
 
@@ -17,7 +18,7 @@ from pipeline.config import Learner
 from pipeline.errors import ConfigError
 from pipeline.features import Tables
 from pipeline.labels import target, targets
-from pipeline.records import Id, Interaction, Outcome
+from pipeline.records import Example, Id, Interaction, Outcome, Share
 from pipeline.statistics import FEATURES, RunningStatistics
 
 _running_bytes = Struct(f"{len(FEATURES)}d").pack
@@ -80,6 +81,7 @@ def warm_up(settings: ForksSettings) -> None:
     probabilities(np.zeros(1))
     statistics = RunningStatistics(max_entities=1)
     statistics.walk(np.arange(2), [0], [0], np.ones(1, dtype=np.bool_), np.ones(1))
+    statistics.take_over([])
 
 
 class Play(Protocol):
@@ -193,14 +195,15 @@ class Model:
         return float(loss_value(LOSSES[loss], score, target(loss, label, watch_ratio)))
 
     def fold(self, outcome: Outcome) -> None:
-        """Learn from an outcome, whose sequence has to be the next one.
+        """Learn from an outcome, whose sequence has to be the next one, and first from what it has of others.
 
         The features are those of the outcome, as they were when the prediction was made. An outcome
-        without a label changes nothing but the count.
+        without a label changes nothing else but the count.
         """
         if outcome.sequence != self.folded:
             raise ValueError(f"outcome {outcome.sequence} is not the next one, {self.folded}")
         self.folded += 1
+        self.take_over(outcome.shared or ())
         if outcome.label is not None:
             self.learn(outcome, outcome.features, outcome.label, outcome.watch_ratio or 0.0)
 
@@ -215,15 +218,31 @@ class Model:
         for place, outcome in enumerate(outcomes):
             if outcome.sequence != self.folded + place:
                 raise ValueError(f"outcome {outcome.sequence} is not the next one, {self.folded + place}")
+        begins = [place for place, outcome in enumerate(outcomes) if outcome.shared]
+        for begin, end in pairwise([0, *begins, len(outcomes)]):
+            self._fold_stretch(outcomes[begin:end])
+
+    def take_over(self, shares: Sequence[Share]) -> None:
+        """Learn from what other partitions tell of their outcomes."""
+        if not shares:
+            return
+        self.statistics.take_over([counts for share in shares for counts in share.videos])
+        examples = [example for share in shares for example in share.examples]
+        labels = np.array([example.label for example in examples], dtype=np.bool_)
+        ratios = np.array([example.watch_ratio for example in examples], dtype=np.float64)
+        self._teach(examples, labels, ratios)
+
+    def _fold_stretch(self, outcomes: Sequence[Outcome]) -> None:
+        """Fold outcomes of which only the first may have something of others."""
+        for outcome in outcomes[:1]:
+            self.take_over(outcome.shared or ())
         self.folded += len(outcomes)
         taught = [outcome for outcome in outcomes if outcome.label is not None]
         n = len(taught)
         users, videos = [play.user_id for play in taught], [play.video_id for play in taught]
         labels = np.array([bool(play.label) for play in taught], dtype=np.bool_)
         ratios = np.array([play.watch_ratio or 0.0 for play in taught], dtype=np.float64)
-        running = np.frombuffer(b"".join([_running_bytes(*play.features) for play in taught]))
-        X = self._contexts(taught, running.reshape(n, len(FEATURES)))
-        self.learner.learn_many(X, targets(self.learner.settings.loss, labels, ratios))
+        self._teach(taught, labels, ratios)
         self.statistics.walk(np.arange(n, 2 * n), users, videos, labels, ratios)
 
     def learn(self, play: Play, features: list[float], watched: bool, watch_ratio: float) -> None:
@@ -234,6 +253,16 @@ class Model:
         x = self._context(play.user_id, play.video_id, play.timestamp, features)
         self.learner.learn_one(x, target(self.learner.settings.loss, watched, watch_ratio))
         self.statistics.update(play.user_id, play.video_id, watched, watch_ratio)
+
+    def _teach(
+        self,
+        plays: Sequence[Outcome | Example],
+        labels: NDArray[np.bool_],
+        watch_ratios: NDArray[np.float64],
+    ) -> None:
+        running = np.frombuffer(b"".join([_running_bytes(*play.features) for play in plays]))
+        y = targets(self.learner.settings.loss, labels, watch_ratios)
+        self.learner.learn_many(self._contexts(plays, running.reshape(len(plays), len(FEATURES))), y)
 
     def _contexts(self, plays: Sequence[Play], running: NDArray[np.float64]) -> NDArray[np.float64]:
         X = np.zeros((len(plays), len(self._x)))

@@ -67,10 +67,50 @@ class Prediction(msgspec.Struct, frozen=True, gc=False):
     """The prediction's number in its partition, from 0."""
 
 
+class VideoCounts(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """What labels of one video come to."""
+
+    video_id: Id
+    events: Count
+    labels: Count
+    """Those that said watched."""
+    ratios: Annotated[float, msgspec.Meta(ge=0)]
+    """Their watch ratios, each counted as `pipeline.labels.RATIO_CAP` at most."""
+
+    def __post_init__(self) -> None:
+        """Refuse counts of which no mean can be made."""
+        if self.labels > self.events:
+            raise ValueError(f"{self.labels} of {self.events} labels of video {self.video_id!r} said watched")
+
+
+class Example(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """What a learner is taught by an outcome."""
+
+    user_id: Id
+    video_id: Id
+    timestamp: Timestamp
+    features: list[float]
+    label: bool
+    watch_ratio: WatchRatio
+    """0 if none came."""
+
+
+class Share(msgspec.Struct, frozen=True, gc=False):
+    """What a partition tells the others of a stretch of its outcomes."""
+
+    partition: Count
+    since: Count
+    """The stretch's first outcome, by its sequence."""
+    until: Count
+    """The one after its last."""
+    videos: list[VideoCounts]
+    examples: list[Example]
+
+
 Status = Literal["labelled", "expired"]
 
 
-class Outcome(msgspec.Struct, frozen=True, gc=False):
+class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A prediction joined with its label, or with the fact that none came: a training example.
 
     `label` is what the model learns: None where it learns nothing (`join.on_missing = "drop"`).
@@ -96,6 +136,16 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     status: Status
     sequence: Count
     """Outcomes of the partition folded before this one."""
+    shared: list[Share] | None = None
+    """What was taken over from other partitions, folded right before this one; not written if nothing was."""
+
+    @property
+    def example(self) -> Example | None:
+        """What it teaches, if anything."""
+        if self.label is None:
+            return None
+        play = (self.user_id, self.video_id, self.timestamp, self.features)
+        return Example(*play, self.label, self.watch_ratio or 0.0)
 
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
@@ -165,7 +215,7 @@ InputDecoder = msgspec.json.Decoder[Interaction] | msgspec.json.Decoder[WatchLab
 encode = msgspec.json.Encoder().encode
 
 
-class Ending(msgspec.Struct, frozen=True, gc=False):
+class Ending(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What an outcome says beyond its prediction: the end of `Outcome`, field by field."""
 
     prediction_sequence: int
@@ -176,6 +226,7 @@ class Ending(msgspec.Struct, frozen=True, gc=False):
     loss: float | None
     status: Status
     sequence: int
+    shared: list[Share] | None = None
 
 
 def opening(prediction: bytes) -> bytes:

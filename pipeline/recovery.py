@@ -21,6 +21,7 @@ from pipeline.model import Model
 from pipeline.records import Outcome, Prediction
 from pipeline.restoration import Restoration
 from pipeline.settings import refuse_other_settings
+from pipeline.sharing import Publication
 from pipeline.slices import ahead, decoded_slices, read_until
 from pipeline.snapshot import unpack
 from pipeline.state import STATE_VERSION, SnapshotReference, State
@@ -136,12 +137,16 @@ def recover(
         if start.state_offset is None:
             _refuse_leftovers(log, topics, partition)
             model = new_model()
-            yield Task(partition, model, config.join, Position(start.interactions), Position(start.labels))
+            task = Task(partition, model, config.join, Position(start.interactions), Position(start.labels))
+            task.publication = _publication(partition, settings, config, since=0)
+            yield task
             return
         state = read_state(log, topics, partition, start)
         refuse_other_settings(state, settings)
         model, state = read_snapshot(log, topics, state, new_model)
         task = Task(partition, model, config.join, state.interactions, state.labels)
+        since = state.outcomes if state.published is None else state.published
+        task.publication = _publication(partition, settings, config, since)
         restoration = Restoration(task, state)
         yield restoration.left
         begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
@@ -158,8 +163,18 @@ def recover(
         yield restoration.finish()
 
 
+def _publication(
+    partition: int, settings: Mapping[str, str], config: Config, since: int
+) -> Publication | None:
+    """What the other partitions are to be told, if anything."""
+    partitions, interval = int(settings["partitions"]), config.sharing.interval
+    if interval is None or partitions == 1:
+        return None
+    return Publication(partition, partitions, interval, since)
+
+
 def _refuse_leftovers(log: Log, topics: Topics, partition: int) -> None:
-    for topic in (topics.predictions, topics.outcomes, topics.checkpoints):
+    for topic in (topics.predictions, topics.outcomes, topics.checkpoints, topics.shared):
         if not log.empty(topic, partition):
             raise StateError(
                 f"the group has no committed offsets for partition {partition}, but {topic} holds records: "

@@ -8,6 +8,7 @@ from itertools import count
 from pipeline.errors import StateError
 from pipeline.join import Closed, Pending
 from pipeline.records import Outcome, Prediction
+from pipeline.sharing import Reception
 from pipeline.state import Marks, State
 from pipeline.task import Task
 
@@ -40,6 +41,7 @@ class Restoration:
         task.counters.update({name: state.counters.get(name, 0) for name in task.counters})
         task.snapshot, task.previous = state.snapshot, state.previous
         task.earlier = state.earlier
+        task.reception = Reception(task.partition, state.taken)
         for saved in state.waiting:
             task.join.hold(saved.restore())
 
@@ -62,13 +64,16 @@ class Restoration:
         """Take the next outcomes of the log: fold those that the snapshot does not hold."""
         if not outcomes:
             return
-        model, state, join = self.task.model, self.state, self.task.join
+        model, state, join, publication = self.task.model, self.state, self.task.join, self.task.publication
         sequences = [outcome.sequence for outcome in outcomes]
         first = self._expected_outcome
         if self._next_outcome is None:
             first = min(first, sequences[0])
         self._refuse_others("outcome", sequences, offsets, range(first, state.outcomes))
         model.fold_many(outcomes[model.folded - first :])
+        if publication is not None:
+            for outcome in outcomes[max(0, publication.next - first) :]:
+                publication.add(outcome.example)
         self._next_outcome = first + len(outcomes)
         for outcome in outcomes[max(0, state.outcomes_from - first) :]:
             if outcome.prediction_sequence >= state.pending_from:

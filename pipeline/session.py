@@ -14,6 +14,7 @@ from pipeline.clients import group_consumer, transactional_producer
 from pipeline.commits import Commits, Part
 from pipeline.config import Config
 from pipeline.errors import StateError
+from pipeline.exchange import exchange_of
 from pipeline.idle import IdleTime
 from pipeline.intake import Intake
 from pipeline.membership import Membership
@@ -94,6 +95,7 @@ class Session:
         patience = config.worker.transaction_timeout / 1000
         self._writer = Writer(self._producer, self.topics, settings, patience)
         self._commits = Commits(self._producer)
+        self._exchange = exchange_of(config, int(settings["partitions"]))
 
     def __enter__(self) -> Self:
         self._producer.init_transactions(TIMEOUT)
@@ -105,6 +107,8 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self._forget_all()
         self._gauges.clear()
+        if self._exchange is not None:
+            self._exchange.close()
         self._consumer.close()
 
     def run(self, stopping: Callable[[], bool]) -> None:
@@ -122,6 +126,8 @@ class Session:
         idle = not (self._busy or self._restoring)
         self._intake.receive(POLL if idle else 0.0)
         self._restore()
+        if self._exchange is not None:
+            self._exchange.receive([task.reception for task in self._tasks.values()])
         limit = self.config.worker.batch
         batches = {
             partition: task.advance(limit)

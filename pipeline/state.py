@@ -117,6 +117,10 @@ class State(msgspec.Struct, frozen=True):
     """The snapshot before `snapshot`, in case that cannot be used; of the same settings."""
     earlier: list[Era] = []
     """The eras that have ended, oldest first."""
+    published: Count | None = None
+    """Outcomes that the other partitions were told of; None while nothing is shared."""
+    taken: dict[Annotated[int, msgspec.Meta(ge=0)], Count] = {}
+    """By other partition, the offset in `shared` after what was taken over of it."""
     version: int = STATE_VERSION
 
     @property

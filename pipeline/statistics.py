@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pipeline import totals
 from pipeline.entities import EntityTotals
 from pipeline.labels import RATIO_CAP
-from pipeline.records import Id
+from pipeline.records import Id, VideoCounts
 from pipeline.tags import TagLists
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -168,3 +168,27 @@ class RunningStatistics:
         for entities, gone in zip((self.users, self.videos), forgotten, strict=True):
             entities.settle(gone[gone != totals.NOBODY].tolist())
         return out
+
+    def take_over(self, counted: Sequence[VideoCounts]) -> None:
+        """Count labels of other users, by what they come to for each video.
+
+        A video may be there more than once. Each time it counts as seen.
+        """
+        videos = self.videos
+        ids = [counts.video_id for counts in counted]
+        rows = videos.enter_all(ids)
+        sums = [(counts.events, counts.labels, counts.ratios) for counts in counted]
+        forgotten = np.zeros(len(ids), dtype=np.int64)
+        totals.take_over(
+            rows,
+            self._lists.find_all(ids),
+            np.array(sums, dtype=np.float64).reshape(len(ids), 3),
+            videos.totals,
+            videos.ring,
+            videos.room,
+            self.tags,
+            self.everything,
+            self._lists.packed,
+            forgotten,
+        )
+        videos.settle(forgotten[forgotten != totals.NOBODY].tolist())

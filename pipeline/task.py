@@ -16,7 +16,8 @@ from pipeline.inlet import FIRST, Inlet, Position
 from pipeline.join import EarlyLabel, Join, Pending
 from pipeline.labels import WATCHED
 from pipeline.model import Model
-from pipeline.records import Interaction, Poison, Source, WatchLabel
+from pipeline.records import Interaction, Poison, Share, Source, WatchLabel
+from pipeline.sharing import Publication, Reception
 from pipeline.state import Era, Marks, SavedLabel, SnapshotReference, State, counters
 
 
@@ -55,6 +56,10 @@ class Task:
         """The snapshot before that."""
         self.earlier: list[Era] = []
         """The eras that have ended."""
+        self.publication: Publication | None = None
+        """What the other partitions are told; None to tell them nothing."""
+        self.reception = Reception(partition, {})
+        """What they have told this one."""
         self._teach_missing = settings.on_missing == "negative"
         self._plan = Plan()
         self._reach = stretch.LONGEST
@@ -92,7 +97,10 @@ class Task:
 
     def _hand_over(self) -> Batch:
         plan, self._plan = self._plan, Plan()
-        return settle(plan, self.model)
+        taken: list[list[Share]] = []
+        while len(taken) < len(plan.closings) and (shares := self.reception.take()):
+            taken.append(shares)
+        return settle(plan, self.model, taken, self.publication)
 
     def _next(self) -> Inlet | None:
         """The input that the next message is taken from; None to wait for more."""
@@ -245,7 +253,7 @@ class Task:
 
     def state(self, settings: dict[str, str]) -> State:
         """The state record of this moment, with the marks known so far."""
-        prediction, outcome = self.join.lowest_needed(self.predicted, self.model.folded)
+        prediction, outcome = self._lowest_needed()
         return State(
             partition=self.partition,
             settings=settings,
@@ -264,11 +272,18 @@ class Task:
             counters=dict(self.counters),
             previous=self.previous,
             earlier=self.earlier,
+            published=self.publication.since if self.publication else None,
+            taken=dict(self.reception.taken),
         )
+
+    def _lowest_needed(self) -> tuple[int, int]:
+        """The sequences from which a restart needs predictions and outcomes, beside those for the model."""
+        prediction, outcome = self.join.lowest_needed(self.predicted, self.model.folded)
+        return prediction, min(outcome, self.publication.since) if self.publication else outcome
 
     def note_offsets(self, batch: Batch, prediction_offset: int | None, outcome_offset: int | None) -> None:
         """Learn at which offsets the first prediction and the first outcome of a batch were written."""
-        prediction, outcome = self.join.lowest_needed(self.predicted, self.model.folded)
+        prediction, outcome = self._lowest_needed()
         if prediction_offset is not None:
             self.prediction_marks.add(batch.predictions.first, prediction_offset)
             self.prediction_marks.forget(prediction)

@@ -22,6 +22,9 @@ LARGEST_DEAD_LETTER = 32 * 1024 * 1024
 KEEP = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 """The outputs are the log that everything is derived from again: kept for ever unless told otherwise."""
 
+LONGEST_AWAY = 30 * 86_400_000
+"""Milliseconds for which partitions find what others share: what they take over is in their own outcomes."""
+
 
 @dataclass(frozen=True)
 class Topics:
@@ -60,6 +63,10 @@ class Topics:
         return f"{self.prefix}checkpoints"
 
     @property
+    def shared(self) -> str:
+        return f"{self.prefix}shared"
+
+    @property
     def inputs(self) -> tuple[str, str]:
         """What is read."""
         return self.interactions, self.labels
@@ -67,12 +74,15 @@ class Topics:
     @property
     def all(self) -> tuple[str, ...]:
         """Every topic."""
-        return (*self.inputs, self.predictions, self.outcomes, self.dead_letters, self.checkpoints)
+        outputs = (self.predictions, self.outcomes, self.dead_letters, self.checkpoints, self.shared)
+        return (*self.inputs, *outputs)
 
     def settings(self, name: str) -> dict[str, str]:
         """Settings with which a topic is created."""
         if name == self.checkpoints:
             return {"cleanup.policy": "compact"}
+        if name == self.shared:
+            return {"cleanup.policy": "delete", "retention.ms": str(LONGEST_AWAY)}
         if name == self.dead_letters:
             return KEEP | {"max.message.bytes": str(LARGEST_DEAD_LETTER)}
         return KEEP

@@ -185,6 +185,37 @@ def walk(
         forgotten[0, step], forgotten[1, step] = gone_user, gone_video
 
 
+@njit(cache=True, nogil=True)
+def take_over(
+    video_rows: Integers,
+    tag_lists: Integers,
+    sums: Floats,
+    videos: Floats,
+    video_ring: Integers,
+    video_room: int,
+    tags: Floats,
+    everything: Floats,
+    packed: Integers,
+    forgotten: Integers,
+) -> None:
+    """Add sums over labels that others have counted, shape (n, 3), to their videos, tags and everything.
+
+    Where a video had to be forgotten for one, its row is written to `forgotten`, shape (n,).
+    """
+    for place in range(video_rows.shape[0]):
+        video, tag_list = video_rows[place], tag_lists[place]
+        new = video_ring[video, OLDER] == OUT
+        gone = _renew(videos, video_ring, video, video_room)
+        video_room -= new and gone == NOBODY
+        forgotten[place] = gone
+        for column in range(sums.shape[1]):
+            amount = sums[place, column]
+            videos[video, column] += amount
+            for tag in packed[tag_list + 1 : tag_list + 1 + packed[tag_list]]:
+                tags[tag, column] += amount
+            everything[0, column] += amount
+
+
 @njit(cache=True)
 def _renew(totals: Floats, ring: Integers, row: int, room: int) -> int:
     """Make a row the newest of its ring; give the oldest one, if that had to go for it, or `NOBODY`."""

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, Producer
 from pipeline.batch import DeadLetter
 from pipeline.commits import Commit, Part, Receipts
 from pipeline.deadline import Attempt
+from pipeline.records import encode
 from pipeline.recovery import Start
 from pipeline.saving import Receipt, flush, next_slot, places, reference, write_snapshot, write_state
 from pipeline.snapshot import pack
@@ -75,6 +76,8 @@ class Writer:
         partition, batch = part.task.partition, part.batch
         for letter in batch.dead_letters:
             self._write_dead_letter(partition, letter)
+        for share in batch.shares:
+            self._producer.produce(self._topics.shared, encode(share), str(partition), partition)
         receipts = []
         for topic, lines in (
             (self._topics.predictions, batch.predictions),

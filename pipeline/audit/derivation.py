@@ -161,6 +161,7 @@ class Derivation:
             loss=None if watched is None else model.loss(prediction.score, watched, ratio or 0.0),
             status="expired" if ratio is None else "labelled",
             sequence=written.sequence,
+            shared=written.shared,
         )
 
     def _compare(

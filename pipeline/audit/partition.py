@@ -14,6 +14,7 @@ from pipeline.audit.fates import Claimed, Fates, Input
 from pipeline.audit.ledger import Ledger
 from pipeline.audit.letters import FAULTS, JOIN_FAULTS, Letters
 from pipeline.audit.numbering import numbered
+from pipeline.audit.shares import Shares
 from pipeline.audit.standing import Marks, check_state
 from pipeline.records import Outcome, Prediction
 
@@ -68,11 +69,14 @@ class _Audit:
             evidence.predictions, PREDICTIONS, topics.predictions, state.predictions, ledger
         )
         outcomes = numbered(evidence.outcomes, OUTCOMES, topics.outcomes, state.outcomes, ledger)
+        shares = Shares(topics.outcomes, ledger)
         for record, source in self.derivation.run(predictions, outcomes):
             self.marks.note(record, source.offset)
             if isinstance(record, Prediction):
                 self.predicted.add(record.event_id, key_of(record), source.offset)
-            elif record.status == "labelled":
+                continue
+            shares.check(record, source.offset)
+            if record.status == "labelled":
                 self.labelled.add(record.event_id, label_key(record), source.offset)
 
     def _check_inputs(self, letters: Letters) -> tuple[Counter[str], Counter[str]]:

@@ -17,11 +17,12 @@ from pipeline.config import Join as JoinSettings
 from pipeline.inlet import Position
 from pipeline.log import Log
 from pipeline.model import Model
-from pipeline.records import Outcome, Prediction, encode
+from pipeline.records import Outcome, Prediction, Share, encode
 from pipeline.recovery import read_snapshot
 from pipeline.restoration import Restoration
 from pipeline.saving import next_slot
 from pipeline.settings import learner_from, learner_text
+from pipeline.sharing import Publication
 from pipeline.snapshot import pack
 from pipeline.state import SnapshotReference, State
 from pipeline.task import Task
@@ -48,12 +49,16 @@ class OutputLog:
     state: State | None = None
     settings: dict[str, str] = field(default_factory=partial(learner_text, LEARNER))
     """What state records say that the outputs depend on."""
+    shares: list[Share] = field(default_factory=list)
+    interval: int | None = None
+    """Outcomes of which two other partitions are told at once, if anything is shared."""
 
     def commit(self, task: Task, batch: Batch, snapshot: bool) -> None:
         """Write a batch, and the model if so asked."""
         first_prediction = _append(self.predictions, batch.predictions.values)
         first_outcome = _append(self.outcomes, batch.outcomes.values)
         self.dead_letters += batch.dead_letters
+        self.shares += [msgspec.json.decode(encode(share), type=Share) for share in batch.shares]
         if snapshot:
             reference = self._write(task.model, task.snapshot, task.outcome_marks.floor(task.model.folded))
             task.snapshot, task.previous = reference, task.snapshot
@@ -88,7 +93,9 @@ class OutputLog:
         )
         lowest = state.snapshot.outcome_offset if state.snapshot else 0
         positions = (copied(state.interactions), copied(state.labels))
-        restoration = Restoration(Task(0, model, settings or join_settings(), *positions), state)
+        task = Task(0, model, settings or join_settings(), *positions)
+        task.publication = self.publication(state.outcomes if state.published is None else state.published)
+        restoration = Restoration(task, state)
         for offsets, values in slices(self.outcomes, min(lowest, state.outcome_offset)):
             outcomes = [msgspec.json.decode(value, type=Outcome) for value in values]
             restoration.outcomes(outcomes, offsets)
@@ -96,6 +103,10 @@ class OutputLog:
             predictions = [msgspec.json.decode(value, type=Prediction) for value in values]
             restoration.predictions(predictions, offsets)
         return restoration.finish()
+
+    def publication(self, since: int) -> Publication | None:
+        """What is shared from an outcome on."""
+        return Publication(0, 3, self.interval, since) if self.interval else None
 
     @property
     def written(self) -> Written:

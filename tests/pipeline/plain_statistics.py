@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from pipeline.labels import RATIO_CAP
-from pipeline.records import Id
+from pipeline.records import Id, VideoCounts
 
 
 class Totals(NamedTuple):
@@ -66,6 +66,16 @@ class PlainStatistics:
         for tag in self._tags_of.get(video_id, []):
             self.tags[tag] = self.tags.get(tag, Totals()).plus(one)
         self.everything = self.everything.plus(one)
+
+    def take_over(self, counted: Iterable[VideoCounts]) -> None:
+        for counts in counted:
+            sums = Totals(counts.events, counts.labels, counts.ratios)
+            self.videos[counts.video_id] = self.videos.pop(counts.video_id, Totals()).plus(sums)
+            if len(self.videos) > self.limit:
+                self.videos.popitem(last=False)
+            for tag in self._tags_of.get(counts.video_id, []):
+                self.tags[tag] = self.tags.get(tag, Totals()).plus(sums)
+            self.everything = self.everything.plus(sums)
 
 
 def _block(totals: Totals, prior: Prior) -> tuple[float, float, float, float]:

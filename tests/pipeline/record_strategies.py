@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from pipeline.inlet import Position
-from pipeline.records import Interaction, Outcome, Prediction, WatchLabel
+from pipeline.records import Example, Interaction, Outcome, Prediction, Share, VideoCounts, WatchLabel
 from pipeline.state import CASES, Era, SavedLabel, SnapshotReference, State
 from pipeline.statistics import FEATURES
 
@@ -32,6 +32,24 @@ predicted: dict[str, st.SearchStrategy[Any]] = {
     "sequence": counts,
 }
 predictions = st.builds(Prediction, **predicted)
+features = predicted["features"]
+video_counts = st.builds(
+    lambda video, labels, more, ratios: VideoCounts(video, labels + more, labels, ratios),
+    ids,
+    counts,
+    counts,
+    st.floats(0, 1e300),
+)
+examples = st.builds(Example, ids, ids, times, features, st.booleans(), st.floats(0, 1e9))
+shares = st.builds(
+    Share,
+    partition=counts,
+    since=counts,
+    until=counts,
+    videos=st.lists(video_counts, max_size=3),
+    examples=st.lists(examples, max_size=2),
+)
+shared = st.none() | st.lists(shares, min_size=1, max_size=2)
 labelled = st.builds(
     Outcome,
     **predicted,
@@ -42,6 +60,7 @@ labelled = st.builds(
     correct=st.booleans(),
     loss=st.floats(0, 1e300),
     status=st.just("labelled"),
+    shared=shared,
 )
 expired = st.builds(
     Outcome,
@@ -53,6 +72,7 @@ expired = st.builds(
     correct=st.none() | st.booleans(),
     loss=st.none() | st.floats(0, 1e300),
     status=st.just("expired"),
+    shared=shared,
 )
 positions = st.builds(Position, counts, st.none() | times, st.none() | times)
 snapshots = st.builds(
@@ -84,11 +104,14 @@ states = st.builds(
     waiting=st.lists(saved_labels, max_size=2),
     counters=st.fixed_dictionaries(dict.fromkeys(CASES, counts)),
     earlier=st.lists(st.builds(Era, texts, counts, counts), max_size=2),
+    published=st.none() | counts,
+    taken=st.dictionaries(counts, counts, max_size=2),
 )
 WRITTEN: dict[str, st.SearchStrategy[msgspec.Struct]] = {
     "interaction": interactions,
     "watch-label": labels,
     "prediction": predictions,
     "outcome": labelled | expired,
+    "share": shares,
     "state": states,
 }

@@ -20,12 +20,15 @@ from pipeline.inlet import Position
 from pipeline.records import (
     INTERACTIONS,
     LABELS,
+    Example,
     InputDecoder,
     Interaction,
     Outcome,
     Poison,
     Prediction,
+    Share,
     Source,
+    VideoCounts,
     WatchLabel,
     decode,
     encode,
@@ -44,6 +47,7 @@ RECORDS: dict[str, type[msgspec.Struct]] = {
     "watch-label": WatchLabel,
     "prediction": Prediction,
     "outcome": Outcome,
+    "share": Share,
     "state": State,
 }
 LATEST = 2**53
@@ -87,12 +91,12 @@ def test_there_is_no_schema_that_nothing_checks() -> None:
 def test_schema_and_record_have_the_same_fields_in_the_same_order(name: str) -> None:
     fields = list(RECORDS[name].__struct_fields__)
     assert list(schema(name)["properties"]) == fields
-    assert schema(name)["required"] == fields
+    assert schema(name)["required"] == [field for field in fields if (name, field) != ("outcome", "shared")]
 
 
 def test_records_of_before_a_field_was_added_are_read() -> None:
     state = msgspec.to_builtins(new_task().state({}))
-    for later in ("previous", "earlier"):
+    for later in ("previous", "earlier", "published", "taken"):
         assert not state.pop(later)
     assert msgspec.convert(state, State) == new_task().state({})
 
@@ -109,6 +113,23 @@ def test_so_do_the_parts_of_a_state_record(part: str, struct: type[msgspec.Struc
 def test_counters_are_those_that_are_kept() -> None:
     counters = schema("state")["properties"]["counters"]
     assert list(counters["properties"]) == counters["required"] == list(CASES)
+
+
+@pytest.mark.parametrize(("part", "struct"), [("video_counts", VideoCounts), ("example", Example)])
+def test_the_parts_of_a_share_are_in_their_order(part: str, struct: type[msgspec.Struct]) -> None:
+    definition = schema("share")["$defs"][part]
+    assert [each["title"] for each in definition["prefixItems"]] == list(struct.__struct_fields__)
+    assert definition["minItems"] == len(definition["prefixItems"])
+    assert definition["items"] is False
+
+
+def test_an_outcome_has_shares_as_they_were_published() -> None:
+    share, parts = schema("share"), schema("outcome")["$defs"]
+    assert parts["share"]["properties"] == share["properties"]
+    assert parts["share"]["required"] == share["required"]
+    assert share["$defs"].items() <= parts.items()
+    examples = parts["example"]["prefixItems"][3]
+    assert examples["minItems"] == examples["maxItems"] == len(FEATURES)
 
 
 @pytest.mark.parametrize("name", ["prediction", "outcome"])
@@ -249,6 +270,8 @@ BROKEN: dict[str, tuple[str, Breakage]] = {
     "no score": ("prediction", lambda value: value | {"score": None}),
     "labelled without a label": ("outcome", lambda value: value | {"label": None, "status": "labelled"}),
     "expired with a ratio": ("outcome", lambda value: value | {"watch_ratio": 1.0, "status": "expired"}),
+    "nothing taken over": ("outcome", lambda value: value | {"shared": []}),
+    "a share without its counts": ("share", lambda value: value | {"videos": [[7]]}),
     "another status": ("outcome", lambda value: value | {"status": "lost"}),
     "another version": ("state", lambda value: value | {"version": 3}),
     "a missing counter": ("state", lambda value: value | {"counters": {"late": 1}}),

@@ -16,7 +16,7 @@ from forks import ForksSettings
 from pipeline import totals
 from pipeline.labels import RATIO_CAP
 from pipeline.model import warm_up
-from pipeline.records import Id
+from pipeline.records import Id, VideoCounts
 from pipeline.statistics import FEATURES, Floats, RunningStatistics
 from pipeline.tags import TagLists
 from tests.pipeline.plain_statistics import PlainStatistics
@@ -114,6 +114,39 @@ def test_batches_do_not_show(taken: Steps, limit: int) -> None:
     found = one_by_one(alone, taken)
     assert in_batches(together, taken).tolist() == [found[event] for event in range(len(taken.plays))]
     assert known(together) == known(alone)
+
+
+counted = st.lists(
+    st.builds(
+        lambda video, labels, more, ratios: VideoCounts(video, labels + more, labels, ratios),
+        ids,
+        st.integers(0, 9),
+        st.integers(0, 9),
+        st.floats(0, 9),
+    ),
+    max_size=12,
+)
+
+
+@given(history=plays, later=plays, counts=counted, limit=limits)
+def test_what_others_counted_is_counted_as_the_plain_statistics_do(
+    history: list[Play], later: list[Play], counts: list[VideoCounts], limit: int
+) -> None:
+    compiled, plain = RunningStatistics(limit, TagLists(TAGS)), PlainStatistics(limit, TAGS)
+    for statistics in (compiled, plain):
+        for play in history:
+            statistics.update(*play)
+        statistics.take_over(counts)
+        for play in later:
+            statistics.update(*play)
+    kept, rows = compiled.videos.saved()
+    assert kept == list(plain.videos)
+    assert rows.tolist() == [list(values) for values in plain.videos.values()]
+    assert compiled.users.saved()[0] == list(plain.users)
+    assert compiled.everything.tolist() == [list(plain.everything)]
+    assert compiled.tags.tolist() == [list(plain.tags.get(tag, (0.0, 0.0, 0.0))) for tag in range(6)]
+    for video in range(6):
+        assert compiled.features(1, video) == plain.features(1, video)
 
 
 def updated(history: list[Play], max_entities: int = 1_000) -> RunningStatistics:
@@ -270,13 +303,15 @@ def test_steps_and_columns_that_do_not_fit_are_refused(
 
 def test_warming_up_compiles_all_that_is_used_later() -> None:
     warm_up(ForksSettings.practical(len(FEATURES), budget=4, landmarks=2, rank=2, cycle=3))
-    compiled = [kernel.signatures for kernel in (totals.features, totals.count, totals.walk)]
+    kernels = (totals.features, totals.count, totals.walk, totals.take_over)
+    compiled = [kernel.signatures for kernel in kernels]
     before = [list(signatures) for signatures in compiled]
     assert all(before)
     statistics = updated([Play("a", 1, True, 1.0), Play(1, "b", False, 0.0)])
     statistics.features(1, 1)
     statistics.walk(np.array([1, 0, 3, 2]), ["a", 2], [3, "b"], np.array([True, False]), np.array([1.0, 0.0]))
-    assert [kernel.signatures for kernel in (totals.features, totals.count, totals.walk)] == before
+    statistics.take_over([VideoCounts("c", 2, 1, 0.5)])
+    assert [kernel.signatures for kernel in kernels] == before
 
 
 def test_other_threads_run_while_a_batch_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
