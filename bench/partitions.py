@@ -1,0 +1,203 @@
+"""What it costs that each partition learns from its own users only, and what sharing brings back.
+
+Users fall into partitions as they do in Kafka. Events of all partitions come in time order, labels when the
+play has ended. What a partition publishes reaches the others at once; they fold it with their next outcome.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from bench.options import Options
+from forks.arrays import FloatArray, IntArray
+from forks.validation import auc
+from pipeline.config import Learner
+from pipeline.features import Tables
+from pipeline.kuairec import read_events
+from pipeline.labels import WATCHED
+from pipeline.model import Model, learner_settings, warm_up
+from pipeline.partition import partition
+from pipeline.records import Interaction, Outcome, encode
+from pipeline.schedule import merge
+from pipeline.sharing import Publication, Reception
+from pipeline.synth import Size, write_files
+
+PARTITIONS = (2, 4, 8, 16)
+INTERVALS = (10, 20, 50, 100)
+INTERVAL = 50
+"""The longest with which invented data cost next to nothing; the real rows had no say."""
+
+
+class Sharing(Enum):
+    """What partitions tell one another."""
+
+    NOTHING = "alone"
+    COUNTS = "counts"
+    """What labels come to for each video."""
+    ALL = "counts and examples"
+
+
+class Plays(NamedTuple):
+    """Usable rows, and the order in which they and their labels come.
+
+    Parameters
+    ----------
+    shown : n interactions
+    watch_ratios : (n,) float64
+    order : (2 n,) int64, i for event i, n + i for its label
+    tables : the videos' tags
+    """
+
+    shown: list[Interaction]
+    watch_ratios: FloatArray
+    order: IntArray
+    tables: Tables
+
+    @classmethod
+    def read(cls, folder: Path) -> Plays:
+        """Return the rows of a folder in KuaiRec's format, labels delayed by the play."""
+        frame = read_events(folder).frame
+        rows = enumerate(frame.select("user_id", "video_id", "timestamp").rows())
+        return cls(
+            [Interaction(number, user, video, time, 0.0) for number, (user, video, time) in rows],
+            frame["watch_ratio"].to_numpy(),
+            merge(frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy()),
+            Tables(tags=folder / "item_categories.csv"),
+        )
+
+
+class Played(NamedTuple):
+    """What came of the plays.
+
+    Parameters
+    ----------
+    scores : (n,) float64, as each user's partition said it
+    bytes_told : published for each outcome, in the mean
+    """
+
+    scores: FloatArray
+    bytes_told: float
+
+
+class Partition:
+    """A model, what it tells the others, and what they have told it."""
+
+    def __init__(self, number: int, partitions: int, interval: int, tables: Tables) -> None:
+        self.model = Model(learner_settings(Learner(), tables.columns), tables, max_entities=1_000_000)
+        self.publication = Publication(number, max(partitions, 2), interval, 0)
+        self.reception = Reception(number, {})
+        self.bytes_told = 0
+        self._published = 0
+
+    def learn(self, outcome: Outcome) -> None:
+        """Fold what the others have told, and then the next outcome."""
+        whole = msgspec.structs.replace(
+            outcome, sequence=self.model.folded, shared=self.reception.take() or None
+        )
+        self.model.fold(whole)
+        self.publication.add(whole.example)
+
+    def tell(self, others: list[Partition], sharing: Sharing) -> None:
+        """Publish what is ready."""
+        for share in self.publication.take():
+            if sharing is Sharing.COUNTS:
+                share = msgspec.structs.replace(share, examples=[])  # noqa: PLW2901 - the same share, without
+            self.bytes_told += len(encode(share))
+            for other in others:
+                other.reception.offer(share, self._published, 0)
+            self._published += 1
+
+
+def play(plays: Plays, partitions: int, sharing: Sharing, interval: int = INTERVAL) -> Played:
+    """Let each event be judged by its user's partition, and learned there when its label comes."""
+    crew = [Partition(number, partitions, interval, plays.tables) for number in range(partitions)]
+    own = [partition(str(each.user_id).encode(), partitions) for each in plays.shown]
+    n = len(plays.shown)
+    made: dict[int, Outcome] = {}
+    scores, ratios = np.empty(n), plays.watch_ratios.tolist()
+    for step in plays.order.tolist():
+        if step < n:
+            made[step] = _foreseen(plays.shown[step], crew[own[step]].model, ratios[step])
+            scores[step] = made[step].score
+        else:
+            learner = crew[own[step - n]]
+            learner.learn(made.pop(step - n))
+            if sharing is not Sharing.NOTHING:
+                learner.tell(crew, sharing)
+    return Played(scores, sum(each.bytes_told for each in crew) / n)
+
+
+def _foreseen(shown: Interaction, model: Model, watch_ratio: float) -> Outcome:
+    """Return the outcome that an event will have, all but its sequence."""
+    judged = model.judge(shown)
+    watched = watch_ratio > WATCHED
+    return Outcome(
+        shown.event_id,
+        shown.user_id,
+        shown.video_id,
+        shown.timestamp,
+        judged.score,
+        judged.probability,
+        judged.predicted,
+        judged.features,
+        model_version=model.folded,
+        prediction_sequence=0,
+        watch_ratio=watch_ratio,
+        label=watched,
+        label_timestamp=shown.timestamp,
+        correct=watched == judged.predicted,
+        loss=None,
+        status="labelled",
+        sequence=0,
+    )
+
+
+def run(options: Options) -> dict[str, Any]:
+    """Return mistakes and AUC by partitions and what they share, and on invented data by interval."""
+    plays = Plays.read(options.folder("kuairec"))
+    warm_up(learner_settings(Learner(), plays.tables.columns))
+    return {
+        "events": len(plays.shown),
+        "interval": INTERVAL,
+        "rows": [
+            {"partitions": count}
+            | {how.value: _figures(plays, count, how, INTERVAL, options) for how in told}
+            for count, told in ((1, [Sharing.NOTHING]), *((count, list(Sharing)) for count in PARTITIONS))
+        ],
+        "invented": _invented(options),
+    }
+
+
+def _invented(options: Options) -> dict[str, Any]:
+    with TemporaryDirectory() as folder:
+        write_files(Path(folder), Size())
+        plays = Plays.read(Path(folder))
+    return {
+        "events": len(plays.shown),
+        "one partition": _figures(plays, 1, Sharing.NOTHING, INTERVAL, options),
+        "rows": [
+            {"partitions": count, "interval": interval}
+            | _figures(plays, count, Sharing.ALL, interval, options)
+            for count in (8, 16)
+            for interval in INTERVALS
+        ],
+    }
+
+
+def _figures(
+    plays: Plays, partitions: int, sharing: Sharing, interval: int, options: Options
+) -> dict[str, float | None]:
+    played, watched = play(plays, partitions, sharing, interval), plays.watch_ratios > WATCHED
+    mistakes = 100.0 * float(np.mean((played.scores > 0) != watched))
+    area = auc(played.scores, watched)
+    figures = {"mistakes": round(mistakes, 3), "auc": None if area is None else round(area, 4)}
+    if sharing is not Sharing.NOTHING:
+        figures["bytes_told"] = round(played.bytes_told, 1)
+    options.say(f"{len(plays.shown)} events, {partitions} partitions, {sharing.value}, {interval}: {figures}")
+    return figures
