@@ -14,6 +14,7 @@ from numba import njit
 from forks.arrays import FloatArray, IntArray
 from forks.feature_map import FeatureMap
 from forks.kernels import gaussian, gaussian_row, precision
+from forks.lines import on_lines
 from forks.settings import ForksSettings
 from forks.strip import event_of
 
@@ -43,8 +44,8 @@ class FactorCache:
         sizes = [min(max_entities, len(table)) for table in tables]
         self._edges = np.cumsum([0, *sizes]).tolist()
         total = self._edges[-1]
-        self.factors = np.empty((total, settings.landmarks))
-        """(slots of all tables, s_m)"""
+        self.factors = on_lines(np.zeros((total, settings.landmarks)))
+        """(slots of all tables, s_m in whole lines)"""
         self._entities = np.full(total, EMPTY)
         self._versions = np.zeros(total, dtype=np.int64)  # of the landmarks that the factors are for
         self._requests = np.zeros(total, dtype=np.int64)  # the last that needed the slot

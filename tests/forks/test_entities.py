@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from forks import EntityTables, Forks, ForksSettings
 from forks.arrays import FloatArray
+from forks.lines import whole_lines
 from tests.forks.contract import one_by_one
 from tests.forks.test_bits import assert_same_bits
 
@@ -107,7 +108,7 @@ def test_the_memory_of_factors_does_not_grow() -> None:
     settings = made("paper", entity_blocks=BLOCKS)
     tables = EntityTables(settings, [USERS, ITEMS], max_entities=10)
     Forks(settings).learn_many(tables.events(NUMBERS, VARYING), Y)
-    assert tables.cache.factors.shape == (20, settings.landmarks)
+    assert tables.cache.factors.shape == (20, whole_lines(settings.landmarks))
 
 
 def test_what_does_not_fit_is_refused_by_name() -> None:
