@@ -25,7 +25,6 @@ from bench.bare import bare, outputs
 from bench.delays import Delay, Listener, Percentiles, apart
 from bench.feed import feeding, plays
 from bench.options import Options
-from bench.recovery_worker import worker
 from bench.stage import Stage, invented
 from pipeline.broker.temporary import temporary_broker
 from pipeline.config import Kafka
@@ -92,10 +91,7 @@ def _until_now(events: Events) -> Events:
 
 @contextmanager
 def _pipeline(stage: Stage) -> Iterator[Side]:
-    with (
-        worker(stage.file, stage.log, None),
-        _side("pipeline", stage, stage.topics.predictions) as side,
-    ):
+    with stage.worker(), _side("pipeline", stage, stage.topics.predictions) as side:
         yield side
 
 

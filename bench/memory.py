@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -24,7 +25,6 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from bench.chunks import Chunks
 from bench.course import Committed
 from bench.options import Options
-from bench.recovery_worker import worker
 from bench.stage import Stage, invented
 from pipeline.broker.temporary import temporary_broker
 from pipeline.clients import common
@@ -118,34 +118,35 @@ def _samples(options: Options, stage: Stage, chunks: Chunks, number: int) -> lis
     """Let a worker go through so many chunks, and look at it again and again."""
     committed = Committed(stage.config.kafka, stage.config.kafka.group)
     samples: list[Sample] = []
-    with (
-        ThreadPoolExecutor(1) as feeder,
-        worker(stage.file, stage.log, None) as process,
-    ):
-        feeding = feeder.submit(_feed, stage, chunks, number)
-        watched, changed = psutil.Process(process.pid), time.monotonic()
-        while not samples or samples[-1].messages < number * chunks.messages:
-            time.sleep(PAUSE)
-            now = Sample(committed.messages(), round(watched.memory_info().rss / 2**20, 1))
-            if not samples or now.messages > samples[-1].messages:
-                changed = time.monotonic()
-                if now.messages:
+    stop = Event()
+    with stage.worker() as process, ThreadPoolExecutor(1) as feeder:
+        feeding = feeder.submit(_feed, stage, chunks, number, stop)
+        changed = time.monotonic()
+        try:
+            while not samples or samples[-1].messages < number * chunks.messages:
+                time.sleep(PAUSE)
+                now = Sample(committed.messages(), round(process.memory_info().rss / 2**20, 1))
+                if now.messages > (samples[-1].messages if samples else 0):
+                    changed = time.monotonic()
                     samples.append(now)
                     options.say(f"{now.messages:,} messages, {now.mib} MiB")
-            if feeding.done():
-                feeding.result()
-            if process.poll() is not None or time.monotonic() - changed > PATIENCE:
-                raise SystemExit(f"the worker gets no further; its log is:\n{stage.log.read_text()}")
+                if feeding.done():
+                    feeding.result()
+                if process.status() == psutil.STATUS_ZOMBIE or time.monotonic() - changed > PATIENCE:
+                    raise SystemExit("the worker gets no further")
+        finally:
+            stop.set()
     return samples
 
 
-def _feed(stage: Stage, chunks: Chunks, number: int) -> None:
+def _feed(stage: Stage, chunks: Chunks, number: int, stop: Event) -> None:
     """Write chunks, each when half of the one before it is processed."""
     sender = Sender(stage.config.kafka, PATIENCE)
     committed = Committed(stage.config.kafka, stage.config.kafka.group)
     for chunk in range(number):
         while committed.messages() < sender.sent - chunks.messages // 2:
-            time.sleep(PAUSE / 10)
+            if stop.wait(PAUSE / 10):
+                return
         for topic, key, value, timestamp in chunks.records(stage.topics, chunk):
             sender.send(topic, key, value, timestamp)
             if sender.sent % 2_000 == 0:

@@ -12,7 +12,6 @@ import psutil
 
 from bench.course import Committed, Course, course
 from bench.options import Options
-from bench.recovery_worker import worker
 from bench.stage import Stage, broker_process, invented
 from pipeline.broker.temporary import temporary_broker
 from pipeline.logs import configure
@@ -70,5 +69,5 @@ def race(options: Options, contenders: Mapping[str, Contender], count: int, roun
 def pipeline(stage: Stage, count: int, broker: psutil.Process) -> Course:
     """Let a worker go through the logs: `forks run` with its defaults and the tables of the plays."""
     kafka = stage.config.kafka
-    with worker(stage.file, stage.log, None) as process:
-        return course(Committed(kafka, kafka.group), count, [psutil.Process(process.pid)], broker)
+    with stage.worker() as process:
+        return course(Committed(kafka, kafka.group), count, [process], broker)

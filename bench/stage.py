@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -9,6 +11,7 @@ from typing import Final, Self
 
 import psutil
 
+from bench.recovery_worker import worker
 from pipeline.broker.launch import MAIN_CLASS
 from pipeline.clients import common
 from pipeline.config import Config, load
@@ -64,6 +67,16 @@ class Stage:
     def send(self, events: Events) -> None:
         """Write the interactions and labels of events, as fast as it goes."""
         Replay(events, self.config.kafka).run(None, Event())
+
+    @contextmanager
+    def worker(self) -> Iterator[psutil.Process]:
+        """Run a worker; where the benchmark fails meanwhile, the end of its log is told."""
+        with worker(self.file, self.log, None) as process:
+            try:
+                yield psutil.Process(process.pid)
+            except SystemExit as error:
+                end = "\n".join(self.log.read_text().splitlines()[-10:])
+                raise SystemExit(f"{error}; the worker's log ends:\n{end}") from error
 
     @property
     def topics(self) -> Topics:
