@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -10,7 +11,7 @@ from forks import LOSSES, Forks, probability
 from forks.losses import loss_value
 from pipeline.config import Learner
 from pipeline.model import learner_settings
-from pipeline.records import Outcome, Prediction
+from pipeline.records import Outcome, Prediction, Share
 from pipeline.statistics import RunningStatistics
 from tests.chaos.expected import Expected, Step
 from tests.chaos.world import NO_LABEL
@@ -76,6 +77,8 @@ class _Derivation:
         self._learner = Forks(learner_settings(Learner(), 0))
         self._statistics = RunningStatistics(max_entities=1_000_000)
         self._waiting: dict[object, Prediction] = {}
+        self._told: Counter[int] = Counter()
+        """By other partition, how many of its outcomes are known."""
 
     def predict(self, prediction: Prediction) -> Step:
         name = f"prediction {self.predicted}"
@@ -114,10 +117,20 @@ class _Derivation:
         agree(f"{name}: correct", outcome.correct, watched == prediction.predicted)
         taught = 1.0 if watched else -1.0
         agree(f"{name}: loss", outcome.loss, float(loss_value(LOSSES["logistic"], outcome.score, taught)))
+        for share in outcome.shared or ():
+            self._take_over(name, share)
         self._learner.learn_one(np.array(prediction.features), taught)
         self._statistics.update(prediction.user_id, prediction.video_id, watched, ratio)
         self.folded += 1
         return Step(event, learned=True)
+
+    def _take_over(self, name: str, share: Share) -> None:
+        told_of = f"{name}: what partition {share.partition} tells is from an outcome on that"
+        agree(told_of, share.since, self._told[share.partition])
+        self._told[share.partition] = share.until
+        self._statistics.take_over(share.videos)
+        for example in share.examples:
+            self._learner.learn_one(np.array(example.features), 1.0 if example.label else -1.0)
 
     def _check_label(self, name: str, outcome: Outcome, event: int) -> tuple[bool, float]:
         world = self._expected.world

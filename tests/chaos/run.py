@@ -26,6 +26,8 @@ SETTINGS = {
     "FORKS_CHECKPOINT__OUTCOMES": "2000",
     "FORKS_CHECKPOINT__INTERVAL": "5s",
 }
+LIVE = {"FORKS_SHARING__INTERVAL": "20"}
+"""What partitions tell one another depends on timing, so replays go without."""
 REPLAY = {"FORKS_WORKER__BATCH": "50"}
 """Small transactions, so that much is left to strike at; how messages fall into them must not show."""
 
@@ -49,7 +51,7 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
         if options.replay:
             say("the undisturbed run")
             calm = _undisturbed(broker, world, folder)
-        pipeline = _pipeline(broker, world, "chaos-", folder, REPLAY if options.replay else {})
+        pipeline = _pipeline(broker, world, "chaos-", folder, REPLAY if options.replay else LIVE)
         seconds = 0.0 if options.replay else 60.0 * options.minutes
         with Stage(pipeline, world, options.workers, seconds) as stage:
             killer = Killer(broker, stage, strikes, say)

@@ -14,7 +14,18 @@ from pipeline.config import Join, Learner
 from pipeline.features import Tables
 from pipeline.inlet import Position
 from pipeline.model import Model, learner_settings
-from pipeline.records import INTERACTIONS, LABELS, Outcome, Prediction, Source
+from pipeline.records import (
+    INTERACTIONS,
+    LABELS,
+    Example,
+    Outcome,
+    Prediction,
+    Share,
+    Source,
+    VideoCounts,
+)
+from pipeline.sharing import LARGEST_TAKEN
+from pipeline.statistics import FEATURES
 from pipeline.task import Task
 from tests.chaos.derivation import WrongError, derive
 from tests.chaos.expected import Expected, Letter
@@ -57,6 +68,11 @@ def written() -> Outputs:
         ]
         inlet.feed(queued(entries(sources, decoder, latest=WORLD.times.max() + 10**9)))
         inlet.at_end = True
+    for offset in range(2):
+        example = Example(7, 3, 5, [0.5] * len(FEATURES), label=True, watch_ratio=1.0)
+        counts = VideoCounts(int(WORLD.videos[0]), events=20, labels=15, ratios=18.5)
+        share = Share(0, 20 * offset, 20 * (offset + 1), [counts], [example])
+        task.reception.offer(share, offset, LARGEST_TAKEN)  # so that each fills an outcome
     batch = told(task.advance(10**6))
     letters = {
         (source.topic == "True", source.offset): Letter(fault, source.key, source.value)
@@ -124,6 +140,15 @@ def turn_label(outputs: Outputs) -> None:
     outputs.outcomes[300] = msgspec.structs.replace(victim, label=not victim.label)
 
 
+def forget_share(outputs: Outputs) -> None:
+    outputs.outcomes[0] = msgspec.structs.replace(outputs.outcomes[0], shared=None)
+
+
+def repeat_share(outputs: Outputs) -> None:
+    first, second = outputs.outcomes[:2]
+    outputs.outcomes[1] = msgspec.structs.replace(second, shared=first.shared)
+
+
 @pytest.mark.parametrize(
     ("sabotage", "found"),
     [
@@ -136,6 +161,8 @@ def turn_label(outputs: Outputs) -> None:
         (repeat_as_new, "one too many"),
         (repeat_outcome, "outcome 301: sequence is 300"),
         (turn_label, "outcome 300: label"),
+        (forget_share, r"prediction \d+: features"),
+        (repeat_share, "outcome 1: what partition 0 tells is from an outcome on that is 0, has to be 20"),
     ],
 )
 def test_sabotage_is_found(
