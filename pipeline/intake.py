@@ -19,6 +19,9 @@ from pipeline.records import INTERACTIONS, LABELS, decode, size
 from pipeline.task import Task
 from pipeline.topics import Topics
 
+FEWEST = 40_000
+"""Messages of an input that are always read ahead, if their bytes allow: a fetch brings some thousands."""
+
 Place: TypeAlias = tuple[str, int]
 """A topic and a partition of it."""
 
@@ -53,6 +56,7 @@ class Intake:
         self._consumer = consumer
         self._join = config.join
         self._batch = config.worker.batch
+        self._most = max(8 * self._batch, FEWEST)
         self._buffer = config.worker.buffer // 2
         self._topics = Topics(config.kafka.prefix)
         self._pulse = Pulse(consumer, self._topics.interactions)
@@ -93,8 +97,17 @@ class Intake:
         first = self._consumer.poll(timeout)
         self._pulse.feel(heard=first is not None)
         if first is not None:
-            self._feed((first, *self._consumer.consume(2 * self._batch, 0.0)))
+            # What is not needed yet waits in the client's queue: pausing an input throws that away.
+            self._feed((first, *self._consumer.consume(self._batch if self._wanting() else 0, 0.0)))
         self._mark_ends()
+
+    def _wanting(self) -> bool:
+        """Whether some input has not enough for a whole batch."""
+        return any(
+            len(channel.inlet) < self._batch
+            for channel in self._channels.values()
+            if channel.inlet is not None
+        )
 
     def throttle(self) -> None:
         """Stop reading an input that runs ahead of the other, until the merge has caught up.
@@ -107,10 +120,10 @@ class Intake:
             if inlet is None:
                 continue
             share = self._buffer // len(self._channels)
-            if not channel.paused and (len(inlet) > 4 * self._batch or inlet.bytes > share):
+            if not channel.paused and (len(inlet) > self._most or inlet.bytes > share):
                 self._consumer.pause([TopicPartition(*place)])
                 channel.paused = True
-            elif channel.paused and len(inlet) < 2 * self._batch and inlet.bytes <= share // 2:
+            elif channel.paused and len(inlet) < self._most // 2 and inlet.bytes <= share // 2:
                 self._resume(place, channel)
 
     def paused(self, partition: int) -> tuple[bool, bool]:

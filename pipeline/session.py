@@ -123,6 +123,8 @@ class Session:
         _log.info("stopped", partitions=sorted(self._tasks))
 
     def _step(self) -> None:
+        if not self._busy:
+            self._end_commit()  # else what comes meanwhile waits for two transactions instead of one
         idle = not (self._busy or self._restoring)
         self._intake.receive(POLL if idle else 0.0)
         self._restore()

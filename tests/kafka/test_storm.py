@@ -6,7 +6,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from pipeline import storm
+from pipeline import intake, storm
 from pipeline.config import Config, Worker
 from pipeline.features import Tables
 from pipeline.metrics import Gauges, served
@@ -17,7 +17,7 @@ from pipeline.session import Session
 from tests.kafka.harness import Message, Pipeline
 from tests.pipeline.builders import interaction, small_learner
 
-POISON, GOOD, LIMIT = 30, 20, 20
+POISON, GOOD, LIMIT = 60, 20, 20
 HELD_BACK = {
     'forks_held_back{partition="0"} 1.0',
     'forks_held_back{partition="1"} 0.0',
@@ -50,6 +50,7 @@ def test_a_storm_of_poison_holds_its_own_partition_back_and_loses_nothing(
         shown = [interaction(f"{user}-{n}", n, user) for n in range(GOOD)]
         pipeline.produce(Message(topics.interactions, b"%d" % user, encode(each)) for each in shown)
     config = Config(kafka=pipeline.kafka, worker=Worker(batch=5, dead_letters=LIMIT))
+    monkeypatch.setattr(intake, "FEWEST", 0)
     gauges, address = Gauges(config), f"127.0.0.1:{free_port}"
 
     def written() -> tuple[int, Counter[int]]:
