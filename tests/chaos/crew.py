@@ -144,6 +144,8 @@ class Crew:
             code: int | None = worker.process.wait(DEADLINE)
         except subprocess.TimeoutExpired:
             code = None
+        if code == -signal.SIGTERM and wanted == 0 and not _ASSIGNMENT.search(worker.log.read_text()):
+            return  # it was still starting, and had nothing to finish
         if code != wanted:
             ended = "did not end" if code is None else f"ended with {code}"
             self.problems.append(f"{who} {ended}, see {worker.log.name}: {_end(worker)}")
