@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,6 +31,8 @@ from pipeline.topics import Topics, admin, create
 from tests.pipeline.entries import entries, queued
 
 DEADLINE = 90.0
+READY = re.compile(rb'(\] |")ready\b')
+"""Logged by a worker that can be told to stop."""
 FORKS = [sys.executable, "-c", "from pipeline.cli import main; main()"]
 
 
@@ -141,9 +144,12 @@ class Pipeline:
     @contextmanager
     def worker(self, instance: str | None = "worker") -> Iterator[subprocess.Popen[bytes]]:
         """A worker that is told to stop at the end and has to leave with 0."""
+        log = self.log_of(instance)
+        begin = log.stat().st_size if log.exists() else 0
         process = self.start_worker(instance)
         try:
             yield process
+            until(lambda: bool(READY.search(log.read_bytes(), begin)), "its start", process)
             process.send_signal(signal.SIGTERM)
             assert process.wait(DEADLINE) == 0
         finally:
