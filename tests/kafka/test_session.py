@@ -6,10 +6,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Timer
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from pipeline.blueprint import Blueprint
+from pipeline.commits import Commit, Part
 from pipeline.config import Config, Worker
+from pipeline.deadline import Attempt
 from pipeline.metrics import Gauges
+from pipeline.recovery import Start
 from pipeline.session import Session
 from pipeline.task import Task
 from tests.kafka.harness import DEADLINE, Pipeline, assert_as_in_one_go, invented_events
@@ -61,4 +68,35 @@ def test_a_partition_that_others_moved_on_is_restored_not_taken_up_where_it_was_
         run_until(sleeper, bool, "the partition again")
         assert sleeper._tasks[0] is not left
         fold(sleeper, len(events))
+    assert_as_in_one_go(pipeline, events)
+
+
+def test_partitions_that_go_while_a_commit_is_under_way_wait_for_it_and_go_down_with_it(
+    bootstrap: str, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    events = invented_events(tmp_path, 600)
+    pipeline.produce_events(events)
+    fate = Event()
+
+    def fail() -> list[Start]:
+        assert fate.wait(DEADLINE)
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+
+    def commit(parts: list[Part], _: Consumer) -> Commit:
+        return Commit(parts, [(None, None) for _ in parts], Attempt(fail), DEADLINE)
+
+    with session_of(pipeline, "first") as session:
+        run_until(session, lambda tasks: bool(tasks) and tasks[0].model.folded >= 200, "200 outcomes")
+        monkeypatch.setattr(session._writer, "commit", commit)
+        while session._commits._commit is None:
+            session._step()
+        session._consumer.unsubscribe()
+        answer = Timer(1.0, fate.set)
+        answer.start()
+        with pytest.raises(KafkaException, match="no answer"):
+            run_until(session, lambda tasks: not tasks, "the loss of the partition")
+        assert fate.is_set()
+        assert not session._kept
+    pipeline.run_until({pipeline.topics.outcomes: len(events)})
     assert_as_in_one_go(pipeline, events)

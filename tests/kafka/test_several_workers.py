@@ -10,16 +10,28 @@ from typing import Any
 from tests.kafka.harness import DEADLINE, Pipeline, invented_events, until
 
 
-def logged(pipeline: Pipeline, event: str) -> list[dict[str, Any]]:
+def logged(pipeline: Pipeline, *events: str) -> list[dict[str, Any]]:
     """What the workers' common log says of something."""
     lines = pipeline.log_of("node").read_bytes().splitlines(keepends=True)
     whole = [json.loads(line) for line in lines if line.endswith(b"}\n")]
-    return [line for line in whole if line["event"] == event]
+    return [line for line in whole if line["event"] in events]
 
 
 def both_at_work(pipeline: Pipeline) -> bool:
     """Whether each worker has had a partition."""
     return {line["worker"] for line in logged(pipeline, "restored")} == {0, 1}
+
+
+def both_hold_half(pipeline: Pipeline) -> bool:
+    """Whether the group is done with dealing out: two partitions each, restored."""
+    assigned: dict[int, set[int]] = {}
+    held: dict[int, set[int]] = {}
+    for line in logged(pipeline, "assigned", "restored", "kept"):
+        if line["event"] == "assigned":
+            assigned[line["worker"]], held[line["worker"]] = set(line["partitions"]), set()
+        else:
+            held[line["worker"]].add(line["partition"])
+    return held == assigned and [len(share) for share in held.values()] == [2, 2]
 
 
 def pair(bootstrap: str, prefix: str, folder: Path) -> Pipeline:
@@ -41,7 +53,7 @@ def test_two_workers_of_one_command_share_the_partitions_and_stop_together(
     both = pair(bootstrap, f"{topic_prefix}both-", tmp_path)
     both.produce_events(events)
     with both.worker("node") as command, both.follow(both.topics.outcomes) as follower:
-        until(partial(both_at_work, both), "work of both", command)
+        until(partial(both_hold_half, both), "half of the partitions for each", command)
         until(partial(follower.reached, len(events)), "all outcomes", command)
     assert {(line["worker"], line["instance"]) for line in logged(both, "ready")} == {
         (0, "node-0"),
