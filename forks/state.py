@@ -30,6 +30,13 @@ class StateReader:
             raise ValueError(f"state[{name!r}] must be an integer >= 0, not {value!r}")
         return int(value)
 
+    def number(self, name: str) -> float:
+        """Return the finite number at ``name``."""
+        value = self._entry(name)
+        if not isinstance(value, int | float | np.integer | np.floating) or not np.isfinite(value):
+            raise ValueError(f"state[{name!r}] must be a finite number, not {value!r}")
+        return float(value)
+
     def floats(self, name: str, *shape: int | None) -> FloatArray:
         """Return the float64 array at ``name``, of this shape, where None stands for any length."""
         return self._array(name, np.dtype(np.float64), shape)

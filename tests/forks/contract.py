@@ -51,10 +51,12 @@ class Subject:
     ----------
     make : returns a learner that knows nothing, always the same one
     events : pairs of x and y that learner can be given, enough to see all that it does
+    margin : y times a score, from which on a label need teach nothing
     """
 
     make: Callable[[], Learner]
     events: Sequence[tuple[Any, float]]
+    margin: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def what_is_learned_moves_the_score(subject: Subject) -> None:
         before = learner.predict_one(x)
         for _ in range(3):
             learner.learn_one(x, y)
-        beyond_the_margin = before * y >= 1  # where a hinge teaches nothing
+        beyond_the_margin = before * y >= subject.margin
         assert (learner.predict_one(x) - before) * y > 0 or beyond_the_margin
 
 

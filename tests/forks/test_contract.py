@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import ArrayLike
 
 from forks import Forks, ForksSettings, rivals
-from forks.rivals import FourierNewton, MatrixFactorisation, RunningMeans
+from forks.rivals import FourierNewton, MatrixFactorisation, Perceptron, RunningMeans
+from forks.rivals.learner import VectorRival
 from tests.forks import contract
 from tests.forks.contract import EVERY, RESTORABLE, RestorableSubject, Subject
 
@@ -29,10 +30,17 @@ SETTINGS = {
 ROWS = list(zip(X, Y, strict=True))
 PAIRS = [((int(user), int(item)), y) for (user, item), y in zip(RNG.integers(0, 8, (200, 2)), Y, strict=True)]
 
+VECTOR_RIVALS: dict[str, Callable[[], VectorRival]] = {
+    "Perceptron": lambda: Perceptron(3, width=3.0),
+}
+"""Of three columns, and small enough for 200 events to see all that they do."""
+MARGINS = {"Perceptron": 0.0}
+"""From which on a rival is content; 1 where it is not named."""
 RIVALS: dict[str, Subject] = {
     "FourierNewton": Subject(lambda: FourierNewton(3, features=10, width=2.0), ROWS),
     "MatrixFactorisation": Subject(MatrixFactorisation, PAIRS),
     "RunningMeans": Subject(RunningMeans, PAIRS),
+    **{name: Subject(make, ROWS, MARGINS.get(name, 1.0)) for name, make in VECTOR_RIVALS.items()},
 }
 
 
@@ -48,7 +56,10 @@ def restorable_subject_of(settings: ForksSettings) -> RestorableSubject:
 
 
 SUBJECTS = {name: subject_of(settings) for name, settings in SETTINGS.items()} | RIVALS
-RESTORABLE_SUBJECTS = {name: restorable_subject_of(settings) for name, settings in SETTINGS.items()}
+RESTORABLE_SUBJECTS = {name: restorable_subject_of(settings) for name, settings in SETTINGS.items()} | {
+    name: RestorableSubject(make, lambda state, make=make: make().restored(state), X, Y, NOT_LABELS)  # type: ignore[misc]  # mypy cannot tell a lambda's default
+    for name, make in VECTOR_RIVALS.items()
+}
 
 
 @pytest.mark.parametrize("name", SUBJECTS)

@@ -1,0 +1,200 @@
+"""What the rivals have in common: the interface of `forks.Forks`, from a score and an update of one event."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import issparse
+
+from forks.arrays import FloatArray
+from forks.checks import check_label, check_labels, check_matrix, check_order, check_vector
+from forks.losses import LOSSES, LossName, loss_value
+from forks.state import State, StateReader
+
+Event = TypeVar("Event")
+
+
+class Rival(ABC, Generic[Event]):
+    """A learner of one event at a time.
+
+    A subclass says how an event is checked, scored and learned, and in `arrays` and `numbers` which of its
+    attributes change with what it learns: these are its state. Attributes that are derived from them are made
+    in `_derive`, which is called whenever a state has come in. Whatever is random is drawn when the learner
+    is made, or by a counter that is part of the state.
+    """
+
+    arrays: ClassVar[dict[str, tuple[type, tuple[int | None, ...]]]] = {}
+    """Of attributes: float or int, and the shape, where None stands for any length."""
+    numbers: ClassVar[dict[str, type]] = {}
+    """Of attributes: float or int (>= 0)."""
+    loss: LossName = "hinge"
+    """What `learn_one` returns of the score before."""
+
+    @abstractmethod
+    def _event(self, name: str, x: Any) -> Event:
+        """Return what `_score` and `_learn` take, or raise a ValueError that begins with the name."""
+
+    @abstractmethod
+    def _events(self, X: Any) -> Sequence[Event]:
+        """Return many, or raise a ValueError that begins with X."""
+
+    @abstractmethod
+    def _score(self, event: Event) -> float:
+        """Return the score; nothing changes."""
+
+    @abstractmethod
+    def _learn(self, event: Event, y: float, score: float) -> None:
+        """Learn the label, -1 or +1, of an event whose score is given."""
+
+    def _derive(self) -> None:
+        """Make anew what is derived from the state."""
+
+    def predict_one(self, x: Any) -> float:
+        """Return the score of an event; its sign is the label.
+
+        Raises
+        ------
+        ValueError
+            It is not an event of this learner's.
+        """
+        return self._score(self._event("x", x))
+
+    def learn_one(self, x: Any, y: float) -> float:
+        """Learn the label ``y``, -1 or +1, of an event; return the loss of the score before.
+
+        Raises
+        ------
+        ValueError
+            It is not an event, or not a label. Then nothing has changed.
+        """
+        event = self._event("x", x)
+        label = check_label("y", y, self.loss)
+        score = self._score(event)
+        self._learn(event, label, score)
+        return float(loss_value(LOSSES[self.loss], score, label))
+
+    def predict_many(self, X: Any) -> FloatArray:
+        """Return the scores of events, (n,)."""
+        return np.array([self._score(event) for event in self._events(X)], dtype=np.float64)
+
+    def learn_many(self, X: Any, y: ArrayLike) -> FloatArray:
+        """Learn events in turn; return the losses of the scores before, (n,)."""
+        events = self._events(X)
+        labels = check_labels("y", y, len(events), self.loss)
+        scores = self._learn_all(events, labels)
+        loss = LOSSES[self.loss]
+        losses = [loss_value(loss, score, label) for score, label in zip(scores, labels, strict=True)]
+        return np.array(losses, dtype=np.float64)
+
+    def predict_and_learn_many(self, X: Any, y: ArrayLike) -> FloatArray:
+        """Predict and then learn each event in turn; return the scores, (n,)."""
+        events = self._events(X)
+        return self._learn_all(events, check_labels("y", y, len(events), self.loss))
+
+    def walk(self, X: Any, y: ArrayLike, order: ArrayLike) -> FloatArray:
+        """Score and learn events in any order: step i scores event i, n + i learns it.
+
+        Parameters
+        ----------
+        X : n events
+        y : (n,), labels; those of events that are not learned may be any number
+        order : (steps,) integers
+
+        Returns
+        -------
+        (n,) float64
+            Scores; not a number where an event was not asked for.
+        """
+        events = self._events(X)
+        n = len(events)
+        steps = check_order("order", order, n)
+        labels = check_labels("y", y, n, self.loss, steps[steps >= n] - n)
+        scores = np.full(n, np.nan)
+        for step in steps.tolist():
+            lesson, number = divmod(step, n)
+            score = self._score(events[number])
+            if lesson:
+                self._learn(events[number], float(labels[number]), score)
+            else:
+                scores[number] = score
+        return scores
+
+    def state(self) -> State:
+        """Return all that was learned: copies of arrays, and plain numbers."""
+        arrays = {name: np.array(getattr(self, name), order="C") for name in self.arrays}
+        return arrays | {name: getattr(self, name) for name in self.numbers}
+
+    def restored(self, state: State) -> Self:
+        """Return a learner of the same parameters that knows what the one of this `state` knew.
+
+        Raises
+        ------
+        ValueError
+            ``state`` lacks an entry, or has one of another type or shape than this learner's.
+        """
+        reader = StateReader(state)
+        learner = copy.copy(self)
+        for name, (kind, shape) in self.arrays.items():
+            read = reader.floats if kind is float else reader.integers
+            setattr(learner, name, read(name, *shape))
+        for name, kind in self.numbers.items():
+            setattr(learner, name, reader.integer(name) if kind is int else reader.number(name))
+        learner._derive()
+        return learner
+
+    def clone(self) -> Self:
+        """Return an independent learner that knows the same."""
+        return self.restored(self.state())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.clone()
+
+    def _learn_all(self, events: Sequence[Event], labels: FloatArray) -> FloatArray:
+        scores = np.empty(len(events))
+        for number, (event, label) in enumerate(zip(events, labels.tolist(), strict=True)):
+            scores[number] = score = self._score(event)
+            self._learn(event, label, score)
+        return scores
+
+
+class VectorRival(Rival[FloatArray]):
+    """A learner of vectors; sparse matrices of scipy are taken too.
+
+    Parameters
+    ----------
+    dimension : of the vectors, >= 1
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = at_least("dimension", dimension, 1)
+
+    def _event(self, name: str, x: Any) -> FloatArray:
+        row = check_vector(name, _dense(x).reshape(-1) if issparse(x) else x, self.dimension)
+        return row.reshape(-1)
+
+    def _events(self, X: Any) -> Sequence[FloatArray]:
+        return list(check_matrix("X", _dense(X) if issparse(X) else X, self.dimension))
+
+
+def _dense(sparse: Any) -> FloatArray:
+    array: FloatArray = sparse.toarray()
+    return array
+
+
+def at_least(name: str, value: int, least: int) -> int:
+    """Return ``value``, or raise a ValueError that names it."""
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, not {value}")
+    return value
+
+
+def positive(name: str, value: float) -> float:
+    """Return ``value``, or raise a ValueError that names it."""
+    if not value > 0.0:
+        raise ValueError(f"{name} must be > 0, not {value}")
+    return value
