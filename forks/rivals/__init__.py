@@ -1,7 +1,8 @@
 """Simple learners to measure `forks.Forks` against, each on one page.
 
-They share its habits: `predict_one` returns a score and changes nothing, `learn_one` takes a label of
--1 or +1; and those that are made of `forks.rivals.learner` have all the rest of its interface, too.
+They have its whole interface: one event or many, walks in any order, a state and what is restored from it;
+`restored` is a learner's method here. Labels are -1 and +1. Those of `forks.rivals.pairs` take a (user, item)
+in place of a vector.
 """
 
 from forks.rivals.fourier_newton import FourierNewton

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from forks.arrays import FloatArray
-from forks.losses import LOGISTIC, loss_curvature, loss_slope
+from forks.losses import LOGISTIC, LossName, loss_curvature, loss_slope
 from forks.moments import standardize, update_moments
 from forks.newton import NewtonState, clipped, newton_step, project
 from forks.products import dot
+from forks.rivals.learner import VectorRival, at_least, positive
 
 
-class FourierNewton:
+class FourierNewton(VectorRival):
     """`forks.Forks` of the `practical` preset, with a fixed random feature map in place of the sketch.
 
     The features are an intercept, the standardised columns, and sqrt(2 / D) cos(omega_i'x + b_i) for
@@ -34,12 +35,19 @@ class FourierNewton:
     Examples
     --------
     >>> learner = FourierNewton(1, features=20)
-    >>> for _ in range(20):
-    ...     learner.learn_one([1.0], 1)
-    ...     learner.learn_one([-1.0], -1)
+    >>> losses = learner.learn_many([[1.0], [-1.0]] * 20, [1, -1] * 20)
     >>> learner.predict_one([1.0]) > 0 > learner.predict_one([-1.0])
     True
     """
+
+    arrays: ClassVar = {
+        "mean": (float, ("dimension",)),
+        "squares": (float, ("dimension",)),
+        "weights": (float, ("size",)),
+        "inverse_hessian": (float, ("size", "size")),
+    }
+    numbers: ClassVar = {"count": int}
+    loss: LossName = "logistic"
 
     def __init__(
         self,
@@ -51,46 +59,37 @@ class FourierNewton:
         clip: float = 10.0,
         seed: int = 0,
     ) -> None:
-        if dimension < 1:
-            raise ValueError(f"dimension must be at least 1, not {dimension}")
-        if features < 0:
-            raise ValueError(f"features must be at least 0, not {features}")
-        for name, value in (("width", width), ("alpha", alpha), ("clip", clip)):
-            if not value > 0.0:
-                raise ValueError(f"{name} must be > 0, not {value}")
+        super().__init__(dimension)
+        at_least("features", features, 0)
         chance = np.random.default_rng(seed)
-        self._omega = chance.standard_normal((features, dimension)) / width
+        self._omega = chance.standard_normal((features, dimension)) / positive("width", width)
         self._phase = chance.uniform(0.0, 2.0 * math.pi, features)
-        self._clip = clip
-        self._count = 0
-        self._mean = np.zeros(dimension)
-        self._squares = np.zeros(dimension)
-        self._newton = NewtonState.prior(1 + dimension + features, alpha)
-        self._room = np.empty(1 + dimension + features)
+        self._clip = positive("clip", clip)
+        self.count = 0
+        self.mean = np.zeros(dimension)
+        self.squares = np.zeros(dimension)
+        self.size = 1 + dimension + features
+        self.weights, self.inverse_hessian = NewtonState.prior(self.size, positive("alpha", alpha))
+        self._derive()
 
-    def predict_one(self, x: ArrayLike) -> float:
-        """Return the log-odds of ``x``, (dimension,)."""
-        return float(clipped(dot(self._newton.weights, self._describe(self._vector(x))), self._clip))
+    def _derive(self) -> None:
+        self._newton = NewtonState(self.weights, self.inverse_hessian)
+        self._room = np.empty(self.size)
 
-    def learn_one(self, x: ArrayLike, y: float) -> None:
-        """Learn the label ``y``, -1 or +1, of ``x``, (dimension,)."""
-        vector = self._vector(x)
-        z = self._describe(vector)
-        score = project(self._newton, z, self._clip, self._room)
-        slope, curvature = loss_slope(LOGISTIC, score, y), loss_curvature(LOGISTIC, score, y)
+    def _score(self, event: FloatArray) -> float:
+        return float(clipped(dot(self.weights, self._describe(event)), self._clip))
+
+    def _learn(self, event: FloatArray, y: float, score: float) -> None:  # noqa: ARG002  # projecting tells it
+        z = self._describe(event)
+        kept = project(self._newton, z, self._clip, self._room)
+        slope, curvature = loss_slope(LOGISTIC, kept, y), loss_curvature(LOGISTIC, kept, y)
         newton_step(self._newton, z, slope, curvature, self._room)
-        self._count += 1
-        update_moments(vector, self._count, self._mean, self._squares)
-
-    def _vector(self, x: ArrayLike) -> FloatArray:
-        vector = np.asarray(x, dtype=np.float64)
-        if vector.shape != self._mean.shape:
-            raise ValueError(f"x must have shape {self._mean.shape}, not {vector.shape}")
-        return vector
+        self.count += 1
+        update_moments(event, self.count, self.mean, self.squares)
 
     def _describe(self, vector: FloatArray) -> FloatArray:
         """Return the features, (1 + dimension + D,)."""
         standard = np.empty_like(vector)
-        standardize(vector, self._count, self._mean, self._squares, standard)
+        standardize(vector, self.count, self.mean, self.squares, standard)
         waves = np.cos(self._omega @ standard + self._phase)
         return np.concatenate([[1.0], standard, math.sqrt(2.0 / max(1, len(waves))) * waves])

@@ -28,8 +28,8 @@ class Rival(ABC, Generic[Event]):
     is made, or by a counter that is part of the state.
     """
 
-    arrays: ClassVar[dict[str, tuple[type, tuple[int | None, ...]]]] = {}
-    """Of attributes: float or int, and the shape, where None stands for any length."""
+    arrays: ClassVar[dict[str, tuple[type, tuple[int | str | None, ...]]]] = {}
+    """Of attributes: float or int, and the shape, of numbers, names of attributes, and None for any length."""
     numbers: ClassVar[dict[str, type]] = {}
     """Of attributes: float or int (>= 0)."""
     loss: LossName = "hinge"
@@ -141,7 +141,8 @@ class Rival(ABC, Generic[Event]):
         learner = copy.copy(self)
         for name, (kind, shape) in self.arrays.items():
             read = reader.floats if kind is float else reader.integers
-            setattr(learner, name, read(name, *shape))
+            lengths = (getattr(self, length) if isinstance(length, str) else length for length in shape)
+            setattr(learner, name, read(name, *lengths))
         for name, kind in self.numbers.items():
             setattr(learner, name, reader.integer(name) if kind is int else reader.number(name))
         learner._derive()

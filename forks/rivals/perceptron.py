@@ -33,7 +33,7 @@ class Perceptron(VectorRival):
     1.0
     """
 
-    arrays: ClassVar = {"points": (float, (None, None)), "coefficients": (float, (None,))}
+    arrays: ClassVar = {"points": (float, (None, "dimension")), "coefficients": (float, (None,))}
 
     def __init__(self, dimension: int, *, width: float = 1.0) -> None:
         super().__init__(dimension)

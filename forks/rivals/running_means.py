@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
+
+from forks.rivals.learner import positive
+from forks.rivals.pairs import Entity, PairRival
 
 Threshold: TypeAlias = Literal["fixed", "running"]
 
 
-class Mean:
-    """A running mean that starts as ``weight`` events of a prior.
-
-    Examples
-    --------
-    >>> mean = Mean()
-    >>> mean.add(1.0)
-    >>> mean.value(prior=0.5, weight=1.0)
-    0.75
-    """
-
-    def __init__(self) -> None:
-        self.total = 0.0
-        self.count = 0
-
-    def add(self, value: float) -> None:
-        """Take in one more value."""
-        self.total += value
-        self.count += 1
-
-    def value(self, prior: float, weight: float) -> float:
-        """Return the mean, smoothed towards ``prior``."""
-        return (self.total + weight * prior) / (self.count + weight)
-
-
-class RunningMeans:
+class RunningMeans(PairRival):
     """Scores a pair by how far its two running means of past labels lie above a threshold.
 
     With labels as 0 and 1, the score is m_user + m_item - 1 (``fixed``) or m_user + m_item - (m + 1/2)
     (``running``), where m is the mean of all labels, to which the other two are smoothed. No source: this
     is what anybody would try first.
+
+    A user and an item are integers of 64 bits. What `learn_one` returns is the hinge loss, which this does
+    not look at.
 
     Parameters
     ----------
@@ -48,35 +27,43 @@ class RunningMeans:
 
     Examples
     --------
+    >>> ann, film, another = 1, 1, 2
     >>> means = RunningMeans("fixed")
-    >>> means.learn_one(("ann", "film"), 1)
-    >>> means.predict_one(("ann", "another")) > 0
+    >>> means.learn_one((ann, film), 1)
+    1.0
+    >>> means.predict_one((ann, another)) > 0
     True
     """
+
+    # Rows are a label's sum and count, as is what is known of all.
+    numbers: ClassVar = {"total": float, "count": int}
 
     def __init__(self, threshold: Threshold = "running", *, prior_weight: float = 10.0) -> None:
         if threshold not in {"fixed", "running"}:
             raise ValueError(f"threshold must be 'fixed' or 'running', not {threshold!r}")
-        if not prior_weight > 0.0:
-            raise ValueError(f"prior_weight must be > 0, not {prior_weight}")
+        super().__init__(columns=2)
         self._running = threshold == "running"
-        self._weight = prior_weight
-        self._users: defaultdict[Hashable, Mean] = defaultdict(Mean)
-        self._items: defaultdict[Hashable, Mean] = defaultdict(Mean)
-        self._all = Mean()
+        self._weight = positive("prior_weight", prior_weight)
+        self.total = 0.0
+        self.count = 0
 
-    def predict_one(self, x: tuple[Hashable, Hashable]) -> float:
-        """Return the score of a (user, item); its sign is the label."""
-        mean = self._all.value(0.5, 1.0)
-        user, item = x
-        score = sum(
-            means[entity].value(mean, self._weight) if entity in means else mean
-            for means, entity in ((self._users, user), (self._items, item))
-        )
+    def _score(self, event: tuple[Entity, Entity]) -> float:
+        mean = (self.total + 0.5) / (self.count + 1.0)
+        score = sum(self._mean(entity, mean) for entity in event)
         return score - (mean + 0.5 if self._running else 1.0)
 
-    def learn_one(self, x: tuple[Hashable, Hashable], y: float) -> None:
-        """Learn the label ``y``, -1 or +1, of a (user, item)."""
-        user, item = x
-        for mean in (self._users[user], self._items[item], self._all):
-            mean.add(float(y > 0))
+    def _mean(self, entity: Entity, prior: float) -> float:
+        """Return an entity's mean, smoothed towards ``prior``."""
+        row = self._row(entity)
+        if row is None:
+            return prior
+        total, count = row.tolist()
+        return float((total + self._weight * prior) / (count + self._weight))
+
+    def _learn(self, event: tuple[Entity, Entity], y: float, score: float) -> None:  # noqa: ARG002  # a mean
+        label = float(y > 0)
+        for entity in event:
+            self._meet(entity)
+            self.rows[self._places[entity]] += (label, 1.0)
+        self.total += label
+        self.count += 1

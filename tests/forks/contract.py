@@ -69,13 +69,15 @@ class RestorableSubject:
     restore : returns the learner that a state is of
     X : (n, dimension)
     y : (n,)
+    not_events : what it refuses in place of a row of X
     not_labels : what the loss refuses
     """
 
     make: Callable[[], Restorable]
     restore: Callable[[State], Restorable]
-    X: FloatArray
+    X: FloatArray | IntArray
     y: FloatArray
+    not_events: Sequence[Any]
     not_labels: Sequence[Any]
 
     def trained(self, events: int) -> Restorable:
@@ -204,12 +206,9 @@ def a_clone_goes_its_own_way(subject: RestorableSubject) -> None:
 
 def what_is_not_accepted_is_refused_and_changes_nothing(subject: RestorableSubject) -> None:
     x, y = subject.X[0], subject.y[0]
-    holed = x.copy()
-    holed[-1] = np.nan
-    bad_points: list[Any] = [holed, x[:-1], np.append(x, 0.0), x[None], x * np.inf, ["a"] * len(x), None]
     for cut in moments(subject):
         learner = subject.trained(cut)
-        for bad in bad_points:
+        for bad in (x[:-1], np.append(x, x[:1]), x[None], ["a"] * len(x), None, *subject.not_events):
             assert refuses(learner.predict_one, bad)
             assert refuses(learner.learn_one, bad, y)
             assert refuses(learner.learn_many, [x, bad], [y, y])
@@ -257,7 +256,7 @@ def refuses(method: Callable[..., object], *arguments: Any) -> bool:
     return False
 
 
-def one_by_one(learner: Learner, X: FloatArray, y: FloatArray, order: IntArray) -> FloatArray:
+def one_by_one(learner: Learner, X: FloatArray | IntArray, y: FloatArray, order: IntArray) -> FloatArray:
     """Take the steps of ``order``, i to score event i and n + i to learn it; return the scores, (n,)."""
     scores = np.full(len(X), np.nan)
     for step in order:

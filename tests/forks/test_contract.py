@@ -1,20 +1,25 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
 from forks import Forks, ForksSettings, rivals
+from forks.arrays import FloatArray, IntArray
 from forks.rivals import FourierNewton, MatrixFactorisation, Perceptron, RunningMeans
-from forks.rivals.learner import VectorRival
+from forks.rivals.learner import Rival, VectorRival
+from forks.rivals.pairs import PairRival
 from tests.forks import contract
 from tests.forks.contract import EVERY, RESTORABLE, RestorableSubject, Subject
 
 RNG = np.random.default_rng(13)
 X = RNG.normal([0.0, 5.0, -1.0], [1.0, 3.0, 0.1], size=(200, 3))
 Y = np.where(X[:, 0] * (X[:, 1] - 5) + X[:, 2] + 1 > 0, 1.0, -1.0)
+NOT_VECTORS = [[0.5, 1.0, np.nan], [0.5, np.inf, 1.0], [1e200, 0.5, 1.0]]
+NOT_PAIRS = [[1.0, 2.0], [True, False], [2**63, 1], [2**64, 1], [[1], 2]]
 NOT_LABELS = [0.0, 2.0, float("nan"), "yes", None]
 
 # Small enough for 200 events to see stage 1, its end, and many changes of the map.
@@ -28,18 +33,22 @@ SETTINGS = {
     ),
 }
 ROWS = list(zip(X, Y, strict=True))
-PAIRS = [((int(user), int(item)), y) for (user, item), y in zip(RNG.integers(0, 8, (200, 2)), Y, strict=True)]
+PAIRS = RNG.integers(-4, 4, (200, 2))
+PAIR_ROWS = [((int(user), int(item)), y) for (user, item), y in zip(PAIRS, Y, strict=True)]
 
+PAIR_RIVALS: dict[str, Callable[[], PairRival]] = {
+    "MatrixFactorisation": MatrixFactorisation,
+    "RunningMeans": RunningMeans,
+}
 VECTOR_RIVALS: dict[str, Callable[[], VectorRival]] = {
+    "FourierNewton": lambda: FourierNewton(3, features=10, width=2.0),
     "Perceptron": lambda: Perceptron(3, width=3.0),
 }
 """Of three columns, and small enough for 200 events to see all that they do."""
 MARGINS = {"Perceptron": 0.0}
 """From which on a rival is content; 1 where it is not named."""
 RIVALS: dict[str, Subject] = {
-    "FourierNewton": Subject(lambda: FourierNewton(3, features=10, width=2.0), ROWS),
-    "MatrixFactorisation": Subject(MatrixFactorisation, PAIRS),
-    "RunningMeans": Subject(RunningMeans, PAIRS),
+    **{name: Subject(make, PAIR_ROWS) for name, make in PAIR_RIVALS.items()},
     **{name: Subject(make, ROWS, MARGINS.get(name, 1.0)) for name, make in VECTOR_RIVALS.items()},
 }
 
@@ -51,14 +60,26 @@ def subject_of(settings: ForksSettings) -> Subject:
 def restorable_subject_of(settings: ForksSettings) -> RestorableSubject:
     not_labels = [float("inf"), "yes", None] if settings.loss == "squared" else NOT_LABELS
     return RestorableSubject(
-        lambda: Forks(settings), lambda state: Forks.from_state(settings, state), X, Y, not_labels
+        lambda: Forks(settings),
+        lambda state: Forks.from_state(settings, state),
+        X,
+        Y,
+        NOT_VECTORS,
+        not_labels,
     )
 
 
+def restorable_rival(
+    make: Callable[[], Rival[Any]], events: FloatArray | IntArray, not_events: list[Any]
+) -> RestorableSubject:
+    return RestorableSubject(make, lambda state: make().restored(state), events, Y, not_events, NOT_LABELS)
+
+
 SUBJECTS = {name: subject_of(settings) for name, settings in SETTINGS.items()} | RIVALS
-RESTORABLE_SUBJECTS = {name: restorable_subject_of(settings) for name, settings in SETTINGS.items()} | {
-    name: RestorableSubject(make, lambda state, make=make: make().restored(state), X, Y, NOT_LABELS)  # type: ignore[misc]  # mypy cannot tell a lambda's default
-    for name, make in VECTOR_RIVALS.items()
+RESTORABLE_SUBJECTS = {
+    **{name: restorable_subject_of(settings) for name, settings in SETTINGS.items()},
+    **{name: restorable_rival(make, PAIRS, NOT_PAIRS) for name, make in PAIR_RIVALS.items()},
+    **{name: restorable_rival(make, X, NOT_VECTORS) for name, make in VECTOR_RIVALS.items()},
 }
 
 
@@ -81,7 +102,7 @@ def test_no_rival_is_forgotten() -> None:
 class Restless(RunningMeans):
     """Learns when it is asked."""
 
-    def predict_one(self, x: tuple[Hashable, Hashable]) -> float:
+    def predict_one(self, x: Any) -> float:
         score = super().predict_one(x)
         self.learn_one(x, 1.0)
         return score
@@ -90,7 +111,7 @@ class Restless(RunningMeans):
 class Drawing(MatrixFactorisation):
     """Draws from a generator that is not its own."""
 
-    def predict_one(self, x: tuple[Hashable, Hashable]) -> float:
+    def predict_one(self, x: Any) -> float:
         return super().predict_one(x) + float(RNG.normal())
 
 
@@ -102,16 +123,16 @@ class Keeping(FourierNewton):
     def predict_one(self, x: ArrayLike) -> float:
         return super().predict_one(x) + float(np.sum(self.kept))
 
-    def learn_one(self, x: ArrayLike, y: float) -> None:
-        super().learn_one(x, y)
+    def learn_one(self, x: ArrayLike, y: float) -> float:
         self.kept = x
+        return super().learn_one(x, y)
 
 
 @pytest.mark.parametrize(
     ("subject", "check"),
     [
-        (Subject(Restless, PAIRS), contract.predictions_change_nothing),
-        (Subject(Drawing, PAIRS), contract.same_events_make_the_same_scores),
+        (Subject(Restless, PAIR_ROWS), contract.predictions_change_nothing),
+        (Subject(Drawing, PAIR_ROWS), contract.same_events_make_the_same_scores),
         (Subject(lambda: Keeping(3), ROWS), contract.the_events_own_arrays_are_not_kept),
     ],
 )

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forks import State
 from forks.arrays import FloatArray
-from forks.rivals import FourierNewton, MatrixFactorisation, RunningMeans
+from forks.rivals import FourierNewton, MatrixFactorisation, Perceptron, RunningMeans
+from forks.rivals.learner import Rival
 
 pairs = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from([-1.0, 1.0])), min_size=1, max_size=40
@@ -34,19 +37,22 @@ def test_running_means_are_smoothed_means_of_all_labels_before(events: list[tupl
 def test_matrix_factorisation_steps_down_the_gradient_of_its_regularised_loss(y: float) -> None:
     step, decay = 0.1, 0.3
     model = MatrixFactorisation(rank=3, step=step, decay=decay)
-    model.learn_one(("u", "i"), 1.0)
-    user, item = model._users["u"], model._items["i"]
+    model.learn_one((7, 7), 1.0)
     mean = (0.5 + 1.0) / 2  # of the one label and half a label before it
-    before = np.concatenate([user.factors, item.factors, [user.bias, item.bias]])
+
+    def parameters() -> FloatArray:
+        user, item = model.state()["rows"]
+        return np.concatenate([user[:3], item[:3], [user[3], item[3]]])
+
+    before = parameters()
 
     def objective(v: FloatArray) -> float:
         error = float(y > 0) - (mean + v[6] + v[7] + v[:3] @ v[3:6])
         return float(error**2 + decay * v @ v) / 2
 
     gradient = [(objective(before + h) - objective(before - h)) / 2e-6 for h in 1e-6 * np.eye(8)]
-    model.learn_one(("u", "i"), y)
-    after = np.concatenate([user.factors, item.factors, [user.bias, item.bias]])
-    np.testing.assert_allclose(after, before - step * np.array(gradient), atol=1e-8)
+    model.learn_one((7, 7), y)
+    np.testing.assert_allclose(parameters(), before - step * np.array(gradient), atol=1e-8)
 
 
 def test_matrix_factorisation_learns_tastes_that_biases_cannot_tell() -> None:
@@ -107,6 +113,40 @@ def test_a_setting_out_of_range_is_named(field: str, make: Callable[[], object])
         make()
 
 
-def test_fourier_newton_refuses_a_vector_of_another_shape() -> None:
-    with pytest.raises(ValueError, match=r"x must have shape \(2,\), not \(3,\)"):
-        FourierNewton(2).predict_one([1.0, 2.0, 3.0])
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        ((1, 2, 3), r"x must be integers .* not int64 of \(3,\)"),
+        (("ann", "film"), r"x must be integers .* not <U4 of \(2,\)"),
+        ((1.0, 2.0), r"x must be integers .* not float64 of \(2,\)"),
+        ((2**63, 1), r"x must be integers below 2\^63, not 9223372036854775808"),
+        ((2**64, 1), r"x must be integers of at most 64 bits"),
+        (((1, 2), 3), r"x must be integers of shape \(2,\): "),
+    ],
+)
+def test_what_is_no_pair_is_named(x: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RunningMeans().predict_one(x)
+
+
+@pytest.mark.parametrize(
+    ("learner", "state"),
+    [
+        (FourierNewton(2), FourierNewton(3).state()),
+        (FourierNewton(2), FourierNewton(2, features=1).state()),
+        (MatrixFactorisation(rank=2), MatrixFactorisation(rank=3).state()),
+        (Perceptron(2), Perceptron(3).state()),
+    ],
+)
+def test_a_state_of_other_parameters_is_refused(learner: Rival[Any], state: State) -> None:
+    with pytest.raises(ValueError, match=r"^state\['\w+'\] has shape"):
+        learner.restored(state)
+
+
+def test_a_restored_factorisation_draws_what_comes_next() -> None:
+    model = MatrixFactorisation(seed=3)
+    model.learn_many([(1, 1), (2, 1)], [1, -1])
+    restored = MatrixFactorisation(seed=3).restored(model.state())
+    for each in (model, restored):
+        each.learn_one((9, 9), 1)
+    np.testing.assert_array_equal(restored.rows, model.rows)
