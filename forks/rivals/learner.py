@@ -29,7 +29,7 @@ class Rival(ABC, Generic[Event]):
     """
 
     arrays: ClassVar[dict[str, tuple[type, tuple[int | str | None, ...]]]] = {}
-    """Of attributes: float or int, and the shape, of numbers, names of attributes, and None for any length."""
+    """Of attributes: float or int, and the shape: numbers, names of attributes, and None for any length."""
     numbers: ClassVar[dict[str, type]] = {}
     """Of attributes: float or int (>= 0)."""
     loss: LossName = "hinge"

@@ -45,8 +45,8 @@ class PairRival(Rival[tuple[Entity, Entity]]):
     def _derive(self) -> None:
         if self.rows.shape != (len(self.entities), self._columns):
             raise ValueError(
-                f"state['rows'] has shape {self.rows.shape}; {len(self.entities)} entities and these settings "
-                f"ask for {(len(self.entities), self._columns)}"
+                f"state['rows'] has shape {self.rows.shape}; {len(self.entities)} entities and these "
+                f"settings ask for {(len(self.entities), self._columns)}"
             )
         self._places = {(kind, number): place for place, (kind, number) in enumerate(self.entities.tolist())}
 

@@ -19,7 +19,7 @@ RNG = np.random.default_rng(13)
 X = RNG.normal([0.0, 5.0, -1.0], [1.0, 3.0, 0.1], size=(200, 3))
 Y = np.where(X[:, 0] * (X[:, 1] - 5) + X[:, 2] + 1 > 0, 1.0, -1.0)
 NOT_VECTORS = [[0.5, 1.0, np.nan], [0.5, np.inf, 1.0], [1e200, 0.5, 1.0]]
-NOT_PAIRS = [[1.0, 2.0], [True, False], [2**63, 1], [2**64, 1], [[1], 2]]
+NOT_PAIRS = [[1.0, 2.0], [2**63, 1], [2**64, 1], [[1], 2]]
 NOT_LABELS = [0.0, 2.0, float("nan"), "yes", None]
 
 # Small enough for 200 events to see stage 1, its end, and many changes of the map.
