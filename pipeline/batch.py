@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.join import Pending
 from pipeline.model import Judgements, Model
@@ -26,7 +28,7 @@ class DeadLetter(NamedTuple):
     reason: str
 
 
-class Closing(NamedTuple):
+class Closing(msgspec.Struct, gc=False):
     """The end of a prediction's wait."""
 
     prediction: Pending
@@ -77,11 +79,11 @@ class Plan:
         self.closings.append(closing)
 
     def extend(
-        self, predictions: list[Pending], closings: list[Closing], order: list[int], steps: int
+        self, predictions: list[Pending], closings: list[Closing], order: NDArray[np.int64], steps: int
     ) -> None:
         """Judge and learn these next, whose order counts from 0."""
         first, last = len(self.predictions), len(self.closings)
-        self.order += [first + step if step >= 0 else step - last for step in order]
+        self.order += np.where(order >= 0, order + first, order - last).tolist()
         self.predictions += predictions
         self.closings += closings
         self.steps += steps
@@ -165,7 +167,7 @@ def settle(
         judged, ended = _take(head, model)
         predictions, outcomes = predictions.then(judged), outcomes.then(ended)
         model.take_over(shares)
-        rest.closings[0] = rest.closings[0]._replace(shared=shares)
+        rest.closings[0].shared = shares
     judged, ended = _take(rest, model)
     told: Sequence[Share] = ()
     if publication is not None:
@@ -260,16 +262,16 @@ def _outcomes(closings: list[Closing], model: Model) -> Lines:
 
 
 def _outcome(closing: Closing, loss: float) -> bytes:
-    prediction, watched, watch_ratio, label_timestamp, sequence, shared = closing
+    prediction, watched = closing.prediction, closing.watched
     ending = Ending(
         prediction.sequence,
-        watch_ratio,
+        closing.watch_ratio,
         watched,
-        label_timestamp,
+        closing.label_timestamp,
         None if watched is None else watched == (prediction.score > 0.0),
         None if watched is None else loss,
-        "expired" if label_timestamp is None else "labelled",
-        sequence,
-        shared,
+        "expired" if closing.label_timestamp is None else "labelled",
+        closing.sequence,
+        closing.shared,
     )
     return encode_outcome(prediction.opening, ending)

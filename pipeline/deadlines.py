@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -54,7 +54,7 @@ class Deadlines(Generic[Value]):
     """
 
     def __init__(
-        self, table: Mapping[Id, Value], number: Callable[[Value], int], crowded: Callable[[], bool]
+        self, table: dict[Id, Value], number: Callable[[Value], int], crowded: Callable[[], bool]
     ) -> None:
         self.first = NEVER
         self._table = table
@@ -113,6 +113,19 @@ class Deadlines(Generic[Value]):
             if value is not None:
                 yield value
         self.first = NEVER
+
+    def drop(self, time: int) -> None:
+        """Take from the table what is due at `time`, at less cost than by `due`, as far as the line goes.
+
+        The rest, and what there is no room for, `due` still gives.
+        """
+        line, table, number = self._line, self._table, self._number
+        until = min(time, self._heap[0][0]) if self._heap else time
+        while line and line[0][0] < until:
+            _, sequence, event_id = line.popleft()
+            value = table.get(event_id)
+            if value is not None and number(value) == sequence:
+                del table[event_id]
 
     def _head(self) -> Entry | None:
         """The entry with the earliest deadline."""

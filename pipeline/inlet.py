@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections import deque
+from array import array
 from collections.abc import Sequence
-from itertools import islice, repeat
-from typing import NamedTuple, TypeAlias
+from operator import attrgetter
+from typing import NamedTuple
 
 import msgspec
 
-from pipeline.records import Delivered, Poison, Record, Source
+from pipeline.records import Delivered, Interaction, Poison, Record, Source, WatchLabel
 
 FIRST = -1
 """Merge time of a message that cannot be used: it goes before everything that has a timestamp."""
 
 
-_Entry: TypeAlias = tuple[int, int | None, int, int, Record, Source | Delivered]
-"""Merge time, timestamp if it was refused for it, offset, size, record and message."""
+_timestamp = attrgetter("timestamp")
+SPENT = 4_096
+"""Messages taken, after which the room that they took is made free."""
 
 
 class Arrived(NamedTuple):
@@ -58,13 +59,24 @@ class Inlet:
         """Size of the messages, as they came, that were fed and not yet taken."""
         self.time: int | None = None
         """Merge time of the next message; None if there is none."""
-        self._queue: deque[_Entry] = deque()
         self._next, self._clock, self._ahead = position.offset, position.clock, position.ahead
         self._fed_clock, self._fed_ahead = position.clock, position.ahead
         self._taken: Source | Delivered | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        """Hold nothing: columns of what was fed, in which what was taken lies before `_at`."""
+        self._times = array("q")
+        self._records: list[Record] = []
+        self._offsets: list[int] = []
+        self._sizes: list[int] = []
+        self._messages: list[Source | Delivered] = []
+        self._refused: dict[int, int] = {}
+        """Timestamps that were refused, by offset."""
+        self._at = 0
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return len(self._times) - self._at
 
     @property
     def position(self) -> Position:
@@ -73,15 +85,22 @@ class Inlet:
 
     def feed(self, arrived: Arrived) -> None:
         """Append messages."""
-        self._queue.extend(self._close_together(arrived) or map(self._judged, *arrived))
+        records = arrived.records
+        times = self._times_close_together(records)
+        if times is None:
+            times, records = self._judged(arrived)
+        self._times.extend(times)
+        self._records += records
+        self._offsets += arrived.offsets
+        self._sizes += arrived.sizes
+        self._messages += arrived.messages
         self.bytes += sum(arrived.sizes)
         self.at_end = False
-        if self.time is None and self._queue:
-            self.time = self._queue[0][0]
+        self._look()
 
     def rewind(self) -> None:
         """Drop the messages that were not yet processed: they will be fed again."""
-        self._queue.clear()
+        self._clear()
         self._fed_clock, self._fed_ahead = self._clock, self._ahead
         self.bytes = 0
         self.at_end = False
@@ -94,51 +113,66 @@ class Inlet:
 
     def pop(self) -> Record:
         """Take the next message; its offset then counts as processed."""
-        time, ahead, offset, size, record, self._taken = self._queue.popleft()
-        self.bytes -= size
-        self._next = offset + 1
+        at = self._at
+        time, record, offset = self._times[at], self._records[at], self._offsets[at]
+        self._move(1)
         if time != FIRST:
             self._clock, self._ahead = time, None
-        elif ahead is not None:
-            self._ahead = ahead
-        self.time = self._queue[0][0] if self._queue else None
+        elif (refused := self._refused.pop(offset, None)) is not None:
+            self._ahead = refused
         return record
 
-    def peek(self, most: int) -> tuple[list[int], list[Record]]:
+    def peek(self, most: int) -> tuple[array[int], list[Record]]:
         """Merge times and records of the next messages, without taking them."""
-        ahead = list(islice(self._queue, most))
-        return [entry[0] for entry in ahead], [entry[4] for entry in ahead]
+        ahead = slice(self._at, self._at + most)
+        return self._times[ahead], self._records[ahead]
 
     def take(self, count: int) -> None:
         """Take messages that all can be used."""
-        if not count:
-            return
-        taken = [self._queue.popleft() for _ in range(count)]
-        self._clock, _, offset, _, _, self._taken = taken[-1]
-        self._ahead = None
-        self._next = offset + 1
-        self.bytes -= sum([entry[3] for entry in taken])
-        self.time = self._queue[0][0] if self._queue else None
+        if count:
+            self._clock, self._ahead = self._times[self._at + count - 1], None
+            self._move(count)
+
+    def _move(self, count: int) -> None:
+        begin, end = self._at, self._at + count
+        self.bytes -= sum(self._sizes[begin:end])
+        self._next = self._offsets[end - 1] + 1
+        self._taken = self._messages[end - 1]
+        self._at = end
+        if end >= SPENT or end == len(self._times):
+            for column in (self._times, self._records, self._offsets, self._sizes, self._messages):
+                del column[:end]
+            self._at = 0
+        self._look()
+
+    def _look(self) -> None:
+        self.time = self._times[self._at] if len(self) else None
 
     def source(self) -> Source:
         """The message that was taken last."""
         assert self._taken is not None, "none was taken"
         return self._taken if isinstance(self._taken, Source) else Source.of(self._taken)
 
-    def _close_together(self, arrived: Arrived) -> list[_Entry] | None:
-        """The messages with their merge times, if all can be used and none is a jump from any other."""
-        times = [record.timestamp for record in arrived.records if not isinstance(record, Poison)]
-        if self._fed_clock is None or not times or len(times) < len(arrived.records):
+    def _times_close_together(self, records: list[Record]) -> list[int] | None:
+        """Times of the records, if all can be used and none is a jump from any other; that is then noted."""
+        if self._fed_clock is None or not records or Poison in set(map(type, records)):
             return None
+        times: list[int] = list(map(_timestamp, records))
         if max(times) > min(self._fed_clock, *times) + self.max_jump:
             return None
         self._fed_clock, self._fed_ahead = times[-1], None
-        return list(zip(times, repeat(None), *arrived, strict=False))
+        return times
 
-    def _judged(self, offset: int, size: int, record: Record, message: Source | Delivered) -> _Entry:
-        """The message with its merge time, or refused for its jump."""
-        if isinstance(record, Poison):
-            return FIRST, None, offset, size, record, message
+    def _judged(self, arrived: Arrived) -> tuple[list[int], list[Record]]:
+        """Merge times, and records of which some are refused for their jump."""
+        times, records = [], []
+        for offset, record in zip(arrived.offsets, arrived.records, strict=True):
+            judged = record if isinstance(record, Poison) else self._judge(record, offset)
+            records.append(judged)
+            times.append(FIRST if isinstance(judged, Poison) else judged.timestamp)
+        return times, records
+
+    def _judge(self, record: Interaction | WatchLabel, offset: int) -> Record:
         time, clock, ahead = record.timestamp, self._fed_clock, self._fed_ahead
         if (
             clock is None
@@ -146,10 +180,10 @@ class Inlet:
             or (ahead is not None and abs(time - ahead) <= self.max_jump)
         ):
             self._fed_clock, self._fed_ahead = time, None
-            return time, None, offset, size, record, message
-        self._fed_ahead = time
-        reason = (
+            return record
+        self._fed_ahead = self._refused[offset] = time
+        return Poison(
+            "future",
             f"the timestamp {time} lies {time - clock} ms after the one before it; a jump beyond "
-            f"join.max_jump ({self.max_jump} ms) counts as a wrong clock unless the next message confirms it"
+            f"join.max_jump ({self.max_jump} ms) counts as a wrong clock unless the next message confirms it",
         )
-        return FIRST, time, offset, size, Poison("future", reason), message

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -164,10 +165,10 @@ class Join:
     def close_all(self, event_ids: Sequence[Id], label_timestamps: Sequence[int], first: int) -> None:
         """`close` the predictions of these events, which wait; the outcomes' sequences begin with `first`."""
         sequences = range(first, first + len(event_ids))
-        labelled: Status = "labelled"
-        for event_id, sequence in zip(event_ids, sequences, strict=True):
+        for event_id in event_ids:
             del self.pending[event_id]
-            self.closed[event_id] = Closed(event_id, labelled, sequence)
+        labelled: Status = "labelled"
+        self.closed.update(zip(event_ids, map(Closed, event_ids, repeat(labelled), sequences), strict=True))
         self._memory.add_all([time + self.window for time in label_timestamps], sequences, event_ids)
 
     def remembered_until(self, timestamp: int, label_timestamp: int | None) -> int:
@@ -186,6 +187,7 @@ class Join:
 
     def forget(self, stream_time: int) -> None:
         """Forget the closed events whose time is over or for which there is no room, by when it is over."""
+        self._memory.drop(stream_time)
         for closed in self._memory.due(stream_time):
             del self.closed[closed.event_id]
 

@@ -8,32 +8,37 @@ prediction about to expire) is left to the task.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeline.batch import Closing
 from pipeline.inlet import FIRST, Inlet
 from pipeline.join import Join, Pending
 from pipeline.labels import WATCHED
-from pipeline.records import Interaction, WatchLabel
+from pipeline.merge import Integers, merge
+from pipeline.records import Id, Interaction, WatchLabel
 
 SHORTEST = 8
 """Messages that are worth a look."""
 LONGEST = 1024
 """Messages that are looked at together: few enough to stay in the processor's cache."""
 
-Integers: TypeAlias = NDArray[np.int64]
+FAR = 2**62
+"""As late as a compiled comparison takes."""
 
 
 class Merged(NamedTuple):
-    """The next messages of both inputs, and their places in the merge."""
+    """The next messages of both inputs, and how they follow one another."""
 
     interactions: list[Interaction]
     labels: list[WatchLabel]
-    interaction_places: Integers
-    label_places: Integers
+    order: Integers
+    """Turns: i for interaction i, ~i for label i."""
+    labels_before: Integers
+    """How many come before each interaction."""
+    interactions_before: Integers
+    """How many come before each label."""
     time: int
     """Stream time after them, if it was not ahead of them."""
 
@@ -43,7 +48,7 @@ class Stretch(NamedTuple):
 
     predictions: list[Pending]
     closings: list[Closing]
-    order: list[int]
+    order: Integers
 
 
 def merged(interactions: Inlet, labels: Inlet, join: Join, most: int) -> Merged:
@@ -60,37 +65,30 @@ def merged(interactions: Inlet, labels: Inlet, join: Join, most: int) -> Merged:
     """
     shown, shown_times, more_shown = _ahead(interactions, most)
     told, told_times, more_told = _ahead(labels, most)
-    # No message of an input goes before an earlier one of it.
-    shown_keys, told_keys = np.maximum.accumulate(shown_times), np.maximum.accumulate(told_times)
-    shown_places = np.arange(len(shown)) + np.searchsorted(told_keys, shown_keys, "right")
-    told_places = np.arange(len(told)) + np.searchsorted(shown_keys, told_keys, "left")
-    quiet = join.quiet_until()
-    if len(shown):
-        quiet = min(quiet, int(shown_times.min()) + join.window)
-    shown_count, told_count = (
-        np.searchsorted(shown_keys, quiet, "right"),
-        np.searchsorted(told_keys, quiet, "right"),
+    order, labels_before, interactions_before = np.empty((3, most), dtype=np.int64)
+    n, m, time = merge(
+        shown_times,
+        told_times,
+        more_shown,
+        more_told,
+        join.window,
+        min(join.quiet_until(), FAR),
+        order,
+        labels_before,
+        interactions_before,
     )
-    if more_shown:
-        last = shown_keys[-1] if len(shown) else FIRST
-        told_count = min(told_count, np.searchsorted(told_keys, last, "right"))
-    if more_told:
-        last = told_keys[-1] if len(told) else FIRST
-        shown_count = min(shown_count, np.searchsorted(shown_keys, last, "left"))
-    end = min([most, *shown_places[shown_count:][:1], *told_places[told_count:][:1]])
-    n, m = np.searchsorted(shown_places, end), np.searchsorted(told_places, end)
-    time = max([FIRST, *shown_keys[:n][-1:].tolist(), *told_keys[:m][-1:].tolist()])
-    return Merged(shown[:n], told[:m], shown_places[:n], told_places[:m], time)
+    return Merged(shown[:n], told[:m], order[: n + m], labels_before[:n], interactions_before[:m], time)
 
 
 def _ahead(inlet: Inlet, most: int) -> tuple[list[Any], Integers, bool]:
     """Records up to one that cannot be used, their times, and whether there may be more messages."""
-    times, records = inlet.peek(most)
+    ahead, records = inlet.peek(most)
+    times = np.frombuffer(ahead, dtype=np.int64)
     more = len(records) < len(inlet) or not inlet.at_end
-    if FIRST in times:
-        end = times.index(FIRST)
+    if len(records) and times.min() == FIRST:
+        end = int(np.argmin(times))
         times, records, more = times[:end], records[:end], True
-    return records, np.array(times, dtype=np.int64), more
+    return records, times, more
 
 
 def usual(messages: Merged, join: Join, predicted: int, folded: int) -> Stretch | None:
@@ -110,7 +108,6 @@ def usual(messages: Merged, join: Join, predicted: int, folded: int) -> Stretch 
     ids, answered = [play.event_id for play in plays], [answer.event_id for answer in answers]
     if not join.has_room(n, m) or not join.are_new(ids) or len(set(answered)) < m:
         return None
-    before = messages.interaction_places - np.arange(n)
     predictions = list(
         map(
             Pending,
@@ -118,14 +115,12 @@ def usual(messages: Merged, join: Join, predicted: int, folded: int) -> Stretch 
             [play.user_id for play in plays],
             [play.video_id for play in plays],
             [play.timestamp for play in plays],
-            (folded + before).tolist(),
+            (folded + messages.labels_before).tolist(),
             range(predicted, predicted + n),
         )
     )
-    opened, pending = dict(zip(ids, predictions, strict=True)), join.pending
-    found = [pending.get(event_id) or opened.get(event_id) for event_id in answered]
-    asked = [each for each in found if each is not None]
-    if len(asked) < m or not _fit(asked, messages, predicted):
+    asked = _found(answered, join.pending, dict(zip(ids, predictions, strict=True)))
+    if asked is None or not _fit(asked, messages, predicted):
         return None
     ratios = [answer.watch_ratio for answer in answers]
     closings = map(
@@ -136,19 +131,26 @@ def usual(messages: Merged, join: Join, predicted: int, folded: int) -> Stretch 
         [answer.timestamp for answer in answers],
         range(folded, folded + m),
     )
-    order = np.empty(n + m, dtype=np.int64)
-    order[messages.interaction_places], order[messages.label_places] = np.arange(n), ~np.arange(m)
-    return Stretch(predictions, list(closings), order.tolist())
+    return Stretch(predictions, list(closings), messages.order)
+
+
+def _found(answered: list[Id], pending: dict[Id, Pending], opened: dict[Id, Pending]) -> list[Pending] | None:
+    """The predictions that labels are for, of those that wait and of the new ones; None if one is missing."""
+    found: list[Pending] = []
+    for event_id in answered:
+        prediction = pending.get(event_id) or opened.get(event_id)
+        if prediction is None:
+            return None
+        found.append(prediction)
+    return found
 
 
 def _fit(asked: list[Pending], messages: Merged, predicted: int) -> bool:
     """Whether each label comes after its interaction, and is of the same user and video."""
     answers = messages.labels
-    sequences = np.array([prediction.sequence for prediction in asked], dtype=np.int64)
-    now = sequences >= predicted
-    shown_at = messages.interaction_places[sequences[now] - predicted]
+    numbers = np.array([prediction.sequence for prediction in asked], dtype=np.int64) - predicted
     return (
         [prediction.user_id for prediction in asked] == [answer.user_id for answer in answers]
         and [prediction.video_id for prediction in asked] == [answer.video_id for answer in answers]
-        and bool((shown_at < messages.label_places[now]).all())
+        and bool((numbers < messages.interactions_before).all())
     )

@@ -15,6 +15,7 @@ from uuid import uuid4
 import structlog
 from confluent_kafka import KafkaException
 
+from pipeline import merge
 from pipeline.blueprint import Blueprint
 from pipeline.clients import common, explain, fenced
 from pipeline.config import Config
@@ -68,6 +69,7 @@ class Worker:
         self._gauges = Gauges(config)
         begin = time.monotonic()
         _log.info("getting ready; the first start compiles the learner, which takes a while")
+        merge.warm_up()
         warm_up(self._blueprint.learner)
         collect_seldom()
         _log.info("ready", instance=self._instance, seconds=round(time.monotonic() - begin, 1))
