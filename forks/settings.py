@@ -43,8 +43,8 @@ class ForksSettings:
     carry_over : whether weights and inverse Hessian are carried to the next feature map; else reset
     memory : with ``carry_over``, learned events after which an event weighs 1/e in the Hessian, > 0; inf to
         never forget. It takes effect when the map changes
-    bounded : whether each new stored point evicts the oldest, and cycles are shorter at first, a tenth of
-        ``cycle`` or a twentieth of the events learned so far; else the stored set grows by a point each cycle
+    bounded : whether each new stored point evicts the oldest, and cycles are shorter at first, a twentieth of
+        ``cycle`` or a tenth of the events learned so far; else the stored set grows by a point each cycle
     standardize : whether columns are standardised with running moments; without it, a linear part takes
         columns within +-1e6 only
     refresh : changes of the map from one exact decomposition of the sketch to the next, >= 1;
@@ -130,7 +130,7 @@ class ForksSettings:
             "sketch_size": max(budget - budget % max(blocks, 1), blocks),
             "landmarks": max(1, budget // 2),
             "rank": max(1, 3 * budget // 10),
-            "cycle": 2000,
+            "cycle": 4000,
             "blocks": blocks,
             "width": 1.5 * math.sqrt(max(1, columns[-1] - columns[0])),
             "alpha": 1.0,

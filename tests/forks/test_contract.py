@@ -25,7 +25,7 @@ NOT_LABELS = [0.0, 2.0, float("nan"), "yes", None]
 # Small enough for 200 events to see stage 1, its end, and many changes of the map.
 SETTINGS = {
     "practical": ForksSettings.practical(3, budget=20, cycle=10, refresh=3),
-    "practical, squared hinge": ForksSettings.practical(3, budget=20, cycle=10, loss="squared_hinge"),
+    "practical, squared hinge": ForksSettings.practical(3, budget=20, cycle=8, loss="squared_hinge"),
     "practical, regression": ForksSettings.practical(3, budget=20, cycle=10, loss="squared"),
     "paper": ForksSettings.paper(3, budget=20, cycle=10, width=3.0),
     "paper, logistic, clipped": ForksSettings.paper(
