@@ -45,6 +45,7 @@ def _quix(python: Path, stage: Stage, count: int, broker: psutil.Process) -> Cou
         "group": group,
         "batch": str(stage.config.worker.batch),
         "state": str(stage.file.with_suffix(".state")),
+        "tags": str(stage.config.features.tags),
     }
     command = [str(python), str(PROGRAM), *(f"--{name}={value}" for name, value in options.items())]
     with stage.file.with_suffix(".quix.log").open("wb") as log:
