@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
 from forks import Forks, ForksSettings, rivals
 from forks.arrays import FloatArray, IntArray
@@ -87,6 +88,19 @@ RESTORABLE_SUBJECTS = {
 @pytest.mark.parametrize("check", EVERY, ids=lambda check: check.__name__)
 def test_every_learner(name: str, check: Callable[[Subject], None]) -> None:
     check(SUBJECTS[name])
+
+
+@pytest.mark.parametrize("name", VECTOR_RIVALS)
+def test_sparse_vectors_have_the_bits_of_dense_ones(name: str) -> None:
+    holed = np.where(np.abs(X) < 1.0, 0.0, X)
+    sparse = csr_array(holed)
+    dense_learner, sparse_learner = VECTOR_RIVALS[name](), VECTOR_RIVALS[name]()
+    scores = dense_learner.predict_and_learn_many(holed, Y)
+    assert sparse_learner.predict_and_learn_many(sparse, Y).tolist() == scores.tolist()
+    assert sparse_learner.predict_one(sparse[[0]]) == dense_learner.predict_one(holed[0])
+    sparse_learner.learn_one(sparse[[0]], 1.0)
+    dense_learner.learn_one(holed[0], 1.0)
+    contract.assert_same(sparse_learner, dense_learner)
 
 
 @pytest.mark.parametrize("name", RESTORABLE_SUBJECTS)
