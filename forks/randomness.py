@@ -15,6 +15,7 @@ class Purpose(IntEnum):
     FIRST_LANDMARKS = 2
     LANDMARK_ENTRY = 3
     LANDMARK_SUCCESSOR = 4
+    EVICTION = 6
 
 
 def draws(seed: int, purpose: Purpose, number: int, count: int) -> NDArray[np.uint64]:

@@ -5,9 +5,29 @@ They have its whole interface: one event or many, walks in any order, a state an
 in place of a vector.
 """
 
+from forks.rivals.bogd import BOGD
+from forks.rivals.bpas import BPAS
+from forks.rivals.fogd import FOGD
+from forks.rivals.forgetron import Forgetron
 from forks.rivals.fourier_newton import FourierNewton
 from forks.rivals.matrix_factorisation import MatrixFactorisation
+from forks.rivals.nogd import NOGD
 from forks.rivals.perceptron import Perceptron
+from forks.rivals.projectron import Projectron, ProjectronPlus
+from forks.rivals.rbp import RBP
 from forks.rivals.running_means import RunningMeans
 
-__all__ = ["FourierNewton", "MatrixFactorisation", "Perceptron", "RunningMeans"]
+__all__ = [
+    "BOGD",
+    "BPAS",
+    "FOGD",
+    "NOGD",
+    "RBP",
+    "Forgetron",
+    "FourierNewton",
+    "MatrixFactorisation",
+    "Perceptron",
+    "Projectron",
+    "ProjectronPlus",
+    "RunningMeans",
+]

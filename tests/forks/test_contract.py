@@ -10,7 +10,20 @@ from scipy.sparse import csr_array
 
 from forks import Forks, ForksSettings, rivals
 from forks.arrays import FloatArray, IntArray
-from forks.rivals import FourierNewton, MatrixFactorisation, Perceptron, RunningMeans
+from forks.rivals import (
+    BOGD,
+    BPAS,
+    FOGD,
+    NOGD,
+    RBP,
+    Forgetron,
+    FourierNewton,
+    MatrixFactorisation,
+    Perceptron,
+    Projectron,
+    ProjectronPlus,
+    RunningMeans,
+)
 from forks.rivals.learner import Rival, VectorRival
 from forks.rivals.pairs import PairRival
 from tests.forks import contract
@@ -42,11 +55,24 @@ PAIR_RIVALS: dict[str, Callable[[], PairRival]] = {
     "RunningMeans": RunningMeans,
 }
 VECTOR_RIVALS: dict[str, Callable[[], VectorRival]] = {
+    "BOGD": lambda: BOGD(3, budget=10, width=3.0),
+    "BPAS": lambda: BPAS(3, budget=10, width=3.0),
+    "FOGD": lambda: FOGD(3, frequencies=10, width=3.0),
+    "Forgetron": lambda: Forgetron(3, budget=10, width=3.0),
     "FourierNewton": lambda: FourierNewton(3, features=10, width=2.0),
+    "NOGD": lambda: NOGD(3, budget=10, rank=4, width=3.0),
     "Perceptron": lambda: Perceptron(3, width=3.0),
+    "Projectron": lambda: Projectron(3, budget=10, width=3.0),
+    "ProjectronPlus": lambda: ProjectronPlus(3, budget=10, width=3.0),
+    "RBP": lambda: RBP(3, budget=10, width=3.0),
 }
 """Of three columns, and small enough for 200 events to see all that they do."""
-MARGINS = {"Perceptron": 0.0}
+MARGINS = {
+    "Forgetron": 0.0,
+    "Perceptron": 0.0,
+    "Projectron": 0.0,
+    "RBP": 0.0,
+}
 """From which on a rival is content; 1 where it is not named."""
 RIVALS: dict[str, Subject] = {
     **{name: Subject(make, PAIR_ROWS) for name, make in PAIR_RIVALS.items()},

@@ -1,0 +1,76 @@
+"""Bounded online gradient descent."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from forks.arrays import FloatArray
+from forks.rivals.budgeted import Budgeted, random_slot
+from forks.rivals.learner import at_least, positive
+
+
+class BOGD(Budgeted):
+    """Kernel gradient descent that forgets a stored point at random, and weighs the others up for it.
+
+    Zhao et al., ICML 2012 (arXiv 1206.4633), with points drawn uniformly, which is what the FORKS papers
+    compare with (BOGD++ draws small coefficients more often). On a hinge loss,
+    f <- (1 - step decay) f + step y k(x, .); if there is no room, f loses a random term before that and the
+    others are multiplied by B / (B - 1), so that f is the same in expectation. Then all coefficients are
+    shrunk together until the largest is at most ``largest`` step; they could as well be cut off one by one,
+    but this is what the code published with Lu et al. (JMLR 17, 2016) does. Without a loss,
+    f <- (1 - step decay) f. An event costs O(budget dimension).
+
+    Parameters
+    ----------
+    dimension : number of columns, >= 1
+    budget : B, most points that are stored, >= 2
+    step : eta, > 0
+    decay : lambda, >= 0, step decay < 1
+    largest : gamma, bound of the coefficients in steps, > 0
+    width : of the Gaussian kernel, > 0
+    seed : of what is forgotten, >= 0
+
+    Examples
+    --------
+    >>> learner = BOGD(1, budget=2, step=0.5, decay=0.0)
+    >>> [learner.learn_one([2.0], 1) for _ in range(3)]
+    [1.0, 0.5, 0.0]
+    >>> learner.predict_one([2.0])
+    1.0
+    """
+
+    numbers: ClassVar = {**Budgeted.numbers, "evictions": int}
+
+    def __init__(
+        self,
+        dimension: int,
+        *,
+        budget: int = 50,
+        step: float = 0.2,
+        decay: float = 1e-6,
+        largest: float = 10.0,
+        width: float = 1.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(dimension, budget=at_least("budget", budget, 2), width=width)
+        self._step = positive("step", step)
+        if not 0.0 <= step * decay < 1.0:
+            raise ValueError(f"decay must be >= 0 and below 1 / step, not {decay}")
+        self._kept = 1.0 - step * decay
+        self._bound = positive("largest", largest) * step
+        self._seed = at_least("seed", seed, 0)
+        self.evictions = 0
+
+    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+        self.coefficients *= self._kept
+        if y * score >= 1.0:
+            return
+        if not self._full:
+            self._add(event, y * self._step)
+            return
+        self.coefficients *= self.budget / (self.budget - 1)
+        self._put(random_slot(self._seed, self.evictions, self.budget), event, y * self._step)
+        self.evictions += 1
+        self.coefficients *= min(1.0, self._bound / np.abs(self.coefficients).max())

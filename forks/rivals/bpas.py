@@ -1,0 +1,55 @@
+"""The budgeted passive-aggressive learner, in its simple form."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forks.arrays import FloatArray
+from forks.rivals.budgeted import Budgeted
+from forks.rivals.learner import positive
+
+
+class BPAS(Budgeted):
+    """BPA-S: changes f the least that an example asks for, and forgets the point that f misses the least.
+
+    Wang and Vucetic, AISTATS 2010: of all functions with one stored point less and another coefficient of
+    x, the one with the smallest |g - f|^2 / 2 + C max(0, 1 - y g(x)). For the stored point r, with the
+    Gaussian kernel, that is f - a_r k(x_r, .) + (a_r k(x_r, x) + tau y) k(x, .), where
+    tau = min(C, 1 - y f(x)). Its value at x is f(x) + tau y whatever r is, and it is a_r^2 (1 - k(x_r, x)^2)
+    + tau^2 away from f, squared: so the r goes for which this is the smallest, the oldest slot among equals.
+    Before the budget is full it is the passive-aggressive learner PA-I (Crammer et al., JMLR 7, 2006). An
+    event costs O(budget dimension).
+
+    Parameters
+    ----------
+    dimension : number of columns, >= 1
+    budget : B, most points that are stored, >= 1
+    aggressiveness : C, the largest coefficient that an example is given, > 0
+    width : of the Gaussian kernel, > 0
+
+    Examples
+    --------
+    >>> learner = BPAS(1, budget=1)
+    >>> learner.learn_one([2.0], 1), learner.learn_one([2.0], -1)
+    (1.0, 2.0)
+    >>> learner.predict_one([2.0])  # not -1: the step is at most C
+    0.0
+    """
+
+    def __init__(
+        self, dimension: int, *, budget: int = 50, aggressiveness: float = 1.0, width: float = 1.0
+    ) -> None:
+        super().__init__(dimension, budget=budget, width=width)
+        self._aggressiveness = positive("aggressiveness", aggressiveness)
+
+    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+        loss = 1.0 - y * score
+        if loss <= 0.0:
+            return
+        step = y * min(self._aggressiveness, loss)
+        if not self._full:
+            self._add(event, step)
+            return
+        row = self._kernels(event)
+        slot = int(np.argmin(self.coefficients**2 * (1.0 - row**2)))
+        self._put(slot, event, self.coefficients[slot] * row[slot] + step)

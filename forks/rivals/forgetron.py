@@ -1,0 +1,88 @@
+"""The Forgetron, which shrinks and forgets."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from forks.arrays import FloatArray
+from forks.kernels import gaussian
+from forks.rivals.budgeted import Budgeted
+
+# The damage of forgetting may come to this share of the mistakes so far.
+SHARE = 15.0 / 32.0
+
+
+class Forgetron(Budgeted):
+    """The kernel Perceptron that shrinks f as little as it must before it forgets its oldest point.
+
+    Dekel, Shalev-Shwartz and Singer, SIAM Journal on Computing 37, 2008, the self-tuned one. On mistake
+    number M, f <- f + y k(x, .). If that is a point more than the budget, f <- phi f and its oldest point r
+    goes. With a >= 0 the size of r's coefficient before and m = y_r f(x_r), the damage of this is at most
+    (phi a)^2 + 2 phi a - 2 phi^2 a m; phi is the largest in (0, 1] with which all damage so far is at most
+    15/32 M. A tie, f(x) = 0, counts as a mistake. An event costs O(budget dimension). The paper bounds
+    mistakes against any function of a norm up to sqrt((budget + 1) / log(budget + 1)) / 4.
+
+    Parameters
+    ----------
+    dimension : number of columns, >= 1
+    budget : B, most points that are stored, >= 1
+    width : of the Gaussian kernel, > 0
+
+    Examples
+    --------
+    >>> learner = Forgetron(1, budget=1)
+    >>> learner.learn_one([0.0], 1), learner.learn_one([9.0], -1)
+    (1.0, 1.0)
+    >>> round(learner.predict_one([0.0]), 3) == 0, learner.predict_one([9.0])  # forgotten, and shrunk
+    (True, -0.75)
+    """
+
+    numbers: ClassVar = {**Budgeted.numbers, "mistakes": int, "damage": float}
+
+    def __init__(self, dimension: int, *, budget: int = 50, width: float = 1.0) -> None:
+        super().__init__(dimension, budget=budget, width=width)
+        self.mistakes = 0
+        self.damage = 0.0
+
+    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+        if y * score > 0.0:
+            return
+        self.mistakes += 1
+        if self._full:
+            self._forget(event, y)
+        else:
+            self._add(event, y)
+
+    def _forget(self, event: FloatArray, y: float) -> None:
+        """Put a point in the place of the oldest, shrinking f for it."""
+        slot = (self.mistakes - 1) % self.budget  # each mistake takes the next
+        oldest = self.points[:, slot].copy()
+        size = abs(float(self.coefficients[slot]))
+        sign = math.copysign(1.0, self.coefficients[slot])
+        value = self._score(oldest) + y * gaussian(event, oldest, self._gamma)
+        quadratic, linear = size * size - 2.0 * size * sign * value, 2.0 * size
+        share = shrinkage(quadratic, linear, self.damage - SHARE * self.mistakes)
+        self.damage += (quadratic * share + linear) * share
+        self.coefficients *= share
+        self._put(slot, event, share * y)
+
+
+def shrinkage(quadratic: float, linear: float, constant: float) -> float:
+    """Return the largest phi in (0, 1] with quadratic phi^2 + linear phi + constant <= 0.
+
+    Parameters
+    ----------
+    quadratic : any number
+    linear : >= 0
+    constant : < 0
+
+    Examples
+    --------
+    >>> shrinkage(1.0, 0.0, -0.25), shrinkage(1.0, 0.0, -4.0), shrinkage(0.0, 1.0, -0.5)
+    (0.5, 1.0, 0.5)
+    """
+    if quadratic + linear + constant <= 0.0:
+        return 1.0
+    # Negative at 0 and positive at 1, the parabola has one root between.
+    return -2.0 * constant / (linear + math.sqrt(linear * linear - 4.0 * quadratic * constant))

@@ -1,0 +1,94 @@
+"""Online gradient descent on the Nystrom approximation of the kernel."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numba import njit
+
+from forks.arrays import FloatArray
+from forks.blas import on_one_thread
+from forks.kernels import gaussian_matrix
+from forks.products import dot
+from forks.rivals.budgeted import Budgeted, kernel_features
+from forks.rivals.learner import at_least, positive
+
+
+class NOGD(Budgeted):
+    """Kernel gradient descent until the budget is full, then in the Nystrom features of the stored points.
+
+    Lu et al., JMLR 17, 2016, with the hinge loss. With V the eigenvectors of the k largest
+    eigenvalues D of the stored points' kernel matrix, the features are z(x) = D^(-1/2) V' k(x), and
+    w <- w + step y z on a loss. f is a combination of the stored points all along, with the coefficients
+    V D^(-1/2) w, so these are kept in place of w: they lose what lies outside of V when the features are
+    made, and a step adds step y V D^(-1) V' k(x). An event costs O(budget (dimension + k)), a score without
+    the k. Eigenvalues that are noise (below the largest times budget epsilon) count as none.
+
+    Nothing is regularised. The features are made as soon as the budget is full.
+
+    Parameters
+    ----------
+    dimension : number of columns, >= 1
+    budget : B, stored points from which the features are made, >= 1
+    rank : k, in [1, budget]; by default a tenth of the budget
+    step : eta, > 0
+    width : of the Gaussian kernel, > 0
+
+    Examples
+    --------
+    >>> learner = NOGD(1, budget=1, rank=1, step=0.5)
+    >>> [learner.learn_one([2.0], 1) for _ in range(3)]
+    [1.0, 0.5, 0.0]
+    >>> learner.stored
+    1
+    """
+
+    arrays: ClassVar = {**Budgeted.arrays, "basis": (float, ("budget", "rank"))}
+
+    def __init__(
+        self,
+        dimension: int,
+        *,
+        budget: int = 50,
+        rank: int | None = None,
+        step: float = 0.2,
+        width: float = 1.0,
+    ) -> None:
+        super().__init__(dimension, budget=budget, width=width)
+        self._step = positive("step", step)
+        self.rank = max(1, budget // 10) if rank is None else at_least("rank", rank, 1)
+        if self.rank > budget:
+            raise ValueError(f"rank must be at most the budget, {budget}, not {rank}")
+        self.basis = np.zeros((budget, self.rank))
+        """V D^(-1/2) once the budget is full."""
+
+    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+        if y * score >= 1.0:
+            return
+        if self._full:
+            features = kernel_features(event, self.points, self.basis, self._gamma)
+            self.coefficients += self._step * y * spread(self.basis, features)
+        else:
+            self._add(event, self._step * y)
+            if self.stored == self.budget:
+                self._make_features()
+
+    @on_one_thread
+    def _make_features(self) -> None:
+        points = np.ascontiguousarray(self.points.T)
+        values, vectors = np.linalg.eigh(gaussian_matrix(points, points, self._gamma))
+        values, vectors = values[-self.rank :], vectors[:, -self.rank :]
+        sound = values > values[-1] * self.budget * np.finfo(np.float64).eps
+        roots = np.sqrt(values, where=sound, out=np.full(self.rank, np.inf))
+        self.basis = np.ascontiguousarray(vectors / roots)
+        self.coefficients = (vectors * sound) @ (vectors.T @ self.coefficients)
+
+
+@njit(cache=True)
+def spread(basis: FloatArray, features: FloatArray) -> FloatArray:
+    """Return ``basis`` ``features``, (n,), for ``basis`` (n, k), without BLAS."""
+    out = np.empty(basis.shape[0])
+    for i in range(basis.shape[0]):
+        out[i] = dot(basis[i], features)
+    return out

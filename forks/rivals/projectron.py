@@ -1,0 +1,142 @@
+"""Projectron and Projectron++, on a budget."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+from numba import njit
+
+from forks.arrays import FloatArray
+from forks.products import dot
+from forks.rivals.budgeted import Budgeted
+from forks.rivals.learner import positive
+
+# Below this part of k(x, x) = 1, what of k(x, .) lies outside of the stored points' span is rounding.
+NEGLIGIBLE = 1e-10
+
+
+class Projectron(Budgeted):
+    """The kernel Perceptron that projects onto the span of its stored points when there is no room for more.
+
+    Orabona, Keshet and Caputo, ICML 2008: on a mistake, f <- f + y k(x, .) if that has room in the budget,
+    else f <- f + y P k(x, .), where P k(x, .) is the combination of the stored points next to k(x, .), whose
+    coefficients are d = K^-1 k with K the stored points' kernel matrix and k their kernels with x. (Without a
+    budget, the paper projects wherever that moves f by at most a threshold. Here it does so before the
+    budget is full only if x adds nothing to the span: what is left, squared, is below 1e-10.) A tie,
+    f(x) = 0, counts as a mistake. The lower factor of Cholesky of K is kept, which is sounder than the
+    paper's inverse where points lie close together. An event costs O(budget dimension), a mistake
+    O(budget^2) more.
+
+    Parameters
+    ----------
+    dimension : number of columns, >= 1
+    budget : B, most points that are stored, >= 1
+    width : of the Gaussian kernel, > 0
+
+    Examples
+    --------
+    >>> learner = Projectron(1, budget=1)
+    >>> learner.learn_one([0.0], 1), learner.learn_one([1.0], -1)  # the second is projected onto the first
+    (1.0, 1.6065306597126334)
+    >>> round(learner.predict_one([0.0]), 6) == round(1 - math.exp(-0.5), 6)
+    True
+    """
+
+    arrays: ClassVar = {**Budgeted.arrays, "factor": (float, ("budget", "budget"))}
+
+    def __init__(self, dimension: int, *, budget: int = 50, width: float = 1.0) -> None:
+        super().__init__(dimension, budget=budget, width=width)
+        self.factor = np.zeros((budget, budget))
+
+    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+        if y * score <= 0.0:
+            self._learn_mistake(event, y)
+
+    def _learn_mistake(self, event: FloatArray, y: float) -> None:
+        half = self._half(event)
+        outside = 1.0 - float(dot(half, half))
+        if self._full or outside < NEGLIGIBLE:
+            self._project(half, y)
+        else:
+            self.factor[self.stored, : self.stored] = half[: self.stored]
+            self.factor[self.stored, self.stored] = math.sqrt(outside)
+            self._add(event, y)
+
+    def _half(self, event: FloatArray) -> FloatArray:
+        """Return L^-1 k, (budget,), zero behind the stored points: its square is that of P k(x, .)."""
+        half = self._kernels(event)
+        solve_lower(self.factor, self.stored, half)
+        half[self.stored :] = 0.0
+        return half
+
+    def _project(self, half: FloatArray, coefficient: float) -> None:
+        """Add so much P k(x, .) to f."""
+        solve_upper(self.factor, self.stored, half)
+        self.coefficients += coefficient * half
+
+
+class ProjectronPlus(Projectron):
+    """Projectron++: a Projectron that also learns where it is right with a margin below 1.
+
+    On a mistake it does what `Projectron` does. On a margin error, 0 < y f(x) < 1, with the loss
+    l = 1 - y f(x), f <- f + tau y P k(x, .) with tau = min(l / |P k|^2, 1), if
+    tau (2 l - tau |P k|^2 - 2 U |k - P k|) >= 0, so that f comes no farther from any function of a norm up
+    to U that has the margin there. By default U is sqrt((B + 1) / log(B + 1)) / 4, as in the code published
+    with Lu et al. (JMLR 17, 2016): the norm up to which the Forgetron can compete. An event without a loss
+    costs O(budget dimension), one with a loss O(budget^2) more.
+
+    Parameters
+    ----------
+    dimension : number of columns, >= 1
+    budget : B, most points that are stored, >= 1
+    norm : U, > 0
+    width : of the Gaussian kernel, > 0
+
+    Examples
+    --------
+    >>> learner = ProjectronPlus(1, budget=1)
+    >>> learner.learn_one([0.0], 1), round(learner.learn_one([0.1], 1), 3)
+    (1.0, 0.005)
+    """
+
+    def __init__(
+        self, dimension: int, *, budget: int = 50, norm: float | None = None, width: float = 1.0
+    ) -> None:
+        super().__init__(dimension, budget=budget, width=width)
+        norm = math.sqrt((budget + 1) / math.log(budget + 1)) / 4.0 if norm is None else norm
+        self._norm = positive("norm", norm)
+
+    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+        if y * score <= 0.0:
+            self._learn_mistake(event, y)
+        elif y * score < 1.0:
+            self._learn_margin(event, y, 1.0 - y * score)
+
+    def _learn_margin(self, event: FloatArray, y: float, loss: float) -> None:
+        half = self._half(event)
+        inside = float(dot(half, half))
+        outside = math.sqrt(max(0.0, 1.0 - inside))
+        step = loss / inside if loss < inside else 1.0
+        if step * (2.0 * loss - step * inside - 2.0 * self._norm * outside) >= 0.0:
+            self._project(half, step * y)
+
+
+@njit(cache=True)
+def solve_lower(factor: FloatArray, n: int, b: FloatArray) -> None:
+    """Turn the first ``n`` of ``b`` into L^-1 b, L the lower triangle of the first n rows, n columns."""
+    for i in range(n):
+        total = b[i]
+        for j in range(i):
+            total -= factor[i, j] * b[j]
+        b[i] = total / factor[i, i]
+
+
+@njit(cache=True)
+def solve_upper(factor: FloatArray, n: int, b: FloatArray) -> None:
+    """Turn the first ``n`` of ``b`` into L'^-1 b."""
+    for i in range(n - 1, -1, -1):
+        b[i] /= factor[i, i]
+        for j in range(i):
+            b[j] -= factor[i, j] * b[i]
