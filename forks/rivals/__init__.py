@@ -16,6 +16,7 @@ from forks.rivals.perceptron import Perceptron
 from forks.rivals.projectron import Projectron, ProjectronPlus
 from forks.rivals.rbp import RBP
 from forks.rivals.running_means import RunningMeans
+from forks.rivals.skegd import SkeGD
 
 __all__ = [
     "BOGD",
@@ -30,4 +31,5 @@ __all__ = [
     "Projectron",
     "ProjectronPlus",
     "RunningMeans",
+    "SkeGD",
 ]

@@ -23,6 +23,7 @@ from forks.rivals import (
     Projectron,
     ProjectronPlus,
     RunningMeans,
+    SkeGD,
 )
 from forks.rivals.learner import Rival, VectorRival
 from forks.rivals.pairs import PairRival
@@ -65,6 +66,7 @@ VECTOR_RIVALS: dict[str, Callable[[], VectorRival]] = {
     "Projectron": lambda: Projectron(3, budget=10, width=3.0),
     "ProjectronPlus": lambda: ProjectronPlus(3, budget=10, width=3.0),
     "RBP": lambda: RBP(3, budget=10, width=3.0),
+    "SkeGD": lambda: SkeGD(3, budget=20, cycle=10, width=3.0),
 }
 """Of three columns, and small enough for 200 events to see all that they do."""
 MARGINS = {

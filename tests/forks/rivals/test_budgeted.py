@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
-from forks.rivals import BOGD, BPAS, FOGD, NOGD, RBP, Forgetron, Projectron, ProjectronPlus
+from forks.rivals import BOGD, BPAS, FOGD, NOGD, RBP, Forgetron, Projectron, ProjectronPlus, SkeGD
 from forks.rivals.budgeted import Budgeted
 from tests.forks.rivals.naive import stream
 
 BUDGET = 12
 BUDGETED: dict[str, Callable[..., Budgeted]] = {
-    kind.__name__: kind for kind in (BOGD, BPAS, NOGD, RBP, Forgetron, Projectron, ProjectronPlus)
+    kind.__name__: kind for kind in (BOGD, BPAS, NOGD, RBP, Forgetron, Projectron, ProjectronPlus, SkeGD)
 }
 
 
 @pytest.mark.parametrize("name", BUDGETED)
 def test_no_more_points_are_stored_than_the_budget(name: str) -> None:
-    learner = BUDGETED[name](3, budget=BUDGET, width=1.5)
+    settings: dict[str, Any] = {"cycle": 7} if name == "SkeGD" else {}
+    learner = BUDGETED[name](3, budget=BUDGET, width=1.5, **settings)
     most = 0
     for x, y in stream(300):
         learner.learn_one(x, y)

@@ -1,0 +1,131 @@
+"""Sketched gradient descent, which FORKS builds on."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from forks.arrays import FloatArray
+from forks.blas import on_one_thread
+from forks.products import dot
+from forks.rivals.budgeted import Budgeted, kernel_features
+from forks.settings import ForksSettings
+from forks.sketched_kernel import SketchedKernel
+from forks.state import State, StateReader
+
+PREFIX = "kernel_"
+"""Before the names of what the state has of the sketched kernel."""
+
+
+class SkeGD(Budgeted):
+    """FORKS with gradient descent in place of Newton's step, and a whole decomposition in place of TISVD.
+
+    Zhang and Liao, ICML 2019, and its supplement. Stage 1 is KOGD until the budget is full. Then the stored
+    points' kernel matrix is sketched, and a feature map phi of rank k is made of the sketch's truncated
+    singular value decomposition. Each ``cycle`` events one of them enters the sketch, by low-rank
+    modifications, and the decomposition and phi are made anew. Where phi changes, w becomes
+    f(x) phi(x) / |phi(x)|^2, which keeps the value at this event only (Eq. 8); every event then takes the
+    step w <- (1 - step decay) w - step l'(f(x)) phi(x) (Eq. 9), l the hinge loss.
+
+    The variants of the supplement's Table 1 are values of ``cycle``: floor(theta (T - B)) for theta from
+    0.001 to 0.1. Open there, and decided here: the first map starts with Eq. 8 too, from the last value of
+    stage 1; if phi(x) = 0, w = 0; and a point that enters evicts the oldest, so that the budget holds, while
+    the paper's sketch grows by a point each cycle. An event costs O(landmarks (dimension + k)), in stage 1
+    O(budget dimension), a change of the map O(sketch_size^3).
+
+    Parameters
+    ----------
+    dimension : number of columns, >= 1
+    budget : B, stored points, more than landmarks
+    **settings : ``sketch_size``, ``landmarks``, ``rank``, ``cycle``, ``blocks``, ``width``, ``step``,
+        ``decay`` and ``seed`` of `forks.ForksSettings.paper`, with its defaults
+
+    Examples
+    --------
+    >>> learner = SkeGD(1, budget=10, cycle=20, decay=0.0)
+    >>> learner.learn_one([2.0], 1), learner.predict_one([2.0])
+    (1.0, 0.2)
+    """
+
+    arrays: ClassVar = {**Budgeted.arrays, "weights": (float, ("rank",))}
+    numbers: ClassVar = {**Budgeted.numbers, "since_change": int}
+
+    def __init__(self, dimension: int, *, budget: int = 50, **settings: Any) -> None:
+        self._settings = ForksSettings.paper(dimension, budget=budget, bounded=True, refresh=1, **settings)
+        super().__init__(dimension, budget=budget, width=self._settings.width)
+        self._kept = 1.0 - self._settings.step * self._settings.decay
+        self._kernel: SketchedKernel | None = None
+        self.rank = self._settings.rank
+        self.weights = np.zeros(self.rank)
+        self.since_change = 0
+
+    def state(self) -> State:
+        """Return all that was learned: copies of arrays, and plain numbers."""
+        kernel = {} if self._kernel is None else self._kernel.state()
+        return super().state() | {PREFIX + name: value for name, value in kernel.items()}
+
+    def restored(self, state: State) -> Self:
+        """Return a learner of the same parameters that knows what the one of this `state` knew.
+
+        Raises
+        ------
+        ValueError
+            ``state`` lacks an entry, or has one of another type or shape than this learner's.
+        """
+        learner = super().restored(state)
+        learner._kernel = None
+        if learner._full:
+            kernel = {
+                name.removeprefix(PREFIX): value for name, value in state.items() if name.startswith(PREFIX)
+            }
+            learner._kernel = SketchedKernel.from_state(self._settings, StateReader(kernel))
+        return learner
+
+    def _score(self, event: FloatArray) -> float:
+        if self._kernel is None:
+            return super()._score(event)
+        return float(dot(self.weights, self._features(event, self._kernel)))
+
+    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+        slope = -y if y * score < 1.0 else 0.0
+        if self._kernel is None:
+            self._descend(event, slope)
+            if self._full:
+                self._first_map(event)
+        else:
+            self.since_change += 1
+            if self.since_change == self._settings.cycle:
+                self._change_map(event, score, self._kernel)
+            self.weights *= self._kept
+            self.weights -= self._settings.step * slope * self._features(event, self._kernel)
+
+    def _descend(self, event: FloatArray, slope: float) -> None:
+        """Take stage 1's step of KOGD."""
+        self.coefficients *= self._kept
+        if slope != 0.0:
+            self._add(event, -self._settings.step * slope)
+
+    @on_one_thread
+    def _first_map(self, event: FloatArray) -> None:
+        """Hand the stored points over to the sketch."""
+        score = self._score(event)
+        self._kernel = SketchedKernel.of(np.ascontiguousarray(self.points.T), self._settings)
+        self.points[:] = self.coefficients[:] = 0.0
+        self._keep_value(event, score, self._kernel)
+
+    @on_one_thread
+    def _change_map(self, event: FloatArray, score: float, kernel: SketchedKernel) -> None:
+        kernel.change(event)
+        self.since_change = 0
+        self._keep_value(event, score, kernel)
+
+    def _keep_value(self, event: FloatArray, score: float, kernel: SketchedKernel) -> None:
+        """Take the smallest weights that give an event this score (Eq. 8)."""
+        features = self._features(event, kernel)
+        square = dot(features, features)
+        self.weights = features * (score / square) if square > 0.0 else np.zeros_like(features)
+
+    def _features(self, event: FloatArray, kernel: SketchedKernel) -> FloatArray:
+        features: FloatArray = kernel_features(event, *kernel.feature_map, self._gamma)
+        return features
