@@ -16,7 +16,6 @@ from bench.options import Options
 
 BENCHMARKS: Mapping[str, str] = MappingProxyType(
     {
-        "adversarial": "labels flipped in every other block: reset against carry-over",
         "features": "which running statistics earn their place",
         "latency": "milliseconds from a play to its prediction, beside a bare loop, at three rates",
         "learner": "microseconds an event, beside plain NumPy, scikit-learn and River",
@@ -28,7 +27,6 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
         "recovery": "seconds to restore a partition, and from SIGKILL to the next prediction",
         "scaling": "events a second by partitions and workers, and what a million of them take",
         "throughput": "events a second of a worker, beside a bare loop over Kafka and JSON",
-        "table2": "the paper's Table 2 by both ways of counting mistakes",
     }
 )
 """Modules here, each with `run(options)`, which returns an object that JSON can hold."""
@@ -49,7 +47,7 @@ def _options() -> tuple[str, Options]:
         "--data",
         type=Path,
         default=Path(os.environ.get("FORKS_TEST_DATA", beside)),
-        help="folder with kuairec/ and libsvm/ (default: FORKS_TEST_DATA or ../shared/data)",
+        help="folder with kuairec/ (default: FORKS_TEST_DATA or ../shared/data)",
     )
     given = parser.parse_args()
     return given.name, Options(given.runs, given.data, given.json, given.events)

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from bench import usual
 from bench.options import Options
-from bench.plain import PlainForks
 from bench.timing import microseconds
 from bench.workload import VIDEOS, Workload
 from forks import Forks, ForksSettings
 from forks.arrays import FloatArray
+from forks.experiments.plain import PlainForks
 from pipeline.statistics import FEATURES, RunningStatistics
 from pipeline.tags import TagLists
 

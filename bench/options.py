@@ -14,7 +14,7 @@ class Options:
     Parameters
     ----------
     runs : repetitions or permutations; None for the benchmark's own number
-    data : folder with ``kuairec/`` and ``libsvm/``
+    data : folder with ``kuairec/``
     quiet : nothing but the result
     events : how many, where they go through Kafka; None for the benchmark's own number
     """

@@ -14,6 +14,7 @@ from pipeline.cli import (
     rebuild,
     replay,
     report,
+    reproduce,
     run,
     synth,
     topics,
@@ -41,6 +42,7 @@ app.add_typer(checkpoint.app, name="checkpoint")
 app.command(epilog=rebuild.EPILOG)(rebuild.rebuild)
 app.command(epilog=audit.EPILOG)(audit.audit)
 app.command(epilog=evaluate.EPILOG)(evaluate.evaluate)
+app.command(epilog=reproduce.EPILOG)(reproduce.reproduce)
 
 
 def main() -> None:

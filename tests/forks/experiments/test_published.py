@@ -2,29 +2,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench.adversarial import BLOCKS, ROUNDS, published
-from bench.counting import play
-from bench.published import PublishedForks, play_published
-from bench.sets import Labelled
 from forks import Forks, ForksSettings
 from forks.arrays import FloatArray
-
-
-def noise(events: int) -> Labelled:
-    chance = np.random.default_rng(0)
-    return Labelled(chance.normal(size=(events, 3)), chance.choice([-1.0, 1.0], events))
+from forks.experiments.counting import play
+from forks.experiments.labelled import Labelled
+from forks.experiments.published import PublishedForks, PublishedSecondStage
+from tests.forks.experiments.invented import noise
 
 
 def test_without_a_change_of_the_map_the_published_code_makes_the_papers_mistakes() -> None:
     # No step of stage 1 shrinks what it knows, so that rounds without a loss do nothing there either.
     settings = ForksSettings.paper(3, budget=20, cycle=10_000, decay=0.0)
     data = noise(200)
-    ours, theirs = play(Forks(settings), data), play_published(settings, data)
+    ours = play(Forks(settings), data, lambda learner: learner.state()["stage"] == 1)
+    theirs = play(PublishedForks(settings), data, lambda learner: learner.in_stage_one)
     np.testing.assert_array_equal(ours.wrong, theirs.wrong)
     assert ours.stage_one <= theirs.stage_one  # the library's last round of stage 1 may have no loss
 
 
-class Watched(PublishedForks):
+class Watched(PublishedSecondStage):
     changes = 0
 
     def _change_map(self, x: FloatArray) -> None:
@@ -52,9 +48,3 @@ def test_only_rounds_with_a_loss_count_and_entering_points_are_forgotten() -> No
     assert watched.changes == (losses - 1) // 5
     assert len(watched._points) == 20
     np.testing.assert_array_equal(watched._points, learner.state()["points"])
-
-
-def test_the_short_cycle_follows_germans_rows() -> None:
-    assert (BLOCKS, ROUNDS) == (500, 10)
-    assert [settings.cycle for settings in published(24, 50.0, 0).values()] == [24, 4]
-    assert {settings.budget for settings in published(24, 50.0, 0).values()} == {400}

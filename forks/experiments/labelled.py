@@ -1,8 +1,7 @@
-"""The paper's classification sets, and the same in random order."""
+"""Vectors with labels, and the same in random order."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +16,14 @@ class Labelled(NamedTuple):
     ----------
     X : (n, dimension) float64
     y : (n,) float64, -1 or +1
+
+    Examples
+    --------
+    >>> data = Labelled(np.zeros((4, 1)), np.array([1.0, -1.0, 1.0, 1.0]))
+    >>> data.majority
+    0.25
+    >>> data.permuted(np.random.default_rng(0)).y.tolist()
+    [1.0, 1.0, -1.0, 1.0]
     """
 
     X: FloatArray
@@ -32,12 +39,3 @@ class Labelled(NamedTuple):
         """Mistakes of one who says the more frequent label every time, a share."""
         positive = float(np.mean(self.y > 0))
         return min(positive, 1.0 - positive)
-
-
-def read_set(folder: Path, name: str) -> Labelled:
-    """Read a dense set, ``X`` and ``y`` in an ``.npz`` file."""
-    file = folder / f"{name}.npz"
-    if not file.is_file():
-        raise SystemExit(f"{file}: no such file; expected is an .npz file with X (n, d) and y in -1, +1")
-    with np.load(file) as arrays:
-        return Labelled(arrays["X"].astype(np.float64), arrays["y"].astype(np.float64))

@@ -10,11 +10,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lstsq
 
-from bench.counting import Played, played_of
-from bench.plain import PlainForks
-from bench.sets import Labelled
 from forks import Forks, ForksSettings
 from forks.arrays import FloatArray
+from forks.experiments.plain import PlainForks
 from forks.feature_map import RELATIVE_CUTOFF
 from forks.kernels import gaussian_matrix
 from forks.newton import NewtonState
@@ -22,7 +20,7 @@ from forks.sjlt import Sjlt
 from forks.tisvd import Factors, tisvd
 
 
-class PublishedForks(PlainForks):
+class PublishedSecondStage(PlainForks):
     """Stage 2 of the published code, for hinge loss.
 
     Parameters
@@ -67,18 +65,35 @@ class PublishedForks(PlainForks):
         self._w, self._inverse = NewtonState.prior(self._settings.rank, self._settings.alpha)
 
 
-def play_published(settings: ForksSettings, data: Labelled) -> Played:
-    """Predict and learn each row in turn; stage 1, too, learns from rounds with a loss only."""
-    learner = Forks(settings)
-    scores = np.empty(len(data.y))
-    start = 0
-    while start < len(scores) and learner.state()["stage"] == 1:
-        scores[start] = learner.predict_one(data.X[start])
-        if data.y[start] * scores[start] < 1.0:
-            learner.learn_one(data.X[start], data.y[start])
-        start += 1
-    if start < len(scores):
-        published = PublishedForks(learner)
-        for i in range(start, len(scores)):
-            scores[i] = published.predict_and_learn(data.X[i], data.y[i])
-    return played_of(scores, data.y, start)
+class PublishedForks:
+    """Both stages of the published code, with the interface that the experiments ask for.
+
+    Stage 1, too, learns from rounds with a loss only.
+
+    Parameters
+    ----------
+    settings : with the `paper` preset, for hinge loss
+    """
+
+    def __init__(self, settings: ForksSettings) -> None:
+        self._first = Forks(settings)
+        self._second: PublishedSecondStage | None = None
+
+    def predict_and_learn_many(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        """Predict and then learn each row of ``X`` (n, dimension) in turn; return the scores, (n,)."""
+        return np.array([self._turn(x, label) for x, label in zip(X, y.tolist(), strict=True)])
+
+    @property
+    def in_stage_one(self) -> bool:
+        """Whether there is no map yet."""
+        return self._second is None
+
+    def _turn(self, x: FloatArray, y: float) -> float:
+        if self._second is not None:
+            return self._second.predict_and_learn(x, y)
+        score = self._first.predict_one(x)
+        if y * score < 1.0:
+            self._first.learn_one(x, y)
+            if self._first.state()["stage"] == 2:
+                self._second = PublishedSecondStage(self._first)
+        return score

@@ -1,0 +1,40 @@
+"""The papers' experiments: FORKS and its rivals under their settings, counted in both ways.
+
+An experiment is a list of cells; a cell, a learner on a stream in one run, is plain data from which its
+result follows; results are kept in a file, and summed up as rows. Nothing here knows where files are or
+how a terminal shows a table: that is `pipeline.reproduce`.
+
+References
+----------
+FORKS: Fast Second-Order Online Kernel Learning using Incremental Sketching, section 5 and appendices B, H, J.
+Zhang and Liao, Incremental Randomized Sketching for Online Kernel Learning (SkeGD), ICML 2019, supplement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from forks.experiments.adversary import TABLE3, TABLE4
+from forks.experiments.experiment import Data, Experiment
+from forks.experiments.fixed_budget import TABLE2
+from forks.experiments.rows import Row, as_csv, rows_of
+from forks.experiments.runner import complete
+from forks.experiments.store import Store, StoreError
+
+EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
+    {"table2": TABLE2, "table3": TABLE3, "table4": TABLE4}
+)
+"""By the name under which `forks reproduce` runs them."""
+
+__all__ = [
+    "EXPERIMENTS",
+    "Data",
+    "Experiment",
+    "Row",
+    "Store",
+    "StoreError",
+    "as_csv",
+    "complete",
+    "rows_of",
+]

@@ -1,0 +1,125 @@
+"""Who takes part in an experiment, as plain data; and how it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+from forks import Forks, ForksSettings, rivals
+from forks.experiments.counting import Learner, Played, no_stages, play
+from forks.experiments.labelled import Labelled
+from forks.experiments.published import PublishedForks
+
+Option: TypeAlias = float | str | bool
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A learner that knows nothing yet, and what it is to be made with.
+
+    Parameters
+    ----------
+    name : as tables call it
+    kind : of `KINDS`
+    budget : None where it has none
+    options : names and values, for its kind
+
+    Examples
+    --------
+    >>> entrant = papers_forks("FORKS", 50, width=2.0, cycle=300)
+    >>> entrant.make(24, seed=1).settings.rank
+    5
+    """
+
+    name: str
+    kind: str
+    budget: int | None
+    options: tuple[tuple[str, Option], ...]
+
+    def make(self, dimension: int, seed: int) -> Learner:
+        """Return the learner for vectors of so many columns."""
+        sizes = {} if self.budget is None else {"budget": self.budget}
+        return KINDS[self.kind].make(dimension, seed=seed, **sizes, **dict(self.options))
+
+    def play(self, data: Labelled, seed: int) -> Played:
+        """Let a fresh learner play a stream."""
+        return play(self.make(data.X.shape[1], seed), data, KINDS[self.kind].in_stage_one)
+
+    def key(self) -> Mapping[str, Any]:
+        """Return all that decides what it does, as JSON can hold it; the name is not part of it."""
+        return {"kind": self.kind, "budget": self.budget, **dict(self.options)}
+
+
+def entrant_of(name: str, kind: str, budget: int | None, **options: Option) -> Entrant:
+    """Return an entrant."""
+    return Entrant(name, kind, budget, tuple(sorted(options.items())))
+
+
+def papers_forks(name: str, budget: int, kind: str = "forks", **differs: Option) -> Entrant:
+    """Return FORKS with sizes that follow B as in section 5.1: s_p = B, s_m = 0.2 B, k = 0.1 B.
+
+    Parameters
+    ----------
+    name : as tables call it
+    budget : B
+    kind : of `KINDS`
+    differs : settings of `ForksSettings.paper`; and ``stage_one``, how many times B stage 1 stores: 2 by
+        section 5.1 (a buffer of 2 B), 1 by Algorithm 1
+    """
+    sizes: dict[str, Option] = {
+        "sketch_size": budget,
+        "landmarks": budget // 5,
+        "rank": budget // 10,
+        "stage_one": 2,
+    }
+    return entrant_of(name, kind, budget, **(sizes | differs))
+
+
+def _paper_settings(dimension: int, *, budget: int, stage_one: int, **options: Any) -> ForksSettings:
+    return ForksSettings.paper(dimension, budget=stage_one * budget, **options)
+
+
+def _forks(dimension: int, **options: Any) -> Learner:
+    return Forks(_paper_settings(dimension, **options))
+
+
+def _published(dimension: int, **options: Any) -> Learner:
+    return PublishedForks(_paper_settings(dimension, **options))
+
+
+def _practical(dimension: int, **options: Any) -> Learner:
+    return Forks(ForksSettings.practical(dimension, **options))
+
+
+def _perceptron(dimension: int, *, seed: int, **options: Any) -> Learner:  # noqa: ARG001 - nothing is random
+    return rivals.Perceptron(dimension, **options)
+
+
+class Kind(NamedTuple):
+    """A kind of learner.
+
+    Parameters
+    ----------
+    make : of the dimension, and of ``seed``, ``budget`` (where there is one) and options by name
+    in_stage_one : says of such a learner whether it is in its first stage
+    """
+
+    make: Callable[..., Learner]
+    in_stage_one: Callable[[Any], bool] = no_stages
+
+
+def _collecting(learner: Forks) -> bool:
+    return learner.state()["stage"] == 1
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "forks": Kind(_forks, _collecting),
+        "forks practical": Kind(_practical, _collecting),
+        "forks published": Kind(_published, lambda learner: learner.in_stage_one),
+        "perceptron": Kind(_perceptron),
+    }
+)
+"""By name."""

@@ -1,0 +1,36 @@
+"""What an experiment is: cells by stream, and what a paper prints for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from forks.experiments.cells import Cell
+from forks.experiments.printed import Figures
+from forks.experiments.streams import Source
+
+
+class Data(Protocol):
+    """Where the sets are. Each method raises an error that says what to get where a set is not there."""
+
+    def labelled(self, name: str) -> Source:
+        """Return a set of vectors with labels."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment of a paper.
+
+    Parameters
+    ----------
+    title : what it is, in a few words
+    streams : names
+    cells : of one stream, by its name, with the data and the number of runs
+    printed : figures of the paper
+    """
+
+    title: str
+    streams: tuple[str, ...]
+    cells: Callable[[str, Data, int], Sequence[Cell]]
+    printed: Figures = field(default_factory=dict)

@@ -1,0 +1,79 @@
+"""The papers' data sets in a folder."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from forks.experiments.labelled import Labelled
+from pipeline.errors import DataError
+from pipeline.evaluate.arrays import read_arrays
+from pipeline.evaluate.libsvm import read_libsvm
+
+LIBSVM: Final = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html"
+ORIGINS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "german": f"german.numer, as it is and not scaled, from {LIBSVM}",
+        "svmguide3": f"svmguide3 from {LIBSVM}",
+        "spambase": "Spambase from https://archive.ics.uci.edu/dataset/94/spambase",
+        "cod-rna": f"cod-rna from {LIBSVM}",
+        "w7a": f"w7a from {LIBSVM}",
+        "ijcnn1": f"ijcnn1 from {LIBSVM}",
+    }
+)
+"""Where sets are to be had."""
+
+
+@dataclass(frozen=True)
+class SetFile:
+    """A set of the papers' in a file: a `forks.experiments.streams.Source`."""
+
+    name: str
+    path: Path
+    fingerprint: str
+
+    def read(self) -> Labelled:
+        return _read(self.path, self.fingerprint)
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """A folder with ``libsvm/``: a `forks.experiments.Data`."""
+
+    path: Path
+
+    def labelled(self, name: str) -> SetFile:
+        """Find a set: ``libsvm/NAME.npz``, or LIBSVM's text in ``libsvm/NAME``.
+
+        Raises
+        ------
+        DataError
+            It is not there; says what to get.
+        """
+        candidates = [self.path / "libsvm" / f"{name}.npz", self.path / "libsvm" / name]
+        for file in candidates:
+            if file.is_file():
+                return SetFile(name, file, fingerprint(file))
+        raise DataError(
+            f"{candidates[0]}: there is no such file. Get {ORIGINS[name]}, and put it there as an .npz of "
+            f"X and y, or as LIBSVM's text into {candidates[1]}; --data names the folder of libsvm/"
+        )
+
+
+def fingerprint(*files: Path) -> str:
+    """Return what tells the files' bytes from others."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+@lru_cache(maxsize=1)
+def _read(path: Path, _: str) -> Labelled:
+    found = read_arrays(path) if path.suffix == ".npz" else read_libsvm(path)
+    return Labelled(found.X, found.y)

@@ -1,0 +1,210 @@
+"""`forks reproduce`: each experiment end to end on invented data, its files, and how it goes on."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from forks.experiments import EXPERIMENTS, runner
+from forks.experiments.cells import Cell
+from pipeline.cli import app
+from pipeline.errors import ConfigError, DataError
+from pipeline.reproduce.data import DataFolder
+
+ALWAYS = {
+    *("stream", "learner", "budget", "mistakes", "mistakes_sd", "mistakes_authors", "paper", "seconds"),
+    "majority",
+}
+SETS = ("german", "svmguide3", "spambase", "cod-rna", "w7a", "ijcnn1")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of sets under the papers' names, each of 520 rows, one in four positive."""
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "libsvm").mkdir()
+    chance = np.random.default_rng(0)
+    for name in SETS:
+        X = chance.normal(size=(520, 2))
+        np.savez(folder / "libsvm" / f"{name}.npz", X=X, y=np.where(np.arange(520) % 4 == 0, 1, -1))
+    return folder
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
+
+
+def reproduced(*arguments: object) -> dict[str, Any]:
+    """What the last line of standard output says."""
+    result = run(*arguments, "--jobs", 1, "--json")
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+    return found
+
+
+def german(learner: str) -> list[str]:
+    return ["--stream", "german", "--learner", learner]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "stream", "learners"),
+    [
+        ("table2", "german", ("FORKS", "FORKS practical")),
+        ("table3", "german-1", ("FORKS", "Perceptron")),
+        ("table4", "spambase-2", ("FORKS", "Perceptron")),
+    ],
+)
+def test_an_experiment_runs_and_writes_its_tables(
+    experiment: str, stream: str, learners: tuple[str, ...], data: Path, tmp_path: Path
+) -> None:
+    only = ["--stream", stream]
+    only += [part for learner in learners for part in ("--learner", learner)]
+    found = reproduced(experiment, "--runs", 2, "--data", data, "--out", tmp_path, *only)
+    assert (found["experiment"], found["runs"]) == (experiment, 2)
+    assert [(row["stream"], row["learner"]) for row in found["rows"]] == [(stream, name) for name in learners]
+    for row in found["rows"]:
+        assert row.keys() >= ALWAYS
+        assert 0.0 < row["mistakes"] < 100.0
+        assert row["mistakes_authors"] <= row["mistakes"]
+    printed = EXPERIMENTS[experiment].printed[stream].get("FORKS")
+    assert found["rows"][0]["paper"] == (printed.mean if printed else None)
+    assert json.loads((tmp_path / f"{experiment}.json").read_text()) == found
+    with (tmp_path / f"{experiment}.csv").open() as lines:
+        assert [float(line["mistakes"]) for line in csv.DictReader(lines)] == [
+            row["mistakes"] for row in found["rows"]
+        ]
+    assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 2 * len(learners)
+
+
+def test_the_majority_is_the_streams_not_the_sets(data: Path, tmp_path: Path) -> None:
+    options = ("--runs", 1, "--data", data, "--out", tmp_path, "--learner", "Perceptron")
+    (plain,) = reproduced("table2", *options, "--stream", "german")["rows"]
+    (flipped,) = reproduced("table3", *options, "--stream", "german-1")["rows"]
+    assert plain["majority"] == 25.0
+    assert 40.0 < flipped["majority"] <= 50.0
+
+
+def test_a_table_shows_the_papers_figure_both_counts_and_the_majority(data: Path, tmp_path: Path) -> None:
+    options = (
+        "table2",
+        "--runs",
+        1,
+        "--data",
+        data,
+        "--out",
+        tmp_path,
+        "--stream",
+        "german",
+        "--learner",
+        "FORKS",
+    )
+    (row,) = reproduced(*options)["rows"]
+    shown = run(*options).stdout
+    for text in ("26.43 ± 0.56", f"{row['mistakes']:.2f} ± 0.00", f"{row['mistakes_authors']:.2f} ± 0.00"):
+        assert text in shown
+    assert "majority class" in shown
+    assert "25.00" in shown
+
+
+def test_the_same_command_goes_on_and_works_nothing_out_again(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worked_out: list[Any] = []
+
+    def watched(cell: Cell) -> dict[str, float]:
+        worked_out.append(cell.key()["run"])
+        if len(worked_out) == 3:
+            raise KeyboardInterrupt
+        return cell.result()
+
+    monkeypatch.setattr(runner, "result_of", watched)
+    options = ["table2", "--data", data, "--out", tmp_path, "--jobs", 1, *german("Perceptron")]
+    stopped = run(*options, "--runs", 4)
+    assert stopped.exit_code == 130
+    assert "the same command goes on from there" in " ".join(stopped.stderr.split())
+    assert not (tmp_path / "table2.json").exists()
+    assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 2
+    again = run(*options, "--runs", 5, "--json")
+    assert again.exit_code == 0
+    assert worked_out == [0, 1, 2, 2, 3, 4]
+    assert json.loads(again.stdout)["rows"][0]["runs"] == 5
+
+
+def test_a_result_that_was_cut_short_is_dropped_with_a_note(data: Path, tmp_path: Path) -> None:
+    options = ["table2", "--runs", 2, "--data", data, "--out", tmp_path, *german("Perceptron")]
+    before = reproduced(*options)["rows"]
+    file = tmp_path / "results.jsonl"
+    file.write_bytes(file.read_bytes()[:-5])
+    again = run(*options, "--jobs", 1, "--json")
+    assert "the last line was cut short" in again.stderr
+    after = json.loads(again.stdout)["rows"]
+    assert [row["mistakes"] for row in after] == [row["mistakes"] for row in before]
+
+
+def test_other_data_are_not_taken_for_those_of_before(data: Path, tmp_path: Path) -> None:
+    options = (
+        "table2",
+        "--runs",
+        1,
+        "--out",
+        tmp_path / "out",
+        "--stream",
+        "german",
+        "--learner",
+        "Perceptron",
+    )
+    reproduced(*options, "--data", data)
+    (tmp_path / "libsvm").mkdir()
+    with np.load(data / "libsvm" / "german.npz") as arrays:
+        np.savez(tmp_path / "libsvm" / "german.npz", X=arrays["X"], y=-arrays["y"])
+    (row,) = reproduced(*options, "--data", tmp_path)["rows"]
+    assert row["runs"] == 1
+    assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == 2
+
+
+def test_libsvms_text_serves_as_well(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "libsvm").mkdir()
+    with np.load(data / "libsvm" / "german.npz") as arrays:
+        rows = zip(arrays["X"].tolist(), arrays["y"].tolist(), strict=True)
+        text = "\n".join(f"{y:+d} 1:{a!r} 2:{b!r}" for (a, b), y in rows)
+    (tmp_path / "libsvm" / "german").write_text(text + "\n")
+    binary, read = DataFolder(data).labelled("german").read(), DataFolder(tmp_path).labelled("german").read()
+    np.testing.assert_array_equal(read.X, binary.X)
+    np.testing.assert_array_equal(read.y, binary.y)
+
+
+def test_a_set_that_is_not_there_is_named_with_what_to_get(tmp_path: Path) -> None:
+    result = run("table2", "--data", tmp_path, "--out", tmp_path / "out")
+    assert isinstance(result.exception, DataError)
+    assert result.exception.exit_code == 6
+    assert f"{tmp_path / 'libsvm' / 'german.npz'}: there is no such file" in str(result.exception)
+    assert "german.numer" in str(result.exception)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--stream", "iris"), "--stream iris: there is none of this name here; there are german, "),
+        (("--stream", "german", "--learner", "Oracle"), "--learner Oracle: there is none of this name here"),
+    ],
+)
+def test_a_name_that_is_not_there_is_refused(
+    options: tuple[str, ...], message: str, data: Path, tmp_path: Path
+) -> None:
+    error = run("table2", "--data", data, "--out", tmp_path, *options).exception
+    assert isinstance(error, ConfigError)
+    assert message in str(error)
+
+
+def test_a_file_that_holds_no_results_is_named(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").write_text("mistakes,many\n")
+    error = run("table2", "--data", data, "--out", tmp_path, "--stream", "german").exception
+    assert isinstance(error, DataError)
+    assert "results.jsonl, line 1: this is no result" in str(error)
