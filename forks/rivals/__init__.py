@@ -2,7 +2,7 @@
 
 They have its whole interface: one event or many, walks in any order, a state and what is restored from it;
 `restored` is a learner's method here. Labels are -1 and +1. Those of `forks.rivals.pairs` take a (user, item)
-in place of a vector.
+in place of a vector, those of `forks.rivals.graphs` the number of a graph's node.
 """
 
 from forks.rivals.bogd import BOGD
@@ -10,6 +10,7 @@ from forks.rivals.bpas import BPAS
 from forks.rivals.fogd import FOGD
 from forks.rivals.forgetron import Forgetron
 from forks.rivals.fourier_newton import FourierNewton
+from forks.rivals.graphs import AKSG, GPA, OKL, OKSG
 from forks.rivals.matrix_factorisation import MatrixFactorisation
 from forks.rivals.nogd import NOGD
 from forks.rivals.perceptron import Perceptron
@@ -19,10 +20,14 @@ from forks.rivals.running_means import RunningMeans
 from forks.rivals.skegd import SkeGD
 
 __all__ = [
+    "AKSG",
     "BOGD",
     "BPAS",
     "FOGD",
+    "GPA",
     "NOGD",
+    "OKL",
+    "OKSG",
     "RBP",
     "Forgetron",
     "FourierNewton",

@@ -67,7 +67,7 @@ class RestorableSubject:
     ----------
     make : returns a learner that knows nothing, always the same one
     restore : returns the learner that a state is of
-    X : (n, dimension)
+    X : (n, dimension), or (n,) where an event is a number
     y : (n,)
     not_events : what it refuses in place of a row of X
     not_labels : what the loss refuses
@@ -208,7 +208,7 @@ def what_is_not_accepted_is_refused_and_changes_nothing(subject: RestorableSubje
     x, y = subject.X[0], subject.y[0]
     for cut in moments(subject):
         learner = subject.trained(cut)
-        for bad in (x[:-1], np.append(x, x[:1]), x[None], ["a"] * len(x), None, *subject.not_events):
+        for bad in (*misshapen(x), None, *subject.not_events):
             assert refuses(learner.predict_one, bad)
             assert refuses(learner.learn_one, bad, y)
             assert refuses(learner.learn_many, [x, bad], [y, y])
@@ -254,6 +254,13 @@ def refuses(method: Callable[..., object], *arguments: Any) -> bool:
     except ValueError as error:
         return str(error).startswith(("x ", "X ", "y", "order "))
     return False
+
+
+def misshapen(x: Any) -> list[Any]:
+    """Return what has another shape or type than ``x``."""
+    if np.ndim(x) == 0:
+        return [[], [x], "a"]
+    return [x[:-1], np.append(x, x[:1]), x[None], ["a"] * len(x)]
 
 
 def one_by_one(learner: Learner, X: FloatArray | IntArray, y: FloatArray, order: IntArray) -> FloatArray:

@@ -11,10 +11,14 @@ from scipy.sparse import csr_array
 from forks import Forks, ForksSettings, rivals
 from forks.arrays import FloatArray, IntArray
 from forks.rivals import (
+    AKSG,
     BOGD,
     BPAS,
     FOGD,
+    GPA,
     NOGD,
+    OKL,
+    OKSG,
     RBP,
     Forgetron,
     FourierNewton,
@@ -25,16 +29,19 @@ from forks.rivals import (
     RunningMeans,
     SkeGD,
 )
+from forks.rivals.graphs.learner import NodeRival
 from forks.rivals.learner import Rival, VectorRival
 from forks.rivals.pairs import PairRival
 from tests.forks import contract
 from tests.forks.contract import EVERY, RESTORABLE, RestorableSubject, Subject
+from tests.forks.rivals.graphs.small import KERNEL, NODES
 
 RNG = np.random.default_rng(13)
 X = RNG.normal([0.0, 5.0, -1.0], [1.0, 3.0, 0.1], size=(200, 3))
 Y = np.where(X[:, 0] * (X[:, 1] - 5) + X[:, 2] + 1 > 0, 1.0, -1.0)
 NOT_VECTORS = [[0.5, 1.0, np.nan], [0.5, np.inf, 1.0], [1e200, 0.5, 1.0]]
 NOT_PAIRS = [[1.0, 2.0], [2**63, 1], [2**64, 1], [[1], 2]]
+NOT_NODES = [-1, NODES, 1.0, 2**64]
 NOT_LABELS = [0.0, 2.0, float("nan"), "yes", None]
 
 # Small enough for 200 events to see stage 1, its end, and many changes of the map.
@@ -50,7 +57,15 @@ SETTINGS = {
 ROWS = list(zip(X, Y, strict=True))
 PAIRS = RNG.integers(-4, 4, (200, 2))
 PAIR_ROWS = [((int(user), int(item)), y) for (user, item), y in zip(PAIRS, Y, strict=True)]
+NODE_EVENTS = RNG.integers(0, NODES, 200)
+NODE_ROWS = [(int(node), y) for node, y in zip(NODE_EVENTS, Y, strict=True)]
 
+NODE_RIVALS: dict[str, Callable[[], NodeRival]] = {
+    "AKSG": lambda: AKSG(KERNEL),
+    "GPA": lambda: GPA(KERNEL),
+    "OKL": lambda: OKL(KERNEL),
+    "OKSG": lambda: OKSG(KERNEL),
+}
 PAIR_RIVALS: dict[str, Callable[[], PairRival]] = {
     "MatrixFactorisation": MatrixFactorisation,
     "RunningMeans": RunningMeans,
@@ -70,13 +85,18 @@ VECTOR_RIVALS: dict[str, Callable[[], VectorRival]] = {
 }
 """Of three columns, and small enough for 200 events to see all that they do."""
 MARGINS = {
+    "AKSG": 0.0,
     "Forgetron": 0.0,
+    "GPA": 0.0,
+    "OKL": 0.0,
+    "OKSG": 0.0,
     "Perceptron": 0.0,
     "Projectron": 0.0,
     "RBP": 0.0,
 }
 """From which on a rival is content; 1 where it is not named."""
 RIVALS: dict[str, Subject] = {
+    **{name: Subject(make, NODE_ROWS, MARGINS[name]) for name, make in NODE_RIVALS.items()},
     **{name: Subject(make, PAIR_ROWS) for name, make in PAIR_RIVALS.items()},
     **{name: Subject(make, ROWS, MARGINS.get(name, 1.0)) for name, make in VECTOR_RIVALS.items()},
 }
@@ -107,6 +127,7 @@ def restorable_rival(
 SUBJECTS = {name: subject_of(settings) for name, settings in SETTINGS.items()} | RIVALS
 RESTORABLE_SUBJECTS = {
     **{name: restorable_subject_of(settings) for name, settings in SETTINGS.items()},
+    **{name: restorable_rival(make, NODE_EVENTS, NOT_NODES) for name, make in NODE_RIVALS.items()},
     **{name: restorable_rival(make, PAIRS, NOT_PAIRS) for name, make in PAIR_RIVALS.items()},
     **{name: restorable_rival(make, X, NOT_VECTORS) for name, make in VECTOR_RIVALS.items()},
 }
