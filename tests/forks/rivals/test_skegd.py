@@ -61,7 +61,7 @@ class Naive:
         self.Z = np.linalg.pinv(S.T @ K[:, chosen]) @ (vectors[:, largest] * np.sqrt(np.abs(values[largest])))
         self.landmarks = [self.points[i] for i in chosen]
         phi = self.features(x)
-        self.w = score * phi / (phi @ phi)
+        self.w = score / max(float(phi @ phi), 0.01) * phi
         self.since_change = 0
 
 
@@ -101,6 +101,18 @@ def test_the_value_at_an_event_is_kept_when_the_map_changes_with_it() -> None:
         learner.learn_one(x, y)
         assert learner.predict_one(x) == pytest.approx(before, abs=1e-9)
     assert learner.since_change == 0
+
+
+def test_an_event_far_from_all_landmarks_makes_no_large_weights_when_the_map_changes() -> None:
+    learner = SkeGD(3, budget=BUDGET, cycle=1, width=1.5, step=1e-12, decay=0.0)
+    for x, y in stream(BUDGET):
+        learner.learn_one(x, y)
+    learner.weights[:] = 1.0
+    x = np.array([5.0, 5.0, 5.0])
+    score = learner.predict_one(x)
+    assert 0.0 < abs(score) < 1e-3
+    learner.learn_one(x, 1.0)
+    assert np.abs(learner.weights).max() < 0.1
 
 
 def test_a_state_of_stage_two_without_its_kernel_is_refused() -> None:
