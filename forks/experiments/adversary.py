@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from types import MappingProxyType
 
 from forks.experiments.cells import Cell, Playing
-from forks.experiments.entrants import Entrant, Option, entrant_of, papers_forks
+from forks.experiments.entrants import (
+    Entrant,
+    Option,
+    budgeted_rivals,
+    entrant_of,
+    others,
+    papers_forks,
+    papers_skegd,
+)
 from forks.experiments.experiment import Data, Experiment
 from forks.experiments.fixed_budget import WIDTHS
 from forks.experiments.printed import SKEGD_TABLE_1, TABLE_3, TABLE_4, Figures
@@ -18,6 +26,7 @@ SETS = ("cod-rna", "german", "spambase")
 """The last one is SkeGD's, whose supplement says nothing of B; it is taken to be as in the others."""
 UPDATE_RATE = 0.005
 """theta, with rho = floor(theta (N - B))."""
+RATES_OF_SKEGD = (0.1, 0.01, UPDATE_RATE, 0.001)
 ROWS_OF_GERMAN = 1000
 
 
@@ -36,17 +45,17 @@ def entrants(rounds: int, width: float) -> list[Entrant]:
     """Return who takes part in a game of so many rounds."""
     cycle, short = cycle_of(rounds), cycle_of(ROWS_OF_GERMAN)
     sketch = 3 * BUDGET // 4
-    sizes: dict[str, Option] = {
-        "sketch_size": sketch,
-        "landmarks": sketch // 5,
-        "width": width,
-        "cycle": cycle,
-    }
+    sizes: dict[str, Option] = {"sketch_size": sketch, "landmarks": sketch // 5, "width": width}
 
     def forks(name: str, kind: str = "forks", **differs: Option) -> Entrant:
-        return papers_forks(name, BUDGET, kind, **(sizes | differs))
+        return papers_forks(name, BUDGET, kind, **(sizes | {"cycle": cycle} | differs))
 
     return [
+        *budgeted_rivals(BUDGET, width),
+        *(
+            papers_skegd(f"SkeGD, theta = {rate}", BUDGET, cycle=cycle_of(rounds, rate), **sizes)
+            for rate in RATES_OF_SKEGD
+        ),
         forks("FORKS"),
         forks("FORKS, stage 1 of B", stage_one=1),
         forks("FORKS, stage 1 of B, carry-over", stage_one=1, carry_over=True),
@@ -55,7 +64,7 @@ def entrants(rounds: int, width: float) -> list[Entrant]:
         forks(f"FORKS as published, rho = {short}", "forks published", cycle=short),
         entrant_of("FORKS practical", "forks practical", BUDGET),
         entrant_of("FORKS practical, reset", "forks practical", BUDGET, carry_over=False, cycle=cycle),
-        entrant_of("Perceptron", "perceptron", None, width=width),
+        *others(BUDGET, width),
     ]
 
 

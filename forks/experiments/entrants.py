@@ -77,6 +77,39 @@ def papers_forks(name: str, budget: int, kind: str = "forks", **differs: Option)
     return entrant_of(name, kind, budget, **(sizes | differs))
 
 
+def papers_skegd(name: str, budget: int, **differs: Option) -> Entrant:
+    """Return SkeGD with the sizes of `papers_forks`, which section 5.1 gives to both."""
+    return papers_forks(name, budget, "skegd", **differs)
+
+
+def budgeted_rivals(budget: int, width: float) -> list[Entrant]:
+    """Return the papers' rivals that have nothing to set but a budget, in the order of Table 2."""
+    names = ("RBP", "BPA-S", "Projectron", "BOGD", "FOGD", "NOGD")
+    return [entrant_of(name, name.lower(), budget, width=width) for name in names]
+
+
+def others(budget: int, width: float) -> list[Entrant]:
+    """Return rivals that the FORKS paper has no figures of."""
+    return [
+        entrant_of("Projectron++", "projectron++", budget, width=width),
+        entrant_of("Forgetron", "forgetron", budget, width=width),
+        entrant_of("Perceptron", "perceptron", None, width=width),
+    ]
+
+
+class Kind(NamedTuple):
+    """A kind of learner.
+
+    Parameters
+    ----------
+    make : of the dimension, and of ``seed``, ``budget`` (where there is one) and options by name
+    in_stage_one : says of such a learner whether it is in its first stage
+    """
+
+    make: Callable[..., Learner]
+    in_stage_one: Callable[[Any], bool] = no_stages
+
+
 def _paper_settings(dimension: int, *, budget: int, stage_one: int, **options: Any) -> ForksSettings:
     return ForksSettings.paper(dimension, budget=stage_one * budget, **options)
 
@@ -93,25 +126,29 @@ def _practical(dimension: int, **options: Any) -> Learner:
     return Forks(ForksSettings.practical(dimension, **options))
 
 
-def _perceptron(dimension: int, *, seed: int, **options: Any) -> Learner:  # noqa: ARG001 - nothing is random
-    return rivals.Perceptron(dimension, **options)
+def _skegd(dimension: int, *, budget: int, stage_one: int, **options: Any) -> Learner:
+    return rivals.SkeGD(dimension, budget=stage_one * budget, **options)
 
 
-class Kind(NamedTuple):
-    """A kind of learner.
+def _fogd(dimension: int, *, budget: int, **options: Any) -> Learner:
+    return rivals.FOGD(dimension, frequencies=4 * budget, **options)  # section 5.1
 
-    Parameters
-    ----------
-    make : of the dimension, and of ``seed``, ``budget`` (where there is one) and options by name
-    in_stage_one : says of such a learner whether it is in its first stage
-    """
 
-    make: Callable[..., Learner]
-    in_stage_one: Callable[[Any], bool] = no_stages
+def _unseeded(make: Callable[..., Learner]) -> Callable[..., Learner]:
+    """Return the maker of a learner that draws nothing, so that it can be given a seed."""
+
+    def made(dimension: int, *, seed: int, **options: Any) -> Learner:  # noqa: ARG001 - see above
+        return make(dimension, **options)
+
+    return made
 
 
 def _collecting(learner: Forks) -> bool:
     return learner.state()["stage"] == 1
+
+
+def _filling(learner: rivals.NOGD | rivals.SkeGD) -> bool:
+    return learner.stored < learner.budget
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
@@ -119,7 +156,16 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "forks": Kind(_forks, _collecting),
         "forks practical": Kind(_practical, _collecting),
         "forks published": Kind(_published, lambda learner: learner.in_stage_one),
-        "perceptron": Kind(_perceptron),
+        "skegd": Kind(_skegd, _filling),
+        "rbp": Kind(rivals.RBP),
+        "bpa-s": Kind(_unseeded(rivals.BPAS)),
+        "projectron": Kind(_unseeded(rivals.Projectron)),
+        "projectron++": Kind(_unseeded(rivals.ProjectronPlus)),
+        "forgetron": Kind(_unseeded(rivals.Forgetron)),
+        "bogd": Kind(rivals.BOGD),
+        "fogd": Kind(_fogd),
+        "nogd": Kind(_unseeded(rivals.NOGD), _filling),
+        "perceptron": Kind(_unseeded(rivals.Perceptron)),
     }
 )
 """By name."""
