@@ -9,6 +9,8 @@ import pytest
 from forks import Forks, ForksSettings
 from forks.experiments import EXPERIMENTS, adversary, fixed_budget
 from forks.experiments.entrants import Entrant
+from forks.rivals import FOGD
+from tests.forks.experiments.invented import noise
 
 
 def settings_of(entrants: Sequence[Entrant], name: str) -> ForksSettings:
@@ -46,6 +48,30 @@ def test_the_adversarys_settings_are_those_of_section_5_2() -> None:
     assert settings_of(adversary.entrants(10_000, 50.0), "FORKS").cycle == 49
     reset = settings_of(adversary.entrants(5_000, 50.0), "FORKS practical, reset")
     assert (reset.carry_over, reset.cycle, reset.budget) == (False, 24, 200)
+
+
+@pytest.mark.parametrize(
+    "entrant",
+    [*fixed_budget.entrants(300, 2.0), *adversary.entrants(5_000, 2.0)],
+    ids=lambda entrant: entrant.name,
+)
+def test_each_entrant_plays_the_same_game_again(entrant: Entrant) -> None:
+    once, again = entrant.play(noise(130), 3), entrant.play(noise(130), 3)
+    assert once.wrong.tolist() == again.wrong.tolist()
+
+
+@pytest.mark.parametrize(("name", "stored"), [("NOGD", 50), ("SkeGD", 100), ("FORKS", 100)])
+def test_a_first_stage_lasts_until_the_points_are_there(name: str, stored: int) -> None:
+    (entrant,) = (one for one in fixed_budget.entrants(300, 0.1) if one.name == name)
+    played = entrant.play(noise(300), 3)  # in so narrow a kernel each point has a loss
+    assert stored <= played.stage_one <= stored + 1
+
+
+def test_fourier_features_are_of_four_budgets_frequencies() -> None:
+    (fogd,) = (one for one in fixed_budget.entrants(300, 2.0) if one.name == "FOGD")
+    learner = fogd.make(3, 7)
+    assert isinstance(learner, FOGD)
+    assert learner.features == 2 * 4 * 50
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
