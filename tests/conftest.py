@@ -14,9 +14,20 @@ settings.load_profile("untimed")
 
 @pytest.fixture(scope="session")
 def kuairec() -> Path:
-    """The folder of real KuaiRec rows; they are not part of the project."""
+    """The folder of real KuaiRec rows."""
+    return data("kuairec")
+
+
+@pytest.fixture(scope="session")
+def graph_files() -> Path:
+    """The folder of real graphs."""
+    return data("graphs")
+
+
+def data(name: str) -> Path:
+    """Return a folder of data that is not part of the project, or skip the test."""
     beside = Path(__file__).parents[2] / "shared" / "data"
-    folder = Path(os.environ.get("FORKS_TEST_DATA", beside)) / "kuairec"
+    folder = Path(os.environ.get("FORKS_TEST_DATA", beside)) / name
     if not folder.is_dir():
-        pytest.skip(f"no KuaiRec files in {folder}; FORKS_TEST_DATA may name the folder above theirs")
+        pytest.skip(f"no folder {folder}; FORKS_TEST_DATA may name the one above it")
     return folder
