@@ -101,8 +101,11 @@ def test_the_b_is_the_one_of_fewest_mistakes_on_the_held_out_order(
     assert played == of_classes
 
 
-def test_on_coauthors_it_comes_out_as_the_paper_says(graph_files: Path) -> None:
-    """Second order before first, OKSG near OKL with fewer labels, AKSG before all with fewer still."""
+def test_on_coauthors_the_learners_come_out_as_measured(graph_files: Path) -> None:
+    """Second order before first, OKSG near OKL with fewer labels, AKSG before all with fewer still.
+
+    The kernel was chosen with this graph in sight: this guards what was measured, and confirms nothing.
+    """
     outcomes = list(graphs("coauthor", graph_files, 2, ridges=(3,)))
     mistakes, queries = (
         {
