@@ -18,9 +18,8 @@ class BOGD(Budgeted):
     compare with (BOGD++ draws small coefficients more often). On a hinge loss,
     f <- (1 - step decay) f + step y k(x, .); if there is no room, f loses a random term before that and the
     others are multiplied by B / (B - 1), so that f is the same in expectation. Then all coefficients are
-    shrunk together until the largest is at most ``largest`` step; they could as well be cut off one by one,
-    but this is what the code published with Lu et al. (JMLR 17, 2016) does. Without a loss,
-    f <- (1 - step decay) f. An event costs O(budget dimension).
+    shrunk together until the largest is at most ``largest`` step; they could as well be cut off one by one.
+    Without a loss, f <- (1 - step decay) f. An event costs O(budget dimension).
 
     Parameters
     ----------

@@ -83,9 +83,9 @@ class ProjectronPlus(Projectron):
     On a mistake it does what `Projectron` does. On a margin error, 0 < y f(x) < 1, with the loss
     l = 1 - y f(x), f <- f + tau y P k(x, .) with tau = min(l / |P k|^2, 1), if
     tau (2 l - tau |P k|^2 - 2 U |k - P k|) >= 0, so that f comes no farther from any function of a norm up
-    to U that has the margin there. By default U is sqrt((B + 1) / log(B + 1)) / 4, as in the code published
-    with Lu et al. (JMLR 17, 2016): the norm up to which the Forgetron can compete. An event without a loss
-    costs O(budget dimension), one with a loss O(budget^2) more.
+    to U that has the margin there. By default U is sqrt((B + 1) / log(B + 1)) / 4, the norm up to which
+    the Forgetron can compete. An event without a loss costs O(budget dimension), one with a loss O(budget^2)
+    more.
 
     Parameters
     ----------
