@@ -23,8 +23,8 @@ WIDTHS: Mapping[str, float] = MappingProxyType(
 )
 """Of the Gaussian kernel.
 
-The paper says from which grid, 2^-5 to 2^7, not which; with these its figures come out. That of spambase is the
-grid's last, where NOGD comes out as printed and FORKS nearly; with all smaller ones they are further off.
+The paper says from which grid, 2^-5 to 2^7, not which; with these its figures come out. That of spambase is
+the grid's last, where NOGD comes out as printed and FORKS nearly; with all smaller ones they are further off.
 """
 
 SMALL = 10_000
