@@ -26,6 +26,10 @@ Duration = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 WatchRatio = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 """Play duration over video duration; above 1 where a video was watched more than once."""
 Count = Annotated[int, msgspec.Meta(ge=0)]
+FEATURES_LENGTH = 10
+"""As many as `pipeline.statistics.FEATURES`, which `test_records` holds it to."""
+Features = Annotated[list[float], msgspec.Meta(min_length=FEATURES_LENGTH, max_length=FEATURES_LENGTH)]
+"""The running block of a context vector."""
 
 
 class Interaction(msgspec.Struct, frozen=True, gc=False):
@@ -59,7 +63,7 @@ class Prediction(msgspec.Struct, frozen=True, gc=False):
     score: float
     probability: float | None
     predicted: bool
-    features: list[float]
+    features: Features
     """The running block of the context vector, see `pipeline.statistics.FEATURES`."""
     model_version: Count
     """Outcomes folded into the model when it predicted."""
@@ -89,7 +93,7 @@ class Example(msgspec.Struct, frozen=True, gc=False, array_like=True):
     user_id: Id
     video_id: Id
     timestamp: Timestamp
-    features: list[float]
+    features: Features
     label: bool
     watch_ratio: WatchRatio
     """0 if none came."""
@@ -125,7 +129,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     score: float
     probability: float | None
     predicted: bool
-    features: list[float]
+    features: Features
     model_version: Count
     prediction_sequence: Count
     watch_ratio: float | None

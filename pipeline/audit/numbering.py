@@ -10,7 +10,6 @@ import msgspec
 from pipeline.audit.evidence import Stretch
 from pipeline.audit.ledger import Ledger
 from pipeline.records import Outcome, Prediction, Source
-from pipeline.statistics import FEATURES
 
 Record = TypeVar("Record", Prediction, Outcome)
 
@@ -71,9 +70,6 @@ def _decoded(
         record = decoder.decode(source.value or b"")
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         ledger.differs(topic, source.offset, "a record that a worker wrote", f"{source.value!r:.80}: {error}")
-        return None
-    if len(record.features) != len(FEATURES):
-        ledger.differs(topic, source.offset, f"{len(FEATURES)} features", f"{len(record.features)}")
         return None
     if source.key != str(record.user_id).encode():
         ledger.differs(topic, source.offset, f"key {record.user_id}", f"key {source.key!r}")

@@ -101,8 +101,7 @@ def _fields(record: Prediction | Outcome) -> Iterator[Text]:
     for name, value in msgspec.structs.asdict(record).items():
         if name != "features":
             yield Text.assemble((f"{name:22}", "dim"), printable(str(value)))
-    for number, value in enumerate(record.features):
-        name = FEATURES[number] if number < len(FEATURES) else f"feature {number}"
+    for name, value in zip(FEATURES, record.features, strict=True):
         yield Text.assemble((f"{name:22}", "dim"), repr(value))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Annotated, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -15,7 +15,7 @@ from pipeline.extents import Extents, last
 from pipeline.letter import read_letter
 from pipeline.log import Log, decoded
 from pipeline.offsets import Place
-from pipeline.records import Count, Status, Timestamp
+from pipeline.records import Count, Features, Status, Timestamp
 from pipeline.report.counts import BURIED, Counts
 from pipeline.report.figures import OUTCOME, Outcomes, Report, report
 from pipeline.statistics import FEATURES
@@ -37,7 +37,7 @@ class _Outcome(msgspec.Struct):
     score: float
     probability: float | None
     predicted: bool
-    features: Annotated[list[float], msgspec.Meta(min_length=len(FEATURES))]
+    features: Features
     label: bool | None
     status: Status
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.records import (
+    FEATURES_LENGTH,
     INTERACTIONS,
     LABELS,
     Ending,
@@ -21,6 +22,7 @@ from pipeline.records import (
     encode_outcome,
     opening,
 )
+from pipeline.statistics import FEATURES
 
 LATEST = 1_000_000
 FIELDS: dict[str, Any] = {
@@ -209,7 +211,9 @@ def bits(value: float) -> bytes:
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@given(score=finite, features=st.lists(finite, max_size=8), loss=finite)
+@given(
+    score=finite, features=st.lists(finite, min_size=FEATURES_LENGTH, max_size=FEATURES_LENGTH), loss=finite
+)
 def test_floats_come_back_with_the_same_bits(score: float, features: list[float], loss: float) -> None:
     outcome = Outcome(
         event_id="e",
@@ -236,6 +240,14 @@ def test_floats_come_back_with_the_same_bits(score: float, features: list[float]
         map(bits, [score, loss, *features])
     )
     assert encode(again) == encode(outcome)
+
+
+def test_records_with_another_number_of_features_are_refused() -> None:
+    assert len(FEATURES) == FEATURES_LENGTH
+    for length in (0, FEATURES_LENGTH - 1, FEATURES_LENGTH + 1):
+        prediction = Prediction("e", 7, 3, 5, 0.5, None, True, [0.5] * length, model_version=0, sequence=9)
+        with pytest.raises(msgspec.ValidationError, match=r"\$.features"):
+            msgspec.json.decode(encode(prediction), type=Prediction)
 
 
 @given(duration=st.floats(min_value=0, max_value=1e12))
