@@ -2,9 +2,11 @@
 
 They have its whole interface: one event or many, walks in any order, a state and what is restored from it;
 `restored` is a learner's method here. Labels are -1 and +1. Those of `forks.rivals.pairs` take a (user, item)
-in place of a vector, those of `forks.rivals.graphs` the number of a graph's node.
+in place of a vector, those of `forks.rivals.graphs` the number of a graph's node. The
+linear Online Newton Step is `FourierNewton` without features.
 """
 
+from forks.rivals.arow import AROW
 from forks.rivals.bogd import BOGD
 from forks.rivals.bpas import BPAS
 from forks.rivals.fogd import FOGD
@@ -13,6 +15,7 @@ from forks.rivals.fourier_newton import FourierNewton
 from forks.rivals.graphs import AKSG, GPA, OKL, OKSG
 from forks.rivals.matrix_factorisation import MatrixFactorisation
 from forks.rivals.nogd import NOGD
+from forks.rivals.ogd import OGD
 from forks.rivals.perceptron import Perceptron
 from forks.rivals.projectron import Projectron, ProjectronPlus
 from forks.rivals.rbp import RBP
@@ -21,11 +24,13 @@ from forks.rivals.skegd import SkeGD
 
 __all__ = [
     "AKSG",
+    "AROW",
     "BOGD",
     "BPAS",
     "FOGD",
     "GPA",
     "NOGD",
+    "OGD",
     "OKL",
     "OKSG",
     "RBP",

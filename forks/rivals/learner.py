@@ -199,3 +199,10 @@ def positive(name: str, value: float) -> float:
     if not value > 0.0:
         raise ValueError(f"{name} must be > 0, not {value}")
     return value
+
+
+def known_loss(loss: LossName) -> LossName:
+    """Return ``loss``, or raise a ValueError."""
+    if loss not in LOSSES:
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)}, not {loss!r}")
+    return loss

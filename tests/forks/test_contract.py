@@ -12,11 +12,13 @@ from forks import Forks, ForksSettings, rivals
 from forks.arrays import FloatArray, IntArray
 from forks.rivals import (
     AKSG,
+    AROW,
     BOGD,
     BPAS,
     FOGD,
     GPA,
     NOGD,
+    OGD,
     OKL,
     OKSG,
     RBP,
@@ -71,12 +73,14 @@ PAIR_RIVALS: dict[str, Callable[[], PairRival]] = {
     "RunningMeans": RunningMeans,
 }
 VECTOR_RIVALS: dict[str, Callable[[], VectorRival]] = {
+    "AROW": lambda: AROW(3),
     "BOGD": lambda: BOGD(3, budget=10, width=3.0),
     "BPAS": lambda: BPAS(3, budget=10, width=3.0),
     "FOGD": lambda: FOGD(3, frequencies=10, width=3.0),
     "Forgetron": lambda: Forgetron(3, budget=10, width=3.0),
     "FourierNewton": lambda: FourierNewton(3, features=10, width=2.0),
     "NOGD": lambda: NOGD(3, budget=10, rank=4, width=3.0),
+    "OGD": lambda: OGD(3),
     "Perceptron": lambda: Perceptron(3, width=3.0),
     "Projectron": lambda: Projectron(3, budget=10, width=3.0),
     "ProjectronPlus": lambda: ProjectronPlus(3, budget=10, width=3.0),

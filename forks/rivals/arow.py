@@ -1,0 +1,56 @@
+"""Adaptive regularisation of weights."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from forks.arrays import FloatArray
+from forks.losses import SQUARED_HINGE, loss_curvature, loss_slope
+from forks.newton import NewtonState, newton_step
+from forks.products import dot
+from forks.rivals.learner import VectorRival, positive
+
+
+class AROW(VectorRival):
+    """Keeps a Gaussian belief in the weights of a linear function, N(w, Sigma), with a full covariance.
+
+    Crammer, Kulesza and Dredze (NIPS 2009), Figure 1. An example with a margin below 1 adds x x' / r to
+    Sigma^-1 and moves w to where the belief before, as a penalty, and the squared hinge loss over 2 r are
+    least together, the loss's bend taken for that of a parabola. That is `forks.newton.newton_step` on this
+    loss from the prior N(0, I). An event costs O(dimension^2). There is no intercept but a column of ones.
+
+    Parameters
+    ----------
+    dimension : number of columns, >= 1
+    r : how little an example changes the belief, > 0
+
+    Examples
+    --------
+    >>> learner = AROW(1)
+    >>> learner.learn_one([3.0], -1)
+    1.0
+    >>> round(learner.predict_one([3.0]), 6)  # 9 / (9 + r) of the way
+    -0.9
+    """
+
+    arrays: ClassVar = {
+        "weights": (float, ("dimension",)),
+        "covariance": (float, ("dimension", "dimension")),
+    }
+
+    def __init__(self, dimension: int, *, r: float = 1.0) -> None:
+        super().__init__(dimension)
+        self._r = positive("r", r)
+        self.weights, self.covariance = NewtonState.prior(dimension, 1.0)
+
+    def _score(self, event: FloatArray) -> float:
+        return float(dot(self.weights, event))
+
+    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+        if y * score < 1.0:
+            belief = NewtonState(self.weights, self.covariance)
+            slope = loss_slope(SQUARED_HINGE, score, y) / (2.0 * self._r)
+            curvature = loss_curvature(SQUARED_HINGE, score, y) / (2.0 * self._r)
+            newton_step(belief, event, slope, curvature, np.empty(self.dimension))

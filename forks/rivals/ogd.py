@@ -1,0 +1,54 @@
+"""Online gradient descent of a linear function."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from forks.arrays import FloatArray
+from forks.losses import LOSSES, LossName, loss_slope
+from forks.products import dot
+from forks.rivals.learner import VectorRival, known_loss, positive
+
+
+class OGD(VectorRival):
+    """Steps down the gradient of each loss by less and less: w <- w - (step / sqrt(t)) dl/ds x.
+
+    Zinkevich (ICML 2003), section 2, without the projection: w may be anywhere. t counts all events, also
+    those without a loss. An event costs O(dimension), and the regret against any fixed w of norm D on rows of
+    norm 1 is O(D^2 sqrt(T)). There is no intercept but a column of ones.
+
+    Parameters
+    ----------
+    dimension : number of columns, >= 1
+    step : of the first event, > 0
+    loss : ``hinge``, ``logistic`` or another of `forks.losses`
+
+    Examples
+    --------
+    >>> learner = OGD(1, step=0.5)
+    >>> learner.learn_one([2.0], 1), learner.learn_one([1.0], 1)
+    (1.0, 0.0)
+    >>> learner.predict_one([2.0])
+    2.0
+    """
+
+    arrays: ClassVar = {"weights": (float, ("dimension",))}
+    numbers: ClassVar = {"count": int}
+
+    def __init__(self, dimension: int, *, step: float = 0.2, loss: LossName = "hinge") -> None:
+        super().__init__(dimension)
+        self.loss = known_loss(loss)
+        self._step = positive("step", step)
+        self.weights = np.zeros(dimension)
+        self.count = 0
+
+    def _score(self, event: FloatArray) -> float:
+        return float(dot(self.weights, event))
+
+    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+        self.count += 1
+        slope = loss_slope(LOSSES[self.loss], score, y)
+        self.weights -= self._step / math.sqrt(self.count) * slope * event
