@@ -13,6 +13,7 @@ from forks.rivals.fogd import FOGD
 from forks.rivals.forgetron import Forgetron
 from forks.rivals.fourier_newton import FourierNewton
 from forks.rivals.graphs import AKSG, GPA, OKL, OKSG
+from forks.rivals.kogd import KOGD
 from forks.rivals.matrix_factorisation import MatrixFactorisation
 from forks.rivals.nogd import NOGD
 from forks.rivals.ogd import OGD
@@ -29,6 +30,7 @@ __all__ = [
     "BPAS",
     "FOGD",
     "GPA",
+    "KOGD",
     "NOGD",
     "OGD",
     "OKL",
