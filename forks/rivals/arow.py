@@ -16,10 +16,10 @@ from forks.rivals.learner import VectorRival, positive
 class AROW(VectorRival):
     """Keeps a Gaussian belief in the weights of a linear function, N(w, Sigma), with a full covariance.
 
-    Crammer, Kulesza and Dredze (NIPS 2009), Figure 1. An example with a margin below 1 adds x x' / r to
-    Sigma^-1 and moves w to where the belief before, as a penalty, and the squared hinge loss over 2 r are
-    least together, the loss's bend taken for that of a parabola. That is `forks.newton.newton_step` on this
-    loss from the prior N(0, I). An event costs O(dimension^2). There is no intercept but a column of ones.
+    Crammer, Kulesza and Dredze, NIPS 2009. An example with a margin below 1 adds x x' / r to Sigma^-1,
+    and moves w to where the distance from the belief before and the squared hinge loss over 2 r are least
+    together. That is `forks.newton.newton_step` on this loss, from the prior N(0, I). An event costs
+    O(dimension^2). There is no intercept but a column of ones.
 
     Parameters
     ----------

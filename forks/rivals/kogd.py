@@ -14,7 +14,7 @@ from forks.rivals.learner import VectorRival, known_loss, positive
 class KOGD(VectorRival):
     """Steps down the gradient of each loss, and of decay |f|^2 / 2, in the space of the Gaussian kernel.
 
-    Kivinen, Smola and Williamson (IEEE Trans. Signal Process. 52, 2004), section III, without truncation:
+    Kivinen, Smola and Williamson, IEEE Trans. Signal Process. 52, 2004, without truncation:
     f <- (1 - step decay) f - step dl/ds k(x, .). It has no budget: each event whose loss has a slope is
     stored, so an event costs O(m dimension) with m of those before. Until its buffer is full, stage 1 of
     `forks.Forks` is the same; the defaults are those of FORKS, appendix H.

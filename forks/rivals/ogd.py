@@ -16,9 +16,9 @@ from forks.rivals.learner import VectorRival, known_loss, positive
 class OGD(VectorRival):
     """Steps down the gradient of each loss by less and less: w <- w - (step / sqrt(t)) dl/ds x.
 
-    Zinkevich (ICML 2003), section 2, without the projection: w may be anywhere. t counts all events, also
-    those without a loss. An event costs O(dimension), and the regret against any fixed w of norm D on rows of
-    norm 1 is O(D^2 sqrt(T)). There is no intercept but a column of ones.
+    Zinkevich, ICML 2003, without the projection to a bounded set, on which the paper's regret of O(sqrt(T))
+    rests. t counts all events, also those without a loss. An event costs O(dimension). There is no intercept
+    but a column of ones.
 
     Parameters
     ----------
