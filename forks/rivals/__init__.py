@@ -2,8 +2,8 @@
 
 They have its whole interface: one event or many, walks in any order, a state and what is restored from it;
 `restored` is a learner's method here. Labels are -1 and +1. Those of `forks.rivals.pairs` take a (user, item)
-in place of a vector, those of `forks.rivals.graphs` the number of a graph's node. The
-linear Online Newton Step is `FourierNewton` without features.
+in place of a vector, those of `forks.rivals.graphs` the number of a graph's node. The linear Online Newton
+Step is `FourierNewton` without features.
 """
 
 from forks.rivals.arow import AROW
@@ -19,6 +19,7 @@ from forks.rivals.nogd import NOGD
 from forks.rivals.ogd import OGD
 from forks.rivals.perceptron import Perceptron
 from forks.rivals.projectron import Projectron, ProjectronPlus
+from forks.rivals.pros_n_kons import PROSNKONS
 from forks.rivals.rbp import RBP
 from forks.rivals.running_means import RunningMeans
 from forks.rivals.skegd import SkeGD
@@ -35,6 +36,7 @@ __all__ = [
     "OGD",
     "OKL",
     "OKSG",
+    "PROSNKONS",
     "RBP",
     "Forgetron",
     "FourierNewton",

@@ -201,6 +201,13 @@ def positive(name: str, value: float) -> float:
     return value
 
 
+def not_negative(name: str, value: float) -> float:
+    """Return ``value``, or raise a ValueError that names it."""
+    if not value >= 0.0:
+        raise ValueError(f"{name} must be >= 0, not {value}")
+    return value
+
+
 def known_loss(loss: LossName) -> LossName:
     """Return ``loss``, or raise a ValueError."""
     if loss not in LOSSES:

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from forks.arrays import FloatArray
-from forks.rivals.learner import at_least, positive
+from forks.rivals.learner import at_least, not_negative, positive
 from forks.rivals.pairs import Entity, PairRival
 
 # Factors start near nothing, but not at nothing: there the gradient is zero.
@@ -44,11 +44,9 @@ class MatrixFactorisation(PairRival):
     numbers: ClassVar = {"labels": float, "count": int}
 
     def __init__(self, *, rank: int = 8, step: float = 0.05, decay: float = 0.1, seed: int = 0) -> None:
-        if not decay >= 0.0:
-            raise ValueError(f"decay must be >= 0, not {decay}")
         self._rank = at_least("rank", rank, 1)
         self._step = positive("step", step)
-        self._decay = decay
+        self._decay = not_negative("decay", decay)
         self._seed = seed
         self.labels = 0.5
         self.count = 1
