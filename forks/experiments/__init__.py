@@ -16,14 +16,25 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from forks.experiments.adversary import TABLE3, TABLE4
+from forks.experiments.budgets import FIGURE2
+from forks.experiments.decompositions import FIGURE3
 from forks.experiments.experiment import Data, Experiment
 from forks.experiments.fixed_budget import TABLE2
+from forks.experiments.panels import Line, Panel
 from forks.experiments.rows import Row, as_csv, rows_of
 from forks.experiments.runner import complete
 from forks.experiments.store import Store, StoreError
+from forks.experiments.update_rate import FIGURE1
 
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
-    {"table2": TABLE2, "table3": TABLE3, "table4": TABLE4}
+    {
+        "table2": TABLE2,
+        "table3": TABLE3,
+        "table4": TABLE4,
+        "figure1": FIGURE1,
+        "figure2": FIGURE2,
+        "figure3": FIGURE3,
+    }
 )
 """By the name under which `forks reproduce` runs them."""
 
@@ -31,6 +42,8 @@ __all__ = [
     "EXPERIMENTS",
     "Data",
     "Experiment",
+    "Line",
+    "Panel",
     "Row",
     "Store",
     "StoreError",

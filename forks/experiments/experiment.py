@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from forks.experiments.cells import Cell
+from forks.experiments.panels import Panel
 from forks.experiments.printed import Figures
-from forks.experiments.streams import Source
+from forks.experiments.rows import Row
+from forks.experiments.streams import Source, Stream
 
 
 class Data(Protocol):
@@ -16,6 +18,9 @@ class Data(Protocol):
 
     def labelled(self, name: str) -> Source:
         """Return a set of vectors with labels."""
+
+    def plays(self) -> Stream:
+        """Return KuaiRec's plays."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +33,11 @@ class Experiment:
     streams : names
     cells : of one stream, by its name, with the data and the number of runs
     printed : figures of the paper
+    panels : what its figure shows, from its rows; None for what is a table only
     """
 
     title: str
     streams: tuple[str, ...]
     cells: Callable[[str, Data, int], Sequence[Cell]]
     printed: Figures = field(default_factory=dict)
+    panels: Callable[[Sequence[Row]], list[Panel]] | None = None

@@ -64,7 +64,8 @@ def _processes(count: int) -> Iterator[ProcessPoolExecutor]:
         for process in set(multiprocessing.active_children()) - before:
             process.terminate()
         raise
-    executor.shutdown()
+    finally:
+        executor.shutdown()
 
 
 def _leave_signals() -> None:

@@ -21,7 +21,7 @@ Examples:
     forks reproduce table3 --runs 5 --stream german-1 --json | jq '.rows[].mistakes'
 """
 
-Name = Literal["table2", "table3", "table4"]
+Name = Literal["table2", "table3", "table4", "figure1", "figure2", "figure3"]
 
 
 def reproduce(
@@ -64,7 +64,7 @@ def reproduce(
         typer.echo(msgspec.json.encode(found.as_object()))
     else:
         Console(highlight=False).print(reproduction.render(found))
-        console.print(f"also in {out / experiment}.json and .csv")
+        console.print(f"all of it is in {out}, as {experiment}.* and, each run by itself, in results.jsonl")
 
 
 def _interrupt() -> None:

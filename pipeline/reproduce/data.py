@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
+
+from forks.experiments.counting import Played
 from forks.experiments.labelled import Labelled
 from pipeline.errors import DataError
 from pipeline.evaluate.arrays import read_arrays
 from pipeline.evaluate.libsvm import read_libsvm
+from pipeline.evaluate.plays import describe_plays, tags_beside
+from pipeline.kuairec import DEFAULT_MATRIX, Events, read_events, tables_beside
 
 LIBSVM: Final = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html"
 ORIGINS: Final[Mapping[str, str]] = MappingProxyType(
@@ -42,8 +47,37 @@ class SetFile:
 
 
 @dataclass(frozen=True)
+class Plays:
+    """KuaiRec's plays in random order, labels at once: a `forks.experiments.streams.Stream`.
+
+    Their columns are the pipeline's running features, worked out anew in each order: what the paper takes
+    instead, columns of users and videos, needs KuaiRec's table of daily figures, which samples of it lack.
+    """
+
+    folder: Path
+    fingerprint: str
+
+    @property
+    def name(self) -> str:
+        return "kuairec"
+
+    def key(self) -> Mapping[str, Any]:
+        return {"set": self.name, "fingerprint": self.fingerprint}
+
+    def rows(self, run: int) -> Labelled:
+        events = _events(self.folder, self.fingerprint)
+        order = np.random.default_rng(run).permutation(len(events))
+        permuted = replace(events, frame=events.frame[order])
+        plays = describe_plays(permuted, tags_beside(self.folder), "hinge", delayed=False)
+        return Labelled(plays.X, plays.labels)
+
+    def measures(self, played: Played) -> Mapping[str, float]:  # noqa: ARG002 - the interface of streams
+        return {}
+
+
+@dataclass(frozen=True)
 class DataFolder:
-    """A folder with ``libsvm/``: a `forks.experiments.Data`."""
+    """A folder with ``libsvm/`` and ``kuairec/``: a `forks.experiments.Data`."""
 
     path: Path
 
@@ -64,6 +98,23 @@ class DataFolder:
             f"X and y, or as LIBSVM's text into {candidates[1]}; --data names the folder of libsvm/"
         )
 
+    def plays(self) -> Plays:
+        """Find KuaiRec's plays: ``kuairec/small_matrix.csv``, and the tags of its videos beside it.
+
+        Raises
+        ------
+        DataError
+            They are not there; says what to get.
+        """
+        folder = self.path / "kuairec"
+        matrix = folder / DEFAULT_MATRIX
+        if not matrix.is_file():
+            raise DataError(
+                f"{matrix}: there is no such file. Get KuaiRec 2.0 from https://kuairec.com and put its data "
+                f"there; --data names the folder of kuairec/"
+            )
+        return Plays(folder, fingerprint(matrix, *tables_beside(folder).values()))
+
 
 def fingerprint(*files: Path) -> str:
     """Return what tells the files' bytes from others."""
@@ -71,6 +122,11 @@ def fingerprint(*files: Path) -> str:
     for file in files:
         digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()[:16]
+
+
+@lru_cache(maxsize=1)
+def _events(folder: Path, _: str) -> Events:
+    return read_events(folder)
 
 
 @lru_cache(maxsize=1)

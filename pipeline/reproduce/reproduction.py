@@ -12,6 +12,7 @@ import msgspec
 from forks.experiments import EXPERIMENTS, Data, Row, Store, StoreError, as_csv, complete, rows_of
 from forks.experiments.cells import Cell
 from pipeline.errors import ConfigError, DataError
+from pipeline.reproduce.picture import draw
 
 RESULTS: Final = "results.jsonl"
 """Of every cell of every experiment, in the output folder."""
@@ -64,7 +65,7 @@ def reproduce(
     """Run what is not known yet, and write the results, as they come, and then the tables.
 
     In the folder `out`, every cell's result goes into `results.jsonl` and the rows into `NAME.json` and
-    `NAME.csv`.
+    `NAME.csv`, those of a figure into `NAME.svg` and `NAME.png` too.
 
     Parameters
     ----------
@@ -123,7 +124,12 @@ def _known(option: str, asked: Sequence[str], known: Sequence[str]) -> None:
 
 
 def _write(reproduction: Reproduction, out: Path) -> None:
-    name = reproduction.order.experiment
+    order = reproduction.order
+    name = order.experiment
     text = msgspec.json.format(msgspec.json.encode(reproduction.as_object())).decode()
     (out / f"{name}.json").write_text(f"{text}\n")
     (out / f"{name}.csv").write_text(as_csv(reproduction.rows))
+    figure = EXPERIMENTS[name].panels
+    panels = [panel for panel in figure(reproduction.rows) if panel.lines] if figure else []
+    if panels:
+        draw(reproduction.title, panels, f"{order.command}. Bars: deviation over the runs", out / name)

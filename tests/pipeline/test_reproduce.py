@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from forks.experiments import EXPERIMENTS, runner
+from forks.experiments import EXPERIMENTS, budgets, decompositions, runner, update_rate
 from forks.experiments.cells import Cell
 from pipeline.cli import app
 from pipeline.errors import ConfigError, DataError
 from pipeline.reproduce.data import DataFolder
+from pipeline.synth import Size, write_files
 
 ALWAYS = {
     *("stream", "learner", "budget", "mistakes", "mistakes_sd", "mistakes_authors", "paper", "seconds"),
@@ -34,6 +35,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         X = chance.normal(size=(520, 2))
         np.savez(folder / "libsvm" / f"{name}.npz", X=X, y=np.where(np.arange(520) % 4 == 0, 1, -1))
     return folder
+
+
+@pytest.fixture(scope="module")
+def with_plays(data: Path) -> Path:
+    """The same, with plays in KuaiRec's columns."""
+    write_files(data / "kuairec", Size(events=400, users=20, videos=50, days=1))
+    return data
 
 
 def run(*arguments: object) -> Result:
@@ -80,6 +88,64 @@ def test_an_experiment_runs_and_writes_its_tables(
             row["mistakes"] for row in found["rows"]
         ]
     assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 2 * len(learners)
+
+
+def assert_drawn(folder: Path, experiment: str, *names: str) -> None:
+    svg = (folder / f"{experiment}.svg").read_text()
+    assert svg.startswith("<?xml")
+    assert all(f"<!-- {name} -->" in svg for name in names)
+    assert (folder / f"{experiment}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_update_rates_are_run_with_both_decompositions_and_drawn(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(update_rate, "RATES", (0.5, 0.05))
+    found = reproduced("figure1", "--runs", 2, "--data", data, "--out", tmp_path)
+    assert [(row["learner"], row["update_rate"]) for row in found["rows"]] == [
+        ("FORKS, TISVD", 0.5),
+        ("FORKS, full SVD", 0.5),
+        ("FORKS, TISVD", 0.05),
+        ("FORKS, full SVD", 0.05),
+    ]
+    assert all(row.keys() >= ALWAYS for row in found["rows"])
+    assert_drawn(tmp_path, "figure1", "FORKS, TISVD", "FORKS, full SVD", "seconds")
+
+
+def test_budgets_are_run_on_plays_and_drawn(
+    with_plays: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budgets, "BUDGETS", (20, 30))
+    only = ("--learner", "FORKS", "--learner", "NOGD", "--learner", "FORKS practical")
+    found = reproduced("figure2", "--runs", 2, "--data", with_plays, "--out", tmp_path, *only)
+    rows = [(row["learner"], row["loss"], row["budget"]) for row in found["rows"]]
+    assert rows[:3] == [("NOGD", "hinge", 20), ("FORKS", "hinge", 20), ("FORKS", "squared_hinge", 20)]
+    assert rows[-1] == ("FORKS practical", "logistic", 30)
+    assert len({row["majority"] for row in found["rows"]}) == 1
+    assert_drawn(tmp_path, "figure2", "KuaiRec, squared hinge loss, budgets 20 to 30")
+
+
+def test_features_of_plays_are_worked_out_in_the_runs_own_order(with_plays: Path) -> None:
+    plays = DataFolder(with_plays).plays()
+    first, second = plays.rows(0), plays.rows(1)
+    assert first.y.sum() == second.y.sum()
+    assert not np.array_equal(np.sort(first.X, axis=0), np.sort(second.X, axis=0))
+    np.testing.assert_array_equal(first.X, plays.rows(0).X)
+
+
+def test_decompositions_are_timed_and_drawn_without_any_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decompositions, "UPDATES", (2, 4))
+    found = reproduced("figure3", "--runs", 2, "--data", tmp_path / "none", "--out", tmp_path)
+    assert [(row["learner"], row["updates"]) for row in found["rows"]][:4] == [
+        ("TISVD", 2),
+        ("randomised SVD", 2),
+        ("full SVD", 2),
+        ("TISVD", 4),
+    ]
+    assert all(row["mistakes"] is None and row["seconds"] > 0.0 for row in found["rows"])
+    assert_drawn(tmp_path, "figure3", "randomised SVD")
 
 
 def test_the_majority_is_the_streams_not_the_sets(data: Path, tmp_path: Path) -> None:
@@ -186,6 +252,14 @@ def test_a_set_that_is_not_there_is_named_with_what_to_get(tmp_path: Path) -> No
     assert f"{tmp_path / 'libsvm' / 'german.npz'}: there is no such file" in str(result.exception)
     assert "german.numer" in str(result.exception)
     assert not (tmp_path / "out").exists()
+
+
+def test_plays_that_are_not_there_are_named_with_what_to_get(tmp_path: Path) -> None:
+    error = run("figure2", "--data", tmp_path, "--out", tmp_path / "out").exception
+    assert isinstance(error, DataError)
+    assert f"{tmp_path / 'kuairec' / 'small_matrix.csv'}: there is no such file. Get KuaiRec 2.0" in str(
+        error
+    )
 
 
 @pytest.mark.parametrize(

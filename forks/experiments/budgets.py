@@ -1,0 +1,59 @@
+"""FORKS, Figure 2: budgets from 100 to 500 on KuaiRec, with hinge and squared hinge loss (section 5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forks.experiments.cells import Cell, Playing
+from forks.experiments.entrants import Entrant, entrant_of, papers_forks, papers_skegd
+from forks.experiments.experiment import Data, Experiment
+from forks.experiments.fixed_budget import UPDATE_RATE, cycle_of
+from forks.experiments.panels import Panel, lines_of
+from forks.experiments.rows import Row
+
+BUDGETS = (100, 200, 300, 400, 500)
+LOSSES = ("hinge", "squared_hinge")
+OURS = "logistic"
+"""The loss of the practical preset, which is shown beside both."""
+WIDTH = 2.0
+"""Of the Gaussian kernel; the paper does not say which."""
+
+
+def entrants(events: int, budget: int, loss: str) -> list[Entrant]:
+    """Return who takes part with a loss of `LOSSES`; those that know only hinge loss do so only with that."""
+    cycle = cycle_of(events, UPDATE_RATE)
+    forks = papers_forks("FORKS", budget, width=WIDTH, cycle=cycle, loss=loss)
+    if loss != "hinge":
+        return [forks]
+    return [
+        *(entrant_of(name, name.lower(), budget, width=WIDTH) for name in ("BOGD", "FOGD", "NOGD")),
+        papers_skegd("SkeGD", budget, width=WIDTH, cycle=cycle),
+        forks,
+    ]
+
+
+def _cells(stream: str, data: Data, runs: int) -> Sequence[Cell]:  # noqa: ARG001 - there is one stream
+    shown = data.plays()
+    events = len(shown.rows(0).y)
+    taking_part = [
+        (loss, entrant) for budget in BUDGETS for loss in LOSSES for entrant in entrants(events, budget, loss)
+    ]
+    taking_part += [(OURS, entrant_of("FORKS practical", "forks practical", budget)) for budget in BUDGETS]
+    return [
+        Playing(shown, entrant, run, (("loss", loss),))
+        for run in range(runs)
+        for loss, entrant in taking_part
+    ]
+
+
+def _panels(rows: Sequence[Row]) -> list[Panel]:
+    def panel(loss: str) -> Panel:
+        chosen = [row for row in rows if dict(row.place)["loss"] in {loss, OURS}]
+        lines = lines_of(chosen, lambda row: row.means["seconds"], "mistakes")
+        title = f"KuaiRec, {loss.replace('_', ' ')} loss, budgets {BUDGETS[0]} to {BUDGETS[-1]}"
+        return Panel(title, "seconds", "mistakes from the first event, percent", lines, log="x")
+
+    return [panel(loss) for loss in LOSSES]
+
+
+FIGURE2 = Experiment("Budgets on KuaiRec (FORKS, Figure 2)", ("kuairec",), _cells, panels=_panels)
