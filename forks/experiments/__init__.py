@@ -8,6 +8,7 @@ References
 ----------
 FORKS: Fast Second-Order Online Kernel Learning using Incremental Sketching, section 5 and appendices B, H, J.
 Zhang and Liao, Incremental Randomized Sketching for Online Kernel Learning (SkeGD), ICML 2019, supplement.
+Yang and Li, online kernel learning on graphs (OKL, OKSG, AKSG), section 6.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from forks.experiments.adversary import TABLE3, TABLE4
+from forks.experiments.asking import GRAPHS
 from forks.experiments.budgets import FIGURE2
 from forks.experiments.decompositions import FIGURE3
 from forks.experiments.experiment import Data, Experiment
@@ -34,6 +36,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
         "figure1": FIGURE1,
         "figure2": FIGURE2,
         "figure3": FIGURE3,
+        "graphs": GRAPHS,
     }
 )
 """By the name under which `forks reproduce` runs them."""

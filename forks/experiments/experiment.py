@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from forks.experiments.cells import Cell
+from forks.experiments.graphs import GraphSource
 from forks.experiments.panels import Panel
 from forks.experiments.printed import Figures
 from forks.experiments.rows import Row
@@ -21,6 +22,9 @@ class Data(Protocol):
 
     def plays(self) -> Stream:
         """Return KuaiRec's plays."""
+
+    def graph(self, name: str) -> GraphSource:
+        """Return a graph whose nodes have classes."""
 
 
 @dataclass(frozen=True)

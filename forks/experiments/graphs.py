@@ -17,16 +17,18 @@ Their results are in figures whose numbers are not at hand. What else the text l
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from forks.arrays import FloatArray, IntArray
+from forks.experiments.cells import Place, Result
 from forks.rivals.graphs import AKSG, GPA, OKL, OKSG, laplacian_kernel, normalised
 from forks.rivals.graphs.learner import NodeRival
 
@@ -59,62 +61,92 @@ class Graph(NamedTuple):
     labels: IntArray
 
 
-class Outcome(NamedTuple):
-    """What one run of a learner came to.
+class GraphSource(Hashable, Protocol):
+    """Where a graph comes from. It can be pickled, so it holds no graph itself."""
+
+    @property
+    def name(self) -> str:
+        """Of the graph."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Another one for another graph."""
+
+    def read(self) -> Graph:
+        """Return the graph."""
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A learner that meets a graph's nodes in random order, a `forks.experiments.cells.Cell`.
 
     Parameters
     ----------
-    learner : its name
+    graph : where it comes from
+    learner : of `LEARNERS`
     run : from 0 on; in the same run all learners meet the nodes in the same order
-    mistakes : nodes whose class was not the predicted one, asked for or not
-    queries : nodes whose label was asked for
-    events : nodes
-    seconds : that the run took
+    ridges : values of b to choose from
     """
 
+    graph: GraphSource
     learner: str
     run: int
-    mistakes: int
-    queries: int
-    events: int
-    seconds: float
+    ridges: tuple[float, ...] = RIDGES
+
+    @property
+    def stream(self) -> str:
+        return self.graph.name
+
+    @property
+    def budget(self) -> int | None:
+        return None
+
+    @property
+    def place(self) -> Place:
+        return ()
+
+    def key(self) -> Mapping[str, Any]:
+        kernel = {"rank": RANK, "ridge": RIDGE, "h": H, "b": list(self.ridges)}
+        graph = {"graph": self.graph.name, "fingerprint": self.graph.fingerprint}
+        return graph | {"learner": self.learner, "run": self.run} | kernel
+
+    def result(self) -> Result:
+        """Return ``mistakes`` and ``queries``, in percent of all nodes, ``majority`` and ``seconds``."""
+        kernel, labels = _kernel(self.graph)
+        b = chosen_b(self.graph, self.learner, self.ridges)
+        make = partial(LEARNERS[self.learner], kernel, b, 1 + self.run)
+        before = time.process_time()
+        mistakes, queries = play(make, labels, _order(len(labels), 1 + self.run))
+        seconds = time.process_time() - before
+        return {
+            "mistakes": 100.0 * mistakes / len(labels),
+            "queries": 100.0 * queries / len(labels),
+            "majority": 100.0 * (1.0 - float(np.bincount(labels).max()) / len(labels)),
+            "seconds": seconds,
+        }
 
 
-def graphs(
-    name: Literal["cora", "coauthor"],
-    folder: Path,
-    runs: int,
-    *,
-    seed: int = 0,
-    ridges: Sequence[float] = RIDGES,
-) -> Iterator[Outcome]:
-    """Yield the outcome of each learner and run on a graph, each run in a random order of its own.
+@lru_cache
+def chosen_b(graph: GraphSource, learner: str, ridges: tuple[float, ...]) -> float:
+    """Return the b that makes the fewest mistakes on an order held out."""
+    kernel, labels = _kernel(graph)
+    order = _order(len(labels), 0)
+    tried = [play(partial(LEARNERS[learner], kernel, b, 0), labels, order)[0] for b in ridges]
+    return ridges[tried.index(min(tried))]
 
-    Parameters
-    ----------
-    name : of the graph
-    folder : holds ``name``.npz, see `read_graph`
-    runs : the paper has 20
-    seed : of orders and coins
-    ridges : values of b to choose from
 
-    Raises
-    ------
-    FileNotFoundError
-        The folder has no such file.
-    """
-    graph = read_graph(folder / f"{name}.npz")
-    kernel = normalised(laplacian_kernel(graph.adjacency, ridge=RIDGE, rank=min(RANK, len(graph.labels))))
-    chance = np.random.default_rng(seed)
-    held_out = chance.permutation(len(graph.labels))
-    orders = [chance.permutation(len(graph.labels)) for _ in range(runs)]
-    for learner, make in LEARNERS.items():
-        tried = [play(partial(make, kernel, b, seed), graph.labels, held_out) for b in ridges]
-        b = ridges[tried.index(min(tried))]
-        for run, order in enumerate(orders):
-            started = time.perf_counter()
-            mistakes, queries = play(partial(make, kernel, b, seed + 1 + run), graph.labels, order)
-            yield Outcome(learner, run, mistakes, queries, len(order), time.perf_counter() - started)
+@lru_cache
+def _kernel(graph: GraphSource) -> tuple[FloatArray, IntArray]:
+    """Return the nodes' kernel matrix and classes."""
+    adjacency, labels = graph.read()
+    kernel = laplacian_kernel(adjacency, ridge=RIDGE, rank=min(RANK, len(labels)))
+    return normalised(kernel), labels
+
+
+def _order(nodes: int, number: int) -> IntArray:
+    """Return one order of a sequence of them; the first is held out."""
+    chance = np.random.default_rng(0)
+    return [chance.permutation(nodes) for _ in range(number + 1)][number]
 
 
 def play(make: Callable[[], NodeRival], labels: IntArray, order: IntArray) -> tuple[int, int]:
@@ -127,7 +159,7 @@ def play(make: Callable[[], NodeRival], labels: IntArray, order: IntArray) -> tu
         queries += bool(asking)
         for number in asking:
             learners[number].learn_one(node, 1.0 if labels[node] == number else -1.0)
-    return mistakes, queries
+    return int(mistakes), queries
 
 
 def read_graph(file: Path) -> Graph:

@@ -21,7 +21,7 @@ Examples:
     forks reproduce table3 --runs 5 --stream german-1 --json | jq '.rows[].mistakes'
 """
 
-Name = Literal["table2", "table3", "table4", "figure1", "figure2", "figure3"]
+Name = Literal["table2", "table3", "table4", "figure1", "figure2", "figure3", "graphs"]
 
 
 def reproduce(

@@ -9,10 +9,12 @@ from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
+from zipfile import BadZipFile
 
 import numpy as np
 
 from forks.experiments.counting import Played
+from forks.experiments.graphs import Graph, read_graph
 from forks.experiments.labelled import Labelled
 from pipeline.errors import DataError
 from pipeline.evaluate.arrays import read_arrays
@@ -29,9 +31,13 @@ ORIGINS: Final[Mapping[str, str]] = MappingProxyType(
         "cod-rna": f"cod-rna from {LIBSVM}",
         "w7a": f"w7a from {LIBSVM}",
         "ijcnn1": f"ijcnn1 from {LIBSVM}",
+        "cora": "the largest connected part of Cora's citations, undirected, from https://linqs.org/datasets",
+        "coauthor": "the graph of 1,711 co-authors of four fields of DBLP, https://dblp.org",
     }
 )
 """Where sets are to be had."""
+
+GRAPH_ARRAYS: Final = "data, indices, indptr and shape (the adjacency matrix by rows) and labels"
 
 
 @dataclass(frozen=True)
@@ -76,8 +82,25 @@ class Plays:
 
 
 @dataclass(frozen=True)
+class GraphFile:
+    """A graph in a file: a `forks.experiments.graphs.GraphSource`."""
+
+    name: str
+    path: Path
+    fingerprint: str
+
+    def read(self) -> Graph:
+        try:
+            return read_graph(self.path)
+        except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:
+            raise DataError(
+                f"{self.path}: cannot be read; expected is an .npz of {GRAPH_ARRAYS}: {error}"
+            ) from error
+
+
+@dataclass(frozen=True)
 class DataFolder:
-    """A folder with ``libsvm/`` and ``kuairec/``: a `forks.experiments.Data`."""
+    """A folder with ``libsvm/``, ``kuairec/`` and ``graphs/``: a `forks.experiments.Data`."""
 
     path: Path
 
@@ -114,6 +137,22 @@ class DataFolder:
                 f"there; --data names the folder of kuairec/"
             )
         return Plays(folder, fingerprint(matrix, *tables_beside(folder).values()))
+
+    def graph(self, name: str) -> GraphFile:
+        """Find a graph: ``graphs/NAME.npz``.
+
+        Raises
+        ------
+        DataError
+            It is not there; says what to get.
+        """
+        file = self.path / "graphs" / f"{name}.npz"
+        if not file.is_file():
+            raise DataError(
+                f"{file}: there is no such file. Get {ORIGINS[name]}, and put it there as an .npz of "
+                f"{GRAPH_ARRAYS}; --data names the folder of graphs/"
+            )
+        return GraphFile(name, file, fingerprint(file))
 
 
 def fingerprint(*files: Path) -> str:

@@ -50,6 +50,7 @@ COLUMNS: Mapping[str, Callable[[Row], str]] = MappingProxyType(
         "paper": _printed,
         "authors": _spread("mistakes_authors"),
         "from the first": _spread("mistakes"),
+        "asked for": _spread("queries"),
         "excess": _spread("excess"),
         "seconds": lambda row: f"{row.means['seconds']:.3f}",
     }

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from typer.testing import CliRunner, Result
 
 from forks.experiments import EXPERIMENTS, budgets, decompositions, runner, update_rate
@@ -34,6 +35,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in SETS:
         X = chance.normal(size=(520, 2))
         np.savez(folder / "libsvm" / f"{name}.npz", X=X, y=np.where(np.arange(520) % 4 == 0, 1, -1))
+    (folder / "graphs").mkdir()
+    ring = csr_array(np.roll(np.eye(12), 1, axis=0) + np.roll(np.eye(12), -1, axis=0))
+    arrays = {"data": ring.data, "indices": ring.indices, "indptr": ring.indptr, "shape": ring.shape}
+    np.savez(folder / "graphs" / "coauthor.npz", labels=np.arange(12) // 6, **arrays)
     return folder
 
 
@@ -146,6 +151,27 @@ def test_decompositions_are_timed_and_drawn_without_any_data(
     ]
     assert all(row["mistakes"] is None and row["seconds"] > 0.0 for row in found["rows"])
     assert_drawn(tmp_path, "figure3", "randomised SVD")
+
+
+def test_graphs_are_asked_for_labels_and_drawn(data: Path, tmp_path: Path) -> None:
+    found = reproduced("graphs", "--runs", 2, "--data", data, "--out", tmp_path, "--stream", "coauthor")
+    assert [row["learner"] for row in found["rows"]] == ["GPA", "OKL", "OKSG", "AKSG"]
+    for row in found["rows"]:
+        assert 0.0 < row["queries"] <= 100.0
+        assert row["majority"] == 50.0
+        assert row["mistakes_authors"] is None
+    assert_drawn(tmp_path, "graphs", "coauthor", "AKSG")
+
+
+def test_a_graph_that_is_not_one_is_named(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "graphs").mkdir()
+    np.savez(tmp_path / "graphs" / "cora.npz", labels=[0, 1])
+    error = run("graphs", "--jobs", 1, "--data", tmp_path, "--out", tmp_path, "--stream", "cora").exception
+    assert isinstance(error, DataError)
+    assert "cora.npz: cannot be read; expected is an .npz of data, indices, indptr and shape" in str(error)
+    error = run("graphs", "--data", tmp_path, "--out", tmp_path, "--stream", "coauthor").exception
+    assert isinstance(error, DataError)
+    assert f"{tmp_path / 'graphs' / 'coauthor.npz'}: there is no such file. Get the graph" in str(error)
 
 
 def test_the_majority_is_the_streams_not_the_sets(data: Path, tmp_path: Path) -> None:

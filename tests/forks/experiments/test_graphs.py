@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -7,9 +8,11 @@ import pytest
 
 from forks.arrays import FloatArray, IntArray
 from forks.experiments import graphs as experiment
-from forks.experiments.graphs import Outcome, graphs, play, read_graph
+from forks.experiments.cells import Result
+from forks.experiments.graphs import LEARNERS, Asking, Graph, chosen_b, play, read_graph
 from forks.rivals.graphs import GPA
 from forks.rivals.graphs.learner import NodeRival
+from pipeline.reproduce import DataFolder
 from tests.forks.rivals.graphs.small import NODES, ring_of_two_halves
 
 CLASSES: IntArray = np.arange(NODES) * 3 // NODES
@@ -32,6 +35,21 @@ class Scripted(NodeRival):
 
     def _learn(self, event: int, y: float, score: float) -> None:  # noqa: ARG002  # not looked at
         self.taught.append((event, y))
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The small graph as a source."""
+
+    name: str = "ring"
+    fingerprint: str = "0"
+
+    def read(self) -> Graph:
+        return Graph(ring_of_two_halves(), CLASSES)
+
+
+def without_seconds(cell: Asking) -> Result:
+    return {name: value for name, value in cell.result().items() if name != "seconds"}
 
 
 @pytest.fixture
@@ -68,26 +86,33 @@ def test_the_largest_score_predicts_and_only_who_asks_is_taught() -> None:
     assert [learner.taught for learner in made] == [[(1, -1.0), (0, 1.0)], [(1, -1.0)], [(3, -1.0)]]
 
 
-def test_every_learner_and_run_is_there_once_and_repeats(folder: Path) -> None:
-    outcomes = list(graphs("cora", folder, 3, ridges=(1, 2)))
-    assert [(o.learner, o.run) for o in outcomes] == [
-        (name, run) for name in ("GPA", "OKL", "OKSG", "AKSG") for run in range(3)
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_a_run_is_the_same_again_and_its_figures_are_shares_of_all_nodes(learner: str) -> None:
+    found = without_seconds(Asking(Ring(), learner, 0, (1, 2)))
+    assert found == without_seconds(Asking(Ring(), learner, 0, (1, 2)))
+    assert found["queries"] == 100.0 if learner in {"GPA", "OKL"} else 0.0 < found["queries"] <= 100.0
+    nodes = found["mistakes"] * NODES / 100.0
+    assert nodes == pytest.approx(round(nodes))
+    assert found["majority"] == pytest.approx(100.0 * (1.0 - np.bincount(CLASSES).max() / NODES))
+
+
+def test_each_run_has_an_order_of_its_own() -> None:
+    mistakes = {Asking(Ring(), "GPA", run, (1,)).result()["mistakes"] for run in range(6)}
+    assert len(mistakes) > 1
+
+
+def test_all_that_decides_is_in_the_key() -> None:
+    cells = [Asking(Ring(), "GPA", 0), Asking(Ring(), "GPA", 1), Asking(Ring(), "OKL", 0)]
+    cells += [
+        Asking(Ring("other"), "GPA", 0),
+        Asking(Ring("ring", "1"), "GPA", 0),
+        Asking(Ring(), "GPA", 0, (1,)),
     ]
-    assert [o.events for o in outcomes] == [NODES] * 12
-    assert all(o.queries == NODES for o in outcomes if o.learner in {"GPA", "OKL"})
-    assert all(0 < o.mistakes <= NODES and 0 < o.queries <= NODES and o.seconds > 0 for o in outcomes)
-    assert counts(outcomes) == counts(list(graphs("cora", folder, 3, ridges=(1, 2))))
-    assert counts(outcomes) != counts(list(graphs("cora", folder, 3, ridges=(1, 2), seed=1)))
+    keys = [cell.key() for cell in cells]
+    assert all(one != other for i, one in enumerate(keys) for other in keys[:i])
 
 
-def test_a_run_does_not_depend_on_how_many_there_are(folder: Path) -> None:
-    few, many = (counts(list(graphs("cora", folder, runs, ridges=(1,)))) for runs in (1, 2))
-    assert few == [count for count in many if count[1] == 0]
-
-
-def test_the_b_is_the_one_of_fewest_mistakes_on_the_held_out_order(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_b_is_the_one_of_fewest_mistakes_on_the_held_out_order(monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[tuple[float, int]] = []
 
     def make(kernel: FloatArray, ridge: float, seed: int) -> NodeRival:
@@ -95,10 +120,10 @@ def test_the_b_is_the_one_of_fewest_mistakes_on_the_held_out_order(
         return GPA(kernel if ridge == 2 else np.zeros_like(kernel))
 
     monkeypatch.setattr(experiment, "LEARNERS", {"some": make})
-    (outcome,) = graphs("cora", folder, 1, ridges=(1, 2, 3))
-    assert outcome.learner == "some"
+    Asking(Ring(), "some", 0, (1, 2, 3)).result()
     of_classes = [(1, 0)] * 3 + [(2, 0)] * 3 + [(3, 0)] * 3 + [(2, 1)] * 3  # which share seeds, and so coins
     assert played == of_classes
+    assert chosen_b(Ring(), "some", (1, 2, 3)) == 2
 
 
 def test_on_coauthors_the_learners_come_out_as_measured(graph_files: Path) -> None:
@@ -106,18 +131,11 @@ def test_on_coauthors_the_learners_come_out_as_measured(graph_files: Path) -> No
 
     The kernel was chosen with this graph in sight: this guards what was measured, and confirms nothing.
     """
-    outcomes = list(graphs("coauthor", graph_files, 2, ridges=(3,)))
+    source = DataFolder(graph_files.parent).graph("coauthor")
     mistakes, queries = (
-        {
-            name: sum(getattr(o, what) for o in outcomes if o.learner == name)
-            for name in ("GPA", "OKL", "OKSG", "AKSG")
-        }
+        {name: sum(Asking(source, name, run, (3,)).result()[what] for run in range(2)) for name in LEARNERS}
         for what in ("mistakes", "queries")
     )
     assert mistakes["AKSG"] < mistakes["OKL"] < mistakes["GPA"]
     assert abs(mistakes["OKSG"] - mistakes["OKL"]) < 0.1 * mistakes["OKL"]
     assert queries["AKSG"] < 0.75 * queries["OKSG"] < 0.75 * queries["OKL"]
-
-
-def counts(outcomes: list[Outcome]) -> list[tuple[str, int, int, int]]:
-    return [(o.learner, o.run, o.mistakes, o.queries) for o in outcomes]
