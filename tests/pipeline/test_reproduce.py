@@ -37,8 +37,14 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         np.savez(folder / "libsvm" / f"{name}.npz", X=X, y=np.where(np.arange(520) % 4 == 0, 1, -1))
     (folder / "graphs").mkdir()
     ring = csr_array(np.roll(np.eye(12), 1, axis=0) + np.roll(np.eye(12), -1, axis=0))
-    arrays = {"data": ring.data, "indices": ring.indices, "indptr": ring.indptr, "shape": ring.shape}
-    np.savez(folder / "graphs" / "coauthor.npz", labels=np.arange(12) // 6, **arrays)
+    np.savez(
+        folder / "graphs" / "coauthor.npz",
+        data=ring.data,
+        indices=ring.indices,
+        indptr=ring.indptr,
+        shape=ring.shape,
+        labels=np.arange(12) // 6,
+    )
     return folder
 
 
