@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from forks.arrays import FloatArray
@@ -54,3 +55,19 @@ def combine(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
         a = weights[n]
         for i in range(out.shape[0]):
             out[i] += a * rows[n, i]
+
+
+@njit(cache=True)
+def spread(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return ``rows`` ``weights``, (n,), for ``rows`` (n, m), each number summed as `dot` does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> spread(np.array([[1.0, 2.0], [0.0, 3.0]]), np.array([1.0, 1.0]))
+    array([3., 3.])
+    """
+    out = np.empty(rows.shape[0])
+    for i in range(rows.shape[0]):
+        out[i] = dot(rows[i], weights)
+    return out

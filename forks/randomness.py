@@ -22,6 +22,7 @@ class Purpose(IntEnum):
     LABEL_QUERY = 5
     EVICTION = 6
     DICTIONARY = 7
+    HESSIAN = 8
 
 
 def draws(seed: int, purpose: Purpose, number: int, count: int) -> NDArray[np.uint64]:

@@ -14,6 +14,7 @@ from forks.rivals.forgetron import Forgetron
 from forks.rivals.fourier_newton import FourierNewton
 from forks.rivals.graphs import AKSG, GPA, OKL, OKSG
 from forks.rivals.kogd import KOGD
+from forks.rivals.kons import KONS
 from forks.rivals.matrix_factorisation import MatrixFactorisation
 from forks.rivals.nogd import NOGD
 from forks.rivals.ogd import OGD
@@ -23,6 +24,7 @@ from forks.rivals.pros_n_kons import PROSNKONS
 from forks.rivals.rbp import RBP
 from forks.rivals.running_means import RunningMeans
 from forks.rivals.skegd import SkeGD
+from forks.rivals.sketched_kons import SketchedKONS
 
 __all__ = [
     "AKSG",
@@ -32,6 +34,7 @@ __all__ = [
     "FOGD",
     "GPA",
     "KOGD",
+    "KONS",
     "NOGD",
     "OGD",
     "OKL",
@@ -46,4 +49,5 @@ __all__ = [
     "ProjectronPlus",
     "RunningMeans",
     "SkeGD",
+    "SketchedKONS",
 ]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
 from forks.arrays import FloatArray
 from forks.blas import on_one_thread
 from forks.kernels import gaussian_matrix
-from forks.products import dot
+from forks.products import spread
 from forks.rivals.budgeted import Budgeted, kernel_features
 from forks.rivals.learner import at_least, positive
 
@@ -83,12 +82,3 @@ class NOGD(Budgeted):
         roots = np.sqrt(values, where=sound, out=np.full(self.rank, np.inf))
         self.basis = np.ascontiguousarray(vectors / roots)
         self.coefficients = (vectors * sound) @ (vectors.T @ self.coefficients)
-
-
-@njit(cache=True)
-def spread(basis: FloatArray, features: FloatArray) -> FloatArray:
-    """Return ``basis`` ``features``, (n,), for ``basis`` (n, k), without BLAS."""
-    out = np.empty(basis.shape[0])
-    for i in range(basis.shape[0]):
-        out[i] = dot(basis[i], features)
-    return out

@@ -8,13 +8,14 @@ from typing import ClassVar
 import numpy as np
 
 from forks.arrays import FloatArray
-from forks.kernels import gaussian_row, precision
+from forks.kernels import precision
 from forks.losses import LOSSES, LossName, loss_slope
 from forks.newton import NewtonState, clipped, newton_step, project
 from forks.products import dot
 from forks.randomness import Purpose, uniform
+from forks.rivals.budgeted import kernel_row
 from forks.rivals.learner import VectorRival, at_least, known_loss, not_negative, positive
-from forks.rivals.whitening import beyond, grown, reached
+from forks.rivals.whitening import grown, leverage, reached
 
 
 class PROSNKONS(VectorRival):
@@ -106,17 +107,12 @@ class PROSNKONS(VectorRival):
         """Begin anew, in the features of the dictionary."""
         self.weights, self.inverse_hessian = NewtonState.prior(self.basis.shape[1], self._alpha)
 
-    def _kernels(self, event: FloatArray) -> FloatArray:
-        """Return k."""
-        k = np.empty(self.points.shape[1])
-        gaussian_row(event, self.points, self._precision, k)
-        return k
-
     def _score(self, event: FloatArray) -> float:
-        return float(clipped(dot(self.weights, reached(self.basis, self._kernels(event))), self._clip))
+        z = reached(self.basis, kernel_row(event, self.points, self._precision))
+        return float(clipped(dot(self.weights, z), self._clip))
 
     def _learn(self, event: FloatArray, y: float, score: float) -> None:  # noqa: ARG002  # projecting tells it
-        k = self._kernels(event)
+        k = kernel_row(event, self.points, self._precision)
         if not self._enters(event, k):
             self._step(reached(self.basis, k), y)
         self.count += 1
@@ -126,7 +122,7 @@ class PROSNKONS(VectorRival):
         if len(k) >= self._budget:
             return False
         z = reached(self.leverages, k)
-        tau = (1.0 + self._epsilon) * beyond(z) / (beyond(z) + self._gamma)
+        tau = (1.0 + self._epsilon) * leverage(z, 1.0, self._gamma)
         p = min(self._beta * tau, 1.0)
         if uniform(self._seed, Purpose.DICTIONARY, self.count) >= p:
             return False

@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from forks.arrays import FloatArray
-from forks.products import combine, dot
+from forks.products import combine, dot, spread
 
 # With rho = 0, what lies closer to the points' span than the root of this counts as part of it: dividing by
 # less would make features of rounding.
@@ -44,6 +44,19 @@ def reached(W: FloatArray, k: FloatArray) -> FloatArray:
 def beyond(z: FloatArray) -> float:
     """Return 1 - |z|^2 for z = W'k, what of x is not reached; not less than 0 by rounding."""
     return max(1.0 - dot(z, z), 0.0)
+
+
+@njit(cache=True)
+def leverage(z: FloatArray, weight: float, rho: float) -> float:
+    """Return the ridge leverage score of a further point, z = W'k, of this weight (its squared scale).
+
+    Examples
+    --------
+    >>> leverage(np.array([0.5]), 1.0, 0.25)
+    0.75
+    """
+    rest = weight * beyond(z)
+    return rest / (rest + rho)
 
 
 @njit(cache=True)
@@ -75,7 +88,6 @@ def grown(W: FloatArray, z: FloatArray, scale: float, rho: float) -> FloatArray:
     out[:m, :rank] = W
     if not dependent:
         factor = scale / math.sqrt(rest)
-        for i in range(m):
-            out[i, rank] = -factor * dot(W[i], z)
+        out[:m, rank] = -factor * spread(W, z)
         out[m, rank] = factor
     return out

@@ -18,6 +18,7 @@ from forks.rivals import (
     FOGD,
     GPA,
     KOGD,
+    KONS,
     NOGD,
     OGD,
     OKL,
@@ -32,6 +33,7 @@ from forks.rivals import (
     ProjectronPlus,
     RunningMeans,
     SkeGD,
+    SketchedKONS,
 )
 from forks.rivals.graphs.learner import NodeRival
 from forks.rivals.learner import Rival, VectorRival
@@ -82,6 +84,7 @@ VECTOR_RIVALS: dict[str, Callable[[], VectorRival]] = {
     "Forgetron": lambda: Forgetron(3, budget=10, width=3.0),
     "FourierNewton": lambda: FourierNewton(3, features=10, width=2.0),
     "KOGD": lambda: KOGD(3, width=3.0),
+    "KONS": lambda: KONS(3, width=3.0),
     "NOGD": lambda: NOGD(3, budget=10, rank=4, width=3.0),
     "OGD": lambda: OGD(3),
     "PROSNKONS": lambda: PROSNKONS(3, width=3.0, budget=12),
@@ -90,6 +93,7 @@ VECTOR_RIVALS: dict[str, Callable[[], VectorRival]] = {
     "ProjectronPlus": lambda: ProjectronPlus(3, budget=10, width=3.0),
     "RBP": lambda: RBP(3, budget=10, width=3.0),
     "SkeGD": lambda: SkeGD(3, budget=20, cycle=10, width=3.0),
+    "SketchedKONS": lambda: SketchedKONS(3, width=3.0, gamma=0.3),
 }
 """Of three columns, and small enough for 200 events to see all that they do."""
 MARGINS = {

@@ -35,12 +35,15 @@ class DenseNewton:
         if excess:
             direction = np.linalg.solve(self.A, phi)
             self.w = self.w - excess / (phi @ direction) * direction
-        slope = float(loss_slope(self._loss, float(self.w @ phi), y))
+        slope = self.slope(phi, y)
         g = slope * phi
         if enters:
             self.A = self.A + self._eta * np.outer(g, g)
         self.w = self.w - np.linalg.solve(self.A, g)
         return slope
+
+    def slope(self, phi: FloatArray, y: float) -> float:
+        return float(loss_slope(self._loss, self.score(phi), y))
 
     def score(self, phi: FloatArray) -> float:
         return float(np.clip(self.w @ phi, -self._clip, self._clip))
