@@ -56,6 +56,7 @@ def entrants(rounds: int, width: float) -> list[Entrant]:
             papers_skegd(f"SkeGD, theta = {rate}", BUDGET, cycle=cycle_of(rounds, rate), **sizes)
             for rate in RATES_OF_SKEGD
         ),
+        entrant_of("PROS-N-KONS", "pros-n-kons", None, width=width),
         forks("FORKS"),
         forks("FORKS, stage 1 of B", stage_one=1),
         forks("FORKS, stage 1 of B, carry-over", stage_one=1, carry_over=True),
@@ -64,7 +65,7 @@ def entrants(rounds: int, width: float) -> list[Entrant]:
         forks(f"FORKS as published, rho = {short}", "forks published", cycle=short),
         entrant_of("FORKS practical", "forks practical", BUDGET),
         entrant_of("FORKS practical, reset", "forks practical", BUDGET, carry_over=False, cycle=cycle),
-        *others(BUDGET, width),
+        *others(BUDGET, width, short=True),
     ]
 
 

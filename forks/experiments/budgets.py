@@ -12,6 +12,8 @@ from forks.experiments.panels import Panel, lines_of
 from forks.experiments.rows import Row
 
 BUDGETS = (100, 200, 300, 400, 500)
+LARGEST_DICTIONARY = 100
+"""Of PROS-N-KONS, B_max, whatever the budget of the others."""
 LOSSES = ("hinge", "squared_hinge")
 OURS = "logistic"
 """The loss of the practical preset, which is shown beside both."""
@@ -37,6 +39,10 @@ def _cells(stream: str, data: Data, runs: int) -> Sequence[Cell]:  # noqa: ARG00
     events = len(shown.rows(0).y)
     taking_part = [
         (loss, entrant) for budget in BUDGETS for loss in LOSSES for entrant in entrants(events, budget, loss)
+    ]
+    taking_part += [
+        (loss, entrant_of("PROS-N-KONS", "pros-n-kons", LARGEST_DICTIONARY, width=WIDTH, loss=loss))
+        for loss in LOSSES
     ]
     taking_part += [(OURS, entrant_of("FORKS practical", "forks practical", budget)) for budget in BUDGETS]
     return [

@@ -88,12 +88,16 @@ def budgeted_rivals(budget: int, width: float) -> list[Entrant]:
     return [entrant_of(name, name.lower(), budget, width=width) for name in names]
 
 
-def others(budget: int, width: float) -> list[Entrant]:
-    """Return rivals that the FORKS paper has no figures of."""
+def others(budget: int, width: float, *, short: bool) -> list[Entrant]:
+    """Return rivals that FORKS prints no figures of; on a short stream those that store it all, too."""
+    storing = [entrant_of("KOGD", "kogd", None, width=width)] if short else []
     return [
         entrant_of("Projectron++", "projectron++", budget, width=width),
         entrant_of("Forgetron", "forgetron", budget, width=width),
         entrant_of("Perceptron", "perceptron", None, width=width),
+        *storing,
+        entrant_of("OGD, linear", "ogd", None),
+        entrant_of("AROW, linear", "arow", None),
     ]
 
 
@@ -166,6 +170,10 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "fogd": Kind(_fogd),
         "nogd": Kind(_unseeded(rivals.NOGD), _filling),
         "perceptron": Kind(_unseeded(rivals.Perceptron)),
+        "kogd": Kind(_unseeded(rivals.KOGD)),
+        "ogd": Kind(_unseeded(rivals.OGD)),
+        "arow": Kind(_unseeded(rivals.AROW)),
+        "pros-n-kons": Kind(rivals.PROSNKONS),
     }
 )
 """By name."""

@@ -55,11 +55,12 @@ def entrants(rows: int, width: float) -> list[Entrant]:
     return [
         *budgeted_rivals(budget, width),
         papers_skegd("SkeGD", budget, width=width, cycle=cycle),
+        entrant_of("PROS-N-KONS", "pros-n-kons", None, width=width),
         papers_forks("FORKS", budget, width=width, cycle=cycle),
         papers_forks("FORKS, stage 1 of B", budget, stage_one=1, width=width, cycle=cycle),
         papers_forks("FORKS as published", budget, "forks published", width=width, cycle=cycle),
         entrant_of("FORKS practical", "forks practical", budget),
-        *others(budget, width),
+        *others(budget, width, short=rows <= SMALL),
     ]
 
 
