@@ -23,6 +23,7 @@ from forks.rivals.projectron import Projectron, ProjectronPlus
 from forks.rivals.pros_n_kons import PROSNKONS
 from forks.rivals.rbp import RBP
 from forks.rivals.running_means import RunningMeans
+from forks.rivals.scw import SCW
 from forks.rivals.skegd import SkeGD
 from forks.rivals.sketched_kons import SketchedKONS
 
@@ -41,6 +42,7 @@ __all__ = [
     "OKSG",
     "PROSNKONS",
     "RBP",
+    "SCW",
     "Forgetron",
     "FourierNewton",
     "MatrixFactorisation",

@@ -25,6 +25,7 @@ from forks.rivals import (
     OKSG,
     PROSNKONS,
     RBP,
+    SCW,
     Forgetron,
     FourierNewton,
     MatrixFactorisation,
@@ -92,6 +93,7 @@ VECTOR_RIVALS: dict[str, Callable[[], VectorRival]] = {
     "Projectron": lambda: Projectron(3, budget=10, width=3.0),
     "ProjectronPlus": lambda: ProjectronPlus(3, budget=10, width=3.0),
     "RBP": lambda: RBP(3, budget=10, width=3.0),
+    "SCW": lambda: SCW(3),
     "SkeGD": lambda: SkeGD(3, budget=20, cycle=10, width=3.0),
     "SketchedKONS": lambda: SketchedKONS(3, width=3.0, gamma=0.3),
 }
@@ -105,6 +107,7 @@ MARGINS = {
     "Perceptron": 0.0,
     "Projectron": 0.0,
     "RBP": 0.0,
+    "SCW": 0.0,
 }
 """From which on a rival is content; 1 where it is not named."""
 RIVALS: dict[str, Subject] = {

@@ -1,0 +1,79 @@
+"""Soft confidence-weighted learning."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import ClassVar
+
+import numpy as np
+
+from forks.arrays import FloatArray
+from forks.newton import NewtonState, newton_step
+from forks.products import combine, dot
+from forks.rivals.learner import VectorRival, positive
+
+
+class SCW(VectorRival):
+    """Keeps a Gaussian belief in the weights of a linear function, N(w, Sigma), with a full covariance.
+
+    Wang, Zhao and Hoi, ICML 2012, in the first of the two forms there (SCW-I): the new belief is that which
+    has the least sum of its Kullback-Leibler divergence from the one before and of C times its loss
+    max(0, phi sqrt(x'Sigma x) - y w'x), which is zero where the label is right with the probability
+    ``confidence``. With m = y w'x, v = x'Sigma x and the belief before,
+
+        alpha = min(C, max(0, (sqrt(m^2 phi^4 / 4 + v phi^2 zeta) - m (1 + phi^2 / 2)) / (v zeta)))
+        sqrt(u) = (sqrt(alpha^2 v^2 phi^2 + 4 v) - alpha v phi) / 2
+
+    for zeta = 1 + phi^2, w moves by alpha y Sigma x, and Sigma^-1 grows by alpha phi / sqrt(u) x x'. The
+    first belief is N(0, I). An event costs O(dimension^2). There is no intercept but a column of ones.
+
+    Parameters
+    ----------
+    dimension : number of columns, >= 1
+    confidence : eta of the paper, in (0.5, 1); phi is the normal distribution's quantile there
+    C : weight of the loss, > 0
+
+    Examples
+    --------
+    >>> learner = SCW(1)
+    >>> learner.learn_one([3.0], -1)
+    1.0
+    >>> learner.predict_one([3.0]) < 0
+    True
+    """
+
+    arrays: ClassVar = {
+        "weights": (float, ("dimension",)),
+        "covariance": (float, ("dimension", "dimension")),
+    }
+
+    def __init__(self, dimension: int, *, confidence: float = 0.9, C: float = 1.0) -> None:
+        super().__init__(dimension)
+        if not 0.5 < confidence < 1.0:
+            raise ValueError(f"confidence must be between 0.5 and 1, not {confidence}")
+        self._phi = NormalDist().inv_cdf(confidence)
+        self._largest = positive("C", C)
+        self.weights, self.covariance = NewtonState.prior(dimension, 1.0)
+
+    def _score(self, event: FloatArray) -> float:
+        return float(dot(self.weights, event))
+
+    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+        room = np.empty(self.dimension)
+        combine(event, self.covariance, room)
+        v = dot(event, room)
+        if self._phi * math.sqrt(v) > y * score:
+            alpha = self._alpha(y * score, v)
+            # (sqrt(a^2 + 4 v) - a) / 2 for a = alpha v phi, without a difference of what is nearly equal
+            a = alpha * v * self._phi
+            root = 2.0 * v / (math.hypot(a, 2.0 * math.sqrt(v)) + a)
+            growth = alpha * self._phi / root
+            belief = NewtonState(self.weights, self.covariance)
+            newton_step(belief, event, -y * alpha * (1.0 + growth * v), growth, room)
+
+    def _alpha(self, m: float, v: float) -> float:
+        squared = self._phi * self._phi
+        zeta = 1.0 + squared
+        under = math.hypot(m * squared / 2.0, math.sqrt(v * squared * zeta))
+        return min(self._largest, max(0.0, (under - m * (1.0 + squared / 2.0)) / (v * zeta)))

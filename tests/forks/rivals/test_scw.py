@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from forks.arrays import FloatArray
+from forks.rivals import SCW
+
+CONFIDENCE, C = 0.8, 0.6
+PHI = NormalDist().inv_cdf(CONFIDENCE)
+
+
+def cost(w: FloatArray, S: FloatArray, before: SCW, x: FloatArray, y: float) -> float:
+    """Return the divergence of N(w, S) from the belief before, and C times the loss."""
+    precision = np.linalg.inv(before.covariance)
+    away = w - before.weights
+    divergence = np.trace(precision @ S) + away @ precision @ away - np.linalg.slogdet(precision @ S)[1]
+    return float(divergence / 2 + C * max(0.0, PHI * np.sqrt(x @ S @ x) - y * (w @ x)))
+
+
+def test_each_belief_is_the_best_compromise() -> None:
+    chance = np.random.default_rng(0)
+    learner = SCW(2, confidence=CONFIDENCE, C=C)
+    kinds = set()
+    for x in chance.normal(size=(40, 2)):
+        y = 1.0 if x[0] - x[1] + 0.5 * chance.normal() > 0 else -1.0
+        before = learner.clone()
+        learner.learn_one(x, y)
+        w, S = learner.weights, learner.covariance
+        least = cost(w, S, before, x, y)
+        for size in np.repeat([1e-1, 1e-2, 1e-3], 30):
+            E = np.eye(2) + size * chance.normal(size=(2, 2))
+            assert cost(w + size * chance.normal(size=2), E @ S @ E.T, before, x, y) > least - 1e-12
+            assert cost(w, E @ S @ E.T, before, x, y) > least - 1e-12
+        loss = PHI * np.sqrt(x @ S @ x) - y * (w @ x)
+        kinds.add("content" if (w == before.weights).all() else "not enough" if loss > 1e-9 else "enough")
+    assert kinds == {"content", "enough", "not enough"}
+
+
+def test_learns_a_plane() -> None:
+    X = np.random.default_rng(4).normal(size=(1000, 3)) * [10.0, 1.0, 0.1]
+    y = np.sign(X @ [0.1, -2.0, 5.0])
+    scores = SCW(3).predict_and_learn_many(X, y)
+    assert np.mean(scores[500:] * y[500:] > 0) > 0.97
+
+
+@pytest.mark.parametrize(("field", "value"), [("confidence", 0.5), ("confidence", 1.0), ("C", 0.0)])
+def test_a_setting_out_of_range_is_named(field: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{field} must be"):
+        SCW(1, **{field: value})
