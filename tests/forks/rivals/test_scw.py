@@ -16,8 +16,10 @@ def cost(w: FloatArray, S: FloatArray, before: SCW, x: FloatArray, y: float) -> 
     """Return the divergence of N(w, S) from the belief before, and C times the loss."""
     precision = np.linalg.inv(before.covariance)
     away = w - before.weights
-    divergence = np.trace(precision @ S) + away @ precision @ away - np.linalg.slogdet(precision @ S)[1]
-    return float(divergence / 2 + C * max(0.0, PHI * np.sqrt(x @ S @ x) - y * (w @ x)))
+    volumes = np.linalg.slogdet(precision @ S).logabsdet
+    divergence = float(np.trace(precision @ S) + away @ precision @ away - volumes)
+    loss = max(0.0, float(PHI * np.sqrt(x @ S @ x) - y * (w @ x)))
+    return divergence / 2 + C * loss
 
 
 def test_each_belief_is_the_best_compromise() -> None:
