@@ -20,18 +20,18 @@ from forks.rivals.whitening import beyond, grown, reached
 class KONS(VectorRival):
     """Online Newton steps in the space of the Gaussian kernel itself, nothing left out.
 
-    Calandriello, Lazaric and Valko (ICML 2017): the steps of `forks.newton` with phi(x) = k(x, .) for
+    Calandriello, Lazaric and Valko, ICML 2017: the steps of `forks.newton` with phi(x) = k(x, .) for
     features, A = alpha I + eta sum g g' and g = dl/ds phi. With the points that entered A as the columns of
     Phi, the roots of their weights eta (dl/ds)^2 as the diagonal D, and K = Phi'Phi,
 
         A^-1 phi = (phi - Phi D (D K D + alpha I)^-1 D Phi'phi) / alpha,
 
     and each step moves w along it. With n events learned of which m entered, those whose loss had a slope, an
-    event costs O(n dimension + m^2), and memory is as large. The regret is the effective dimension's times
-    log(T), for losses that are curved along their gradient.
+    event costs O(n dimension + m^2), and memory is as large. By the paper, the regret is O(d log T) with
+    the effective dimension d, for losses that are curved along their gradient.
 
-    The defaults of alpha, eta and loss are those of FORKS, appendix H. Scores are projected to [-C, C] when
-    the label is learned (`forks.newton.project`).
+    The defaults of alpha, eta and loss are those that FORKS, appendix H, has for itself. Scores are projected
+    to [-C, C] when the label is learned (`forks.newton.project`).
 
     Parameters
     ----------

@@ -21,23 +21,23 @@ from forks.rivals.whitening import grown, leverage, reached
 class PROSNKONS(VectorRival):
     """Newton steps in the span of a dictionary of points, which grows where it does not reach.
 
-    Calandriello, Lazaric and Valko (NIPS 2017), Algorithm 1: an event enters the dictionary with the
-    probability p = min(beta tau, 1), where tau estimates its ridge leverage score from the dictionary (KORS):
+    Calandriello, Lazaric and Valko, NIPS 2017: an event enters the dictionary with the probability
+    p = min(beta tau, 1), where tau estimates its ridge leverage score from the dictionary (KORS):
     tau = (1 + epsilon) r / (r + gamma) with r = k(x, x) - k'S (S K S + gamma I)^-1 S k, for K and k the
-    kernel of the dictionary, with itself and with x, and S the diagonal of p_i^(-1/2). Every time, the
+    kernel of the dictionary, with itself and with x, and S the diagonal of p_i^(-1/2). Each time, the
     features become the Nystrom features of the new dictionary, and the steps of `forks.newton` begin anew
     from w = 0 and A = alpha I, with A = alpha I + eta sum g g'. So an event that enters teaches nothing but
     where to look. (The paper decomposes K into eigenvectors for the features. Here it is Cholesky's factor,
     which grows with K: a rotation of the features changes no score.)
 
-    With m points an event costs O(m (dimension + m)), one that enters too. The dictionary grows with
-    the effective dimension of the stream, and so does the regret, up to a logarithm of T, for losses that are
-    curved along their gradient and beta of log(T) / epsilon^2 or more. A ``budget`` ends the growth, as the
-    budgeted version of FORKS's experiments does (appendix J.2); then there is no more drawing nor beginning
-    anew.
+    With m points an event costs O(m (dimension + m)), one that enters too. By the paper, m grows with the
+    stream's effective dimension only, and the regret is logarithmic, for losses that are curved along their
+    gradient. A ``budget`` ends the growth, as in the budgeted version of FORKS's experiments (appendix J.2);
+    then nothing is drawn any more, nor begun anew.
 
-    The defaults of alpha, eta and loss are those of FORKS, appendix H; it says nothing of the others.
-    An event is put to KORS when its label is learned.
+    The defaults of alpha, eta and loss are those that FORKS, appendix H, has for itself. With which ones it
+    ran PROS-N-KONS it does not say, nor anything of gamma, beta and epsilon. An event is put to KORS when
+    its label is learned.
 
     Parameters
     ----------

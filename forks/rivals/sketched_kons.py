@@ -18,12 +18,12 @@ from forks.rivals.whitening import grown, leverage, reached
 class SketchedKONS(KONS):
     """`KONS` with an A that events enter by chance, with the probability p = max(gamma, min(beta tau, 1)).
 
-    Calandriello, Lazaric and Valko (ICML 2017): tau estimates the ridge leverage score of the event's
+    Calandriello, Lazaric and Valko, ICML 2017: tau estimates the ridge leverage score of the event's
     gradient, sqrt(eta) g, with regularisation alpha, from those that entered before with weights 1 / p:
     tau = (1 + epsilon) r / (r + alpha), where r is what they do not reach of it. In A itself they have no
     such weights. An event that does not enter still moves w, by the A of those that did. So all events that
-    had a loss are stored, but m, of which an event costs O(m^2), is about gamma of their number or more; for
-    this the regret is up to 1 / gamma of that of `KONS`, which gamma = 1 is.
+    had a loss are stored, but m, of which an event costs O(m^2), is about gamma of their number or more. By
+    the paper, the regret is 1 / gamma times that of `KONS`, which gamma = 1 is.
 
     Parameters
     ----------
