@@ -22,15 +22,15 @@ WIDTH = 2.0
 
 
 def entrants(events: int, budget: int, loss: str) -> list[Entrant]:
-    """Return who takes part with a loss of `LOSSES`; those that know only hinge loss do so only with that."""
+    """Return who takes part with a budget and a loss of `LOSSES`."""
     cycle = cycle_of(events, UPDATE_RATE)
-    forks = papers_forks("FORKS", budget, width=WIDTH, cycle=cycle, loss=loss)
-    if loss != "hinge":
-        return [forks]
     return [
-        *(entrant_of(name, name.lower(), budget, width=WIDTH) for name in ("BOGD", "FOGD", "NOGD")),
-        papers_skegd("SkeGD", budget, width=WIDTH, cycle=cycle),
-        forks,
+        *(
+            entrant_of(name, name.lower(), budget, width=WIDTH, loss=loss)
+            for name in ("BOGD", "FOGD", "NOGD")
+        ),
+        papers_skegd("SkeGD", budget, width=WIDTH, cycle=cycle, loss=loss),
+        papers_forks("FORKS", budget, width=WIDTH, cycle=cycle, loss=loss),
     ]
 
 

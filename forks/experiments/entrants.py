@@ -90,12 +90,14 @@ def budgeted_rivals(budget: int, width: float) -> list[Entrant]:
 
 def others(budget: int, width: float, *, short: bool) -> list[Entrant]:
     """Return rivals that FORKS prints no figures of; on a short stream those that store it all, too."""
-    storing = [entrant_of("KOGD", "kogd", None, width=width)] if short else []
+    storing = [
+        entrant_of(name, name.lower(), None, width=width) for name in ("KOGD", "KONS", "Sketched-KONS")
+    ]
     return [
         entrant_of("Projectron++", "projectron++", budget, width=width),
         entrant_of("Forgetron", "forgetron", budget, width=width),
         entrant_of("Perceptron", "perceptron", None, width=width),
-        *storing,
+        *(storing if short else ()),
         entrant_of("OGD, linear", "ogd", None),
         entrant_of("AROW, linear", "arow", None),
     ]
@@ -173,6 +175,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "kogd": Kind(_unseeded(rivals.KOGD)),
         "ogd": Kind(_unseeded(rivals.OGD)),
         "arow": Kind(_unseeded(rivals.AROW)),
+        "kons": Kind(_unseeded(rivals.KONS)),
+        "sketched-kons": Kind(rivals.SketchedKONS),
         "pros-n-kons": Kind(rivals.PROSNKONS),
     }
 )

@@ -7,19 +7,20 @@ from typing import ClassVar
 import numpy as np
 
 from forks.arrays import FloatArray
+from forks.losses import LOSSES, LossName, loss_slope
 from forks.rivals.budgeted import Budgeted, random_slot
-from forks.rivals.learner import at_least, positive
+from forks.rivals.learner import at_least, known_loss, positive
 
 
 class BOGD(Budgeted):
     """Kernel gradient descent that forgets a stored point at random, and weighs the others up for it.
 
     Zhao et al., ICML 2012 (arXiv 1206.4633), with points drawn uniformly, which is what the FORKS papers
-    compare with (BOGD++ draws small coefficients more often). On a hinge loss,
-    f <- (1 - step decay) f + step y k(x, .); if there is no room, f loses a random term before that and the
-    others are multiplied by B / (B - 1), so that f is the same in expectation. Then all coefficients are
-    shrunk together until the largest is at most ``largest`` step; they could as well be cut off one by one.
-    Without a loss, f <- (1 - step decay) f. An event costs O(budget dimension).
+    compare with (BOGD++ draws small coefficients more often). On an event whose loss has a slope,
+    f <- (1 - step decay) f - step l'(f(x)) k(x, .); if there is no room, f loses a random term before that
+    and the others are multiplied by B / (B - 1), so that f is the same in expectation. Then all coefficients
+    are shrunk together until the largest is at most ``largest`` step; they could as well be cut off one by
+    one. Else f <- (1 - step decay) f. An event costs O(budget dimension).
 
     Parameters
     ----------
@@ -29,6 +30,7 @@ class BOGD(Budgeted):
     decay : lambda, >= 0, step decay < 1
     largest : gamma, bound of the coefficients in steps, > 0
     width : of the Gaussian kernel, > 0
+    loss : ``hinge``, ``squared_hinge`` or another of `forks.losses`
     seed : of what is forgotten, >= 0
 
     Examples
@@ -51,9 +53,11 @@ class BOGD(Budgeted):
         decay: float = 1e-6,
         largest: float = 10.0,
         width: float = 1.0,
+        loss: LossName = "hinge",
         seed: int = 0,
     ) -> None:
         super().__init__(dimension, budget=at_least("budget", budget, 2), width=width)
+        self.loss = known_loss(loss)
         self._step = positive("step", step)
         if not 0.0 <= step * decay < 1.0:
             raise ValueError(f"decay must be >= 0 and below 1 / step, not {decay}")
@@ -64,12 +68,13 @@ class BOGD(Budgeted):
 
     def _learn(self, event: FloatArray, y: float, score: float) -> None:
         self.coefficients *= self._kept
-        if y * score >= 1.0:
+        slope = loss_slope(LOSSES[self.loss], score, y)
+        if slope == 0.0:
             return
         if not self._full:
-            self._add(event, y * self._step)
+            self._add(event, -self._step * slope)
             return
         self.coefficients *= self.budget / (self.budget - 1)
-        self._put(random_slot(self._seed, self.evictions, self.budget), event, y * self._step)
+        self._put(random_slot(self._seed, self.evictions, self.budget), event, -self._step * slope)
         self.evictions += 1
         self.coefficients *= min(1.0, self._bound / np.abs(self.coefficients).max())

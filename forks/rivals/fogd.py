@@ -9,17 +9,18 @@ import numpy as np
 from numba import njit
 
 from forks.arrays import FloatArray
+from forks.losses import LOSSES, LossName, loss_slope
 from forks.products import combine, dot
-from forks.rivals.learner import VectorRival, at_least, positive
+from forks.rivals.learner import VectorRival, at_least, known_loss, positive
 
 
 class FOGD(VectorRival):
-    """Gradient descent of the hinge loss in random features whose products approximate the Gaussian kernel.
+    """Gradient descent in random features whose products approximate the Gaussian kernel.
 
-    Lu et al., JMLR 17, 2016: z(x) holds cos(u'x) and sin(u'x) for each of D frequencies u,
-    normal with variance 1 / width^2, and w <- w + step y z on a loss. Here they are divided by sqrt(D), so
-    that z(x)'z(y) is near k(x, y) and a step is as long as one of kernel gradient descent. The paper leaves
-    that out, so that its steps are D times as long: its eta is ``step`` / D. An event costs O(D dimension).
+    Lu et al., JMLR 17, 2016: z(x) holds cos(u'x) and sin(u'x) for each of D frequencies u, normal with
+    variance 1 / width^2, and w <- w - step l'(w'z) z. Here they are divided by sqrt(D), so that z(x)'z(y) is
+    near k(x, y) and a step is as long as one of kernel gradient descent. The paper leaves that out, so that
+    its steps are D times as long: its eta is ``step`` / D. An event costs O(D dimension).
 
     Parameters
     ----------
@@ -27,6 +28,7 @@ class FOGD(VectorRival):
     frequencies : D, half the number of features, >= 1; four times the rivals' budget in the papers
     step : eta D, > 0
     width : of the Gaussian kernel, > 0
+    loss : ``hinge``, ``squared_hinge`` or another of `forks.losses`
     seed : of the frequencies, >= 0
 
     Examples
@@ -47,9 +49,11 @@ class FOGD(VectorRival):
         frequencies: int = 200,
         step: float = 0.2,
         width: float = 1.0,
+        loss: LossName = "hinge",
         seed: int = 0,
     ) -> None:
         super().__init__(dimension)
+        self.loss = known_loss(loss)
         self._step = positive("step", step)
         chance = np.random.default_rng(at_least("seed", seed, 0))
         shape = (dimension, at_least("frequencies", frequencies, 1))
@@ -61,8 +65,9 @@ class FOGD(VectorRival):
         return float(dot(self.weights, waves(event, self._frequencies)))
 
     def _learn(self, event: FloatArray, y: float, score: float) -> None:
-        if y * score < 1.0:
-            self.weights += self._step * y * waves(event, self._frequencies)
+        slope = loss_slope(LOSSES[self.loss], score, y)
+        if slope != 0.0:
+            self.weights -= self._step * slope * waves(event, self._frequencies)
 
 
 @njit(cache=True)

@@ -9,20 +9,21 @@ import numpy as np
 from forks.arrays import FloatArray
 from forks.blas import on_one_thread
 from forks.kernels import gaussian_matrix
+from forks.losses import LOSSES, LossName, loss_slope
 from forks.products import spread
 from forks.rivals.budgeted import Budgeted, kernel_features
-from forks.rivals.learner import at_least, positive
+from forks.rivals.learner import at_least, known_loss, positive
 
 
 class NOGD(Budgeted):
     """Kernel gradient descent until the budget is full, then in the Nystrom features of the stored points.
 
-    Lu et al., JMLR 17, 2016, with the hinge loss. With V the eigenvectors of the k largest
-    eigenvalues D of the stored points' kernel matrix, the features are z(x) = D^(-1/2) V' k(x), and
-    w <- w + step y z on a loss. f is a combination of the stored points all along, with the coefficients
-    V D^(-1/2) w, so these are kept in place of w: they lose what lies outside of V when the features are
-    made, and a step adds step y V D^(-1) V' k(x). An event costs O(budget (dimension + k)), a score without
-    the k. Eigenvalues that are noise (below the largest times budget epsilon) count as none.
+    Lu et al., JMLR 17, 2016. With V the eigenvectors of the k largest eigenvalues D of the stored points'
+    kernel matrix, the features are z(x) = D^(-1/2) V' k(x), and w <- w - step l'(f(x)) z. f is a combination
+    of the stored points all along, with the coefficients V D^(-1/2) w, so these are kept in place of w: they
+    lose what lies outside of V when the features are made, and a step takes step l'(f(x)) V D^(-1) V' k(x)
+    from them. An event costs O(budget (dimension + k)), a score without the k. Events without a slope change
+    nothing. Eigenvalues that are noise (below the largest times budget epsilon) count as none.
 
     Nothing is regularised. The features are made as soon as the budget is full.
 
@@ -33,6 +34,7 @@ class NOGD(Budgeted):
     rank : k, in [1, budget]; by default a tenth of the budget
     step : eta, > 0
     width : of the Gaussian kernel, > 0
+    loss : ``hinge``, ``squared_hinge`` or another of `forks.losses`
 
     Examples
     --------
@@ -53,8 +55,10 @@ class NOGD(Budgeted):
         rank: int | None = None,
         step: float = 0.2,
         width: float = 1.0,
+        loss: LossName = "hinge",
     ) -> None:
         super().__init__(dimension, budget=budget, width=width)
+        self.loss = known_loss(loss)
         self._step = positive("step", step)
         self.rank = max(1, budget // 10) if rank is None else at_least("rank", rank, 1)
         if self.rank > budget:
@@ -63,13 +67,14 @@ class NOGD(Budgeted):
         """V D^(-1/2) once the budget is full."""
 
     def _learn(self, event: FloatArray, y: float, score: float) -> None:
-        if y * score >= 1.0:
+        slope = loss_slope(LOSSES[self.loss], score, y)
+        if slope == 0.0:
             return
         if self._full:
             features = kernel_features(event, self.points, self.basis, self._gamma)
-            self.coefficients += self._step * y * spread(self.basis, features)
+            self.coefficients -= self._step * slope * spread(self.basis, features)
         else:
-            self._add(event, self._step * y)
+            self._add(event, -self._step * slope)
             if self.stored == self.budget:
                 self._make_features()
 

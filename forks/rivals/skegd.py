@@ -8,6 +8,7 @@ import numpy as np
 
 from forks.arrays import FloatArray
 from forks.blas import on_one_thread
+from forks.losses import LOSSES, loss_slope
 from forks.products import dot
 from forks.rivals.budgeted import Budgeted, kernel_features
 from forks.settings import ForksSettings
@@ -29,7 +30,7 @@ class SkeGD(Budgeted):
     singular value decomposition. Each ``cycle`` events one of them enters the sketch, by low-rank
     modifications, and the decomposition and phi are made anew. Where phi changes, w becomes
     f(x) phi(x) / |phi(x)|^2, which keeps the value at this event only (Eq. 8); every event then takes the
-    step w <- (1 - step decay) w - step l'(f(x)) phi(x) (Eq. 9), l the hinge loss.
+    step w <- (1 - step decay) w - step l'(f(x)) phi(x) (Eq. 9).
 
     The variants of the supplement's Table 1 are values of ``cycle``: floor(theta (T - B)) for theta from
     0.001 to 0.1. Open there, and decided here: the first map starts with Eq. 8 too, from the last value of
@@ -46,7 +47,7 @@ class SkeGD(Budgeted):
     dimension : number of columns, >= 1
     budget : B, stored points, more than landmarks
     **settings : ``sketch_size``, ``landmarks``, ``rank``, ``cycle``, ``blocks``, ``width``, ``step``,
-        ``decay`` and ``seed`` of `forks.ForksSettings.paper`, with its defaults
+        ``decay``, ``loss`` and ``seed`` of `forks.ForksSettings.paper`, with its defaults
 
     Examples
     --------
@@ -61,6 +62,7 @@ class SkeGD(Budgeted):
     def __init__(self, dimension: int, *, budget: int = 50, **settings: Any) -> None:
         self._settings = ForksSettings.paper(dimension, budget=budget, bounded=True, refresh=1, **settings)
         super().__init__(dimension, budget=budget, width=self._settings.width)
+        self.loss = self._settings.loss
         self._kept = 1.0 - self._settings.step * self._settings.decay
         self._kernel: SketchedKernel | None = None
         self.rank = self._settings.rank
@@ -95,7 +97,7 @@ class SkeGD(Budgeted):
         return float(dot(self.weights, self._features(event, self._kernel)))
 
     def _learn(self, event: FloatArray, y: float, score: float) -> None:
-        slope = -y if y * score < 1.0 else 0.0
+        slope = loss_slope(LOSSES[self.loss], score, y)
         if self._kernel is None:
             self._descend(event, slope)
             if self._full:
