@@ -27,6 +27,8 @@ SETS = ("cod-rna", "german", "spambase")
 UPDATE_RATE = 0.005
 """theta, with rho = floor(theta (N - B))."""
 RATES_OF_SKEGD = (0.1, 0.01, UPDATE_RATE, 0.001)
+STORING = ("KOGD", "Sketched-KONS")
+"""Who stores the stream and takes part all the same; KONS takes minutes for a game of 5,000 rounds."""
 ROWS_OF_GERMAN = 1000
 
 
@@ -65,7 +67,7 @@ def entrants(rounds: int, width: float) -> list[Entrant]:
         forks(f"FORKS as published, rho = {short}", "forks published", cycle=short),
         entrant_of("FORKS practical", "forks practical", BUDGET),
         entrant_of("FORKS practical, reset", "forks practical", BUDGET, carry_over=False, cycle=cycle),
-        *others(BUDGET, width, short=True),
+        *others(BUDGET, width, STORING),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -88,18 +88,21 @@ def budgeted_rivals(budget: int, width: float) -> list[Entrant]:
     return [entrant_of(name, name.lower(), budget, width=width) for name in names]
 
 
-def others(budget: int, width: float, *, short: bool) -> list[Entrant]:
-    """Return rivals that FORKS prints no figures of; on a short stream those that store it all, too."""
-    storing = [
-        entrant_of(name, name.lower(), None, width=width) for name in ("KOGD", "KONS", "Sketched-KONS")
-    ]
+def others(budget: int, width: float, storing: Sequence[str] = ()) -> list[Entrant]:
+    """Return rivals that FORKS prints no figures of.
+
+    Parameters
+    ----------
+    budget : B
+    width : of the Gaussian kernel
+    storing : those of KOGD, KONS and Sketched-KONS, which store the stream, that are to take part
+    """
     return [
         entrant_of("Projectron++", "projectron++", budget, width=width),
         entrant_of("Forgetron", "forgetron", budget, width=width),
         entrant_of("Perceptron", "perceptron", None, width=width),
-        *(storing if short else ()),
-        entrant_of("OGD, linear", "ogd", None),
-        entrant_of("AROW, linear", "arow", None),
+        *(entrant_of(name, name.lower(), None, width=width) for name in storing),
+        *(entrant_of(f"{name}, linear", name.lower(), None) for name in ("OGD", "AROW", "SCW")),
     ]
 
 
@@ -175,6 +178,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "kogd": Kind(_unseeded(rivals.KOGD)),
         "ogd": Kind(_unseeded(rivals.OGD)),
         "arow": Kind(_unseeded(rivals.AROW)),
+        "scw": Kind(_unseeded(rivals.SCW)),
         "kons": Kind(_unseeded(rivals.KONS)),
         "sketched-kons": Kind(rivals.SketchedKONS),
         "pros-n-kons": Kind(rivals.PROSNKONS),

@@ -29,6 +29,8 @@ the grid's last, where NOGD comes out as printed and FORKS nearly; with all smal
 
 SMALL = 10_000
 """Rows up to which the budget is 50, not 100."""
+STORING = ("KOGD", "KONS", "Sketched-KONS")
+"""Who stores the stream, and so takes part on small sets only."""
 UPDATE_RATE = 0.3
 """theta, with rho = floor(theta N)."""
 
@@ -60,7 +62,7 @@ def entrants(rows: int, width: float) -> list[Entrant]:
         papers_forks("FORKS, stage 1 of B", budget, stage_one=1, width=width, cycle=cycle),
         papers_forks("FORKS as published", budget, "forks published", width=width, cycle=cycle),
         entrant_of("FORKS practical", "forks practical", budget),
-        *others(budget, width, short=rows <= SMALL),
+        *others(budget, width, STORING if rows <= SMALL else ()),
     ]
 
 
