@@ -3,7 +3,7 @@
 They have its whole interface: one event or many, walks in any order, a state and what is restored from it;
 `restored` is a learner's method here. Labels are -1 and +1. Those of `forks.rivals.pairs` take a (user, item)
 in place of a vector, those of `forks.rivals.graphs` the number of a graph's node. The linear Online Newton
-Step is `FourierNewton` without features.
+Step is `FourierNewton` without features. `Standardised` gives one of vectors its columns on one scale.
 """
 
 from forks.rivals.arow import AROW
@@ -26,6 +26,7 @@ from forks.rivals.running_means import RunningMeans
 from forks.rivals.scw import SCW
 from forks.rivals.skegd import SkeGD
 from forks.rivals.sketched_kons import SketchedKONS
+from forks.rivals.standardised import Standardised
 
 __all__ = [
     "AKSG",
@@ -52,4 +53,5 @@ __all__ = [
     "RunningMeans",
     "SkeGD",
     "SketchedKONS",
+    "Standardised",
 ]

@@ -21,6 +21,9 @@ PREFIX = "kernel_"
 SMALLEST_SQUARE = 0.01
 """What |phi(x)|^2 counts as at least where weights are made of it."""
 
+SETTINGS = ("sketch_size", "landmarks", "rank", "cycle", "blocks", "width", "step", "decay", "loss", "seed")
+"""Those of FORKS' settings that SkeGD has, beside the budget."""
+
 
 class SkeGD(Budgeted):
     """FORKS with gradient descent in place of Newton's step, and a whole decomposition in place of TISVD.
@@ -46,8 +49,7 @@ class SkeGD(Budgeted):
     ----------
     dimension : number of columns, >= 1
     budget : B, stored points, more than landmarks
-    **settings : ``sketch_size``, ``landmarks``, ``rank``, ``cycle``, ``blocks``, ``width``, ``step``,
-        ``decay``, ``loss`` and ``seed`` of `forks.ForksSettings.paper`, with its defaults
+    **settings : `SETTINGS` of `forks.ForksSettings.paper`, with its defaults
 
     Examples
     --------

@@ -35,6 +35,7 @@ from forks.rivals import (
     RunningMeans,
     SkeGD,
     SketchedKONS,
+    Standardised,
 )
 from forks.rivals.graphs.learner import NodeRival
 from forks.rivals.learner import Rival, VectorRival
@@ -96,6 +97,7 @@ VECTOR_RIVALS: dict[str, Callable[[], VectorRival]] = {
     "SCW": lambda: SCW(3),
     "SkeGD": lambda: SkeGD(3, budget=20, cycle=10, width=3.0),
     "SketchedKONS": lambda: SketchedKONS(3, width=3.0, gamma=0.3),
+    "Standardised": lambda: Standardised(SkeGD(3, budget=20, cycle=10)),
 }
 """Of three columns, and small enough for 200 events to see all that they do."""
 MARGINS = {
