@@ -15,7 +15,18 @@ from numpy.typing import NDArray
 
 from pipeline.join import Pending
 from pipeline.model import Judgements, Model
-from pipeline.records import Ending, Example, Id, Prediction, Share, Source, encode, encode_outcome, opening
+from pipeline.records import (
+    Ending,
+    Example,
+    Id,
+    Prediction,
+    Share,
+    Source,
+    conclusion,
+    encode,
+    encode_outcome,
+    opening,
+)
 from pipeline.sharing import Publication
 from pipeline.statistics import FEATURES
 
@@ -216,8 +227,8 @@ def _predictions(predictions: list[Pending], judged: Judgements) -> Lines:
     raw, size = judged.features.tobytes(), judged.features[0].nbytes
     rows = struct.iter_unpack(f"{len(FEATURES)}d", raw)  # one after the other, while they are at hand
     values = []
-    for number, (prediction, features, score, probability) in enumerate(
-        zip(predictions, rows, judged.scores, judged.probabilities, strict=True)
+    for number, (prediction, features, score, probability, challengers) in enumerate(
+        zip(predictions, rows, judged.scores, judged.probabilities, judged.challengers, strict=True)
     ):
         value = encode(
             Prediction(
@@ -231,12 +242,15 @@ def _predictions(predictions: list[Pending], judged: Judgements) -> Lines:
                 list(features),
                 prediction.model_version,
                 prediction.sequence,
+                challengers,
             )
         )
         values.append(value)
         prediction.score = score
         prediction.features = raw[number * size : (number + 1) * size]
         prediction.opening = opening(value)
+        if challengers is not None:
+            prediction.conclusion = conclusion(value)
     return Lines(
         predictions[0].sequence,
         values,
@@ -274,4 +288,4 @@ def _outcome(closing: Closing, loss: float) -> bytes:
         closing.sequence,
         closing.shared,
     )
-    return encode_outcome(prediction.opening, ending)
+    return encode_outcome(prediction.opening, ending, prediction.conclusion)

@@ -27,6 +27,8 @@ from pipeline.errors import ConfigError
 
 DEFAULT_FILE = Path("forks.toml")
 PREFIX = "FORKS_"
+CHAMPION = "champion"
+"""What the learner of [learner] is called beside its challengers."""
 UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -129,6 +131,32 @@ class Learner(BaseModel):
         return dict(self.model_extra or {})
 
 
+FORKS = "forks"
+"""The name of the project's own learner, beside those of `pipeline.rival.RIVALS`."""
+
+
+class Challenger(BaseModel):
+    """A learner in the shadow: FORKS with a preset and overrides, or a rival with its parameters."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    learner: str
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What is named beside the learner."""
+        return dict(self.model_extra or {})
+
+
+ChallengerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
+
+
+def _not_champion(challengers: dict[str, Challenger]) -> dict[str, Challenger]:
+    if CHAMPION in challengers:
+        raise ValueError(f"a challenger cannot be called {CHAMPION}: that is what [learner] is called")
+    return challengers
+
+
 class Sharing(Section):
     """What partitions tell one another."""
 
@@ -186,6 +214,7 @@ class Config(BaseSettings):
     join: Join = Join()
     features: Features = Features()
     learner: Learner = Learner()
+    challengers: Annotated[dict[ChallengerName, Challenger], AfterValidator(_not_champion)] = {}
     sharing: Sharing = Sharing()
     checkpoint: Checkpoint = Checkpoint()
     worker: Worker = Worker()

@@ -22,7 +22,7 @@ import numpy as np
 from pipeline.config import Join as JoinSettings
 from pipeline.deadlines import Deadlines
 from pipeline.inlet import FIRST
-from pipeline.records import Id, Prediction, Source, Status, WatchLabel, encode, opening
+from pipeline.records import Id, Prediction, Source, Status, WatchLabel, conclusion, encode, opening
 
 
 class Pending(msgspec.Struct, gc=False):
@@ -43,10 +43,13 @@ class Pending(msgspec.Struct, gc=False):
     """The running features, as float64."""
     opening: bytes = b""
     """What its outcome begins with: see `pipeline.records.opening`."""
+    conclusion: bytes = b"}"
+    """What its outcome ends with: see `pipeline.records.conclusion`."""
 
     @classmethod
     def of(cls, prediction: Prediction) -> Pending:
         """One that was written."""
+        text = encode(prediction)
         return cls(
             prediction.event_id,
             prediction.user_id,
@@ -56,7 +59,8 @@ class Pending(msgspec.Struct, gc=False):
             prediction.sequence,
             prediction.score,
             np.array(prediction.features, dtype=np.float64).tobytes(),
-            opening(encode(prediction)),
+            opening(text),
+            conclusion(text),
         )
 
 

@@ -1,10 +1,11 @@
-"""The model of one partition: running statistics and learner, a fold over the partition's outcomes."""
+"""The model of one partition: running statistics and learners, a fold over the partition's outcomes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from struct import Struct
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, get_type_hints
 
 import numpy as np
@@ -19,17 +20,18 @@ from pipeline.errors import ConfigError
 from pipeline.features import Tables
 from pipeline.labels import target, targets
 from pipeline.records import Example, Id, Interaction, Outcome, Share
+from pipeline.shadow import Contender, Shadow
 from pipeline.statistics import FEATURES, RunningStatistics
 
 _running_bytes = Struct(f"{len(FEATURES)}d").pack
 """Running features as float64: the quickest way from lists to an array."""
 
 
-def learner_settings(learner: Learner, static_columns: int) -> ForksSettings:
+def learner_settings(learner: Learner, static_columns: int, where: str = "learner") -> ForksSettings:
     """The learner's settings for a context vector of `static_columns` and the running block.
 
     The `paper` preset sees every column. `practical` sees the running block: the static columns of
-    KuaiRec measured as no help to it.
+    KuaiRec measured as no help to it. Errors name settings as those of the section `where`.
 
     Raises
     ------
@@ -39,10 +41,12 @@ def learner_settings(learner: Learner, static_columns: int) -> ForksSettings:
     dimension = static_columns + len(FEATURES)
     running = (static_columns, dimension)
     blocks = {} if learner.preset == "paper" else {"linear_columns": running, "kernel_columns": running}
-    return preset_settings(learner, dimension, **blocks)
+    return preset_settings(learner, dimension, where, **blocks)
 
 
-def preset_settings(learner: Learner, dimension: int, **defaults: Any) -> ForksSettings:
+def preset_settings(
+    learner: Learner, dimension: int, where: str = "learner", **defaults: Any
+) -> ForksSettings:
     """The preset's settings for vectors of `dimension` columns, with `defaults`, and over them the overrides.
 
     Raises
@@ -51,22 +55,44 @@ def preset_settings(learner: Learner, dimension: int, **defaults: Any) -> ForksS
         Naming the setting and what is accepted.
     """
     preset = ForksSettings.paper if learner.preset == "paper" else ForksSettings.practical
-    changes = {name: _setting(name, value) for name, value in learner.overrides.items()}
+    types = get_type_hints(ForksSettings)
+    del types["dimension"]
+    changes = {
+        name: checked_setting(where, name, value, types, "preset")
+        for name, value in learner.overrides.items()
+    }
     try:
         return preset(dimension, **(defaults | changes))
     except ValueError as error:
-        raise ConfigError(f"learner.{error}") from error
+        raise ConfigError(f"{where}.{error}") from error
 
 
-def _setting(name: str, value: object) -> Any:
-    types = get_type_hints(ForksSettings)
-    accepted = sorted(types.keys() - {"dimension"})
-    if name not in accepted:
-        raise ConfigError(f"learner.{name} is not a setting. Accepted here: preset, {', '.join(accepted)}")
+def checked_setting(where: str, name: str, value: object, types: Mapping[str, Any], *others: str) -> Any:
+    """A setting's value, as its type has it.
+
+    Parameters
+    ----------
+    where
+        The section.
+    name, value
+        As they were given.
+    types
+        Of the settings that there are.
+    others
+        Names that are accepted there, too.
+
+    Raises
+    ------
+    ConfigError
+        Naming the setting and what is accepted.
+    """
+    if name not in types:
+        accepted = ", ".join([*others, *sorted(types)])
+        raise ConfigError(f"{where}.{name} is not a setting. Accepted here: {accepted}")
     try:
         return TypeAdapter(types[name]).validate_python(value)
     except ValidationError as error:
-        raise ConfigError(f"learner.{name}: {error.errors()[0]['msg']} (got {value!r})") from error
+        raise ConfigError(f"{where}.{name}: {error.errors()[0]['msg']} (got {value!r})") from error
 
 
 def warm_up(settings: ForksSettings) -> None:
@@ -102,6 +128,8 @@ class Judgement(NamedTuple):
     score: float
     probability: float | None
     predicted: bool
+    challengers: dict[str, float] | None
+    """Their scores by name; None where there are none."""
 
 
 class Judgements(NamedTuple):
@@ -111,6 +139,7 @@ class Judgements(NamedTuple):
     """Shape (n, features)."""
     scores: list[float]
     probabilities: list[float] | list[None]
+    challengers: list[dict[str, float]] | list[None]
 
 
 class Model:
@@ -127,27 +156,48 @@ class Model:
         The static blocks.
     max_entities
         Users, and videos, that running statistics are kept for.
+    challengers
+        Learners that see the same events, by name, in the order of their names.
     """
 
-    def __init__(self, settings: ForksSettings, tables: Tables, max_entities: int) -> None:
+    def __init__(
+        self,
+        settings: ForksSettings,
+        tables: Tables,
+        max_entities: int,
+        challengers: Mapping[str, Contender] = MappingProxyType({}),
+    ) -> None:
         self.tables = tables
         self.learner = Forks(settings)
+        self.challengers = {name: Shadow(each, tables.columns) for name, each in challengers.items()}
         self.statistics = RunningStatistics(max_entities, tables.tags.lists if tables.tags else None)
         self.folded = 0
         """Outcomes folded so far: the model's version."""
         self._x = np.zeros(tables.columns + len(FEATURES))
-        self._sees_tables = min(settings.linear_columns[0], settings.kernel_columns[0]) < tables.columns
+        self._sees_tables = any(
+            min(each.linear_columns[0], each.kernel_columns[0]) < tables.columns
+            for each in (settings, *challengers.values())
+            if isinstance(each, ForksSettings)
+        )
 
     def judge(self, interaction: Interaction) -> Judgement:
         """Predict whether the video will be watched."""
         features = self.statistics.features(interaction.user_id, interaction.video_id)
         score = self.score(interaction, features)
         logistic = self.learner.settings.loss == "logistic"
-        return Judgement(features, score, probability(score) if logistic else None, score > 0.0)
+        likely = probability(score) if logistic else None
+        return Judgement(features, score, likely, score > 0.0, self._challenge(interaction, features))
 
     def score(self, play: Play, features: list[float]) -> float:
         """The score of a play whose running features are `features`."""
         return self.learner.predict_one(self._context(play.user_id, play.video_id, play.timestamp, features))
+
+    def _challenge(self, play: Play, features: list[float]) -> dict[str, float] | None:
+        """What the challengers say, if there are any."""
+        if not self.challengers:
+            return None
+        x = self._context(play.user_id, play.video_id, play.timestamp, features)
+        return {name: shadow.score(x) for name, shadow in self.challengers.items()}
 
     def walk(
         self,
@@ -176,9 +226,15 @@ class Model:
         running[asked:] = known
         loss = self.learner.settings.loss
         y = targets(loss, labels, watch_ratios)
-        scores = self.learner.walk(self._contexts(plays, running), y, order)[:asked]
+        X = self._contexts(plays, running)
+        scores = self.learner.walk(X, y, order)[:asked]
         likely = probabilities(scores).tolist() if loss == "logistic" else [None] * asked
-        return Judgements(running[:asked], scores.tolist(), likely)
+        said: list[dict[str, float]] | list[None] = [None] * asked
+        if self.challengers:
+            shadows = self.challengers.values()
+            columns = [shadow.walk(X, labels, watch_ratios, order)[:asked].tolist() for shadow in shadows]
+            said = [dict(zip(self.challengers, row, strict=True)) for row in zip(*columns, strict=True)]
+        return Judgements(running[:asked], scores.tolist(), likely, said)
 
     def losses(
         self, scores: NDArray[np.float64], labels: NDArray[np.bool_], watch_ratios: NDArray[np.float64]
@@ -252,6 +308,8 @@ class Model:
         """
         x = self._context(play.user_id, play.video_id, play.timestamp, features)
         self.learner.learn_one(x, target(self.learner.settings.loss, watched, watch_ratio))
+        for shadow in self.challengers.values():
+            shadow.learn(x, watched, watch_ratio)
         self.statistics.update(play.user_id, play.video_id, watched, watch_ratio)
 
     def _teach(
@@ -262,7 +320,10 @@ class Model:
     ) -> None:
         running = np.frombuffer(b"".join([_running_bytes(*play.features) for play in plays]))
         y = targets(self.learner.settings.loss, labels, watch_ratios)
-        self.learner.learn_many(self._contexts(plays, running.reshape(len(plays), len(FEATURES))), y)
+        X = self._contexts(plays, running.reshape(len(plays), len(FEATURES)))
+        self.learner.learn_many(X, y)
+        for shadow in self.challengers.values():
+            shadow.learn_many(X, labels, watch_ratios)
 
     def _contexts(self, plays: Sequence[Play], running: NDArray[np.float64]) -> NDArray[np.float64]:
         X = np.zeros((len(plays), len(self._x)))

@@ -11,7 +11,7 @@ refers to nothing but numbers and text cannot be part of a cycle.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -53,7 +53,7 @@ class WatchLabel(msgspec.Struct, frozen=True, gc=False):
     watch_ratio: WatchRatio
 
 
-class Prediction(msgspec.Struct, frozen=True, gc=False):
+class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What the model said of an interaction, with all that is needed to say it again."""
 
     event_id: Id
@@ -69,6 +69,8 @@ class Prediction(msgspec.Struct, frozen=True, gc=False):
     """Outcomes folded into the model when it predicted."""
     sequence: Count
     """The prediction's number in its partition, from 0."""
+    challengers: dict[str, float] | None = None
+    """What the challengers said, by name, in the order of their names; not written if there were none."""
 
 
 class VideoCounts(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -142,6 +144,8 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Outcomes of the partition folded before this one."""
     shared: list[Share] | None = None
     """What was taken over from other partitions, folded right before this one; not written if nothing was."""
+    challengers: dict[str, float] | None = None
+    """The prediction's."""
 
     @property
     def example(self) -> Example | None:
@@ -220,7 +224,7 @@ encode = msgspec.json.Encoder().encode
 
 
 class Ending(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What an outcome says beyond its prediction: the end of `Outcome`, field by field."""
+    """What an outcome says beyond its prediction: the middle of `Outcome`, field by field."""
 
     prediction_sequence: int
     watch_ratio: float | None
@@ -233,24 +237,34 @@ class Ending(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     shared: list[Share] | None = None
 
 
+_NUMBER: Final = b'"sequence":'
+"""The name of a prediction's number: nothing before it can look like this, since text escapes its quotes."""
+
+
 def opening(prediction: bytes) -> bytes:
-    """What an outcome begins with: its prediction as it was written, but for its number."""
-    return prediction[: prediction.rindex(b'"sequence":')]
+    """What an outcome begins with: its prediction as it was written, up to its number."""
+    return prediction[: prediction.index(_NUMBER)]
 
 
-def encode_outcome(opening: bytes, ending: Ending) -> bytes:
+def conclusion(prediction: bytes) -> bytes:
+    """What an outcome ends with: its prediction as it was written, from behind its number."""
+    return prediction[prediction.index(_NUMBER) + len(_NUMBER) :].lstrip(b"0123456789")
+
+
+def encode_outcome(opening: bytes, ending: Ending, conclusion: bytes = b"}") -> bytes:
     """Encode an outcome, of the same bytes as those of the `Outcome`, whose numbers are not written anew.
 
     Examples
     --------
-    >>> prediction = encode(Prediction("e", 7, 3, 5, 0.5, None, True, [0.25], model_version=0, sequence=9))
-    >>> opening(prediction)[-36:]
-    b'"features":[0.25],"model_version":0,'
+    >>> said = Prediction("e", 7, 3, 5, 0.5, None, True, [0.25], model_version=0, sequence=9)
+    >>> prediction = encode(msgspec.structs.replace(said, challengers={"nogd": -0.5}))
+    >>> opening(prediction)[-36:], conclusion(prediction)
+    (b'"features":[0.25],"model_version":0,', b',"challengers":{"nogd":-0.5}}')
     >>> ending = Ending(9, 0.8, True, 6, True, 0.2, "labelled", sequence=4)
-    >>> encode_outcome(opening(prediction), ending)[-59:]
-    b'"correct":true,"loss":0.2,"status":"labelled","sequence":4}'
+    >>> encode_outcome(opening(prediction), ending, conclusion(prediction))[-61:]
+    b'"status":"labelled","sequence":4,"challengers":{"nogd":-0.5}}'
     """
-    return opening + encode(ending)[1:]
+    return opening + encode(ending)[1:-1] + conclusion
 
 
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

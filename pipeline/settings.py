@@ -10,12 +10,19 @@ from dataclasses import asdict
 from typing import Any, Final, Literal, get_origin, get_type_hints
 
 from forks import ForksSettings
+from pipeline.config import FORKS
 from pipeline.errors import StateError
 from pipeline.records import encode
+from pipeline.rival import RIVALS, RivalSettings, parameter_types
+from pipeline.shadow import Contender
 from pipeline.state import State
 
 LEARNER: Final = "learner."
 """What the names of the learner's settings begin with."""
+CHALLENGERS: Final = "challengers."
+"""What the names of the challengers' settings begin with: then comes the challenger's own."""
+KIND: Final = "learner"
+"""The setting that says what a challenger is: FORKS, or which rival."""
 _TYPES: Final = get_type_hints(ForksSettings)
 
 
@@ -41,18 +48,71 @@ def learner_from(settings: Mapping[str, str]) -> ForksSettings:
     StateError
         If they are not those of this program's learner.
     """
-    text = {name.removeprefix(LEARNER): value for name, value in settings.items() if name.startswith(LEARNER)}
+    return _forks_from(_beneath(settings, LEARNER), LEARNER)
+
+
+def challengers_text(challengers: Mapping[str, Contender]) -> dict[str, str]:
+    """The challengers' settings as text, by name.
+
+    Examples
+    --------
+    >>> text = challengers_text({"small": RivalSettings.of("perceptron", {"width": 2.0})})
+    >>> text
+    {'challengers.small.learner': 'perceptron', 'challengers.small.width': '2.0'}
+    >>> challengers_from(text)["small"].parameters
+    (('width', 2.0),)
+    """
+    text: dict[str, str] = {}
+    for name, contender in challengers.items():
+        if isinstance(contender, ForksSettings):
+            found: dict[str, Any] = {KIND: FORKS} | asdict(contender)
+        else:
+            found = {KIND: contender.kind} | dict(contender.parameters)
+        text |= {f"{CHALLENGERS}{name}.{setting}": str(value) for setting, value in found.items()}
+    return text
+
+
+def challengers_from(settings: Mapping[str, str]) -> dict[str, Contender]:
+    """The challengers from `challengers_text`, whatever else is beside them.
+
+    Raises
+    ------
+    StateError
+        If this program has no such challengers.
+    """
+    names = sorted({name.split(".")[0] for name in _beneath(settings, CHALLENGERS)})
+    return {name: _challenger_from(settings, f"{CHALLENGERS}{name}.") for name in names}
+
+
+def _challenger_from(settings: Mapping[str, str], prefix: str) -> Contender:
+    text = _beneath(settings, prefix)
+    kind = text.pop(KIND, "")
+    if kind == FORKS:
+        return _forks_from(text, prefix)
+    types = parameter_types(kind) if kind in RIVALS else {}
+    if not text or not text.keys() <= types.keys():
+        raise StateError(f"the outputs were made beside another version of the challenger {prefix}{kind}")
+    try:
+        return RivalSettings.of(kind, {name: _value(types[name], value) for name, value in text.items()})
+    except (ValueError, SyntaxError) as error:
+        raise StateError(f"no worker wrote these settings of a challenger: {error}") from error
+
+
+def _forks_from(text: Mapping[str, str], prefix: str) -> ForksSettings:
     if text.keys() != _TYPES.keys():
-        names = ", ".join(sorted(LEARNER + name for name in text.keys() ^ _TYPES.keys()))
+        names = ", ".join(sorted(prefix + name for name in text.keys() ^ _TYPES.keys()))
         raise StateError(f"the outputs were made by another version of the learner, which differs in {names}")
     try:
-        return ForksSettings(**{name: _value(name, value) for name, value in text.items()})
+        return ForksSettings(**{name: _value(_TYPES[name], value) for name, value in text.items()})
     except (ValueError, SyntaxError) as error:
         raise StateError(f"no worker wrote these settings of a learner: {error}") from error
 
 
-def _value(name: str, text: str) -> Any:
-    kind = _TYPES[name]
+def _beneath(settings: Mapping[str, str], prefix: str) -> dict[str, str]:
+    return {name.removeprefix(prefix): text for name, text in settings.items() if name.startswith(prefix)}
+
+
+def _value(kind: Any, text: str) -> Any:
     if kind is float:
         return float(text)  # which may be infinite
     return text if get_origin(kind) is Literal else literal_eval(text)
@@ -78,13 +138,13 @@ def refuse_other_settings(state: State, settings: Mapping[str, str]) -> None:
         Naming what differs, and how to go on.
     """
     there = state.settings
-    names = [name for name in sorted(settings.keys() | there.keys()) if settings.get(name) != there.get(name)]
-    if not names:
+    found = differences(there, settings)
+    if not found:
         return
-    what = "; ".join(f"{name} is {settings.get(name)!r}, was {there.get(name)!r}" for name in names)
+    what = "; ".join(f"{name} is {here!r}, was {before!r}" for name, (before, here) in found.items())
     rebuild = ""
-    if all(name.startswith(LEARNER) and name in settings and name in there for name in names):
-        command = rebuild_command({name: settings[name] for name in names})
+    if all(map(_may_be_rebuilt, found, found.values())):
+        command = rebuild_command({name: here or "" for name, (_, here) in found.items()})
         rebuild = f"stop the group's workers and let it go on under these with `{command}`, or "
     raise StateError(
         f"the outputs so far were made under other settings: {what}. Go back to those, or {rebuild}"
@@ -92,17 +152,45 @@ def refuse_other_settings(state: State, settings: Mapping[str, str]) -> None:
     )
 
 
+def differences(
+    there: Mapping[str, str], here: Mapping[str, str]
+) -> dict[str, tuple[str | None, str | None]]:
+    """What differs, as it is there and here; of a challenger that is another one, or missing, only its kind.
+
+    Examples
+    --------
+    >>> here = {"tables": "b", "challengers.x.learner": "rbp", "challengers.x.seed": "0"}
+    >>> differences({"tables": "a"}, here)
+    {'challengers.x.learner': (None, 'rbp'), 'tables': ('a', 'b')}
+    """
+    found = {}
+    for setting in sorted(there.keys() | here.keys()):
+        name = setting
+        if name.startswith(CHALLENGERS):
+            kind = f"{CHALLENGERS}{name.split('.')[1]}.{KIND}"
+            name = name if there.get(kind) == here.get(kind) else kind
+        if there.get(name) != here.get(name):
+            found[name] = there.get(name), here.get(name)
+    return found
+
+
+def _may_be_rebuilt(name: str, values: tuple[str | None, str | None]) -> bool:
+    return name.startswith(CHALLENGERS) or (name.startswith(LEARNER) and None not in values)
+
+
 def rebuild_command(wanted: Mapping[str, str]) -> str:
-    """The command after which a group goes on with these settings of the learner.
+    """The command after which a group goes on with these settings, challengers as the configuration has them.
 
     Examples
     --------
     >>> rebuild_command({"learner.loss": "hinge", "learner.kernel_columns": "(0, 8)"})
     "forks rebuild --set learner.loss=hinge --set 'learner.kernel_columns=[0,8]' --install"
+    >>> rebuild_command({"challengers.small.learner": "nogd"})
+    'forks rebuild --install'
     """
     changes = []
-    for name, text in wanted.items():
-        value = _value(name.removeprefix(LEARNER), text)
-        change = f"{name}={value if isinstance(value, str) else as_toml(value)}"
+    for name, text in _beneath(wanted, LEARNER).items():
+        value = _value(_TYPES[name], text)
+        change = f"{LEARNER}{name}={value if isinstance(value, str) else as_toml(value)}"
         changes.append(f"--set {shlex.quote(change)}")
     return " ".join(["forks rebuild", *changes, "--install"])

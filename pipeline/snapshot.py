@@ -7,7 +7,7 @@ metadata that the format offers has no fixed order).
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from forks import Forks
+from forks import Forks, State
 from pipeline.errors import StateError
 from pipeline.model import Model
 from pipeline.records import Count, Id, encode
 
 SNAPSHOT_VERSION = 2
+LEARNER: Final = "learner."
+"""What the names of the learner's tensors begin with."""
 
 
 Tensors: TypeAlias = dict[str, NDArray[Any]]
@@ -33,6 +35,8 @@ class Plain(msgspec.Struct):
     everything: tuple[float, float, float]
     learner: dict[str, int | float]
     version: int = SNAPSHOT_VERSION
+    challengers: dict[str, dict[str, int | float]] | msgspec.UnsetType = msgspec.UNSET
+    """Of each by name, as `learner`; not there if there are none."""
 
 
 class _Version(msgspec.Struct):
@@ -48,18 +52,22 @@ _DAMAGE = (SafetensorError, msgspec.DecodeError, LookupError, TypeError, ValueEr
 def pack(model: Model) -> bytes:
     """A model's state as safetensors.
 
-    Tensors: `learner.*` as the learner names them, `users.ids`, `users.totals` (n, 3) and the same
-    for videos, `tags.totals` (tags, 3), and `plain`, the JSON of version, counts and scalars.
+    Tensors: `learner.*` as the learner names them, `challengers.NAME.*` the same of each challenger,
+    `users.ids`, `users.totals` (n, 3) and the same for videos, `tags.totals` (tags, 3), and `plain`, the
+    JSON of version, counts and scalars.
     """
-    learner = model.learner.state()
-    tensors = {f"learner.{name}": value for name, value in learner.items() if isinstance(value, np.ndarray)}
-    plain = {name: value for name, value in learner.items() if not isinstance(value, np.ndarray)}
+    tensors, plain = _split(model.learner.state(), LEARNER)
+    challengers = {}
+    for name, shadow in model.challengers.items():
+        arrays, challengers[name] = _split(shadow.learner.state(), _prefix(name))
+        tensors |= arrays
     statistics = model.statistics
     for name, entities in (("users", statistics.users), ("videos", statistics.videos)):
         ids, tensors[f"{name}.totals"] = entities.saved()
         tensors[f"{name}.ids"] = _json(ids)
     tensors["tags.totals"] = statistics.tags
-    tensors["plain"] = _json(Plain(model.folded, tuple(statistics.everything[0].tolist()), plain))
+    everything = tuple(statistics.everything[0].tolist())
+    tensors["plain"] = _json(Plain(model.folded, everything, plain, challengers=challengers or msgspec.UNSET))
     return save(tensors)
 
 
@@ -94,11 +102,12 @@ def unpack(data: bytes, model: Model) -> None:
     """
     tensors, plain = parse(data)
     try:
-        prefix = "learner."
-        arrays = {
-            name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)
-        }
-        model.learner = Forks.from_state(model.learner.settings, arrays | plain.learner)
+        model.learner = Forks.from_state(model.learner.settings, _state(tensors, LEARNER, plain.learner))
+        challengers = plain.challengers or {}
+        if challengers.keys() != model.challengers.keys():
+            raise ValueError(f"its challengers are {[*challengers]}, not {[*model.challengers]}")
+        for name, shadow in model.challengers.items():
+            shadow.restore(_state(tensors, _prefix(name), challengers[name]))
         statistics = model.statistics
         for name, entities in (("users", statistics.users), ("videos", statistics.videos)):
             entities.restore(ids := entity_ids(tensors, name), _totals(tensors, name, len(ids)))
@@ -107,6 +116,22 @@ def unpack(data: bytes, model: Model) -> None:
         model.folded = plain.folded
     except _DAMAGE as error:
         raise StateError(f"the snapshot is damaged or not of this model: {error!r}") from error
+
+
+def _split(state: State, prefix: str) -> tuple[Tensors, dict[str, int | float]]:
+    """A learner's arrays as tensors, and its plain numbers."""
+    arrays = {prefix + name: value for name, value in state.items() if isinstance(value, np.ndarray)}
+    return arrays, {name: value for name, value in state.items() if not isinstance(value, np.ndarray)}
+
+
+def _state(tensors: Tensors, prefix: str, plain: dict[str, int | float]) -> State:
+    """The state that was split."""
+    arrays = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+    return arrays | plain
+
+
+def _prefix(challenger: str) -> str:
+    return f"challengers.{challenger}."
 
 
 def entity_ids(tensors: Tensors, name: str) -> list[Id]:

@@ -21,7 +21,6 @@ from pipeline.clients import common, explain, fenced
 from pipeline.config import Config
 from pipeline.errors import FencedError
 from pipeline.metrics import Gauges, served
-from pipeline.model import warm_up
 from pipeline.placement import check_placement
 from pipeline.session import Session
 from pipeline.topics import Topics, admin, partition_count
@@ -70,7 +69,7 @@ class Worker:
         begin = time.monotonic()
         _log.info("getting ready; the first start compiles the learner, which takes a while")
         merge.warm_up()
-        warm_up(self._blueprint.learner)
+        self._blueprint.warm_up()
         collect_seldom()
         _log.info("ready", instance=self._instance, seconds=round(time.monotonic() - begin, 1))
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import pytest
 
+from pipeline.challengers import contenders
 from pipeline.cli import app
 from pipeline.config import Config, Learner
 from pipeline.errors import ForksError
@@ -17,7 +18,11 @@ from pipeline.model import learner_settings
 
 TEXT = (Path(__file__).parents[1] / "docs" / "operations.md").read_text()
 ROWS = re.findall(r"^\| `(\w+)\.(\w+)` \| (.*?) \| (.*?) \|", TEXT, re.MULTILINE)
-SECTIONS = {name: field.default for name, field in Config.model_fields.items() if name != "learner"}
+SECTIONS = {
+    name: field.default
+    for name, field in Config.model_fields.items()
+    if name not in ("learner", "challengers")  # whose settings are those of their learners
+}
 FOLLOWS_COLUMNS = {"linear_columns", "kernel_columns"}
 
 
@@ -69,5 +74,5 @@ def test_the_examples_are_valid() -> None:
     examples = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
     assert examples
     for example in examples:
-        for section, values in tomllib.loads(example).items():
-            type(SECTIONS[section]).model_validate(values)
+        Config.model_validate(parsed := tomllib.loads(example))
+        contenders(Config.model_validate(parsed).challengers, 0)

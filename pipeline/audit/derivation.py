@@ -108,6 +108,7 @@ class Derivation:
             features=judgement.features,
             model_version=model.folded,
             sequence=written.sequence,
+            challengers=judgement.challengers,
         )
         self._ledger.checked[DERIVED] += 1
         self._compare(derived, line, self._topics.predictions)

@@ -17,7 +17,7 @@ from pipeline.blueprint import Blueprint
 from pipeline.config import Config
 from pipeline.errors import StateError
 from pipeline.log import Log
-from pipeline.model import Model, warm_up
+from pipeline.model import Model
 from pipeline.settings import refuse_other_settings
 from pipeline.snapshot import unpack
 from pipeline.topics import Topics
@@ -76,7 +76,7 @@ def examine(config: Config, view: View, *, from_snapshot: bool, progress: Callab
             if gathered is not None:
                 refuse_other_settings(gathered.state, settings)
             cases.append((reader, ledger, gathered))
-    warm_up(blueprint.learner)
+    blueprint.warm_up()
     reports = []
     for reader, ledger, gathered in cases:
         folded_from, ended = 0, 0

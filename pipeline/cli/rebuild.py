@@ -14,7 +14,6 @@ from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Pre
 from pipeline.cli.progress import progress
 from pipeline.config import load
 from pipeline.errors import ConfigError
-from pipeline.model import warm_up
 
 EPILOG = """
 Examples:
@@ -24,6 +23,8 @@ Examples:
     forks rebuild --set budget=80 --set memory=2000.0 --json | jq .rebuilt.total.mistakes
 
     forks rebuild --set learner.budget=200 --install
+
+    forks rebuild --install    # the configuration has other challengers now
 
     forks rebuild    # nothing changed: do the outcomes give the very bytes of the snapshots?
 """
@@ -59,7 +60,8 @@ def rebuild(
     was changed and a snapshot comes out otherwise.
 
     With --install, the models that come out become those that all partitions continue from, in one
-    transaction. No worker may run then; workers need these settings from then on.
+    transaction, with the challengers of the configuration. No worker may run then; workers need these
+    settings from then on.
     """
     from pipeline import rebuild as rebuilding  # noqa: PLC0415 - scipy's statistics take a second to load
 
@@ -67,13 +69,13 @@ def rebuild(
     flags = {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group}
     settings = load(config, flags)
     with Group(settings) as entered:
-        plan = rebuilding.Rebuild(entered, different)
+        plan = rebuilding.Rebuild(entered, different, check=not (different or install))
         if install:
             plan.refuse_install()
         with Console(stderr=True).status(
             "Compiling the learner, which takes some seconds the first time ..."
         ):
-            warm_up(plan.blueprint.learner)
+            plan.blueprint.warm_up()
         with progress("rebuild", plan.outcomes) as update:
             found = plan.run(update, window)
         if install:

@@ -31,8 +31,8 @@ class Comparison(msgspec.Struct, frozen=True):
     """
 
     events: int
-    changes: dict[str, tuple[str, str]]
-    """The settings in which the two differ: as they are, and as they are here."""
+    changes: dict[str, tuple[str | None, str | None]]
+    """The settings in which the two differ: as they are, and as here; None where one is not there."""
     partitions: list[PartitionFold]
     running: Summary | None
     """None where no event has a label yet, as `rebuilt`. Its scores are those that were written, in whichever
@@ -46,7 +46,7 @@ def compare(
     cases: Sequence[Cases],
     partitions: Sequence[PartitionFold],
     losses: tuple[LossName, LossName],
-    changes: dict[str, tuple[str, str]],
+    changes: dict[str, tuple[str | None, str | None]],
     window: int | None = None,
 ) -> Comparison:
     """Sum up the cases of all partitions.

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from pydantic import ValidationError
 
 from forks import LossName
 from pipeline.blueprint import Blueprint
+from pipeline.challengers import as_learner
 from pipeline.checkpoint import Group
 from pipeline.checkpoint.installing import Replacement, install
 from pipeline.config import Learner
@@ -23,7 +23,7 @@ from pipeline.model import Model
 from pipeline.rebuild.comparison import Comparison, PartitionFold, compare
 from pipeline.rebuild.folding import CASE, Cases, refold
 from pipeline.records import Outcome, Prediction
-from pipeline.settings import as_toml, refuse_other_settings
+from pipeline.settings import as_toml, differences, refuse_other_settings
 from pipeline.slices import read_until
 from pipeline.snapshot import pack
 from pipeline.state import SnapshotReference, State
@@ -44,8 +44,10 @@ class Rebuild:
     group
         Whose outcomes; its members may go on meanwhile, unless the result is to be installed.
     changes
-        The settings of the learner that differ from the configuration's, by name. With none, the
-        configuration has to be the one that the group runs under.
+        The settings of the learner that differ from the configuration's, by name.
+    check
+        Whether the configuration has to be the one that the group runs under. Else its learner and its
+        challengers may differ, too.
 
     Attributes
     ----------
@@ -64,7 +66,7 @@ class Rebuild:
         If the outputs depend on more that differs than the learner.
     """
 
-    def __init__(self, group: Group, changes: Mapping[str, Any]) -> None:
+    def __init__(self, group: Group, changes: Mapping[str, Any], *, check: bool) -> None:
         self._group = group
         self._learner = _changed(group.config.learner, changes)
         self._saved = [
@@ -72,13 +74,13 @@ class Rebuild:
         ]
         running = Blueprint(group.config)
         self.blueprint = running.with_learner(self._learner)
-        if changes and self._saved:
+        if self._saved and not check:
             running = running.as_saved(self._saved[0].state.settings)
         before, after = running.settings(group.partitions), self.blueprint.settings(group.partitions)
         for saved in self._saved:
             refuse_other_settings(saved.state, before)
         self._settings = after
-        self.changes = {name: (before[name], after[name]) for name in after if before[name] != after[name]}
+        self.changes = differences(before, after)
         self._losses = self._running_loss(running.learner.loss), self.blueprint.learner.loss
         self._models: list[bytes] = []
         self.outcomes = sum(saved.state.outcomes for saved in self._saved)
@@ -121,7 +123,7 @@ class Rebuild:
         if not self.changes:
             raise ConfigError(
                 "--install: there is nothing to install, since the group runs under these settings. Name "
-                "what is to differ, such as --set learner.budget=200"
+                "what is to differ, such as --set learner.budget=200, or configure other challengers"
             )
         committed = {state.partition for _, state in self._saved}
         for number in range(self._group.partitions):
@@ -184,11 +186,7 @@ class Rebuild:
 
 
 def _changed(learner: Learner, changes: Mapping[str, Any]) -> Learner:
-    try:
-        return Learner.model_validate({"preset": learner.preset, **learner.overrides, **changes})
-    except ValidationError as error:
-        detail = error.errors()[0]
-        raise ConfigError(f"learner.preset: {detail['msg']} (got {detail['input']!r})") from error
+    return as_learner("learner", {"preset": learner.preset, **learner.overrides, **changes})
 
 
 def _told(progress: Callable[[int], None], before: int, folded: int) -> None:

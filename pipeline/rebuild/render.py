@@ -12,7 +12,9 @@ from pipeline.rebuild.comparison import Comparison, PartitionFold
 
 def render(found: Comparison) -> RenderableType:
     """What differs, both models' figures side by side, and what became of the snapshots and of the group."""
-    changes = ", ".join(f"{name} {here} (was {there})" for name, (there, here) in found.changes.items())
+    changes = ", ".join(
+        f"{name} {here or 'none'} (was {there or 'none'})" for name, (there, here) in found.changes.items()
+    )
     parts: list[RenderableType] = [
         Text(f"rebuilt with {changes or 'unchanged settings'}", style="bold"),
         Text(),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from forks import ForksSettings
 from pipeline.batch import Batch, DeadLetter
+from pipeline.challengers import contenders
+from pipeline.config import Challenger, Learner
 from pipeline.config import Join as JoinSettings
-from pipeline.config import Learner
 from pipeline.features import Tables
 from pipeline.inlet import Position
 from pipeline.model import Model, learner_settings
@@ -27,6 +29,8 @@ from pipeline.records import (
     WatchLabel,
     encode,
 )
+from pipeline.settings import challengers_from, learner_from
+from pipeline.shadow import Contender
 from pipeline.task import Task
 from tests.pipeline.entries import Entry, entries, queued
 
@@ -60,12 +64,33 @@ def small_learner(**changes: Any) -> ForksSettings:
 LEARNER = small_learner()
 
 
-def new_model(learner: ForksSettings = LEARNER, max_entities: int = 3) -> Model:
-    return Model(learner, Tables(), max_entities)
+CHALLENGERS: Mapping[str, Contender] = contenders(
+    {
+        "small": Challenger.model_validate({"learner": "nogd", "budget": 4, "rank": 2}),
+        "wider": Challenger.model_validate(
+            {"learner": "forks", "budget": 6, "rank": 3, "landmarks": 3, "cycle": 3, "loss": "squared"}
+        ),
+    },
+    0,
+)
+"""A rival, and another one of FORKS, which see all that they do in a few events."""
 
 
-def new_task(settings: JoinSettings | None = None, partition: int = 0) -> Task:
-    return Task(partition, new_model(), settings or join_settings(), Position(0), Position(0))
+def new_model(
+    learner: ForksSettings = LEARNER,
+    max_entities: int = 3,
+    challengers: Mapping[str, Contender] = MappingProxyType({}),
+) -> Model:
+    return Model(learner, Tables(), max_entities, challengers)
+
+
+def model_under(settings: Mapping[str, str]) -> Model:
+    """A model of what a state record says."""
+    return new_model(learner_from(settings), challengers=challengers_from(settings))
+
+
+def new_task(settings: JoinSettings | None = None, partition: int = 0, model: Model | None = None) -> Task:
+    return Task(partition, model or new_model(), settings or join_settings(), Position(0), Position(0))
 
 
 def source(topic: str, offset: int, record: Message) -> Source:
@@ -148,8 +173,10 @@ class Written(NamedTuple):
         )
 
 
-def run(given: Inputs, settings: JoinSettings | None = None) -> tuple[Task, Written]:
+def run(
+    given: Inputs, settings: JoinSettings | None = None, model: Model | None = None
+) -> tuple[Task, Written]:
     """Everything in one go."""
-    task = new_task(settings)
+    task = new_task(settings, model=model)
     feed_all(task, given)
     return task, Written.of([task.advance(ALL)])

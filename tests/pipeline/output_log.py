@@ -21,13 +21,13 @@ from pipeline.records import Outcome, Prediction, Share, encode
 from pipeline.recovery import read_snapshot
 from pipeline.restoration import Restoration
 from pipeline.saving import next_slot
-from pipeline.settings import learner_from, learner_text
+from pipeline.settings import learner_text
 from pipeline.sharing import Publication
 from pipeline.snapshot import pack
 from pipeline.state import SnapshotReference, State
 from pipeline.task import Task
 from pipeline.topics import Topics
-from tests.pipeline.builders import LEARNER, Written, join_settings, new_model
+from tests.pipeline.builders import LEARNER, Written, join_settings, model_under, new_model
 from tests.pipeline.chunks import Chunks
 
 Slot: TypeAlias = tuple[int, bytes]
@@ -88,9 +88,7 @@ class OutputLog:
         """The task as it was at the last commit, from what was written."""
         assert self.state is not None
         chunks = cast(Log, Chunks(dict(enumerate(self.snapshots))))
-        model, state = read_snapshot(
-            chunks, Topics(), self.state, partial(new_model, learner_from(self.settings))
-        )
+        model, state = read_snapshot(chunks, Topics(), self.state, partial(model_under, self.settings))
         lowest = state.snapshot.outcome_offset if state.snapshot else 0
         positions = (copied(state.interactions), copied(state.labels))
         task = Task(0, model, settings or join_settings(), *positions)

@@ -30,6 +30,7 @@ predicted: dict[str, st.SearchStrategy[Any]] = {
     "features": st.lists(finite, min_size=len(FEATURES), max_size=len(FEATURES)),
     "model_version": counts,
     "sequence": counts,
+    "challengers": st.none() | st.dictionaries(st.sampled_from("abc"), finite, min_size=1),
 }
 predictions = st.builds(Prediction, **predicted)
 features = predicted["features"]

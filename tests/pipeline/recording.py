@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -17,7 +19,8 @@ from pipeline.config import Join as JoinSettings
 from pipeline.letter import Letter
 from pipeline.model import Model
 from pipeline.records import Outcome, Prediction, Source, encode
-from pipeline.settings import learner_from
+from pipeline.settings import challengers_text, learner_text
+from pipeline.shadow import Contender
 from pipeline.snapshot import unpack
 from pipeline.state import State
 from pipeline.topics import Topics
@@ -28,6 +31,7 @@ from tests.pipeline.builders import (
     interaction,
     join_settings,
     label,
+    model_under,
     new_model,
     new_task,
 )
@@ -93,7 +97,7 @@ class Recording:
         """What an audit makes of it."""
         earlier, ledger = self.state.earlier, Ledger(0)
         present = self.model() if from_snapshot else self._new_model()
-        eras = Eras(earlier, [new_model(learner_from(era.settings)) for era in earlier], present)
+        eras = Eras(earlier, [model_under(era.settings) for era in earlier], present)
         audit(self._evidence(), eras, ledger, teach_missing=True)
         return ledger
 
@@ -114,7 +118,7 @@ class Recording:
         return model
 
     def _new_model(self) -> Model:
-        return new_model(learner_from(self.state.settings))
+        return model_under(self.state.settings)
 
     def _evidence(self) -> Evidence:
         def stretch(topic: str, items: list[Any], covered: int = BEHIND) -> Stretch[Any]:
@@ -146,10 +150,15 @@ def _source(topic: str, slot: Slot, record_type: type[Prediction] | type[Outcome
 
 
 def record(
-    given_inputs: Inputs, drawn: list[tuple[Step, bool]], join: JoinSettings | None = None
+    given_inputs: Inputs,
+    drawn: list[tuple[Step, bool]],
+    join: JoinSettings | None = None,
+    challengers: Mapping[str, Contender] = MappingProxyType({}),
 ) -> Recording:
     """Run batch by batch, each with a snapshot or without."""
-    task, log = new_task(join), OutputLog()
+    model = new_model(challengers=challengers)
+    task = new_task(join, model=model)
+    log = OutputLog(settings=learner_text(model.learner.settings) | challengers_text(challengers))
     delivery = Delivery(task, given_inputs)
     for step, snapshot in drawn:
         delivery.deliver(step)

@@ -129,9 +129,12 @@ def test_anything_else_is_no_duration(value: object) -> None:
         ("[kafka.client]\nx = [1]\n", ["kafka.client.x", "text, a number, true or false", "got [1]"]),
         ('[learner]\npreset = "best"\n', ["learner.preset", "'practical' or 'paper'"]),
         ('[kafka]\nbootstrp = "x"\n', ["kafka.bootstrp", "did you mean bootstrap?", "Accepted here: boot"]),
-        ("[kafak]\nx = 1\n", ["kafak is not a setting", "did you mean kafka?", "Accepted here: checkpoint"]),
+        ("[kafak]\nx = 1\n", ["kafak is not a setting", "did you mean kafka?", "Accepted here: challengers"]),
         ("xyz = 1\n", ["xyz is not a setting. Accepted here:", "worker"]),
         ('kafka = "x"\n', ["kafka: ", "got 'x'"]),
+        ("[challengers.a]\nbudget = 5\n", ["challengers.a.learner: Field required"]),
+        ('[challengers."a b"]\nlearner = "nogd"\n', ["challengers.a b", "String should match pattern"]),
+        ('[challengers.champion]\nlearner = "nogd"\n', ["a challenger cannot be called champion"]),
         ("[kafka\n", ["is not valid TOML", "line 1"]),
     ],
 )

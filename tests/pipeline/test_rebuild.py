@@ -170,9 +170,9 @@ def test_text_says_how_workers_get_the_settings_that_were_installed() -> None:
     assert '[learner]\npreset = "paper"\nwidth = 2.0' in text
 
 
-def group(state: State | None, **configured: Any) -> Group:
+def group(state: State | None, challengers: dict[str, Any] | None = None, **configured: Any) -> Group:
     """A group of one partition, without Kafka and members."""
-    config = Config.model_validate({"learner": configured})
+    config = Config.model_validate({"learner": configured, "challengers": challengers or {}})
     saved = None if state is None else Saved(7, state)
     return cast(
         Group,
@@ -188,7 +188,7 @@ def state_under(**learner: Any) -> State:
 def test_the_running_model_is_that_of_the_state_records_whatever_is_configured(
     configured: dict[str, Any],
 ) -> None:
-    changes = Rebuild(group(state_under(), **configured), {"budget": 40}).changes
+    changes = Rebuild(group(state_under(), **configured), {"budget": 40}, check=False).changes
     assert changes["learner.budget"] == ("160", "40")
     assert ("learner.memory" in changes) == ("memory" in configured)
 
@@ -197,15 +197,24 @@ def test_a_check_of_the_running_model_needs_its_settings() -> None:
     with pytest.raises(
         StateError, match=r"learner.budget is '40', was '160'.*rebuild --set learner.budget=40"
     ):
-        Rebuild(group(state_under(), budget=40), {})
+        Rebuild(group(state_under(), budget=40), {}, check=True)
+
+
+def test_challengers_are_those_of_the_configuration_whatever_the_group_has() -> None:
+    plan = Rebuild(group(state_under(), {"a": {"learner": "nogd"}}), {}, check=False)
+    assert plan.changes == {"challengers.a.learner": (None, "nogd")}
+    plan.refuse_install()
+    assert list(plan.blueprint.new_model().challengers) == ["a"]
+    with pytest.raises(StateError, match=r"challengers\.a\.learner is 'nogd', was None"):
+        Rebuild(group(state_under(), {"a": {"learner": "nogd"}}), {}, check=True)
 
 
 def test_what_does_not_differ_or_has_no_state_is_not_installed() -> None:
     with pytest.raises(ConfigError, match="there is nothing to install"):
-        Rebuild(group(state_under(budget=40)), {"budget": 40}).refuse_install()
+        Rebuild(group(state_under(budget=40)), {"budget": 40}, check=False).refuse_install()
     with pytest.raises(StateError, match="nothing was committed for partition 0 yet"):
-        Rebuild(group(None), {"budget": 40}).refuse_install()
-    Rebuild(group(state_under()), {"budget": 40}).refuse_install()
+        Rebuild(group(None), {"budget": 40}, check=False).refuse_install()
+    Rebuild(group(state_under()), {"budget": 40}, check=False).refuse_install()
 
 
 def test_only_settings_of_the_learner_may_differ() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -14,10 +15,22 @@ from pipeline import restoration
 from pipeline.config import Join as JoinSettings
 from pipeline.errors import StateError
 from pipeline.records import Outcome, encode
+from pipeline.settings import challengers_text
+from pipeline.shadow import Contender
 from pipeline.snapshot import pack
 from pipeline.state import State
 from pipeline.task import Task
-from tests.pipeline.builders import Inputs, feed_all, inputs, interaction, join_settings, label, new_task, run
+from tests.pipeline.builders import (
+    Inputs,
+    feed_all,
+    inputs,
+    interaction,
+    join_settings,
+    label,
+    new_model,
+    new_task,
+    run,
+)
 from tests.pipeline.consumer import REST, Delivery, Step, steps
 from tests.pipeline.output_log import OutputLog
 from tests.pipeline.streams import crowded, streams
@@ -61,10 +74,15 @@ def rebuilt(task: Task, log: OutputLog, join: JoinSettings | None = None) -> Tas
 
 
 def run_with_deaths(
-    given_inputs: Inputs, drawn: list[Turn], join: JoinSettings | None = None
+    given_inputs: Inputs,
+    drawn: list[Turn],
+    join: JoinSettings | None = None,
+    challengers: Mapping[str, Contender] = MappingProxyType({}),
 ) -> tuple[Task, OutputLog]:
     join = join or join_settings()
-    task, log = new_task(join), OutputLog()
+    model = new_model(challengers=challengers)
+    task, log = new_task(join, model=model), OutputLog()
+    log.settings |= challengers_text(challengers)
     delivery = Delivery(task, given_inputs)
     for step, snapshot, dies, loses in (*drawn, Turn(REST, True, True, False)):
         delivery.deliver(step)

@@ -33,11 +33,12 @@ from pipeline.records import (
     decode,
     encode,
 )
+from pipeline.shadow import Contender
 from pipeline.state import CASES, Era, SavedLabel, SnapshotReference, State
 from pipeline.statistics import FEATURES
 from pipeline.topics import Topics
 from pipeline.transaction import Writer
-from tests.pipeline.builders import Inputs, feed_all, join_settings, new_task
+from tests.pipeline.builders import CHALLENGERS, Inputs, feed_all, join_settings, new_model, new_task
 from tests.pipeline.record_strategies import WRITTEN, interactions, labels
 from tests.pipeline.streams import streams
 
@@ -91,7 +92,8 @@ def test_there_is_no_schema_that_nothing_checks() -> None:
 def test_schema_and_record_have_the_same_fields_in_the_same_order(name: str) -> None:
     fields = list(RECORDS[name].__struct_fields__)
     assert list(schema(name)["properties"]) == fields
-    assert schema(name)["required"] == [field for field in fields if (name, field) != ("outcome", "shared")]
+    left_out = {"prediction": {"challengers"}, "outcome": {"shared", "challengers"}}.get(name, set())
+    assert schema(name)["required"] == [field for field in fields if field not in left_out]
 
 
 def test_records_of_before_a_field_was_added_are_read() -> None:
@@ -151,9 +153,15 @@ def test_every_encoded_record_is_valid(name: str) -> None:
 
 
 @settings(max_examples=60)
-@given(given_inputs=streams(), on_missing=st.sampled_from(["negative", "drop"]))
-def test_whatever_a_task_writes_is_valid(given_inputs: Inputs, on_missing: str) -> None:
-    task = new_task(join_settings(on_missing=on_missing))
+@given(
+    given_inputs=streams(),
+    on_missing=st.sampled_from(["negative", "drop"]),
+    challengers=st.sampled_from([{}, CHALLENGERS]),
+)
+def test_whatever_a_task_writes_is_valid(
+    given_inputs: Inputs, on_missing: str, challengers: dict[str, Contender]
+) -> None:
+    task = new_task(join_settings(on_missing=on_missing), model=new_model(challengers=challengers))
     feed_all(task, given_inputs)
     batch = task.advance(len(given_inputs))
     for prediction in batch.predictions.values:
