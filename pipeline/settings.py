@@ -7,7 +7,7 @@ import shlex
 from ast import literal_eval
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Final, Literal, get_origin, get_type_hints
+from typing import Any, Final, Literal, TypeAlias, get_origin, get_type_hints
 
 from forks import ForksSettings
 from pipeline.config import FORKS
@@ -23,6 +23,8 @@ CHALLENGERS: Final = "challengers."
 """What the names of the challengers' settings begin with: then comes the challenger's own."""
 KIND: Final = "learner"
 """The setting that says what a challenger is: FORKS, or which rival."""
+Changes: TypeAlias = dict[str, tuple[str | None, str | None]]
+"""Settings that differ, as they were and as they are here; None where one is not there."""
 _TYPES: Final = get_type_hints(ForksSettings)
 
 
@@ -152,9 +154,7 @@ def refuse_other_settings(state: State, settings: Mapping[str, str]) -> None:
     )
 
 
-def differences(
-    there: Mapping[str, str], here: Mapping[str, str]
-) -> dict[str, tuple[str | None, str | None]]:
+def differences(there: Mapping[str, str], here: Mapping[str, str]) -> Changes:
     """What differs, as it is there and here; of a challenger that is another one, or missing, only its kind.
 
     Examples
@@ -163,7 +163,7 @@ def differences(
     >>> differences({"tables": "a"}, here)
     {'challengers.x.learner': (None, 'rbp'), 'tables': ('a', 'b')}
     """
-    found = {}
+    found: Changes = {}
     for setting in sorted(there.keys() | here.keys()):
         name = setting
         if name.startswith(CHALLENGERS):

@@ -11,6 +11,7 @@ from forks import LossName
 from forks.validation import Judged, Summary, summarize
 from pipeline.labels import targets
 from pipeline.rebuild.folding import CASE, Cases
+from pipeline.settings import Changes
 
 
 class PartitionFold(msgspec.Struct, frozen=True):
@@ -31,7 +32,7 @@ class Comparison(msgspec.Struct, frozen=True):
     """
 
     events: int
-    changes: dict[str, tuple[str | None, str | None]]
+    changes: Changes
     """The settings in which the two differ: as they are, and as here; None where one is not there."""
     partitions: list[PartitionFold]
     running: Summary | None
@@ -46,7 +47,7 @@ def compare(
     cases: Sequence[Cases],
     partitions: Sequence[PartitionFold],
     losses: tuple[LossName, LossName],
-    changes: dict[str, tuple[str | None, str | None]],
+    changes: Changes,
     window: int | None = None,
 ) -> Comparison:
     """Sum up the cases of all partitions.

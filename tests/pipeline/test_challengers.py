@@ -184,7 +184,7 @@ def test_the_order_in_the_file_does_not_matter() -> None:
         ),
         (
             {"learner": "nogd", "haste": 2},
-            "challengers.x.haste is not a setting. Accepted here: budget, rank",
+            "challengers.x.haste is not a setting. Accepted here: budget, ",
         ),
         ({"learner": "nogd", "budget": "many"}, "challengers.x.budget: Input should be a valid integer"),
         ({"learner": "nogd", "budget": 0}, "challengers.x.budget must be at least 1, not 0"),

@@ -25,6 +25,7 @@ from pipeline.model import Model
 from pipeline.rebuild import PartitionFold, Rebuild, compare, render
 from pipeline.rebuild.folding import CASE, Cases, refold
 from pipeline.records import Outcome, Prediction
+from pipeline.settings import Changes
 from pipeline.snapshot import pack
 from pipeline.state import State
 from pipeline.task import Task
@@ -144,7 +145,7 @@ def test_every_labelled_event_of_all_partitions_counts_by_its_time() -> None:
 def rendered(*folds: PartitionFold, rows: Cases) -> str:
     console = Console(width=100)
     with console.capture() as captured:
-        changes = {"learner.budget": ("160", "200")} if folds[0].same is None else {}
+        changes: Changes = {"learner.budget": ("160", "200")} if folds[0].same is None else {}
         console.print(render(compare([rows], folds, ("logistic", "logistic"), changes)))
     return captured.get()
 
