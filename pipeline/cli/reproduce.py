@@ -18,14 +18,19 @@ Examples:
 
     forks reproduce table2 --data ../shared/data
 
+    forks reproduce findings --out reproduced > findings.md    # what all that was run comes to
+
     forks reproduce table3 --runs 5 --stream german-1 --json | jq '.rows[].mistakes'
 """
 
-Name = Literal["table2", "table3", "table4", "figure1", "figure2", "figure3", "graphs"]
+Name = Literal["table2", "table3", "table4", "figure1", "figure2", "figure3", "graphs", "findings"]
 
 
 def reproduce(
-    experiment: Annotated[Name, typer.Argument(help="Which one.", show_default=False)],
+    experiment: Annotated[
+        Name,
+        typer.Argument(help="Which one; findings: a page on what came out.", show_default=False),
+    ],
     runs: Annotated[int, typer.Option(min=1, help="Orders of the data, each with seeds of its own.")] = 20,
     jobs: Annotated[int, typer.Option(min=1, help="Processes; times are best compared with 1.")] = 2,
     out: Annotated[Path, typer.Option(help="Folder for results, tables and figures.")] = Path("reproduced"),
@@ -51,6 +56,9 @@ def reproduce(
     """
     from pipeline import reproduce as reproduction  # noqa: PLC0415 - numba and scipy take seconds to load
 
+    if experiment == "findings":
+        _tell_findings(out, as_json=json)
+        return
     order = reproduction.Order(experiment, tuple(streams or ()), tuple(learners or ()), runs, jobs)
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     try:
@@ -65,6 +73,17 @@ def reproduce(
     else:
         Console(highlight=False).print(reproduction.render(found))
         console.print(f"all of it is in {out}, as {experiment}.* and, each run by itself, in results.jsonl")
+
+
+def _tell_findings(out: Path, *, as_json: bool) -> None:
+    """Print the page that sums up what is in the folder, or its claims."""
+    from pipeline.reproduce import findings_of, page_of, read_tables  # noqa: PLC0415 - as above
+
+    tables = read_tables(out)
+    if as_json:
+        typer.echo(msgspec.json.encode({"experiment": "findings", "rows": findings_of(tables)}))
+    else:
+        typer.echo(page_of(tables), nl=False)
 
 
 def _interrupt() -> None:

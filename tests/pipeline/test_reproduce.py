@@ -315,3 +315,31 @@ def test_a_file_that_holds_no_results_is_named(data: Path, tmp_path: Path) -> No
     error = run("table2", "--data", data, "--out", tmp_path, "--stream", "german").exception
     assert isinstance(error, DataError)
     assert "results.jsonl, line 1: this is no result" in str(error)
+
+
+def test_the_findings_page_is_made_of_what_was_run(data: Path, tmp_path: Path) -> None:
+    only = [*german("FORKS"), "--learner", "NOGD"]
+    rows = reproduced("table2", "--runs", 2, "--data", data, "--out", tmp_path, *only)["rows"]
+    reproduced("graphs", "--runs", 2, "--data", data, "--out", tmp_path, "--stream", "coauthor")
+    page = run("findings", "--out", tmp_path).stdout
+    assert "`forks reproduce table2 --runs 2 --stream german --learner 'FORKS' --learner 'NOGD'`" in page
+    assert f"| FORKS | 50 | 26.43 ± 0.56 | {rows[1]['mistakes_authors']:.2f} ± " in page
+    assert "| majority class |  |  |  | 25.00 |  |" in page
+    assert "| coauthor | B | paper | from the first | asked for | seconds |" in page
+    assert "Table 3" not in page
+    claims = json.loads(run("findings", "--out", tmp_path, "--json").stdout.splitlines()[-1])["rows"]
+    assert {claim["experiment"] for claim in claims} == {"table2", "graphs"}
+    for claim in claims:
+        assert f"| {'yes' if claim['holds'] else '**no**'} | {claim['claim']} | {claim['numbers']} |" in page
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "there are no results; run `forks reproduce table2"), ("{}", "table2.json: these are no rows")],
+)
+def test_findings_of_nothing_say_what_to_run(content: str | None, message: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "table2.json").write_text(content)
+    error = run("findings", "--out", tmp_path).exception
+    assert isinstance(error, DataError)
+    assert message in str(error)
