@@ -13,7 +13,15 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
@@ -149,6 +157,7 @@ class Challenger(BaseModel):
 
 
 ChallengerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
+CHALLENGER_NAME = TypeAdapter[str](ChallengerName)
 
 
 def _not_champion(challengers: dict[str, Challenger]) -> dict[str, Challenger]:

@@ -82,6 +82,25 @@ class Group:
             return None
         return Saved(start.state_offset, read_state(self.log, self.topics, partition, start))
 
+    def all_saved(self) -> list[Saved]:
+        """What the group continues from in each partition, so that nothing is installed beside one without.
+
+        Raises
+        ------
+        StateError
+            If nothing was committed in one yet, or as `saved`.
+        """
+        found = []
+        for number in range(self.partitions):
+            saved = self.saved(number)
+            if saved is None:
+                raise StateError(
+                    f"nothing was committed for partition {number} yet, so no state there could keep workers "
+                    "with other settings away. Let a worker run until each partition has had a message"
+                )
+            found.append(saved)
+        return found
+
     def snapshot(self, partition: int) -> tuple[State, bytes]:
         """A partition's state record, and the snapshot that it names as it was written.
 

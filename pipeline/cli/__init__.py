@@ -11,6 +11,7 @@ from pipeline.cli import (
     demo,
     evaluate,
     inspect,
+    promote,
     rebuild,
     replay,
     report,
@@ -40,6 +41,7 @@ app.command(epilog=inspect.EPILOG)(inspect.inspect)
 app.command(epilog=report.EPILOG)(report.report)
 app.add_typer(checkpoint.app, name="checkpoint")
 app.command(epilog=rebuild.EPILOG)(rebuild.rebuild)
+app.command(epilog=promote.EPILOG)(promote.promote)
 app.command(epilog=audit.EPILOG)(audit.audit)
 app.command(epilog=evaluate.EPILOG)(evaluate.evaluate)
 app.command(epilog=reproduce.EPILOG)(reproduce.reproduce)

@@ -125,13 +125,7 @@ class Rebuild:
                 "--install: there is nothing to install, since the group runs under these settings. Name "
                 "what is to differ, such as --set learner.budget=200, or configure other challengers"
             )
-        committed = {state.partition for _, state in self._saved}
-        for number in range(self._group.partitions):
-            if number not in committed:
-                raise StateError(
-                    f"nothing was committed for partition {number} yet, so no state there could keep workers "
-                    "with other settings away. Let a worker run until each partition has had a message"
-                )
+        self._group.all_saved()
         self._group.refuse_members()
 
     def install(self) -> list[str]:

@@ -75,10 +75,15 @@ class OutputLog:
 
     def install(self, learner: ForksSettings) -> Task:
         """Fold all outcomes under other settings, go on from that model, and restore."""
-        assert self.state is not None
-        model, self.settings = new_model(learner), learner_text(learner)
+        model = new_model(learner)
         for _, value in self.outcomes:
             model.fold(msgspec.json.decode(value, type=Outcome))
+        return self.go_on_from(model, learner_text(learner))
+
+    def go_on_from(self, model: Model, settings: dict[str, str]) -> Task:
+        """Begin an era under other settings with a model of them, and restore."""
+        assert self.state is not None
+        self.settings = settings
         reference = self._write(model, self.state.snapshot, self.state.outcome_offset)
         state = msgspec.structs.replace(self.state.under(self.settings), snapshot=reference)
         self.state = msgspec.json.decode(encode(state), type=State)

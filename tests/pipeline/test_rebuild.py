@@ -175,10 +175,9 @@ def group(state: State | None, challengers: dict[str, Any] | None = None, **conf
     """A group of one partition, without Kafka and members."""
     config = Config.model_validate({"learner": configured, "challengers": challengers or {}})
     saved = None if state is None else Saved(7, state)
-    return cast(
-        Group,
-        SimpleNamespace(config=config, partitions=1, saved=lambda _: saved, refuse_members=lambda: None),
-    )
+    plain = SimpleNamespace(config=config, partitions=1, saved=lambda _: saved, refuse_members=lambda: None)
+    plain.all_saved = lambda: Group.all_saved(cast(Group, plain))
+    return cast(Group, plain)
 
 
 def state_under(**learner: Any) -> State:
