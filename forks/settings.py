@@ -44,7 +44,7 @@ class ForksSettings:
     memory : with ``carry_over``, learned events after which an event weighs 1/e in the Hessian, > 0; inf to
         never forget. It takes effect when the map changes
     bounded : whether each new stored point evicts the oldest, and cycles are shorter at first, a twentieth of
-        ``cycle`` or a tenth of the events learned so far; else the stored set grows by a point each cycle
+        ``cycle`` or a twentieth of the events learned so far; else the stored set grows by a point each cycle
     standardize : whether columns are standardised with running moments; without it, a linear part takes
         columns within +-1e6 only
     refresh : changes of the map from one exact decomposition of the sketch to the next, >= 1;

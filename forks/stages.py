@@ -23,8 +23,8 @@ from forks.sketched_kernel import SketchedKernel
 from forks.state import State, StateReader
 
 # The first events of a stream are not typical of it, so a bounded learner changes its map faster then: at
-# first twenty times as fast, and no later than when a tenth of what was learned so far came since.
-WARM_UP_CYCLES = 10
+# first twenty times as fast, and no later than when a twentieth of what was learned so far came since.
+WARM_UP_CYCLES = 20
 WARM_UP_SPEED = 20
 
 

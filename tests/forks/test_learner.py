@@ -145,9 +145,9 @@ def test_the_map_changes_twenty_times_as_often_at_first_and_then_less_and_less()
         if learner.state().get("since_change") == 1:
             changed.append(learner.updates)
     gaps = dict(zip(changed[1:], np.diff(changed[1:]), strict=False))
-    assert {gap for at, gap in gaps.items() if at < 45} == {5}
-    assert all(gap == max(5, (at + gap - 1) // 10) for at, gap in gaps.items() if at < 900)
-    assert {gap for at, gap in gaps.items() if at >= 1_000} == {100}
+    assert {gap for at, gap in gaps.items() if at < 90} == {5}
+    assert all(gap == max(5, (at + gap - 1) // 20) for at, gap in gaps.items() if at < 1_900)
+    assert {gap for at, gap in gaps.items() if at >= 2_000} == {100}
 
 
 def test_a_learner_restored_under_a_shorter_cycle_changes_its_map_at_the_next_lesson() -> None:
