@@ -62,4 +62,9 @@ def _panels(rows: Sequence[Row]) -> list[Panel]:
     return [panel(loss) for loss in LOSSES]
 
 
-FIGURE2 = Experiment("Budgets on KuaiRec (FORKS, Figure 2)", ("kuairec",), _cells, panels=_panels)
+FIGURE2 = Experiment(
+    "Budgets on KuaiRec (FORKS, Figure 2; data: Gao et al., CIKM 2022, CC BY-SA 4.0)",
+    ("kuairec",),
+    _cells,
+    panels=_panels,
+)

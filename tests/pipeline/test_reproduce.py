@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from scipy.sparse import csr_array
 from typer.testing import CliRunner, Result
@@ -233,6 +238,30 @@ def test_the_same_command_goes_on_and_works_nothing_out_again(
     assert again.exit_code == 0
     assert worked_out == [0, 1, 2, 2, 3, 4]
     assert json.loads(again.stdout)["rows"][0]["runs"] == 5
+
+
+def test_ctrl_c_ends_all_processes_and_what_is_done_is_kept(data: Path, tmp_path: Path) -> None:
+    options = ["table2", "--data", str(data), "--out", str(tmp_path), *german("FORKS practical")]
+    program = [sys.executable, "-c", "from pipeline.cli import main; main()", "reproduce"]
+    command = [*program, *options, "--runs", "1000", "--jobs", "2"]
+    results = tmp_path / "results.jsonl"
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None and not (results.exists() and results.stat().st_size):
+            time.sleep(0.02)
+        helpers = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=200)
+    assert process.returncode == 130, told
+    assert "the same command goes on from there" in told
+    assert len(helpers) >= 2
+    _, alive = psutil.wait_procs(helpers, timeout=60)
+    assert not alive
+    done = len(results.read_text().splitlines())
+    before = results.read_bytes()
+    assert run(*options, "--runs", 1, "--jobs", 1).exit_code == 0
+    after = results.read_bytes()
+    assert after.startswith(before)
+    assert len(after.splitlines()) - done in {0, 1}  # the first run's result may not have been the first
 
 
 def test_a_result_that_was_cut_short_is_dropped_with_a_note(data: Path, tmp_path: Path) -> None:
