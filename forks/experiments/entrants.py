@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -48,8 +49,17 @@ class Entrant:
         return play(self.make(data.X.shape[1], seed), data, KINDS[self.kind].in_stage_one)
 
     def key(self) -> Mapping[str, Any]:
-        """Return all that decides what it does, as JSON can hold it; the name is not part of it."""
-        return {"kind": self.kind, "budget": self.budget, **dict(self.options)}
+        """Return all that decides what it does, as JSON can hold it; the name is not part of it.
+
+        ``preset`` stands for all settings of FORKS, those of a preset too, so that results which came of
+        another preset are not taken for those of this one.
+        """
+        key = {"kind": self.kind, "budget": self.budget, **dict(self.options)}
+        settings = KINDS[self.kind].settings
+        if settings is not None:
+            made = settings(1, budget=self.budget, **dict(self.options))
+            key["preset"] = hashlib.sha256(repr(made).encode()).hexdigest()[:16]
+        return key
 
 
 def entrant_of(name: str, kind: str, budget: int | None, **options: Option) -> Entrant:
@@ -113,10 +123,12 @@ class Kind(NamedTuple):
     ----------
     make : of the dimension, and of ``seed``, ``budget`` (where there is one) and options by name
     in_stage_one : says of such a learner whether it is in its first stage
+    settings : of FORKS, where it has them, from what ``make`` takes
     """
 
     make: Callable[..., Learner]
     in_stage_one: Callable[[Any], bool] = no_stages
+    settings: Callable[..., ForksSettings] | None = None
 
 
 def _paper_settings(dimension: int, *, budget: int, stage_one: int, **options: Any) -> ForksSettings:
@@ -162,10 +174,10 @@ def _filling(learner: rivals.NOGD | rivals.SkeGD) -> bool:
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
-        "forks": Kind(_forks, _collecting),
-        "forks practical": Kind(_practical, _collecting),
-        "forks published": Kind(_published, lambda learner: learner.in_stage_one),
-        "skegd": Kind(_skegd, _filling),
+        "forks": Kind(_forks, _collecting, _paper_settings),
+        "forks practical": Kind(_practical, _collecting, ForksSettings.practical),
+        "forks published": Kind(_published, lambda learner: learner.in_stage_one, _paper_settings),
+        "skegd": Kind(_skegd, _filling, _paper_settings),
         "rbp": Kind(rivals.RBP),
         "bpa-s": Kind(_unseeded(rivals.BPAS)),
         "projectron": Kind(_unseeded(rivals.Projectron)),

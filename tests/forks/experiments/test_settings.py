@@ -74,6 +74,16 @@ def test_fourier_features_are_of_four_budgets_frequencies() -> None:
     assert learner.features == 2 * 4 * 50
 
 
+@pytest.mark.parametrize("name", ["FORKS", "FORKS practical", "FORKS as published", "SkeGD", "NOGD"])
+def test_a_change_of_a_preset_is_a_change_of_the_key(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (entrant,) = (one for one in fixed_budget.entrants(300, 2.0) if one.name == name)
+    before = entrant.key()
+    assert before == entrant.key()
+    real = ForksSettings.__repr__  # stands for any default of a preset that came to be another
+    monkeypatch.setattr(ForksSettings, "__repr__", lambda self: real(self).replace("alpha=", "alpha=9"))
+    assert (entrant.key() == before) is (name == "NOGD")
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_what_the_paper_prints_is_of_streams_that_are_run(name: str) -> None:
     experiment = EXPERIMENTS[name]
