@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from pipeline.config import Config
 from pipeline.errors import ConfigError
 from pipeline.intake import Intake
 from pipeline.storm import Storms
+from pipeline.tally import Standing
 from pipeline.task import Task
 
 PARTITION_GAUGES: Final = {
@@ -35,6 +36,12 @@ INPUT_GAUGES: Final = {
     "buffered_bytes": "Bytes of the messages that were read and not yet processed.",
     "paused": "1 while the input is not read on, because enough is buffered.",
 }
+COMPARED: Final = {
+    "events": "Labelled events since the partition came here.",
+    "mistakes": "Of these, the events that the learner had wrong.",
+    "log_loss": "Sum of the learner's log loss over these, in nats, where its scores are log-odds.",
+}
+"""Of champion and challengers, where there are challengers."""
 INPUTS: Final = ("interactions", "labels")
 PACE: Final = 1.0
 """Seconds from one set of figures to the next."""
@@ -64,6 +71,8 @@ class PartitionFigures(NamedTuple):
     held_share_bytes: int
     dead_letters_this_minute: int
     held_back: bool
+    compared: Mapping[str, Standing]
+    """By learner: see `COMPARED`."""
 
     @classmethod
     def of(cls, task: Task, intake: Intake, storms: Storms) -> PartitionFigures:
@@ -84,6 +93,7 @@ class PartitionFigures(NamedTuple):
             held_share_bytes=task.reception.bytes,
             dead_letters_this_minute=storms.letters(task.partition),
             held_back=storms.holds(task.partition),
+            compared=task.tally.standings if task.tally else {},
         )
 
 
@@ -129,7 +139,7 @@ class Gauges(Collector):
         """Tell of no partition."""
         self._figures = {}
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         """What a scrape finds."""
         figures = self._figures
         for name, (limit, text) in self._limits.items():
@@ -145,6 +155,13 @@ class Gauges(Collector):
                 for source in INPUTS:
                     family.add_metric([str(partition), source], getattr(getattr(held, source), name))
             yield family
+        for name, text in COMPARED.items():
+            counted = CounterMetricFamily(f"forks_compared_{name}", text, labels=["partition", "learner"])
+            for partition, held in figures.items():
+                for learner, standing in held.compared.items():
+                    if (value := getattr(standing, name)) is not None:
+                        counted.add_metric([str(partition), learner], value)
+            yield counted
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from pipeline.model import Model
 from pipeline.records import Interaction, Poison, Share, Source, WatchLabel
 from pipeline.sharing import Publication, Reception
 from pipeline.state import Era, Marks, SavedLabel, SnapshotReference, State, counters
+from pipeline.tally import Tally
 
 
 class Task:
@@ -60,6 +61,8 @@ class Task:
         """What the other partitions are told; None to tell them nothing."""
         self.reception = Reception(partition, {})
         """What they have told this one."""
+        self.tally = Tally(model) if model.challengers else None
+        """How champion and challengers have done; None where there are none."""
         self._teach_missing = settings.on_missing == "negative"
         self._plan = Plan()
         self._reach = stretch.LONGEST
@@ -100,7 +103,10 @@ class Task:
         taken: list[list[Share]] = []
         while len(taken) < len(plan.closings) and (shares := self.reception.take()):
             taken.append(shares)
-        return settle(plan, self.model, taken, self.publication)
+        batch = settle(plan, self.model, taken, self.publication)
+        if self.tally is not None:
+            self.tally.add(plan.closings, self.earlier[-1].predictions if self.earlier else 0)
+        return batch
 
     def _next(self) -> Inlet | None:
         """The input that the next message is taken from; None to wait for more."""

@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks.validation import auc, log_loss, majority
+from pipeline.report.contest import Contest
 from pipeline.report.counts import BURIED, Counts, differences
 from pipeline.state import CASES
 
 OUTCOME: Final = np.dtype(
     [
         ("sequence", np.int64),
+        ("prediction_sequence", np.int64),
         ("model_version", np.int64),
         ("timestamp", np.int64),
         ("label_timestamp", np.int64),
@@ -86,6 +88,8 @@ class Report(msgspec.Struct, frozen=True):
     """Where the counters and what the topics hold disagree."""
     windows: list[Window]
     """The labelled events of all partitions by their time, cut into pieces."""
+    contest: Contest | None = None
+    """The learner beside its challengers, if there are any."""
 
 
 class _Mistakes(NamedTuple):

@@ -10,19 +10,24 @@ import msgspec
 import numpy as np
 from confluent_kafka import Message
 
-from pipeline.config import Kafka
+from pipeline.config import CHAMPION, Kafka
 from pipeline.extents import Extents, last
 from pipeline.letter import read_letter
 from pipeline.log import Log, decoded
 from pipeline.offsets import Place
 from pipeline.records import Count, Features, Status, Timestamp
+from pipeline.report.contest import Said, contest
 from pipeline.report.counts import BURIED, Counts
 from pipeline.report.figures import OUTCOME, Outcomes, Report, report
+from pipeline.settings import challengers_from
+from pipeline.state import Era
 from pipeline.statistics import FEATURES
 from pipeline.topics import Topics
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Told how many of all offsets have been read."""
+Scores: TypeAlias = dict[str, float]
+"""By challenger."""
 
 USER_MEAN, VIDEO_MEAN = FEATURES.index("user_label_mean"), FEATURES.index("video_label_mean")
 
@@ -31,6 +36,7 @@ class _Outcome(msgspec.Struct):
     """What is needed of an outcome."""
 
     sequence: Count
+    prediction_sequence: Count
     model_version: Count
     timestamp: Timestamp
     label_timestamp: Timestamp | None
@@ -40,12 +46,20 @@ class _Outcome(msgspec.Struct):
     features: Features
     label: bool | None
     status: Status
+    challengers: dict[str, float] | None = None
 
 
 class _State(msgspec.Struct):
     """What is needed of a state record."""
 
     counters: dict[str, int]
+    settings: dict[str, str]
+    earlier: list[Era] = []
+
+    @property
+    def since(self) -> int:
+        """The first prediction that the learners of now made, by its sequence."""
+        return self.earlier[-1].predictions if self.earlier else 0
 
 
 _OUTCOMES = msgspec.json.Decoder(_Outcome)
@@ -82,21 +96,26 @@ def summarize(kafka: Kafka, *, window: int | None = None, progress: Progress | N
     meter = _Meter(
         sum(len(offsets) for place, offsets in ranges.items() if place.topic != topics.checkpoints), progress
     )
-    outcomes, counts = [], []
+    outcomes, counts, said = [], [], []
+    learners: dict[str, str] = {}
     with Log(kafka) as log:
         for partition in partitions:
             checkpoints = Place(topics.checkpoints, partition)
-            before = _counters(log, checkpoints, ranges[checkpoints])
+            before = _state(log, checkpoints, ranges[checkpoints])
             found = Counter(predictions=sum(map(len, meter.slices(log, topics.predictions, partition))))
-            rows = _outcomes(meter.slices(log, topics.outcomes, partition))
+            rows, scores = _outcomes(meter.slices(log, topics.outcomes, partition))
             labelled = int(np.count_nonzero(rows["labelled"]))
             found.update(labelled=labelled, expired=len(rows) - labelled)
             for messages in meter.slices(log, topics.dead_letters, partition):
                 found.update(map(_case, messages))
-            after = _counters(log, checkpoints, extents.ranges()[checkpoints])
+            after = _state(log, checkpoints, extents.ranges()[checkpoints])
             outcomes.append(rows)
-            counts.append(Counts(found, before, after))
-    return report(outcomes, counts, window)
+            counts.append(Counts(found, before.counters, after.counters))
+            said.append(_said(rows, scores, after))
+            learners |= after.settings
+    return msgspec.structs.replace(
+        report(outcomes, counts, window), contest=contest(said, _with_log_odds(learners))
+    )
 
 
 class _Meter:
@@ -118,24 +137,44 @@ class _Meter:
             yield messages
 
 
-def _counters(log: Log, place: Place, offsets: range) -> dict[str, int]:
-    """The counters of a partition's last state record; none if nothing was committed yet."""
+def _state(log: Log, place: Place, offsets: range) -> _State:
+    """A partition's last state record; one of nothing if none was committed yet."""
     key = f"{place.partition}/state".encode()
     found = last(log, place, offsets, 1, lambda message: message.key() == key)
-    return decoded(_STATES, found[0]).counters if found else {}
+    return decoded(_STATES, found[0]) if found else _State({}, {})
 
 
-def _outcomes(slices: Iterator[list[Message]]) -> Outcomes:
-    parts = [
-        np.array([_row(decoded(_OUTCOMES, message)) for message in messages], OUTCOME) for messages in slices
-    ]
-    return np.concatenate([np.empty(0, OUTCOME), *parts])
+def _outcomes(slices: Iterator[list[Message]]) -> tuple[Outcomes, list[Scores | None]]:
+    """The rows of outcomes, and what challengers said of each."""
+    parts, scores = [], []
+    for messages in slices:
+        records = [decoded(_OUTCOMES, message) for message in messages]
+        parts.append(np.array(list(map(_row, records)), OUTCOME))
+        scores += [record.challengers for record in records]
+    return np.concatenate([np.empty(0, OUTCOME), *parts]), scores
+
+
+def _said(rows: Outcomes, scores: list[Scores | None], state: _State) -> Said:
+    """What the learners of now said; a name stood for another one before."""
+    names = challengers_from(state.settings)
+    compared = rows["labelled"] & (rows["prediction_sequence"] >= state.since)
+    chosen = [scores[place] or {} for place in np.flatnonzero(compared)] if names else []
+    columns = {name: np.array([said.get(name, np.nan) for said in chosen]) for name in names}
+    return Said(rows["label"][compared] == 1, {CHAMPION: rows["score"][compared]} | columns)
+
+
+def _with_log_odds(settings: dict[str, str]) -> frozenset[str]:
+    """The learners whose scores are log-odds."""
+    losses = {CHAMPION: settings.get("learner.loss", "")}
+    losses |= {name: str(each.loss) for name, each in challengers_from(settings).items()}
+    return frozenset(name for name, loss in losses.items() if loss == "logistic")
 
 
 def _row(outcome: _Outcome) -> tuple[float | bool, ...]:
     """The outcome in the order of `OUTCOME`."""
     return (
         outcome.sequence,
+        outcome.prediction_sequence,
         outcome.model_version,
         outcome.timestamp,
         outcome.timestamp if outcome.label_timestamp is None else outcome.label_timestamp,

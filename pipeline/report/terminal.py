@@ -10,6 +10,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.config import CHAMPION
+from pipeline.report.contest import Contest
 from pipeline.report.counts import BURIED
 from pipeline.report.figures import Report
 from pipeline.times import date, duration
@@ -33,7 +35,10 @@ def render(report: Report) -> RenderableType:
         return Text("Nothing was written yet: no prediction, no outcome, no dead letter.")
     parts: list[RenderableType] = [_cases(report)]
     if report.labelled:
-        parts += [Text(), _methods(report), Text(), _over_time(report)]
+        parts += [Text(), _methods(report)]
+        if report.contest is not None:
+            parts += [Text(), _contest(report.contest)]
+        parts += [Text(), _over_time(report)]
     else:
         parts += [Text(), Text("No label was joined yet, so there is nothing to judge predictions by.")]
     parts += [Text(f"differs: {difference}", style="red") for difference in report.differences]
@@ -76,6 +81,26 @@ def _methods(report: Report) -> Table:
             _figure(auc, ".4f"),
             _figure(loss, ".4f"),
             style="bold" if name == "model" else "",
+        )
+    return table
+
+
+def _contest(contest: Contest) -> Table:
+    """Champion and challengers, over the events that all of them predicted."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column(f"over {contest.events:,} of them")
+    for name in ("mistakes", "alone right", "alone wrong", "AUC", "log loss"):
+        table.add_column(name, justify="right")
+    for each in contest.contenders:
+        champion = each.name == CHAMPION
+        alone = ("", "") if champion else (f"{each.alone_right:,}", f"{each.alone_wrong:,}")
+        table.add_row(
+            each.name,
+            f"{each.mistakes:.2%}",
+            *alone,
+            _figure(each.auc, ".4f"),
+            _figure(each.log_loss, ".4f"),
+            style="bold" if champion else "",
         )
     return table
 

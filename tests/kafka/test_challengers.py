@@ -10,7 +10,9 @@ from uuid import uuid4
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner, Result
 
+from pipeline.cli import app
 from pipeline.errors import ConfigError, StateError
 from tests.kafka.harness import DEADLINE, Pipeline, invented_events, until
 from tests.kafka.test_rebuild import forks, refused
@@ -56,6 +58,30 @@ def audited(pipeline: Pipeline, **settings: str) -> list[dict[str, Any]]:
     return partitions
 
 
+def compared(pipeline: Pipeline, name: str) -> list[dict[str, Any]]:
+    """What the report says, of which mistakes are counted once more."""
+    found = json.loads(reported(pipeline).stdout)["contest"]
+    judged = [each for each in pipeline.read_json(pipeline.topics.outcomes) if name in each["challengers"]]
+    assert found["events"] == len(judged) > 0
+    contenders: list[dict[str, Any]] = found["contenders"]
+    for each in contenders:
+        scores = [
+            outcome["score"] if each["name"] == "champion" else outcome["challengers"][each["name"]]
+            for outcome in judged
+        ]
+        wrong = sum((score > 0) != outcome["label"] for score, outcome in zip(scores, judged, strict=True))
+        assert each["mistakes"] == wrong / len(judged)
+    return contenders
+
+
+def reported(pipeline: Pipeline) -> Result:
+    kafka = pipeline.kafka
+    where = ("--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix)
+    result = CliRunner().invoke(app, ["report", "--json", *where])
+    assert result.exit_code == 0, result.output
+    return result
+
+
 def test_a_killed_worker_leaves_what_its_challengers_said_as_it_has_to_be(halfway: Halfway) -> None:
     pipeline, count, _ = halfway
     outcomes = pipeline.read_json(pipeline.topics.outcomes)
@@ -63,6 +89,8 @@ def test_a_killed_worker_leaves_what_its_challengers_said_as_it_has_to_be(halfwa
     assert {tuple(outcome["challengers"]) for outcome in outcomes} == {("linear", "wider")}
     derived = sum(part["checked"]["predictions derived again"] for part in audited(pipeline, **BEFORE))
     assert derived == count
+    names = [each["name"] for each in compared(pipeline, "wider")]
+    assert names == ["champion", "linear", "wider"]
     same = forks(pipeline, "rebuild", "--json", **BEFORE)
     assert [fold["same"] for fold in json.loads(same.stdout)["partitions"]] == [True, True]
 
@@ -96,6 +124,11 @@ def test_a_promoted_challenger_is_the_champion_from_there_on(halfway: Halfway, t
     assert [part["earlier_eras"] for part in partitions] == [1, 1]
     derived = sum(part["checked"]["predictions derived again"] for part in partitions)
     assert derived == first + len(rest)
+
+    [champion, former, linear] = compared(pipeline, "former")
+    assert champion["log_loss"] is not None
+    assert former["log_loss"] is not None
+    assert linear["log_loss"] is None
 
     alone = Pipeline(pipeline.kafka.bootstrap, f"{pipeline.kafka.prefix}alone-", tmp_path, partitions=2)
     alone.environment = {"FORKS_LEARNER": AFTER["FORKS_LEARNER"]}

@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import re
 import socket
+from typing import cast
 from urllib.request import urlopen
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 
 from pipeline.config import Config, Features, Join, Worker
 from pipeline.errors import ConfigError
 from pipeline.metrics import (
+    COMPARED,
     INPUT_GAUGES,
     INPUTS,
     PARTITION_GAUGES,
@@ -17,6 +20,7 @@ from pipeline.metrics import (
     PartitionFigures,
     served,
 )
+from pipeline.tally import Standing
 
 CONFIG = Config(
     join=Join(max_pending=11, max_closed=12, early_bytes=13),
@@ -32,7 +36,8 @@ def free_address() -> str:
 
 
 def test_every_figure_has_a_gauge() -> None:
-    assert PartitionFigures._fields == (*INPUTS, *PARTITION_GAUGES)
+    assert PartitionFigures._fields == (*INPUTS, *PARTITION_GAUGES, "compared")
+    assert Standing._fields == tuple(COMPARED)
     assert InputFigures._fields == tuple(INPUT_GAUGES)
 
 
@@ -69,3 +74,18 @@ def test_an_address_is_free_again_afterwards_and_in_use_meanwhile() -> None:
 def test_without_an_address_nothing_is_served() -> None:
     with served(Gauges(CONFIG), None):
         pass
+
+
+def test_challengers_have_counters_beside_the_champion() -> None:
+    gauges, inputs = Gauges(CONFIG), InputFigures(0, 0, False)
+    standings = {"champion": Standing(10, 3, 5.5), "linear": Standing(10, 4, None)}
+    figures = PartitionFigures._make([inputs, inputs, *(0 for _ in PARTITION_GAUGES), standings])
+    gauges._figures = {7: figures}
+    lines = generate_latest(cast(CollectorRegistry, gauges)).decode().splitlines()
+    assert sorted(line for line in lines if line.startswith("forks_compared_")) == [
+        'forks_compared_events_total{learner="champion",partition="7"} 10.0',
+        'forks_compared_events_total{learner="linear",partition="7"} 10.0',
+        'forks_compared_log_loss_total{learner="champion",partition="7"} 5.5',
+        'forks_compared_mistakes_total{learner="champion",partition="7"} 3.0',
+        'forks_compared_mistakes_total{learner="linear",partition="7"} 4.0',
+    ]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from io import StringIO
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from pipeline.report import Report, render
+from pipeline.report.contest import Said, contest
 from pipeline.report.counts import BURIED, RECORDED, Counts, differences
 from pipeline.report.figures import OUTCOME, Outcomes, report, running_means_margin
 from pipeline.report.terminal import STAGES
@@ -177,3 +179,30 @@ def test_the_json_of_a_report_has_what_scripts_rely_on() -> None:
         "events", "predictions", "outcomes", "labelled", "expired", "dead_letters", "mistakes", "auc",
         "log_loss", "majority", "running_means", "running_means_auc", "counters", "windows",
     } <= found.keys()  # fmt: skip
+
+
+def test_challengers_are_compared_with_the_champion_over_all_partitions() -> None:
+    first = Said(np.array([True, False]), {"champion": np.array([1.0, -1.0]), "a": np.array([-2.0, -1.0])})
+    second = Said(np.array([True, True]), {"champion": np.array([-1.0, -1.0]), "a": np.array([3.0, -1.0])})
+    nothing = Said(np.empty(0, np.bool_), {"champion": np.empty(0)})
+    found = contest([first, nothing, second], frozenset({"champion"}))
+    assert found is not None
+    champion, other = found.contenders
+    assert found.events == 4
+    assert (champion.mistakes, champion.alone_right, champion.alone_wrong) == (0.5, 0, 0)
+    assert (other.mistakes, other.alone_right, other.alone_wrong) == (0.5, 1, 1)
+    losses = np.log1p(np.exp([-1.0, -1.0, 1.0, 1.0]))
+    assert champion.log_loss == pytest.approx(losses.mean())
+    assert other.log_loss is None
+    assert other.auc == pytest.approx((1 + 0.5 + 0.0) / 3)
+
+    shown = text(msgspec.structs.replace(report_of(outcomes({}, {}, {}, {})), contest=found))
+    assert "over 4 of them" in shown
+    assert re.search(r"champion +50.00% +0\.\d+ +0\.\d+", shown)
+    assert re.search(r"a +50.00% +1 +1 +0.5000 +-", shown)
+
+
+def test_without_challengers_there_is_nothing_to_compare() -> None:
+    assert contest([Said(np.array([True]), {"champion": np.array([1.0])})], frozenset()) is None
+    assert contest([], frozenset()) is None
+    assert "of them" not in text(report_of(outcomes({}, {})))
