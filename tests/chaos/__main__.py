@@ -56,6 +56,7 @@ def _options() -> tuple[Options, bool]:
         action="store_true",
         help="all events are there before the workers start; compare with an undisturbed run, too",
     )
+    parser.add_argument("--challengers", action="store_true", help="with two learners in the shadow")
     parser.add_argument("--keep", action="store_true", help="keep the workers' logs")
     given = parser.parse_args()
     if not 1 <= given.workers <= given.partitions:
@@ -67,6 +68,7 @@ def _options() -> tuple[Options, bool]:
         partitions=given.partitions,
         workers=given.workers,
         replay=given.replay,
+        challengers=given.challengers,
     )
     return options, given.keep
 

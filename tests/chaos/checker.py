@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -13,6 +13,7 @@ import msgspec
 
 from pipeline.clients import reader
 from pipeline.records import Outcome, Prediction
+from tests.chaos.challengers import Challenger, challengers
 from tests.chaos.derivation import WrongError, agree, derive
 from tests.chaos.expected import Expected, Letter, Step
 from tests.chaos.world import World
@@ -31,7 +32,7 @@ class Found:
     problems: list[str] = field(default_factory=list)
 
 
-def check(pipeline: Pipeline, world: World, *, replayed: bool) -> Found:
+def check(pipeline: Pipeline, world: World, *, replayed: bool, challenged: bool) -> Found:
     """Hold all that the pipeline wrote against the world.
 
     Parameters
@@ -42,10 +43,12 @@ def check(pipeline: Pipeline, world: World, *, replayed: bool) -> Found:
         What was sent.
     replayed
         Whether all of it was there before the first worker started; then there is only one order.
+    challenged
+        Whether there were challengers.
     """
     found = Found()
     for partition in range(pipeline.partitions):
-        one = _Partition(pipeline, world, partition, found)
+        one = _Partition(pipeline, world, partition, found, challengers() if challenged else {})
         for what in (one.inputs, one.replay if replayed else one.outputs, one.letters, one.state):
             try:
                 what()
@@ -74,13 +77,21 @@ def compare(pipeline: Pipeline, undisturbed: Pipeline) -> list[str]:
 class _Partition:
     """One partition's checks; each raises `WrongError` at the first thing that is wrong."""
 
-    def __init__(self, pipeline: Pipeline, world: World, partition: int, found: Found) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        world: World,
+        partition: int,
+        found: Found,
+        challengers: Mapping[str, Challenger],
+    ) -> None:
         self._pipeline = pipeline
         self._topics = pipeline.topics
         self._world = world
         self._partition = partition
         self._found = found
         self._expected = Expected(world, partition)
+        self._challengers = challengers
 
     def inputs(self) -> None:
         """The inputs hold what was sent, so that offsets are known and it is the pipeline that is checked."""
@@ -134,7 +145,8 @@ class _Partition:
 
     def _steps(self) -> Iterator[Step]:
         predictions = self._records(self._topics.predictions, Prediction)
-        return derive(self._expected, predictions, self._records(self._topics.outcomes, Outcome))
+        outcomes = self._records(self._topics.outcomes, Outcome)
+        return derive(self._expected, predictions, outcomes, self._challengers)
 
     def _records(self, topic: str, kind: type[Record]) -> Iterator[Record]:
         decoder = msgspec.json.Decoder(kind)

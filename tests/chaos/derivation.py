@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from pipeline.config import Learner
 from pipeline.model import learner_settings
 from pipeline.records import Outcome, Prediction, Share
 from pipeline.statistics import RunningStatistics
+from tests.chaos.challengers import Challenger
 from tests.chaos.expected import Expected, Step
 from tests.chaos.world import NO_LABEL
 
@@ -27,6 +28,7 @@ SHARED = (
     "predicted",
     "features",
     "model_version",
+    "challengers",
 )
 """Fields that an outcome has from its prediction."""
 
@@ -42,19 +44,23 @@ def agree(what: str, found: object, wanted: object) -> None:
 
 
 def derive(
-    expected: Expected, predictions: Iterable[Prediction], outcomes: Iterable[Outcome]
+    expected: Expected,
+    predictions: Iterable[Prediction],
+    outcomes: Iterable[Outcome],
+    challengers: Mapping[str, Challenger],
 ) -> Iterator[Step]:
     """Go through a partition's outputs in the order in which they say that they came about.
 
     A prediction was made when as many outcomes had been folded as its `model_version` says. Statistics and
-    learner are fed in that order by a plain loop, which knows no task, join or merge.
+    learners are fed in that order by a plain loop, which knows no task, join or merge. The challengers know
+    nothing at first.
 
     Raises
     ------
     WrongError
         At the first record that is missing, too many, or not what has to come out, to the last bit.
     """
-    derivation = _Derivation(expected)
+    derivation = _Derivation(expected, challengers)
     learned = iter(outcomes)
     for prediction in predictions:
         while derivation.folded < prediction.model_version:
@@ -70,10 +76,11 @@ def derive(
 
 
 class _Derivation:
-    def __init__(self, expected: Expected) -> None:
+    def __init__(self, expected: Expected, challengers: Mapping[str, Challenger]) -> None:
         self.predicted = 0
         self.folded = 0
         self._expected = expected
+        self._challengers = challengers
         self._learner = Forks(learner_settings(Learner(), 0))
         self._statistics = RunningStatistics(max_entities=1_000_000)
         self._waiting: dict[object, Prediction] = {}
@@ -98,6 +105,8 @@ class _Derivation:
         agree(f"{name}: score", _bits([prediction.score]), _bits([score]))
         agree(f"{name}: probability", prediction.probability, probability(score))
         agree(f"{name}: predicted", prediction.predicted, score > 0.0)
+        said = {name: learner.predict_one(np.array(features)) for name, learner in self._challengers.items()}
+        agree(f"{name}: challengers", list((prediction.challengers or {}).items()), list(said.items()))
         self._waiting[event] = prediction
         self.predicted += 1
         return Step(event, learned=False)
@@ -119,7 +128,7 @@ class _Derivation:
         agree(f"{name}: loss", outcome.loss, float(loss_value(LOSSES["logistic"], outcome.score, taught)))
         for share in outcome.shared or ():
             self._take_over(name, share)
-        self._learner.learn_one(np.array(prediction.features), taught)
+        self._teach(prediction.features, taught)
         self._statistics.update(prediction.user_id, prediction.video_id, watched, ratio)
         self.folded += 1
         return Step(event, learned=True)
@@ -130,7 +139,11 @@ class _Derivation:
         self._told[share.partition] = share.until
         self._statistics.take_over(share.videos)
         for example in share.examples:
-            self._learner.learn_one(np.array(example.features), 1.0 if example.label else -1.0)
+            self._teach(example.features, 1.0 if example.label else -1.0)
+
+    def _teach(self, features: list[float], taught: float) -> None:
+        for learner in (self._learner, *self._challengers.values()):
+            learner.learn_one(np.array(features), taught)
 
     def _check_label(self, name: str, outcome: Outcome, event: int) -> tuple[bool, float]:
         world = self._expected.world

@@ -22,6 +22,8 @@ class Options:
     workers: int
     replay: bool = False
     """Whether all inputs are there before the workers start."""
+    challengers: bool = False
+    """Whether two learners run in the shadow."""
 
 
 @dataclass(frozen=True)

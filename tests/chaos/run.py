@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.chaos.broker import Broker
+from tests.chaos.challengers import SETTINGS as CHALLENGERS
 from tests.chaos.checker import check, compare
 from tests.chaos.killer import Killer
 from tests.chaos.report import Options, Report
@@ -47,11 +48,13 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
     begin = time.monotonic()
     world = World(options.seed, options.events, options.partitions, options.minutes)
     strikes = plan(options.seed, options.minutes, options.workers)
+    challengers = CHALLENGERS if options.challengers else {}
     with Broker(folder / "broker") as broker:
         if options.replay:
             say("the undisturbed run")
-            calm = _undisturbed(broker, world, folder)
-        pipeline = _pipeline(broker, world, "chaos-", folder, REPLAY if options.replay else LIVE)
+            calm = _undisturbed(broker, world, folder, challengers)
+        pace = REPLAY if options.replay else LIVE
+        pipeline = _pipeline(broker, world, "chaos-", folder, pace | challengers)
         seconds = 0.0 if options.replay else 60.0 * options.minutes
         with Stage(pipeline, world, options.workers, seconds) as stage:
             killer = Killer(broker, stage, strikes, say)
@@ -63,7 +66,7 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
             except TimeoutError as error:
                 stage.crew.problems.append(str(error))
         say("checking")
-        found = check(pipeline, world, replayed=options.replay)
+        found = check(pipeline, world, replayed=options.replay, challenged=options.challengers)
         problems = stage.crew.problems + found.problems + _audit(pipeline)
         if options.replay:
             problems += compare(pipeline, calm)
@@ -106,9 +109,9 @@ def _audit(pipeline: Pipeline) -> list[str]:
     return [f"forks audit ended with {done.returncode}: {said}"] if done.returncode else []
 
 
-def _undisturbed(broker: Broker, world: World, folder: Path) -> Pipeline:
+def _undisturbed(broker: Broker, world: World, folder: Path, settings: dict[str, str]) -> Pipeline:
     """The same inputs, and one worker that nothing happens to."""
-    pipeline = _pipeline(broker, world, "calm-", folder, {})
+    pipeline = _pipeline(broker, world, "calm-", folder, settings)
     with Stage(pipeline, world, workers=1, seconds=0.0) as stage:
         while not stage.finished():
             stage.attend()

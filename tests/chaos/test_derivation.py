@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +11,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from pipeline.config import Join, Learner
+from pipeline.challengers import contenders
+from pipeline.config import Config, Join, Learner
 from pipeline.features import Tables
 from pipeline.inlet import Position
 from pipeline.model import Model, learner_settings
@@ -27,6 +29,8 @@ from pipeline.records import (
 from pipeline.sharing import LARGEST_TAKEN
 from pipeline.statistics import FEATURES
 from pipeline.task import Task
+from tests.chaos.challengers import SETTINGS as CHALLENGERS
+from tests.chaos.challengers import challengers
 from tests.chaos.derivation import WrongError, derive
 from tests.chaos.expected import Expected, Letter
 from tests.chaos.run import SETTINGS
@@ -59,7 +63,9 @@ def written() -> Outputs:
     settings = Join.model_validate(
         {"window": SETTINGS["FORKS_JOIN__WINDOW"], "early": SETTINGS["FORKS_JOIN__EARLY"]}
     )
-    model = Model(learner_settings(Learner(), 0), Tables(), 1_000_000)
+    configured = Config.model_validate({"challengers": json.loads(CHALLENGERS["FORKS_CHALLENGERS"])})
+    beside = contenders(configured.challengers, 0)
+    model = Model(learner_settings(Learner(), 0), Tables(), 1_000_000, beside)
     task = Task(PARTITION, model, settings, Position(0), Position(0))
     for is_label, inlet, decoder in ((False, task.interactions, INTERACTIONS), (True, task.labels, LABELS)):
         given = [each for each in WORLD.inputs(PARTITION) if each.is_label == is_label]
@@ -82,7 +88,9 @@ def written() -> Outputs:
 
 
 def test_the_pure_core_passes_in_the_order_of_a_replay(expected: Expected, written: Outputs) -> None:
-    assert list(derive(expected, written.predictions, written.outcomes)) == list(expected.replayed())
+    assert list(derive(expected, written.predictions, written.outcomes, challengers())) == list(
+        expected.replayed()
+    )
     assert written.letters == expected.letters
     assert {name: written.counters[name] for name in expected.counters} == dict(expected.counters)
     assert {letter.fault for letter in expected.letters.values()} == {
@@ -98,6 +106,17 @@ def next_float(number: float) -> float:
 def flip(outputs: Outputs) -> None:
     first = outputs.predictions[400]
     outputs.predictions[400] = msgspec.structs.replace(first, score=next_float(first.score))
+
+
+def flip_challenger(outputs: Outputs) -> None:
+    first = outputs.predictions[400]
+    said = first.challengers or {}
+    changed = said | {"linear": next_float(said["linear"])}
+    outputs.predictions[400] = msgspec.structs.replace(first, challengers=changed)
+
+
+def forget_challengers(outputs: Outputs) -> None:
+    outputs.outcomes[300] = msgspec.structs.replace(outputs.outcomes[300], challengers=None)
 
 
 def flip_in_both(outputs: Outputs) -> None:
@@ -153,6 +172,8 @@ def repeat_share(outputs: Outputs) -> None:
     ("sabotage", "found"),
     [
         (flip, "prediction 400: score"),
+        (flip_challenger, "prediction 400: challengers"),
+        (forget_challengers, "outcome 300: challengers"),
         (flip_in_both, "prediction 400: features"),
         (drop_outcome, "outcome 300: sequence is 301"),
         (drop_last_outcome, "the number of outcomes"),
@@ -171,7 +192,7 @@ def test_sabotage_is_found(
     spoiled = Outputs(list(written.predictions), list(written.outcomes), {})
     sabotage(spoiled)
     with pytest.raises(WrongError, match=found):
-        list(derive(expected, spoiled.predictions, spoiled.outcomes))
+        list(derive(expected, spoiled.predictions, spoiled.outcomes, challengers()))
 
 
 def test_a_seed_repeats_world_and_schedule() -> None:
