@@ -7,7 +7,7 @@ metadata that the format offers has no fixed order).
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -19,10 +19,9 @@ from forks import Forks, State
 from pipeline.errors import StateError
 from pipeline.model import Model
 from pipeline.records import Count, Id, encode
+from pipeline.settings import CHALLENGERS, LEARNER
 
 SNAPSHOT_VERSION = 2
-LEARNER: Final = "learner."
-"""What the names of the learner's tensors begin with."""
 
 
 Tensors: TypeAlias = dict[str, NDArray[Any]]
@@ -131,7 +130,7 @@ def _state(tensors: Tensors, prefix: str, plain: dict[str, int | float]) -> Stat
 
 
 def _prefix(challenger: str) -> str:
-    return f"challengers.{challenger}."
+    return f"{CHALLENGERS}{challenger}."
 
 
 def entity_ids(tensors: Tensors, name: str) -> list[Id]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pipeline.config import Learner
 from pipeline.errors import StateError
 from pipeline.model import learner_settings
+from pipeline.settings import CHALLENGERS, KIND
 from pipeline.snapshot import Tensors, entity_ids, parse
 from pipeline.statistics import FEATURES
 
@@ -23,6 +24,16 @@ class Array(msgspec.Struct, frozen=True):
 
     shape: list[int]
     norm: float
+
+
+class Challenger(msgspec.Struct, frozen=True):
+    """A learner in the shadow."""
+
+    name: str
+    learner: str
+    """FORKS, or which rival."""
+    bytes: int
+    """Of its arrays."""
 
 
 class Contents(msgspec.Struct, frozen=True):
@@ -57,6 +68,7 @@ class Contents(msgspec.Struct, frozen=True):
     """With running statistics, as `videos` and `tags`."""
     videos: int
     tags: int
+    challengers: list[Challenger]
 
 
 def contents(data: bytes, settings: dict[str, Any]) -> Contents:
@@ -101,6 +113,7 @@ def contents(data: bytes, settings: dict[str, Any]) -> Contents:
             users=len(entity_ids(tensors, "users")),
             videos=len(entity_ids(tensors, "videos")),
             tags=len(tensors["tags.totals"]),
+            challengers=[_challenger(name, tensors, settings) for name in plain.challengers or ()],
         )
     except (LookupError, ValueError, np.linalg.LinAlgError) as error:
         raise StateError(f"the snapshot is damaged: {error!r}") from error
@@ -120,6 +133,12 @@ def nearest_preset(settings: dict[str, Any]) -> tuple[str, dict[str, str]]:
         differences[preset] = {name: text for name, text in found.items() if text != str(usual[name])}
     nearest = min(PRESETS, key=lambda preset: len(differences[preset]))
     return nearest, differences[nearest]
+
+
+def _challenger(name: str, tensors: Tensors, settings: dict[str, Any]) -> Challenger:
+    prefix = f"{CHALLENGERS}{name}."
+    sizes = [array.nbytes for tensor, array in tensors.items() if tensor.startswith(prefix)]
+    return Challenger(name, settings[prefix + KIND], sum(sizes))
 
 
 def _array(array: NDArray[Any]) -> Array:

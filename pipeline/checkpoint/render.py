@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.checkpoint.contents import Array, Contents
+from pipeline.checkpoint.contents import Array, Challenger, Contents
 from pipeline.checkpoint.listing import Checkpoint, Snapshot
 from pipeline.times import duration
 
@@ -62,10 +62,15 @@ def render_contents(partition: int, found: Contents) -> RenderableType:
         "weights": _array(found.weights),
         "inverse Hessian": f"{_array(found.inverse_hessian)}, eigenvalues from "
         f"{found.smallest_eigenvalue:.4g} to {found.largest_eigenvalue:.4g}",
+        "challengers": ", ".join(map(_challenger, found.challengers)) or "-",
         "kept": f"{found.users:,} users, {found.videos:,} videos, {found.tags:,} tags",
     }.items():
         table.add_row(Text(name, style="bold"), Text(value))
     return Group(Text(f"partition {partition}", style="bold"), table)
+
+
+def _challenger(found: Challenger) -> str:
+    return f"{found.name} ({found.learner}, {found.bytes:,} bytes)"
 
 
 def _array(array: Array) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -9,10 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 from forks import ForksSettings
 from forks.rivals import NOGD, Standardised
 from pipeline.blueprint import Blueprint
+from pipeline.checkpoint import contents, render_contents
 from pipeline.config import Config
 from pipeline.errors import ConfigError, StateError
 from pipeline.labels import target
@@ -64,6 +67,34 @@ def test_one_of_forks_says_what_it_would_say_as_the_champion() -> None:
     beside = predictions_of(challenged(eventful()))
     assert [(each.challengers or {})["wider"] for each in beside] == [each.score for each in alone]
     assert len({each.score for each in alone}) > 100
+
+
+def test_one_that_sees_the_tables_sees_them_as_a_champion_of_its_settings_does(tmp_path: Path) -> None:
+    (tmp_path / "tags.csv").write_text("video_id,feat\n" + "".join(f'{v},"[{v % 3}]"\n' for v in range(8)))
+    features = {"tags": tmp_path / "tags.csv"}
+    paper = {"preset": "paper", "budget": 10, "cycle": 5}
+    beside = {"a": {"learner": "forks"} | paper, "b": {"learner": "nogd"}}
+    ours = Blueprint(Config.model_validate({"features": features, "challengers": beside}))
+    alone = Blueprint(Config.model_validate({"features": features, "learner": paper}))
+    plain = Blueprint(Config.model_validate({"features": features}))
+    said = predictions_of(run(eventful(), model=ours.new_model())[1])
+    champion = predictions_of(run(eventful(), model=alone.new_model())[1])
+    assert [(each.challengers or {})["a"] for each in said] == [each.score for each in champion]
+    without = predictions_of(run(eventful(), model=plain.new_model())[1])
+    assert [each.score for each in said] == [each.score for each in without]
+
+
+def test_a_snapshot_s_challengers_are_shown() -> None:
+    settings = configured(a={"learner": "arow"}).settings(1)
+    found = contents(pack(model_under(settings)), settings)
+    [challenger] = found.challengers
+    width = len(FEATURES)
+    assert (challenger.name, challenger.learner) == ("a", "arow")
+    assert challenger.bytes == 8 * (width * width + 3 * width)
+    console = Console(width=200)
+    with console.capture() as captured:
+        console.print(render_contents(0, found))
+    assert f"a (arow, {challenger.bytes:,} bytes)" in captured.get()
 
 
 def test_a_rival_says_what_a_plain_loop_says_of_the_standardised_running_features() -> None:
