@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from math import isfinite
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ Contender: TypeAlias = ForksSettings | RivalSettings
 """What a learner is made of."""
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
+NOTHING: Final = 0.0
+"""In place of a score that is no finite number, which a record cannot hold: steps too long may end so."""
 
 
 class Shadow:
@@ -48,7 +51,8 @@ class Shadow:
 
     def score(self, x: Floats) -> float:
         """What it says of a context vector."""
-        return self.learner.predict_one(x[self._first :])
+        score = self.learner.predict_one(x[self._first :])
+        return score if isfinite(score) else NOTHING
 
     def learn(self, x: Floats, watched: bool, watch_ratio: float) -> None:
         """Learn a context vector's label."""
@@ -59,9 +63,10 @@ class Shadow:
         self.learner.learn_many(X[:, self._first :], targets(self.loss, watched, watch_ratios))
 
     def walk(self, X: Floats, watched: Flags, watch_ratios: Floats, order: NDArray[np.int64]) -> Floats:
-        """Score and learn rows in any order: see `forks.Forks.walk`."""
+        """Score and learn rows in any order: see `forks.Forks.walk`; rows not asked for get any number."""
         y = targets(self.loss, watched, watch_ratios)
-        return self.learner.walk(X[:, self._first :], y, order)
+        scores = self.learner.walk(X[:, self._first :], y, order)
+        return np.where(np.isfinite(scores), scores, NOTHING)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state of a learner of the same settings.

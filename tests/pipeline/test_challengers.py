@@ -201,6 +201,19 @@ def test_a_rival_s_loss_is_what_it_is_set_to() -> None:
     model.fold_many(outcomes_of(run(eventful())[1]))
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # which is what it is about
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
+def test_one_whose_steps_explode_says_nothing_and_does_no_harm() -> None:
+    """Its score is infinite, then not a number, which a record cannot hold."""
+    wild = configured(a={"learner": "ogd", "loss": "squared", "step": 1e100}).challengers
+    run_ = record(eventful(), [*STEADY, (REST, False)], challengers=wild)
+    said = [(prediction_of(run_, number).challengers or {})["a"] for number in range(len(run_.predictions))]
+    assert max(map(abs, said)) > 1e100
+    assert said[-50:] == [0.0] * 50
+    assert run_.findings() == []
+    assert run_.audit(from_snapshot=True).findings == []
+
+
 def test_the_order_in_the_file_does_not_matter() -> None:
     one, other = {"learner": "nogd"}, {"learner": "fogd"}
     assert list(configured(b=one, a=other).challengers) == list(configured(a=other, b=one).challengers)
