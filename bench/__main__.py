@@ -17,6 +17,7 @@ from bench.options import Options
 BENCHMARKS: Mapping[str, str] = MappingProxyType(
     {
         "features": "which running statistics earn their place",
+        "labels": "mistakes with fewer labels, by who decides which to ask for",
         "latency": "milliseconds from a play to its prediction, beside a bare loop, at three rates",
         "learner": "microseconds an event, beside plain NumPy, scikit-learn and River",
         "memory": "resident memory of a worker over ten million events, with all limits reached",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from pipeline.join import Pending
 from pipeline.model import Judgements, Model
+from pipeline.policy import Policy
 from pipeline.records import (
     Ending,
     Example,
     Id,
+    LabelRequest,
     Prediction,
     Share,
     Source,
@@ -44,7 +46,7 @@ class Closing(msgspec.Struct, gc=False):
 
     prediction: Pending
     watched: bool | None
-    """What is learned; None for nothing."""
+    """What is learned; None for nothing. A policy has its say once the prediction is judged."""
     watch_ratio: float | None
     """The label's, if one came in time."""
     label_timestamp: int | None
@@ -99,16 +101,50 @@ class Plan:
         self.closings += closings
         self.steps += steps
 
-    def cut(self, number: int) -> tuple[Plan, Plan]:
-        """What comes before the closing of that number, and that closing with what comes after it."""
-        closings, version = self.closings[:number], self.closings[number].sequence
-        shown = bisect_right(self.predictions, version, key=lambda prediction: prediction.model_version)
-        steps = shown + sum(closing.watched is not None for closing in closings)
-        later = [step - shown if step >= 0 else step + number for step in self.order[steps:]]
-        return (
-            Plan(self.predictions[:shown], closings, self.order[:steps]),
-            Plan(self.predictions[shown:], self.closings[number:], later),
-        )
+    def cut(self, numbers: Sequence[int]) -> list[Plan]:
+        """What comes before the closings of these numbers, ascending, and after the last: one piece more.
+
+        A closing is the first of a piece, with what comes after it.
+        """
+        if not numbers:
+            return [self]
+        shown = [*self._shown_before(numbers).tolist(), len(self.predictions)]
+        learned = np.cumsum([0, *(closing.watched is not None for closing in self.closings)])
+        order = np.array(self.order, dtype=np.int64)
+        pieces, first_shown, first = [], 0, 0
+        for last_shown, last in zip(shown, [*numbers, len(self.closings)], strict=True):
+            steps = order[first_shown + learned[first] : last_shown + learned[last]]
+            steps = np.where(steps >= 0, steps - first_shown, steps + first)
+            pieces.append(
+                Plan(self.predictions[first_shown:last_shown], self.closings[first:last], steps.tolist())
+            )
+            first_shown, first = last_shown, last
+        return pieces
+
+    def undecided(self) -> list[int]:
+        """The closings before which to cut, so that each piece closes what was judged in an earlier one."""
+        if not (self.predictions and self.closings):
+            return []
+        begin = self.predictions[0].sequence
+        shown, judged, numbers = self._shown_before(range(len(self.closings))).tolist(), 0, []
+        for number, closing in enumerate(self.closings):
+            if closing.prediction.sequence - begin >= judged:
+                judged = shown[number]
+                numbers.append(number)
+        return numbers
+
+    def _shown_before(self, numbers: Sequence[int]) -> NDArray[np.int64]:
+        """How many predictions come before each of these closings."""
+        versions = [prediction.model_version for prediction in self.predictions]
+        sequences = [self.closings[number].sequence for number in numbers]
+        return np.searchsorted(versions, sequences, side="right")
+
+    def withhold(self, policy: Policy) -> None:
+        """Teach nothing where the policy says so; all predictions closed here have to be judged."""
+        for closing in self.closings:
+            if not policy.teaches(closing.prediction.asked, closing.label_timestamp is not None):
+                closing.watched = None
+        self.order = [step for step in self.order if step >= 0 or self.closings[~step].watched is not None]
 
 
 class Lines(NamedTuple):
@@ -148,6 +184,8 @@ class Batch:
     """Messages processed, and predictions and early labels whose time ran out."""
     shares: Sequence[Share] = ()
     """What the other partitions are told."""
+    requests: Lines = NOTHING
+    """Predictions whose label is asked for."""
 
     @property
     def empty(self) -> bool:
@@ -156,7 +194,13 @@ class Batch:
 
 
 def settle(
-    plan: Plan, model: Model, taken: Sequence[list[Share]] = (), publication: Publication | None = None
+    plan: Plan,
+    model: Model,
+    counters: Counter[str],
+    *,
+    taken: Sequence[list[Share]] = (),
+    publication: Publication | None = None,
+    policy: Policy | None = None,
 ) -> Batch:
     """Have everything judged and learned, in the order planned.
 
@@ -166,33 +210,43 @@ def settle(
         What is to be done.
     model
         What does it.
+    counters
+        Those of the partition. Under a policy, labels asked for and labels that came unasked are counted.
     taken
         What is folded right before each of the first closings, and goes into their outcomes.
     publication
         Who else is to be told.
+    policy
+        Decides which labels are asked for; None where all are learned as they come.
     """
-    predictions = outcomes = NOTHING
-    rest = plan
-    for place, shares in enumerate(taken):
-        head, rest = rest.cut(min(place, 1))
-        judged, ended = _take(head, model)
-        predictions, outcomes = predictions.then(judged), outcomes.then(ended)
-        model.take_over(shares)
-        rest.closings[0].shared = shares
-    judged, ended = _take(rest, model)
+    for closing, shares in zip(plan.closings, taken, strict=False):  # there may be fewer shares
+        closing.shared = shares
+    cuts = set(range(len(taken))) | set(plan.undecided() if policy else ())
+    predictions = outcomes = requests = NOTHING
+    for piece in plan.cut(sorted(cuts)):
+        if not (piece.predictions or piece.closings):
+            continue
+        if piece.closings:
+            model.take_over(piece.closings[0].shared or ())
+        if policy is not None:
+            piece.withhold(policy)
+            counters["unasked"] += sum(map(_unasked, piece.closings))
+        judged = _walk(piece, model)
+        if policy is not None:
+            requests = requests.then(_requests(piece.predictions, judged, policy, counters))
+        predictions = predictions.then(_predictions(piece.predictions, judged))
+        outcomes = outcomes.then(_outcomes(piece.closings, model))
     told: Sequence[Share] = ()
     if publication is not None:
         for closing in plan.closings:
             publication.add(closing.example)
         told = publication.take()
-    return Batch(predictions.then(judged), outcomes.then(ended), plan.dead_letters, plan.steps, told)
+    return Batch(predictions, outcomes, plan.dead_letters, plan.steps, told, requests)
 
 
-def _take(plan: Plan, model: Model) -> tuple[Lines, Lines]:
-    if not (plan.predictions or plan.closings):
-        return NOTHING, NOTHING
-    judged = _walk(plan, model)
-    return _predictions(plan.predictions, judged), _outcomes(plan.closings, model)
+def _unasked(closing: Closing) -> bool:
+    """Whether a label came that was not asked for."""
+    return closing.prediction.asked is False and closing.label_timestamp is not None
 
 
 def _walk(plan: Plan, model: Model) -> Judgements:
@@ -220,6 +274,34 @@ def _walk(plan: Plan, model: Model) -> Judgements:
     return judged
 
 
+def _requests(
+    predictions: list[Pending], judged: Judgements, policy: Policy, counters: Counter[str]
+) -> Lines:
+    """Decide of which predictions the label is asked for, and write that down."""
+    first, values, chosen = counters["asked"], [], []
+    for prediction, features, score in zip(predictions, judged.features.tolist(), judged.scores, strict=True):
+        prediction.asked = policy.asks(
+            prediction.event_id, score, features, predicted=prediction.sequence, asked=counters["asked"]
+        )
+        if prediction.asked:
+            values.append(
+                encode(
+                    LabelRequest(
+                        prediction.event_id,
+                        prediction.user_id,
+                        prediction.video_id,
+                        prediction.timestamp,
+                        score,
+                        prediction.sequence,
+                        counters["asked"],
+                    )
+                )
+            )
+            chosen.append(prediction)
+            counters["asked"] += 1
+    return Lines(first, values, [each.user_id for each in chosen], [each.timestamp for each in chosen])
+
+
 def _predictions(predictions: list[Pending], judged: Judgements) -> Lines:
     """Note what was said of each, and write it down."""
     if not predictions:
@@ -243,13 +325,14 @@ def _predictions(predictions: list[Pending], judged: Judgements) -> Lines:
                 prediction.model_version,
                 prediction.sequence,
                 challengers,
+                prediction.asked,
             )
         )
         values.append(value)
         prediction.score = score
         prediction.features = raw[number * size : (number + 1) * size]
         prediction.opening = opening(value)
-        if challengers is not None:
+        if not (challengers is None and prediction.asked is None):
             prediction.conclusion = conclusion(value)
     return Lines(
         predictions[0].sequence,

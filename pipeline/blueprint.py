@@ -10,7 +10,7 @@ from pipeline.challengers import contenders
 from pipeline.config import Config, Learner
 from pipeline.features import Tables
 from pipeline.model import Model, learner_settings, warm_up
-from pipeline.settings import challengers_from, challengers_text, learner_from, learner_text
+from pipeline.settings import challengers_from, challengers_text, labels_text, learner_from, learner_text
 from pipeline.shadow import Contender
 
 
@@ -87,6 +87,7 @@ class Blueprint:
             "tables": self._tables.digest,
             "features.max_entities": str(self._config.features.max_entities),
             "join.on_missing": self._config.join.on_missing,
+            **labels_text(self._config.labels),
             **learner_text(self.learner),
             **challengers_text(self.challengers),
         }

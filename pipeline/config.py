@@ -174,6 +174,20 @@ class Sharing(Section):
     without it, each learns from its own users only."""
 
 
+class Labels(Section):
+    """Which labels are worth having."""
+
+    policy: Literal["all", "random", "margin", "adaptive"] = "all"
+    """All are learned as they come; or those are asked for that a coin picks, or whose score is close to 0,
+    or that are unsure by their score and by what is known. See `pipeline.policy`."""
+    rate: float = Field(0.2, gt=0.0, le=1.0)
+    """Share of a partition's predictions whose label is asked for."""
+    learn_unasked: bool = False
+    """Whether a label that comes without having been asked for is learned all the same."""
+    seed: int = Field(0, ge=0, lt=2**64)
+    """Of the coins."""
+
+
 class Checkpoint(Section):
     """When the learner's state is written whole."""
 
@@ -225,6 +239,7 @@ class Config(BaseSettings):
     learner: Learner = Learner()
     challengers: Annotated[dict[ChallengerName, Challenger], AfterValidator(_not_champion)] = {}
     sharing: Sharing = Sharing()
+    labels: Labels = Labels()
     checkpoint: Checkpoint = Checkpoint()
     worker: Worker = Worker()
     metrics: Metrics = Metrics()

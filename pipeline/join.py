@@ -45,6 +45,8 @@ class Pending(msgspec.Struct, gc=False):
     """What its outcome begins with: see `pipeline.records.opening`."""
     conclusion: bytes = b"}"
     """What its outcome ends with: see `pipeline.records.conclusion`."""
+    asked: bool | None = None
+    """Whether its label was asked for; None where all labels are learned as they come."""
 
     @classmethod
     def of(cls, prediction: Prediction) -> Pending:
@@ -61,6 +63,7 @@ class Pending(msgspec.Struct, gc=False):
             np.array(prediction.features, dtype=np.float64).tobytes(),
             opening(text),
             conclusion(text),
+            prediction.asked,
         )
 
 

@@ -28,6 +28,8 @@ PARTITION_GAUGES: Final = {
     "published_outcomes": "Outcomes that the other partitions were told of.",
     "outcomes_of_others": "Outcomes of other partitions that were taken over since the partition came here.",
     "held_share_bytes": "Bytes that other partitions have shared and that wait for an outcome to go with.",
+    "asked_labels": "Predictions whose label was asked for.",
+    "unasked_labels": "Labels that were joined, but not asked for.",
     "dead_letters_this_minute": "Dead letters of the minute under way.",
     "held_back": "1 while the partition waits because it has too many dead letters.",
 }
@@ -69,6 +71,8 @@ class PartitionFigures(NamedTuple):
     published_outcomes: int
     outcomes_of_others: int
     held_share_bytes: int
+    asked_labels: int
+    unasked_labels: int
     dead_letters_this_minute: int
     held_back: bool
     compared: Mapping[str, Standing]
@@ -91,6 +95,8 @@ class PartitionFigures(NamedTuple):
             published_outcomes=task.publication.since if task.publication else 0,
             outcomes_of_others=task.reception.outcomes,
             held_share_bytes=task.reception.bytes,
+            asked_labels=task.counters["asked"],
+            unasked_labels=task.counters["unasked"],
             dead_letters_this_minute=storms.letters(task.partition),
             held_back=storms.holds(task.partition),
             compared=task.tally.standings if task.tally else {},

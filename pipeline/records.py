@@ -71,6 +71,34 @@ class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The prediction's number in its partition, from 0."""
     challengers: dict[str, float] | None = None
     """What the challengers said, by name, in the order of their names; not written if there were none."""
+    asked: bool | None = None
+    """Whether its label is asked for; not written where all labels are learned as they come."""
+
+
+class LabelRequest(msgspec.Struct, frozen=True, gc=False):
+    """A prediction whose label is wanted, for whoever provides labels."""
+
+    event_id: Id
+    user_id: Id
+    video_id: Id
+    timestamp: Timestamp
+    score: float
+    prediction_sequence: Count
+    sequence: Count
+    """The request's number in its partition, from 0."""
+
+    @classmethod
+    def of(cls, prediction: Prediction, sequence: int) -> LabelRequest:
+        """What asks for a prediction's label, after so many others."""
+        return cls(
+            prediction.event_id,
+            prediction.user_id,
+            prediction.video_id,
+            prediction.timestamp,
+            prediction.score,
+            prediction.sequence,
+            sequence,
+        )
 
 
 class VideoCounts(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -119,7 +147,8 @@ Status = Literal["labelled", "expired"]
 class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A prediction joined with its label, or with the fact that none came: a training example.
 
-    `label` is what the model learns: None where it learns nothing (`join.on_missing = "drop"`).
+    `label` is what the model learns: None where it learns nothing, because no label came (with
+    `join.on_missing = "drop"`), or because it was not asked for (`labels.policy`).
     `correct` judges the prediction by it, and so does `loss`, but for squared loss: see
     `pipeline.labels.target`.
     """
@@ -146,6 +175,8 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What was taken over from other partitions, folded right before this one; not written if nothing was."""
     challengers: dict[str, float] | None = None
     """The prediction's."""
+    asked: bool | None = None
+    """As in its prediction."""
 
     @property
     def example(self) -> Example | None:

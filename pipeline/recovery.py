@@ -18,6 +18,7 @@ from pipeline.errors import StateError
 from pipeline.inlet import Position
 from pipeline.log import Log, decoded
 from pipeline.model import Model
+from pipeline.policy import policy_of
 from pipeline.records import Outcome, Prediction
 from pipeline.restoration import Restoration
 from pipeline.settings import refuse_other_settings
@@ -26,7 +27,7 @@ from pipeline.slices import ahead, decoded_slices, read_until
 from pipeline.snapshot import unpack
 from pipeline.state import STATE_VERSION, SnapshotReference, State
 from pipeline.task import Task
-from pipeline.topics import Topics
+from pipeline.topics import Topics, topics_of
 
 TIMEOUT = 30.0
 """Seconds to wait for the group's coordinator."""
@@ -131,7 +132,7 @@ def recover(
     StateError
         If what the topics hold does not fit together, or belongs to other settings.
     """
-    topics = Topics(config.kafka.prefix)
+    topics = topics_of(config)
     patience = config.worker.transaction_timeout / 1000 + 10.0
     with Log(config.kafka, patience) as log:
         if start.state_offset is None:
@@ -139,6 +140,7 @@ def recover(
             model = new_model()
             task = Task(partition, model, config.join, Position(start.interactions), Position(start.labels))
             task.publication = _publication(partition, settings, config, since=0)
+            task.policy = policy_of(config.labels)
             yield task
             return
         state = read_state(log, topics, partition, start)
@@ -147,6 +149,7 @@ def recover(
         task = Task(partition, model, config.join, state.interactions, state.labels)
         since = state.outcomes if state.published is None else state.published
         task.publication = _publication(partition, settings, config, since)
+        task.policy = policy_of(config.labels)
         restoration = Restoration(task, state)
         yield restoration.left
         begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
@@ -174,7 +177,9 @@ def _publication(
 
 
 def _refuse_leftovers(log: Log, topics: Topics, partition: int) -> None:
-    for topic in (topics.predictions, topics.outcomes, topics.checkpoints, topics.shared):
+    for topic in topics.outputs:
+        if topic == topics.dead_letters:
+            continue
         if not log.empty(topic, partition):
             raise StateError(
                 f"the group has no committed offsets for partition {partition}, but {topic} holds records: "

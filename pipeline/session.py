@@ -24,7 +24,7 @@ from pipeline.progress import Progress
 from pipeline.recovery import TIMEOUT, Start, committed, recover, start_from
 from pipeline.storm import Storms
 from pipeline.task import Task
-from pipeline.topics import LARGEST_DEAD_LETTER, Topics
+from pipeline.topics import LARGEST_DEAD_LETTER, topics_of
 from pipeline.transaction import Writer
 
 POLL = 0.1
@@ -68,7 +68,7 @@ class Session:
         settings: dict[str, str],
     ) -> None:
         self.config = config
-        self.topics = Topics(config.kafka.prefix)
+        self.topics = topics_of(config)
         self._new_model = new_model
         self._settings = settings
         self._tasks: dict[int, Task] = {}

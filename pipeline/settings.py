@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any, Final, Literal, TypeAlias, get_origin, get_type_hints
 
 from forks import ForksSettings
-from pipeline.config import FORKS
+from pipeline.config import FORKS, Labels
 from pipeline.errors import StateError
 from pipeline.records import encode
 from pipeline.rival import RIVALS, RivalSettings, parameter_types
@@ -40,6 +40,19 @@ def learner_text(learner: ForksSettings) -> dict[str, str]:
     True
     """
     return {LEARNER + name: str(value) for name, value in asdict(learner).items()}
+
+
+def labels_text(labels: Labels) -> dict[str, str]:
+    """The settings of a policy as text, by name; none where all labels are learned as they come.
+
+    Examples
+    --------
+    >>> labels_text(Labels()), labels_text(Labels(policy="random"))["labels.rate"]
+    ({}, '0.2')
+    """
+    if labels.policy == "all":
+        return {}
+    return {f"labels.{name}": str(value) for name, value in labels.model_dump().items()}
 
 
 def learner_from(settings: Mapping[str, str]) -> ForksSettings:

@@ -36,9 +36,12 @@ CASES = (
     "invalid",
     "wrong_key",
     "future",
+    "asked",
+    "unasked",
 )
 """The counters. Every message read is in `interactions` or `labels`, and in just one of its fates; `early`
-labels and `crowded_out` predictions have another one besides."""
+labels and `crowded_out` predictions have another one besides. Under a policy, `asked` counts the predictions
+whose label was asked for, and `unasked` the labels that were joined though theirs was not."""
 
 
 class SnapshotReference(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from forks import LOSSES
 from forks.rounds import loss_values
 from pipeline.batch import Closing
 from pipeline.config import CHAMPION
+from pipeline.labels import WATCHED
 from pipeline.model import Model
 from pipeline.shadow import Flags, Floats
 
@@ -58,7 +59,7 @@ class Tally:
         ]
         if not judged:
             return
-        watched = np.array([bool(closing.watched) for closing in judged])
+        watched = np.array([(closing.watch_ratio or 0.0) > WATCHED for closing in judged])
         said = [_SAID.decode(b"{" + closing.prediction.conclusion[1:]).challengers for closing in judged]
         standings = {}
         for name, standing in self.standings.items():

@@ -16,6 +16,7 @@ from pipeline.inlet import FIRST, Inlet, Position
 from pipeline.join import EarlyLabel, Join, Pending
 from pipeline.labels import WATCHED
 from pipeline.model import Model
+from pipeline.policy import Policy
 from pipeline.records import Interaction, Poison, Share, Source, WatchLabel
 from pipeline.sharing import Publication, Reception
 from pipeline.state import Era, Marks, SavedLabel, SnapshotReference, State, counters
@@ -63,6 +64,8 @@ class Task:
         """What they have told this one."""
         self.tally = Tally(model) if model.challengers else None
         """How champion and challengers have done; None where there are none."""
+        self.policy: Policy | None = None
+        """Which labels are asked for; None where all are learned as they come."""
         self._teach_missing = settings.on_missing == "negative"
         self._plan = Plan()
         self._reach = stretch.LONGEST
@@ -103,7 +106,9 @@ class Task:
         taken: list[list[Share]] = []
         while len(taken) < len(plan.closings) and (shares := self.reception.take()):
             taken.append(shares)
-        batch = settle(plan, self.model, taken, self.publication)
+        batch = settle(
+            plan, self.model, self.counters, taken=taken, publication=self.publication, policy=self.policy
+        )
         if self.tally is not None:
             self.tally.add(plan.closings, self.earlier[-1].predictions if self.earlier else 0)
         return batch

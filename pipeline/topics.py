@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
     TopicMetadata,
 )
 
+from pipeline.config import Config
 from pipeline.errors import BrokerError, TopicError
 from pipeline.offsets import Place, list_offsets
 
@@ -37,6 +38,8 @@ class Topics:
     """
 
     prefix: str = ""
+    asking: bool = False
+    """Whether labels are asked for, which takes one more."""
 
     @property
     def interactions(self) -> str:
@@ -67,15 +70,24 @@ class Topics:
         return f"{self.prefix}shared"
 
     @property
+    def label_requests(self) -> str:
+        return f"{self.prefix}label-requests"
+
+    @property
     def inputs(self) -> tuple[str, str]:
         """What is read."""
         return self.interactions, self.labels
 
     @property
+    def outputs(self) -> tuple[str, ...]:
+        """What workers write."""
+        always = (self.predictions, self.outcomes, self.dead_letters, self.checkpoints, self.shared)
+        return (*always, self.label_requests) if self.asking else always
+
+    @property
     def all(self) -> tuple[str, ...]:
-        """Every topic."""
-        outputs = (self.predictions, self.outcomes, self.dead_letters, self.checkpoints, self.shared)
-        return (*self.inputs, *outputs)
+        """Every topic that is needed."""
+        return (*self.inputs, *self.outputs)
 
     def settings(self, name: str) -> dict[str, str]:
         """Settings with which a topic is created."""
@@ -86,6 +98,11 @@ class Topics:
         if name == self.dead_letters:
             return KEEP | {"max.message.bytes": str(LARGEST_DEAD_LETTER)}
         return KEEP
+
+
+def topics_of(config: Config) -> Topics:
+    """The topics of a pipeline with this configuration."""
+    return Topics(config.kafka.prefix, asking=config.labels.policy != "all")
 
 
 class Difference(NamedTuple):
@@ -164,7 +181,7 @@ def check(client: AdminClient, topics: Topics) -> list[Difference]:
     """Everything in which the topics differ from what is needed."""
     existing = client.list_topics(timeout=10.0).topics
     differences = [
-        Difference(name, "the topic does not exist", "create it with `forks topics create`")
+        Difference(name, "the topic does not exist", _creation(topics, name))
         for name in topics.all
         if name not in existing
     ]
@@ -175,6 +192,11 @@ def check(client: AdminClient, topics: Topics) -> list[Difference]:
         differences += [d for name in present for d in _policy(topics, name, settings[name])]
         differences += _sizes(topics, settings)
     return differences
+
+
+def _creation(topics: Topics, name: str) -> str:
+    command = "create it with `forks topics create`"
+    return f"labels.policy needs it: {command}" if name == topics.label_requests else command
 
 
 def _partitions(topics: Topics, existing: dict[str, TopicMetadata]) -> list[Difference]:

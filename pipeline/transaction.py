@@ -90,6 +90,11 @@ class Writer:
                 )
                 first = None
             receipts.append(receipt)
+        requests = batch.requests
+        for value, user, timestamp in zip(requests.values, requests.users, requests.timestamps, strict=True):
+            self._producer.produce(
+                self._topics.label_requests, value, str(user), partition, timestamp=timestamp
+            )
         return receipts[0], receipts[1]
 
     def _write_dead_letter(self, partition: int, letter: DeadLetter) -> None:

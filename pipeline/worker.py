@@ -23,7 +23,7 @@ from pipeline.errors import FencedError
 from pipeline.metrics import Gauges, served
 from pipeline.placement import check_placement
 from pipeline.session import Session
-from pipeline.topics import Topics, admin, partition_count
+from pipeline.topics import admin, partition_count, topics_of
 
 LONGEST_WAIT = 10.0
 """Seconds between two attempts to get on, at most."""
@@ -60,7 +60,7 @@ class Worker:
         self.config = config
         self._blueprint = Blueprint(config)
         self._instance = config.kafka.instance or f"{socket.gethostname()}-{uuid4().hex[:8]}"
-        topics = Topics(config.kafka.prefix)
+        topics = topics_of(config)
         partitions = partition_count(admin(common(config.kafka)), topics)
         check_placement(config.kafka, topics, partitions)
         self._settings = self._blueprint.settings(partitions)

@@ -7,14 +7,16 @@ from typing import Final
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
-from pipeline.records import Outcome, Prediction, encode
+from pipeline.records import LabelRequest, Outcome, Prediction, encode
 from pipeline.statistics import FEATURES
 
 CAUSES: Final = ("sequence", "prediction_sequence", "model_version", "features")
 """Fields to name first, since a difference in them makes others differ."""
 
 
-def field_difference(derived: Prediction | Outcome, written: Prediction | Outcome) -> tuple[str, str]:
+def field_difference(
+    derived: Prediction | Outcome | LabelRequest, written: Prediction | Outcome | LabelRequest
+) -> tuple[str, str]:
     """The first field that differs, as it should be and as it is.
 
     Examples

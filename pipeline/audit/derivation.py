@@ -11,12 +11,15 @@ from pipeline.audit.eras import Eras
 from pipeline.audit.ledger import Ledger
 from pipeline.audit.numbering import Line
 from pipeline.labels import WATCHED
+from pipeline.model import Judgement
+from pipeline.policy import Policy
 from pipeline.records import Interaction, Outcome, Prediction, encode
 from pipeline.snapshot import pack
 from pipeline.topics import Topics
 
 CARRIED: Final = tuple(name for name in Prediction.__struct_fields__ if name != "sequence")
 """What an outcome has from its prediction."""
+DECIDED: Final = "decisions to ask for a label derived again"
 DERIVED: Final = "predictions derived again"
 COMPARED: Final = "outcomes compared with their prediction"
 FOLDED: Final = "outcomes folded"
@@ -34,31 +37,44 @@ class Derivation:
     ----------
     eras
         The models, as they were after the outcomes that they say they have folded. They are folded on.
-    teach_missing
-        Whether an expired prediction counts as not watched.
-    snapshot
-        Outcomes in the snapshot, its bytes and offset; None if there is none to compare with.
     topics
         Their names.
     ledger
         Where to note what differs.
+    teach_missing
+        Whether an expired prediction counts as not watched.
+    policy
+        Which labels were asked for; None if all were learned as they came.
+    asked
+        How many were asked for before the first prediction; None if retention has taken predictions, so that
+        decisions cannot be derived.
+    snapshot
+        Outcomes in the snapshot, its bytes and offset; None if there is none to compare with.
     """
 
     def __init__(
         self,
         eras: Eras,
-        teach_missing: bool,
-        snapshot: tuple[int, bytes, int] | None,
         topics: Topics,
         ledger: Ledger,
+        *,
+        teach_missing: bool,
+        policy: Policy | None,
+        asked: int | None,
+        snapshot: tuple[int, bytes, int] | None,
     ) -> None:
         self.pending: dict[int, Prediction] = {}
         """Predictions that have no outcome yet, by sequence."""
         self.statuses: Counter[str] = Counter()
         """Outcomes by status."""
+        self.unasked = 0
+        """Labels that were joined, but not asked for."""
+        self.asked = asked
+        """Predictions whose label was asked for, as far as is known."""
         self._eras = eras
         self._begin = eras.present.folded
         self._teach_missing = teach_missing
+        self._policy = policy
         self._snapshot = snapshot
         self._topics = topics
         self._ledger = ledger
@@ -91,6 +107,9 @@ class Derivation:
         if self._first_prediction is None:
             self._first_prediction = written.sequence
         self.pending[written.sequence] = written
+        before = self.asked
+        if before is not None:
+            self.asked = before + (written.asked is True)
         if model.folded < self._begin or written.model_version < self._begin:
             return
         if self._broken and written.model_version > model.folded:
@@ -109,13 +128,30 @@ class Derivation:
             model_version=model.folded,
             sequence=written.sequence,
             challengers=judgement.challengers,
+            asked=self._asks(written, judgement, before),
         )
         self._ledger.checked[DERIVED] += 1
         self._compare(derived, line, self._topics.predictions)
 
+    def _asks(self, written: Prediction, judgement: Judgement, asked: int | None) -> bool | None:
+        """The decision once more, with as many labels asked for before as was written."""
+        if self._policy is None:
+            return None
+        if asked is None:
+            return written.asked
+        self._ledger.checked[DECIDED] += 1
+        return self._policy.asks(
+            written.event_id,
+            judgement.score,
+            judgement.features,
+            predicted=written.sequence,
+            asked=asked,
+        )
+
     def _outcome(self, line: Line[Outcome]) -> None:
         written = line.record
         self.statuses[written.status] += 1
+        self.unasked += written.asked is False and written.status == "labelled"
         prediction = self.pending.pop(written.prediction_sequence, None)
         if prediction is not None:
             self._ledger.checked[COMPARED] += 1
@@ -151,6 +187,8 @@ class Derivation:
             watched: bool | None = ratio > WATCHED
         else:
             watched = False if self._teach_missing else None
+        if self._policy is not None and not self._policy.teaches(prediction.asked, ratio is not None):
+            watched = None
         model = self._eras.learning(written.sequence)
         return Outcome(
             **{name: getattr(prediction, name) for name in CARRIED},

@@ -67,3 +67,5 @@ class Evidence(NamedTuple):
     predictions: Stretch[Source]
     outcomes: Stretch[Source]
     dead_letters: Stretch[Buried]
+    requests: Stretch[Source] = Stretch((), 0, 0)
+    """None where no labels are asked for."""

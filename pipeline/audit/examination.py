@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from pipeline.audit.eras import Eras
-from pipeline.audit.evidence import Evidence
+from pipeline.audit.evidence import Evidence, Stretch
 from pipeline.audit.gathering import Gathered, gather
 from pipeline.audit.ledger import Finding, Ledger
 from pipeline.audit.partition import audit
@@ -18,9 +18,10 @@ from pipeline.config import Config
 from pipeline.errors import StateError
 from pipeline.log import Log
 from pipeline.model import Model
+from pipeline.policy import policy_of
 from pipeline.settings import refuse_other_settings
 from pipeline.snapshot import unpack
-from pipeline.topics import Topics
+from pipeline.topics import Topics, topics_of
 
 
 class PartitionReport(msgspec.Struct, frozen=True):
@@ -66,7 +67,7 @@ def examine(config: Config, view: View, *, from_snapshot: bool, progress: Callab
     StateError
         The present outputs were made under other settings, or earlier ones by another version.
     """
-    blueprint, meter, topics = Blueprint(config), Meter(progress), Topics(config.kafka.prefix)
+    blueprint, meter, topics = Blueprint(config), Meter(progress), topics_of(config)
     settings = blueprint.settings(view.partitions)
     cases = []
     with Log(config.kafka) as log:
@@ -87,7 +88,13 @@ def examine(config: Config, view: View, *, from_snapshot: bool, progress: Callab
             eras = Eras(earlier, models, present or blueprint.new_model())
             folded_from, ended = eras.present.folded, len(earlier)
             missing_teaches = config.join.on_missing == "negative"
-            audit(_evidence(reader, topics, gathered), eras, ledger, teach_missing=missing_teaches)
+            audit(
+                _evidence(reader, topics, gathered),
+                eras,
+                ledger,
+                teach_missing=missing_teaches,
+                policy=policy_of(config.labels),
+            )
         checked = dict(ledger.checked)
         reports.append(
             PartitionReport(
@@ -123,4 +130,5 @@ def _evidence(reader: Reader, topics: Topics, gathered: Gathered) -> Evidence:
         predictions=reader.sources(topics.predictions),
         outcomes=reader.sources(topics.outcomes),
         dead_letters=reader.letters(topics.dead_letters),
+        requests=reader.sources(topics.label_requests) if topics.asking else Stretch((), 0, 0),
     )

@@ -9,9 +9,9 @@ import msgspec
 
 from pipeline.audit.evidence import Stretch
 from pipeline.audit.ledger import Ledger
-from pipeline.records import Outcome, Prediction, Source
+from pipeline.records import LabelRequest, Outcome, Prediction, Source
 
-Record = TypeVar("Record", Prediction, Outcome)
+Record = TypeVar("Record", Prediction, Outcome, LabelRequest)
 
 
 class Line(NamedTuple, Generic[Record]):

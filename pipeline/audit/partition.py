@@ -14,15 +14,20 @@ from pipeline.audit.fates import Claimed, Fates, Input
 from pipeline.audit.ledger import Ledger
 from pipeline.audit.letters import FAULTS, JOIN_FAULTS, Letters
 from pipeline.audit.numbering import numbered
+from pipeline.audit.requests import Requests
 from pipeline.audit.shares import Shares
 from pipeline.audit.standing import Marks, check_state
-from pipeline.records import Outcome, Prediction
+from pipeline.policy import Policy
+from pipeline.records import LabelRequest, Outcome, Prediction
 
 PREDICTIONS = msgspec.json.Decoder(Prediction)
 OUTCOMES = msgspec.json.Decoder(Outcome)
+REQUESTS = msgspec.json.Decoder(LabelRequest)
 
 
-def audit(evidence: Evidence, eras: Eras, ledger: Ledger, *, teach_missing: bool) -> None:
+def audit(
+    evidence: Evidence, eras: Eras, ledger: Ledger, *, teach_missing: bool, policy: Policy | None = None
+) -> None:
     """Check everything that a partition's topics hold.
 
     Parameters
@@ -37,14 +42,18 @@ def audit(evidence: Evidence, eras: Eras, ledger: Ledger, *, teach_missing: bool
         the inputs.
     teach_missing
         Whether an expired prediction counts as not watched.
+    policy
+        Which labels were asked for; None if all were learned as they came.
     """
-    _Audit(evidence, eras, ledger, teach_missing).run()
+    _Audit(evidence, eras, ledger, teach_missing, policy).run()
 
 
 class _Audit:
     """The parts of an audit, and what they hand on to one another."""
 
-    def __init__(self, evidence: Evidence, eras: Eras, ledger: Ledger, teach_missing: bool) -> None:
+    def __init__(
+        self, evidence: Evidence, eras: Eras, ledger: Ledger, teach_missing: bool, policy: Policy | None
+    ) -> None:
         self.evidence = evidence
         self.ledger = ledger
         self.marks = Marks(evidence.state)
@@ -53,7 +62,16 @@ class _Audit:
         folded = eras.present.folded
         if reference is not None and evidence.snapshot is not None and folded < reference.folded:
             snapshot = (reference.folded, evidence.snapshot, reference.chunks[0])
-        self.derivation = Derivation(eras, teach_missing, snapshot, evidence.topics, self.ledger)
+        asked = 0 if evidence.predictions.whole else None
+        self.derivation = Derivation(
+            eras,
+            evidence.topics,
+            self.ledger,
+            teach_missing=teach_missing,
+            policy=policy,
+            asked=asked,
+            snapshot=snapshot,
+        )
 
     def run(self) -> None:
         """All checks, each topic read once."""
@@ -69,15 +87,25 @@ class _Audit:
             evidence.predictions, PREDICTIONS, topics.predictions, state.predictions, ledger
         )
         outcomes = numbered(evidence.outcomes, OUTCOMES, topics.outcomes, state.outcomes, ledger)
+        requests = Requests(
+            numbered(
+                evidence.requests, REQUESTS, topics.label_requests, state.counters.get("asked", 0), ledger
+            ),
+            evidence.requests.whole,
+            topics.label_requests,
+            ledger,
+        )
         shares = Shares(topics.outcomes, ledger)
         for record, source in self.derivation.run(predictions, outcomes):
             self.marks.note(record, source.offset)
             if isinstance(record, Prediction):
                 self.predicted.add(record.event_id, key_of(record), source.offset)
+                requests.check(record)
                 continue
             shares.check(record, source.offset)
             if record.status == "labelled":
                 self.labelled.add(record.event_id, label_key(record), source.offset)
+        requests.finish()
 
     def _check_inputs(self, letters: Letters) -> tuple[Counter[str], Counter[str]]:
         """What was counted in interactions, and in labels."""
@@ -105,6 +133,8 @@ class _Audit:
                 "expired": statuses["expired"],
                 "duplicate_interactions": interactions["repeated"],
                 "duplicate_labels": labels["repeated"],
+                "asked": self.derivation.asked or 0,
+                "unasked": self.derivation.unasked,
                 **letters.faults,
             }
         )
@@ -112,8 +142,8 @@ class _Audit:
         for stretch, cases in (
             (evidence.interactions, ("interactions", "duplicate_interactions")),
             (evidence.labels, ("labels", "duplicate_labels")),
-            (evidence.predictions, ("duplicate_interactions",)),
-            (evidence.outcomes, ("labelled", "expired", "duplicate_labels")),
+            (evidence.predictions, ("duplicate_interactions", "asked")),
+            (evidence.outcomes, ("labelled", "expired", "duplicate_labels", "unasked")),
             (evidence.dead_letters, (*FAULTS, *JOIN_FAULTS, "duplicate_interactions", "duplicate_labels")),
         ):
             unknown += [] if stretch.whole else cases

@@ -14,7 +14,7 @@ from pipeline.config import Config
 from pipeline.errors import StateError
 from pipeline.extents import Extents
 from pipeline.offsets import TIMEOUT, Place
-from pipeline.topics import Topics, admin, partition_count
+from pipeline.topics import admin, partition_count, topics_of
 
 PAUSE: Final = 0.05
 """Seconds between two looks at open transactions."""
@@ -64,7 +64,7 @@ def take_view(config: Config) -> View:
     StateError
         A transaction stays open.
     """
-    topics = Topics(config.kafka.prefix)
+    topics = topics_of(config)
     client = admin(common(config.kafka))
     partitions = partition_count(client, topics)
     extents = Extents(config.kafka, topics.all)

@@ -12,7 +12,7 @@ from pipeline.cli.options import Bootstrap, ConfigFile, Json, Prefix
 from pipeline.clients import common
 from pipeline.config import load
 from pipeline.errors import TopicError
-from pipeline.topics import Topics, admin
+from pipeline.topics import Topics, admin, topics_of
 from pipeline.topics import check as find_differences
 from pipeline.topics import create as create_missing
 
@@ -32,7 +32,7 @@ def create(
 ) -> None:
     """Create the topics that are missing, then check all of them."""
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
-    topics = Topics(settings.kafka.prefix)
+    topics = topics_of(settings)
     client = admin(common(settings.kafka))
     created = create_missing(client, topics, partitions, replication)
     if not json:
@@ -47,7 +47,7 @@ def check(
 ) -> None:
     """Say what differs from what the pipeline needs; exit with 4 if it could not run like this."""
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
-    _report(admin(common(settings.kafka)), Topics(settings.kafka.prefix), json, [])
+    _report(admin(common(settings.kafka)), topics_of(settings), json, [])
 
 
 def _report(client: AdminClient, topics: Topics, json: bool, created: list[str]) -> None:

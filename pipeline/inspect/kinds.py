@@ -14,6 +14,7 @@ class Kind(StrEnum):
     OUTCOMES = "outcomes"
     DEAD_LETTERS = "dead-letters"
     CHECKPOINTS = "checkpoints"
+    LABEL_REQUESTS = "label-requests"
 
     def topic(self, topics: Topics) -> str:
         """The topic that holds them."""
@@ -22,4 +23,5 @@ class Kind(StrEnum):
             Kind.OUTCOMES: topics.outcomes,
             Kind.DEAD_LETTERS: topics.dead_letters,
             Kind.CHECKPOINTS: topics.checkpoints,
+            Kind.LABEL_REQUESTS: topics.label_requests,
         }[self]

@@ -13,13 +13,14 @@ from pipeline.inspect.chunk import is_state, read_chunk
 from pipeline.inspect.kinds import Kind
 from pipeline.inspect.readable import described, printable
 from pipeline.letter import read_letter
-from pipeline.records import Outcome, Prediction
+from pipeline.records import LabelRequest, Outcome, Prediction
 from pipeline.state import State
 from pipeline.statistics import FEATURES
 from pipeline.times import duration, instant
 
 _PREDICTIONS = msgspec.json.Decoder(Prediction)
 _OUTCOMES = msgspec.json.Decoder(Outcome)
+_REQUESTS = msgspec.json.Decoder(LabelRequest)
 _STATES = msgspec.json.Decoder(State)
 Record = TypeVar("Record")
 
@@ -35,6 +36,8 @@ def heading(kind: Kind) -> Text:
     columns = f"{'offset':>{PLACE_WIDTH}}  {'time (UTC)':{TIME_WIDTH}}"
     if kind in (Kind.PREDICTIONS, Kind.OUTCOMES):
         columns += f"  {'event':28}  {'user':>8}  {'video':>8}  {'score':>7}  {'prob.':>5}  {'predicted':9}"
+    if kind is Kind.LABEL_REQUESTS:
+        columns += f"  {'event':28}  {'user':>8}  {'video':>8}  {'score':>7}"
     if kind is Kind.OUTCOMES:
         columns += f"  {'label':8}  {'ratio':>6}  {'after':>8}"
     return Text(columns.rstrip(), style="bold")
@@ -87,13 +90,14 @@ def _outcome(message: Message, detail: bool) -> Iterator[Text]:
 
 
 def _judgement(record: Prediction | Outcome) -> Text:
+    return Text(f"{_scored(record)}  {_number(record.probability, '.3f'):>5}  {WATCHED[record.predicted]:9}")
+
+
+def _scored(record: Prediction | Outcome | LabelRequest) -> str:
     event, user, video = (
         printable(str(name), ID_CUT) for name in (record.event_id, record.user_id, record.video_id)
     )
-    return Text(
-        f"{event:28}  {user:>8}  {video:>8}  {record.score:>+7.3f}  {_number(record.probability, '.3f'):>5}"
-        f"  {WATCHED[record.predicted]:9}"
-    )
+    return f"{event:28}  {user:>8}  {video:>8}  {record.score:>+7.3f}"
 
 
 def _fields(record: Prediction | Outcome) -> Iterator[Text]:
@@ -103,6 +107,14 @@ def _fields(record: Prediction | Outcome) -> Iterator[Text]:
             yield Text.assemble((f"{name:22}", "dim"), printable(str(value)))
     for name, value in zip(FEATURES, record.features, strict=True):
         yield Text.assemble((f"{name:22}", "dim"), repr(value))
+
+
+def _label_request(message: Message, detail: bool) -> Iterator[Text]:
+    request = _REQUESTS.decode(message.value() or b"")
+    yield Text(_scored(request))
+    if detail:
+        for name, value in msgspec.structs.asdict(request).items():
+            yield Text.assemble((f"{name:22}", "dim"), printable(str(value)))
 
 
 def _dead_letter(message: Message, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all is shown anyway
@@ -160,4 +172,5 @@ _LINES: Final = {
     Kind.OUTCOMES: _outcome,
     Kind.DEAD_LETTERS: _dead_letter,
     Kind.CHECKPOINTS: _checkpoint,
+    Kind.LABEL_REQUESTS: _label_request,
 }

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import StateError
+from pipeline.labels import WATCHED
 from pipeline.model import Model
 from pipeline.records import Outcome, Prediction
 
@@ -65,6 +66,6 @@ def refold(model: Model, predictions: Iterator[Prediction], outcomes: Iterable[O
             outcome.score,
             score,
             outcome.watch_ratio or 0.0,
-            bool(outcome.label),
+            (outcome.watch_ratio or 0.0) > WATCHED,
             outcome.status == "labelled",
         )

@@ -26,6 +26,7 @@ OUTCOME: Final = np.dtype(
         ("user_mean", np.float64),
         ("video_mean", np.float64),
         ("label", np.int8),  # -1 where nothing was to be learned
+        ("watched", np.bool_),  # by the label that came, learned or not
         ("labelled", np.bool_),
         ("predicted", np.bool_),
         ("has_probability", np.bool_),
@@ -112,7 +113,7 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
     """
     found = sum((count.found for count in counts), Counter[str]())
     events, margin = _by_time(outcomes)
-    watched = events["label"] == 1
+    watched = events["watched"]
     wrong = _Mistakes(
         events["predicted"] != watched,
         (margin > 0.0) != watched,

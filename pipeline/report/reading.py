@@ -12,6 +12,7 @@ from confluent_kafka import Message
 
 from pipeline.config import CHAMPION, Kafka
 from pipeline.extents import Extents, last
+from pipeline.labels import WATCHED
 from pipeline.letter import read_letter
 from pipeline.log import Log, decoded
 from pipeline.offsets import Place
@@ -44,6 +45,7 @@ class _Outcome(msgspec.Struct):
     probability: float | None
     predicted: bool
     features: Features
+    watch_ratio: float | None
     label: bool | None
     status: Status
     challengers: dict[str, float] | None = None
@@ -160,7 +162,7 @@ def _said(rows: Outcomes, scores: list[Scores | None], state: _State) -> Said:
     compared = rows["labelled"] & (rows["prediction_sequence"] >= state.since)
     chosen = [scores[place] or {} for place in np.flatnonzero(compared)] if names else []
     columns = {name: np.array([said.get(name, np.nan) for said in chosen]) for name in names}
-    return Said(rows["label"][compared] == 1, {CHAMPION: rows["score"][compared]} | columns)
+    return Said(rows["watched"][compared], {CHAMPION: rows["score"][compared]} | columns)
 
 
 def _with_log_odds(settings: dict[str, str]) -> frozenset[str]:
@@ -182,6 +184,7 @@ def _row(outcome: _Outcome) -> tuple[float | bool, ...]:
         outcome.features[USER_MEAN],
         outcome.features[VIDEO_MEAN],
         -1 if outcome.label is None else outcome.label,
+        (outcome.watch_ratio or 0.0) > WATCHED,
         outcome.status == "labelled",
         outcome.predicted,
         outcome.probability is not None,

@@ -20,6 +20,7 @@ STAGES: Final = {
     "read": ("interactions", "labels"),
     "predicted": ("predictions", "duplicate_interactions"),
     "joined": ("labelled", "expired", "crowded_out", "early", "duplicate_labels"),
+    "wanted": ("asked", "unasked"),
     "dead letters": BURIED,
 }
 """The counters, by what happens to a message."""

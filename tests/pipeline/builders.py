@@ -17,6 +17,7 @@ from pipeline.config import Join as JoinSettings
 from pipeline.features import Tables
 from pipeline.inlet import Position
 from pipeline.model import Model, learner_settings
+from pipeline.policy import Policy
 from pipeline.records import (
     INTERACTIONS,
     LABELS,
@@ -89,8 +90,15 @@ def model_under(settings: Mapping[str, str]) -> Model:
     return new_model(learner_from(settings), challengers=challengers_from(settings))
 
 
-def new_task(settings: JoinSettings | None = None, partition: int = 0, model: Model | None = None) -> Task:
-    return Task(partition, model or new_model(), settings or join_settings(), Position(0), Position(0))
+def new_task(
+    settings: JoinSettings | None = None,
+    partition: int = 0,
+    model: Model | None = None,
+    policy: Policy | None = None,
+) -> Task:
+    task = Task(partition, model or new_model(), settings or join_settings(), Position(0), Position(0))
+    task.policy = policy
+    return task
 
 
 def source(topic: str, offset: int, record: Message) -> Source:
@@ -163,6 +171,7 @@ class Written(NamedTuple):
     predictions: list[bytes]
     outcomes: list[bytes]
     dead_letters: list[DeadLetter]
+    requests: list[bytes]
 
     @classmethod
     def of(cls, batches: Sequence[Batch]) -> Written:
@@ -170,13 +179,17 @@ class Written(NamedTuple):
             [value for batch in batches for value in batch.predictions.values],
             [value for batch in batches for value in batch.outcomes.values],
             [letter for batch in batches for letter in batch.dead_letters],
+            [value for batch in batches for value in batch.requests.values],
         )
 
 
 def run(
-    given: Inputs, settings: JoinSettings | None = None, model: Model | None = None
+    given: Inputs,
+    settings: JoinSettings | None = None,
+    model: Model | None = None,
+    policy: Policy | None = None,
 ) -> tuple[Task, Written]:
     """Everything in one go."""
-    task = new_task(settings, model=model)
+    task = new_task(settings, model=model, policy=policy)
     feed_all(task, given)
     return task, Written.of([task.advance(ALL)])

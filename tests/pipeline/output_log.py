@@ -17,6 +17,7 @@ from pipeline.config import Join as JoinSettings
 from pipeline.inlet import Position
 from pipeline.log import Log
 from pipeline.model import Model
+from pipeline.policy import Policy
 from pipeline.records import Outcome, Prediction, Share, encode
 from pipeline.recovery import read_snapshot
 from pipeline.restoration import Restoration
@@ -50,6 +51,9 @@ class OutputLog:
     settings: dict[str, str] = field(default_factory=partial(learner_text, LEARNER))
     """What state records say that the outputs depend on."""
     shares: list[Share] = field(default_factory=list)
+    policy: Policy | None = None
+    """Which labels are asked for."""
+    requests: list[Slot] = field(default_factory=list)
     interval: int | None = None
     """Outcomes of which two other partitions are told at once, if anything is shared."""
 
@@ -57,6 +61,7 @@ class OutputLog:
         """Write a batch, and the model if so asked."""
         first_prediction = _append(self.predictions, batch.predictions.values)
         first_outcome = _append(self.outcomes, batch.outcomes.values)
+        _append(self.requests, batch.requests.values)
         self.dead_letters += batch.dead_letters
         self.shares += [msgspec.json.decode(encode(share), type=Share) for share in batch.shares]
         if snapshot:
@@ -97,6 +102,7 @@ class OutputLog:
         lowest = state.snapshot.outcome_offset if state.snapshot else 0
         positions = (copied(state.interactions), copied(state.labels))
         task = Task(0, model, settings or join_settings(), *positions)
+        task.policy = self.policy
         task.publication = self.publication(state.outcomes if state.published is None else state.published)
         restoration = Restoration(task, state)
         for offsets, values in slices(self.outcomes, min(lowest, state.outcome_offset)):
@@ -115,7 +121,10 @@ class OutputLog:
     def written(self) -> Written:
         """All that was written, without offsets."""
         return Written(
-            [value for _, value in self.predictions], [value for _, value in self.outcomes], self.dead_letters
+            [value for _, value in self.predictions],
+            [value for _, value in self.outcomes],
+            self.dead_letters,
+            [value for _, value in self.requests],
         )
 
 

@@ -8,7 +8,16 @@ import msgspec
 from hypothesis import strategies as st
 
 from pipeline.inlet import Position
-from pipeline.records import Example, Interaction, Outcome, Prediction, Share, VideoCounts, WatchLabel
+from pipeline.records import (
+    Example,
+    Interaction,
+    LabelRequest,
+    Outcome,
+    Prediction,
+    Share,
+    VideoCounts,
+    WatchLabel,
+)
 from pipeline.state import CASES, Era, SavedLabel, SnapshotReference, State
 from pipeline.statistics import FEATURES
 
@@ -32,7 +41,9 @@ predicted: dict[str, st.SearchStrategy[Any]] = {
     "sequence": counts,
     "challengers": st.none() | st.dictionaries(st.sampled_from("abc"), finite, min_size=1),
 }
-predictions = st.builds(Prediction, **predicted)
+asked = st.none() | st.booleans()
+predictions = st.builds(Prediction, **predicted, asked=asked)
+requests = st.builds(LabelRequest, ids, ids, ids, times, finite, counts, counts)
 features = predicted["features"]
 video_counts = st.builds(
     lambda video, labels, more, ratios: VideoCounts(video, labels + more, labels, ratios),
@@ -62,6 +73,20 @@ labelled = st.builds(
     loss=st.floats(0, 1e300),
     status=st.just("labelled"),
     shared=shared,
+    asked=asked,
+)
+unasked = st.builds(
+    Outcome,
+    **predicted,
+    prediction_sequence=counts,
+    watch_ratio=st.floats(0, 1e9),
+    label=st.none(),
+    label_timestamp=times,
+    correct=st.none(),
+    loss=st.none(),
+    status=st.just("labelled"),
+    shared=shared,
+    asked=st.just(False),
 )
 expired = st.builds(
     Outcome,
@@ -74,6 +99,7 @@ expired = st.builds(
     loss=st.none() | st.floats(0, 1e300),
     status=st.just("expired"),
     shared=shared,
+    asked=asked,
 )
 positions = st.builds(Position, counts, st.none() | times, st.none() | times)
 snapshots = st.builds(
@@ -112,7 +138,8 @@ WRITTEN: dict[str, st.SearchStrategy[msgspec.Struct]] = {
     "interaction": interactions,
     "watch-label": labels,
     "prediction": predictions,
-    "outcome": labelled | expired,
+    "label-request": requests,
+    "outcome": labelled | unasked | expired,
     "share": shares,
     "state": states,
 }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -16,9 +16,11 @@ from pipeline.audit.evidence import Buried, Evidence, Stretch
 from pipeline.audit.ledger import Finding, Ledger
 from pipeline.audit.partition import audit
 from pipeline.config import Join as JoinSettings
+from pipeline.config import Labels
 from pipeline.letter import Letter
 from pipeline.model import Model
-from pipeline.records import Outcome, Prediction, Source, encode
+from pipeline.policy import Policy
+from pipeline.records import LabelRequest, Outcome, Prediction, Source, encode
 from pipeline.settings import challengers_text, learner_text
 from pipeline.shadow import Contender
 from pipeline.snapshot import unpack
@@ -37,7 +39,9 @@ from tests.pipeline.builders import (
 )
 from tests.pipeline.consumer import REST, Delivery, Step
 from tests.pipeline.output_log import OutputLog, Slot
+from tests.pipeline.streams import Impatient
 
+AnyOutput: TypeAlias = Prediction | Outcome | LabelRequest
 STATE_OFFSET = 77
 BEHIND = 10**6
 """An offset behind everything."""
@@ -56,6 +60,8 @@ class Recording:
     state: State
     begins: dict[str, int]
     """First offsets that retention has left, by topic; 0 where none is named."""
+    requests: list[Source] = field(default_factory=list)
+    policy: Policy | None = None
     covered: int = BEHIND
     """No output below this offset was written after the state record."""
 
@@ -79,6 +85,8 @@ class Recording:
             None if reference is None else log.snapshots[reference.chunks[0]],
             log.state,
             {},
+            [_source("label-requests", slot, LabelRequest) for slot in log.requests],
+            log.policy,
         )
 
     def change_state(self, **changes: Any) -> None:
@@ -98,7 +106,7 @@ class Recording:
         earlier, ledger = self.state.earlier, Ledger(0)
         present = self.model() if from_snapshot else self._new_model()
         eras = Eras(earlier, [model_under(era.settings) for era in earlier], present)
-        audit(self._evidence(), eras, ledger, teach_missing=True)
+        audit(self._evidence(), eras, ledger, teach_missing=True, policy=self.policy)
         return ledger
 
     def findings(self) -> list[Finding]:
@@ -134,16 +142,17 @@ class Recording:
             predictions=stretch("predictions", self.predictions, self.covered),
             outcomes=stretch("outcomes", self.outcomes, self.covered),
             dead_letters=stretch("dead-letters", self.dead_letters, self.covered),
+            requests=stretch("label-requests", self.requests, self.covered),
         )
 
 
-def changed(source: Source, record_type: type[Prediction] | type[Outcome], **changes: Any) -> Source:
+def changed(source: Source, record_type: type[AnyOutput], **changes: Any) -> Source:
     """The message with another record in it."""
     record = msgspec.json.decode(source.value or b"", type=record_type)
     return source._replace(value=encode(msgspec.structs.replace(record, **changes)))
 
 
-def _source(topic: str, slot: Slot, record_type: type[Prediction] | type[Outcome]) -> Source:
+def _source(topic: str, slot: Slot, record_type: type[AnyOutput]) -> Source:
     offset, value = slot
     user = msgspec.json.decode(value, type=record_type).user_id
     return Source(topic, 0, offset, str(user).encode(), value)
@@ -154,11 +163,13 @@ def record(
     drawn: list[tuple[Step, bool]],
     join: JoinSettings | None = None,
     challengers: Mapping[str, Contender] = MappingProxyType({}),
+    policy: Policy | None = None,
 ) -> Recording:
     """Run batch by batch, each with a snapshot or without."""
     model = new_model(challengers=challengers)
-    task = new_task(join, model=model)
-    log = OutputLog(settings=learner_text(model.learner.settings) | challengers_text(challengers))
+    task = new_task(join, model=model, policy=policy)
+    settings = learner_text(model.learner.settings) | challengers_text(challengers)
+    log = OutputLog(settings=settings, policy=policy)
     delivery = Delivery(task, given_inputs)
     for step, snapshot in drawn:
         delivery.deliver(step)
@@ -193,14 +204,15 @@ def eventful() -> Inputs:
 
 
 @cache
-def _eventful_run() -> Recording:
+def _eventful_run(labels: Labels) -> Recording:
+    policy = None if labels.policy == "all" else Impatient(labels)
     drawn = [(Step(9, 9, False, 15), number == 8) for number in range(24)] + [(REST, False)]
-    return record(eventful(), drawn, join_settings(max_pending=10))
+    return record(eventful(), drawn, join_settings(max_pending=10), policy=policy)
 
 
-def eventful_run() -> Recording:
+def eventful_run(labels: Labels | None = None) -> Recording:
     """A run over `eventful`, with lists of its own."""
-    run = copy(_eventful_run())
-    for name in ("interactions", "labels", "predictions", "outcomes", "dead_letters"):
+    run = copy(_eventful_run(labels or Labels()))
+    for name in ("interactions", "labels", "predictions", "outcomes", "dead_letters", "requests"):
         setattr(run, name, list(getattr(run, name)))
     return run

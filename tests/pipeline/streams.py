@@ -7,6 +7,8 @@ from itertools import accumulate
 
 from hypothesis import strategies as st
 
+from pipeline.config import Labels
+from pipeline.policy import Policy
 from tests.pipeline.builders import Inputs, Message, inputs, interaction, join_settings, label
 
 
@@ -48,6 +50,25 @@ crowded = st.builds(
     max_closed=st.sampled_from([1, 3, 1_000_000]),
 )
 """Settings of which some leave little room."""
+
+
+class Impatient(Policy):
+    """Does not ask for all of a short stream."""
+
+    first = 2
+
+
+policies: st.SearchStrategy[Policy | None] = st.none() | st.builds(
+    Impatient,
+    st.builds(
+        Labels,
+        policy=st.sampled_from(["random", "margin", "adaptive"]),
+        rate=st.sampled_from([0.1, 0.5]),
+        learn_unasked=st.booleans(),
+        seed=st.integers(0, 3),
+    ),
+)
+"""Which labels are asked for; all, mostly."""
 garbage = st.sampled_from([None, b"", b"{}", b"{"])
 
 

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.policy import Policy
 from pipeline.records import Outcome, Prediction
 from pipeline.snapshot import pack
 from tests.pipeline.builders import Inputs
 from tests.pipeline.consumer import REST, Step, steps
 from tests.pipeline.recording import Recording, changed, eventful_run, record
-from tests.pipeline.streams import streams
+from tests.pipeline.streams import policies, streams
 
 
 @pytest.fixture
@@ -25,7 +26,8 @@ def run() -> Recording:
 
 def test_the_run_has_every_fate_in_it(run: Recording) -> None:
     counters = run.state.counters
-    assert min(counters[case] for case in counters if case not in ("invalid", "wrong_key")) > 0
+    elsewhere = ("invalid", "wrong_key", "asked", "unasked")
+    assert min(counters[case] for case in counters if case not in elsewhere) > 0
     assert run.state.waiting
     assert run.state.pending
     assert run.model().learner.state()["stage"] == 2
@@ -43,7 +45,7 @@ def test_a_run_is_clean_and_everything_in_it_was_looked_at(run: Recording) -> No
         "dead letters": len(run.dead_letters),
         "messages of interactions with one fate": len(run.interactions),
         "messages of watch-labels with one fate": len(run.labels),
-        "figures of the state record": 16,
+        "figures of the state record": 18,
     }
 
 
@@ -59,9 +61,15 @@ def test_from_a_snapshot_only_what_was_predicted_since_is_derived(run: Recording
 
 
 @settings(max_examples=150)
-@given(given_inputs=streams(), drawn=st.lists(st.tuples(steps, st.booleans()), max_size=15))
-def test_every_run_is_clean(given_inputs: Inputs, drawn: list[tuple[Step, bool]]) -> None:
-    run = record(given_inputs, [*drawn, (REST, True)])
+@given(
+    given_inputs=streams(),
+    drawn=st.lists(st.tuples(steps, st.booleans()), max_size=15),
+    policy=policies,
+)
+def test_every_run_is_clean(
+    given_inputs: Inputs, drawn: list[tuple[Step, bool]], policy: Policy | None
+) -> None:
+    run = record(given_inputs, [*drawn, (REST, True)], policy=policy)
     assert run.findings() == []
     if run.snapshot is not None:
         assert run.audit(from_snapshot=True).findings == []
@@ -71,14 +79,15 @@ def test_every_run_is_clean(given_inputs: Inputs, drawn: list[tuple[Step, bool]]
 @given(
     given_inputs=streams(),
     drawn=st.lists(st.tuples(steps, st.booleans()), min_size=2, max_size=15),
+    policy=policies,
     data=st.data(),
 )
 def test_so_is_a_run_whose_worker_goes_on_meanwhile(
-    given_inputs: Inputs, drawn: list[tuple[Step, bool]], data: st.DataObject
+    given_inputs: Inputs, drawn: list[tuple[Step, bool]], policy: Policy | None, data: st.DataObject
 ) -> None:
     """The state record is an earlier one, and later outputs lie behind what it covers."""
-    earlier = record(given_inputs, drawn[: data.draw(st.integers(1, len(drawn) - 1))])
-    later = record(given_inputs, [*drawn, (REST, True)])
+    earlier = record(given_inputs, drawn[: data.draw(st.integers(1, len(drawn) - 1))], policy=policy)
+    later = record(given_inputs, [*drawn, (REST, True)], policy=policy)
     later.state, later.snapshot = earlier.state, earlier.snapshot
     later.covered = 0
     assert later.findings() == []

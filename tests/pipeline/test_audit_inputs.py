@@ -110,8 +110,8 @@ def test_a_figure_of_the_state_record_that_is_off_is_named(run: Recording, name:
 def test_a_counter_that_is_off_is_named(run: Recording, case: str) -> None:
     right = run.state.counters[case]
     run.change_state(counters={**run.state.counters, case: right + 1})
-    [found] = run.findings()
-    assert (found.topic, found.offset) == ("checkpoints", STATE_OFFSET)
+    [found] = [each for each in run.findings() if each.topic == "checkpoints"]
+    assert found.offset == STATE_OFFSET
     assert (found.expected, found.found) == (
         f"counter {case} {right}, by the topics",
         f"counter {case} {right + 1}",

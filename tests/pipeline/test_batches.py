@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.config import Join as JoinSettings
+from pipeline.policy import Policy
 from pipeline.records import encode
 from pipeline.snapshot import pack
 from pipeline.task import Task
@@ -23,13 +24,16 @@ from tests.pipeline.builders import (
 )
 from tests.pipeline.consumer import REST, Delivery, Step, steps
 from tests.pipeline.entries import queued
-from tests.pipeline.streams import crowded, streams
+from tests.pipeline.streams import crowded, policies, streams
 
 
 def run_in_pieces(
-    given_inputs: Inputs, pieces: list[Step], join: JoinSettings | None = None
+    given_inputs: Inputs,
+    pieces: list[Step],
+    join: JoinSettings | None = None,
+    policy: Policy | None = None,
 ) -> tuple[Task, Written]:
-    task = new_task(join)
+    task = new_task(join, policy=policy)
     delivery = Delivery(task, given_inputs)
     batches = []
     for step in (*pieces, REST):
@@ -40,27 +44,29 @@ def run_in_pieces(
 
 
 @settings(max_examples=150)
-@given(given_inputs=streams(), pieces=st.lists(steps, max_size=25), join=crowded)
+@given(given_inputs=streams(), pieces=st.lists(steps, max_size=25), join=crowded, policy=policies)
 def test_any_cut_into_batches_gives_the_same_bytes(
-    given_inputs: Inputs, pieces: list[Step], join: JoinSettings
+    given_inputs: Inputs, pieces: list[Step], join: JoinSettings, policy: Policy | None
 ) -> None:
-    whole, expected = run(given_inputs, join)
-    task, written = run_in_pieces(given_inputs, pieces, join)
+    whole, expected = run(given_inputs, join, policy=policy)
+    task, written = run_in_pieces(given_inputs, pieces, join, policy)
     assert written == expected
     assert pack(task.model) == pack(whole.model)
     assert encode(task.state({})) == encode(whole.state({}))
 
 
 @settings(max_examples=20)
-@given(pieces=st.lists(steps, max_size=40))
-def test_so_it_is_for_a_long_stream_whose_feature_map_changes(pieces: list[Step]) -> None:
+@given(pieces=st.lists(steps, max_size=40), policy=policies)
+def test_so_it_is_for_a_long_stream_whose_feature_map_changes(
+    pieces: list[Step], policy: Policy | None
+) -> None:
     shown = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(300)]
     labels = [label(n, 10 * n + 35, n % 3, user_id=n % 5, video_id=n % 7) for n in range(300) if n % 10]
     given_inputs = inputs(shown, labels)
-    whole, expected = run(given_inputs)
+    whole, expected = run(given_inputs, policy=policy)
     assert whole.model.learner.state()["stage"] == 2
     assert whole.counters["expired"] > 0
-    task, written = run_in_pieces(given_inputs, pieces)
+    task, written = run_in_pieces(given_inputs, pieces, policy=policy)
     assert written == expected
     assert pack(task.model) == pack(whole.model)
 

@@ -17,6 +17,7 @@ from pipeline.records import (
     Outcome,
     Poison,
     Prediction,
+    conclusion,
     decode,
     encode,
     encode_outcome,
@@ -280,6 +281,8 @@ predictions = st.builds(
     features=st.lists(finite, max_size=3),
     model_version=st.integers(0, 9),
     sequence=st.integers(0, 1_000),
+    challengers=st.none() | st.dictionaries(st.sampled_from("abc"), finite, min_size=1),
+    asked=st.none() | st.booleans(),
 )
 
 
@@ -294,7 +297,8 @@ def test_an_outcome_made_of_its_prediction_as_written_is_the_outcome(
     prediction: Prediction, ratio: float | None, label: bool | None, loss: float | None, sequence: int
 ) -> None:
     ending = Ending(prediction.sequence, ratio, label, 5, label, loss, "labelled", sequence)
-    made = encode_outcome(opening(encode(prediction)), ending)
+    text = encode(prediction)
+    made = encode_outcome(opening(text), ending, conclusion(text))
     carried = msgspec.structs.asdict(prediction)
     del carried["sequence"]
     assert made == encode(Outcome(**carried, **msgspec.structs.asdict(ending)))

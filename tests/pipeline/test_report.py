@@ -33,6 +33,7 @@ def outcomes(*rows: dict[str, Any]) -> Outcomes:
             "user_mean": 0.5,
             "video_mean": 0.5,
             "label": 1,
+            "watched": row.get("label", 1) == 1,
             "labelled": True,
             "predicted": True,
             "has_probability": True,
@@ -206,3 +207,8 @@ def test_without_challengers_there_is_nothing_to_compare() -> None:
     assert contest([Said(np.array([True]), {"champion": np.array([1.0])})], frozenset()) is None
     assert contest([], frozenset()) is None
     assert "of them" not in text(report_of(outcomes({}, {})))
+
+
+def test_a_label_that_was_not_learned_still_judges_its_prediction() -> None:
+    found = report_of(outcomes({"label": -1, "watched": False}, {"label": -1, "watched": True}))
+    assert (found.labelled, found.mistakes, found.watched) == (2, 0.5, 0.5)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pipeline import restoration
 from pipeline.config import Join as JoinSettings
 from pipeline.errors import StateError
+from pipeline.policy import Policy
 from pipeline.records import Outcome, encode
 from pipeline.settings import challengers_text
 from pipeline.shadow import Contender
@@ -33,7 +34,7 @@ from tests.pipeline.builders import (
 )
 from tests.pipeline.consumer import REST, Delivery, Step, steps
 from tests.pipeline.output_log import OutputLog
-from tests.pipeline.streams import crowded, streams
+from tests.pipeline.streams import crowded, policies, streams
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -78,10 +79,11 @@ def run_with_deaths(
     drawn: list[Turn],
     join: JoinSettings | None = None,
     challengers: Mapping[str, Contender] = MappingProxyType({}),
+    policy: Policy | None = None,
 ) -> tuple[Task, OutputLog]:
     join = join or join_settings()
     model = new_model(challengers=challengers)
-    task, log = new_task(join, model=model), OutputLog()
+    task, log = new_task(join, model=model, policy=policy), OutputLog(policy=policy)
     log.settings |= challengers_text(challengers)
     delivery = Delivery(task, given_inputs)
     for step, snapshot, dies, loses in (*drawn, Turn(REST, True, True, False)):
@@ -99,12 +101,12 @@ def run_with_deaths(
 
 
 @settings(max_examples=120)
-@given(given_inputs=streams(), drawn=st.lists(turns, max_size=15), join=crowded)
+@given(given_inputs=streams(), drawn=st.lists(turns, max_size=15), join=crowded, policy=policies)
 def test_deaths_do_not_show_in_what_is_written(
-    given_inputs: Inputs, drawn: list[Turn], join: JoinSettings
+    given_inputs: Inputs, drawn: list[Turn], join: JoinSettings, policy: Policy | None
 ) -> None:
-    whole, expected = run(given_inputs, join)
-    task, log = run_with_deaths(given_inputs, drawn, join)
+    whole, expected = run(given_inputs, join, policy=policy)
+    task, log = run_with_deaths(given_inputs, drawn, join, policy=policy)
     assert log.written == expected
     assert pack(task.model) == pack(whole.model)
     assert same_apart_from_marks(

@@ -17,12 +17,14 @@ from jsonschema import Draft202012Validator
 
 from pipeline.batch import DeadLetter
 from pipeline.inlet import Position
+from pipeline.policy import Policy
 from pipeline.records import (
     INTERACTIONS,
     LABELS,
     Example,
     InputDecoder,
     Interaction,
+    LabelRequest,
     Outcome,
     Poison,
     Prediction,
@@ -40,17 +42,20 @@ from pipeline.topics import Topics
 from pipeline.transaction import Writer
 from tests.pipeline.builders import CHALLENGERS, Inputs, feed_all, join_settings, new_model, new_task
 from tests.pipeline.record_strategies import WRITTEN, interactions, labels
-from tests.pipeline.streams import streams
+from tests.pipeline.streams import policies, streams
 
 FOLDER = Path(__file__).parents[2] / "schemas"
 RECORDS: dict[str, type[msgspec.Struct]] = {
     "interaction": Interaction,
     "watch-label": WatchLabel,
     "prediction": Prediction,
+    "label-request": LabelRequest,
     "outcome": Outcome,
     "share": Share,
     "state": State,
 }
+OPTIONAL = ("shared", "challengers", "asked")
+"""Fields that are not always written."""
 LATEST = 2**53
 ERROR = "__streams.errors."
 Json = dict[str, Any]
@@ -92,8 +97,7 @@ def test_there_is_no_schema_that_nothing_checks() -> None:
 def test_schema_and_record_have_the_same_fields_in_the_same_order(name: str) -> None:
     fields = list(RECORDS[name].__struct_fields__)
     assert list(schema(name)["properties"]) == fields
-    left_out = {"prediction": {"challengers"}, "outcome": {"shared", "challengers"}}.get(name, set())
-    assert schema(name)["required"] == [field for field in fields if field not in left_out]
+    assert schema(name)["required"] == [field for field in fields if field not in OPTIONAL]
 
 
 def test_records_of_before_a_field_was_added_are_read() -> None:
@@ -157,15 +161,19 @@ def test_every_encoded_record_is_valid(name: str) -> None:
     given_inputs=streams(),
     on_missing=st.sampled_from(["negative", "drop"]),
     challengers=st.sampled_from([{}, CHALLENGERS]),
+    policy=policies,
 )
 def test_whatever_a_task_writes_is_valid(
-    given_inputs: Inputs, on_missing: str, challengers: dict[str, Contender]
+    given_inputs: Inputs, on_missing: str, challengers: dict[str, Contender], policy: Policy | None
 ) -> None:
-    task = new_task(join_settings(on_missing=on_missing), model=new_model(challengers=challengers))
+    model = new_model(challengers=challengers)
+    task = new_task(join_settings(on_missing=on_missing), model=model, policy=policy)
     feed_all(task, given_inputs)
     batch = task.advance(len(given_inputs))
     for prediction in batch.predictions.values:
         assert errors("prediction", prediction) == []
+    for request in batch.requests.values:
+        assert errors("label-request", request) == []
     for outcome in batch.outcomes.values:
         assert errors("outcome", outcome) == []
     assert errors("state", encode(task.state({"partitions": "1"}))) == []
@@ -271,12 +279,25 @@ def test_they_agree_on_what_is_no_such_object(name: str, decoder: InputDecoder, 
 
 
 Breakage = Callable[[Json], Json]
+
+
+def without_asked(value: Json) -> Json:
+    return {name: field for name, field in value.items() if name != "asked"}
+
+
 BROKEN: dict[str, tuple[str, Breakage]] = {
     "too few features": ("prediction", lambda value: value | {"features": value["features"][1:]}),
     "too many features": ("prediction", lambda value: value | {"features": [*value["features"], 0.5]}),
     "a probability above 1": ("prediction", lambda value: value | {"probability": 1.5}),
     "no score": ("prediction", lambda value: value | {"score": None}),
-    "labelled without a label": ("outcome", lambda value: value | {"label": None, "status": "labelled"}),
+    "asked for, but not learned": (
+        "outcome",
+        lambda value: value | {"label": None, "asked": True, "status": "labelled"},
+    ),
+    "labelled without a label": (
+        "outcome",
+        lambda value: without_asked(value) | {"label": None, "status": "labelled"},
+    ),
     "expired with a ratio": ("outcome", lambda value: value | {"watch_ratio": 1.0, "status": "expired"}),
     "nothing taken over": ("outcome", lambda value: value | {"shared": []}),
     "a share without its counts": ("share", lambda value: value | {"videos": [[7]]}),

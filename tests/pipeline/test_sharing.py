@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pipeline import sharing
 from pipeline.labels import RATIO_CAP
 from pipeline.model import Model
+from pipeline.policy import Policy
 from pipeline.records import Example, Outcome, Prediction, Share, VideoCounts, encode
 from pipeline.sharing import LARGEST_TAKEN, Publication, Reception
 from pipeline.snapshot import pack
@@ -34,15 +35,17 @@ from tests.pipeline.consumer import REST, Delivery, Step
 from tests.pipeline.output_log import OutputLog
 from tests.pipeline.recording import Recording
 from tests.pipeline.shares import Told, offer, told_by_others
-from tests.pipeline.streams import streams
+from tests.pipeline.streams import policies, streams
 from tests.pipeline.test_restoration import Turn, rebuilt, turns
 
 INTERVAL = 4
 
 
-def run_sharing(given_inputs: Inputs, drawn: list[Turn], told: list[Told]) -> tuple[Task, OutputLog]:
+def run_sharing(
+    given_inputs: Inputs, drawn: list[Turn], told: list[Told], policy: Policy | None = None
+) -> tuple[Task, OutputLog]:
     """Work batch by batch, told something now and then, and die now and then."""
-    task, log = new_task(), OutputLog(interval=INTERVAL)
+    task, log = new_task(policy=policy), OutputLog(interval=INTERVAL, policy=policy)
     task.publication = log.publication(0)
     delivery = Delivery(task, given_inputs)
     for number, (step, snapshot, dies, loses) in enumerate((*drawn, Turn(REST, True, True, False))):
@@ -81,12 +84,12 @@ def long_stream() -> Inputs:
 
 
 @settings(max_examples=80)
-@given(given_inputs=streams(), drawn=st.lists(turns, max_size=12), told=told_by_others())
+@given(given_inputs=streams(), drawn=st.lists(turns, max_size=12), told=told_by_others(), policy=policies)
 def test_the_log_alone_determines_all_that_was_predicted(
-    given_inputs: Inputs, drawn: list[Turn], told: list[Told]
+    given_inputs: Inputs, drawn: list[Turn], told: list[Told], policy: Policy | None
 ) -> None:
     """The audit derives each prediction from the outcomes before it, one by one."""
-    task, log = run_sharing(given_inputs, drawn, told)
+    task, log = run_sharing(given_inputs, drawn, told, policy)
     assert Recording.of(given_inputs, log).findings() == []
     together = new_model()
     together.fold_many(outcomes_of(log))
@@ -118,11 +121,11 @@ def test_each_share_is_taken_over_once_whatever_dies(
 
 
 @settings(max_examples=80)
-@given(given_inputs=streams(), drawn=st.lists(turns, max_size=12))
+@given(given_inputs=streams(), drawn=st.lists(turns, max_size=12), policy=policies)
 def test_what_is_published_is_what_the_outcomes_come_to_whatever_dies(
-    given_inputs: Inputs, drawn: list[Turn]
+    given_inputs: Inputs, drawn: list[Turn], policy: Policy | None
 ) -> None:
-    task, log = run_sharing(given_inputs, drawn, [])
+    task, log = run_sharing(given_inputs, drawn, [], policy)
     outcomes = outcomes_of(log)
     whole = len(outcomes) // INTERVAL * INTERVAL
     assert [(share.since, share.until) for share in log.shares] == list(

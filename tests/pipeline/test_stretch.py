@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline import stretch
 from pipeline.config import Join as JoinSettings
+from pipeline.policy import Policy
 from pipeline.records import WatchLabel, encode
 from pipeline.snapshot import pack
 from pipeline.task import Task
@@ -24,15 +25,21 @@ from tests.pipeline.builders import (
     new_task,
 )
 from tests.pipeline.consumer import REST, Delivery, Step, steps
-from tests.pipeline.streams import crowded, streams
+from tests.pipeline.streams import crowded, policies, streams
 
 NEVER = 10**9
 
 
-def run(given_inputs: Inputs, pieces: list[Step], join: JoinSettings, shortest: int) -> tuple[Task, Written]:
+def run(
+    given_inputs: Inputs,
+    pieces: list[Step],
+    join: JoinSettings,
+    shortest: int,
+    policy: Policy | None = None,
+) -> tuple[Task, Written]:
     """All of the inputs in pieces, in stretches of so many messages at least."""
     with patch.object(stretch, "SHORTEST", shortest), patch.object(stretch, "LONGEST", 64):
-        task, batches = new_task(join), []
+        task, batches = new_task(join, policy=policy), []
         delivery = Delivery(task, given_inputs)
         for step in (*pieces, REST):
             delivery.deliver(step)
@@ -40,10 +47,12 @@ def run(given_inputs: Inputs, pieces: list[Step], join: JoinSettings, shortest: 
     return task, Written.of(batches)
 
 
-def assert_no_difference(given_inputs: Inputs, pieces: list[Step], join: JoinSettings) -> None:
-    plain, expected = run(given_inputs, pieces, join, NEVER)
+def assert_no_difference(
+    given_inputs: Inputs, pieces: list[Step], join: JoinSettings, policy: Policy | None = None
+) -> None:
+    plain, expected = run(given_inputs, pieces, join, NEVER, policy)
     for shortest in (1, 4):
-        task, written = run(given_inputs, pieces, join, shortest)
+        task, written = run(given_inputs, pieces, join, shortest, policy)
         assert written == expected
         assert pack(task.model) == pack(plain.model)
         assert encode(task.state({})) == encode(plain.state({}))
@@ -52,9 +61,11 @@ def assert_no_difference(given_inputs: Inputs, pieces: list[Step], join: JoinSet
 
 
 @settings(max_examples=100)
-@given(given_inputs=streams(), pieces=st.lists(steps, max_size=10), join=crowded)
-def test_whatever_comes(given_inputs: Inputs, pieces: list[Step], join: JoinSettings) -> None:
-    assert_no_difference(given_inputs, pieces, join)
+@given(given_inputs=streams(), pieces=st.lists(steps, max_size=10), join=crowded, policy=policies)
+def test_whatever_comes(
+    given_inputs: Inputs, pieces: list[Step], join: JoinSettings, policy: Policy | None
+) -> None:
+    assert_no_difference(given_inputs, pieces, join, policy)
 
 
 events = st.lists(

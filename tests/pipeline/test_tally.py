@@ -6,6 +6,8 @@ import msgspec
 import numpy as np
 import pytest
 
+from pipeline.batch import Closing
+from pipeline.join import Pending
 from pipeline.records import Outcome
 from pipeline.settings import challengers_text, learner_text
 from pipeline.tally import Standing, Tally
@@ -82,3 +84,13 @@ def deliver(task: Task, log: OutputLog, batches: int) -> None:
     for _ in range(batches):
         delivery.deliver(Step(9, 9, False, 15))
         log.commit(task, task.advance(15), snapshot=False)
+
+
+def test_a_label_that_is_not_learned_is_judged_by_all_the_same() -> None:
+    """Under a policy an outcome may say what came, and learn nothing of it."""
+    task = new_task(model=new_model(challengers=CHALLENGERS))
+    shown = Pending("e", 7, 3, 0, 0, 0, 1.0, conclusion=b',"challengers":{"small":1.0,"wider":-1.0}}')
+    assert task.tally is not None
+    task.tally.add([Closing(shown, None, 1.5, 5, 0)], 0)
+    mistakes = {name: standing.mistakes for name, standing in task.tally.standings.items()}
+    assert mistakes == {"champion": 0, "small": 0, "wider": 1}

@@ -1,0 +1,114 @@
+"""What fewer labels cost on real KuaiRec rows, by policy and rate, every event counted from the first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from bench.options import Options
+from bench.spread import percent
+from pipeline.config import Labels, Learner
+from pipeline.features import Tables
+from pipeline.kuairec import read_events
+from pipeline.labels import WATCHED
+from pipeline.model import Model, learner_settings, warm_up
+from pipeline.policy import policy_of
+from pipeline.records import Interaction
+
+PERMUTATIONS = 3
+RATES = (0.05, 0.1, 0.2, 0.5)
+POLICIES: tuple[Literal["random", "margin", "adaptive"], ...] = ("random", "margin", "adaptive")
+MAX_ENTITIES = 1_000_000
+
+
+class Play(NamedTuple):
+    """An event and what its label says."""
+
+    shown: Interaction
+    ratio: float
+
+
+class Figures(NamedTuple):
+    """How it went.
+
+    Parameters
+    ----------
+    mistakes, later : shares of all events, and of the second half
+    asked : share of all events
+    """
+
+    mistakes: float
+    later: float
+    asked: float
+
+
+def judge(plays: Sequence[Play], model: Model, settings: Labels, *, count_all: bool = False) -> Figures:
+    """Let a model that knows nothing predict each play; a label that was asked for comes at once.
+
+    With ``count_all`` the running statistics count the other labels, too, and only the learner goes without.
+    """
+    policy, asked = policy_of(settings), 0
+    wrong = np.zeros(len(plays), dtype=np.bool_)
+    for number, (shown, ratio) in enumerate(plays):
+        features, score, _, predicted, _ = model.judge(shown)
+        watched = ratio > WATCHED
+        wrong[number] = predicted != watched
+        if policy is None or policy.asks(shown.event_id, score, features, predicted=number, asked=asked):
+            asked += 1
+            model.learn(shown, features, watched, ratio)
+        elif count_all:
+            model.statistics.update(shown.user_id, shown.video_id, watched, ratio)
+    n = len(plays)
+    return Figures(float(wrong.mean()), float(wrong[n // 2 :].mean()), asked / n)
+
+
+def run(options: Options) -> dict[str, Any]:
+    """Return figures in time order, and over permutations, labels at once."""
+    folder = options.folder("kuairec")
+    frame = read_events(folder).frame
+    tables = Tables(tags=folder / "item_categories.csv")
+    learner = learner_settings(Learner(), tables.columns)
+    warm_up(learner)
+    seeds = range(options.runs or PERMUTATIONS)
+    in_time = plays_of(frame)
+    permuted = [plays_of(frame[np.random.default_rng(seed).permutation(frame.height)]) for seed in seeds]
+
+    def contest(labels: Labels, *, count_all: bool = False) -> dict[str, Any]:
+        def of(plays: list[Play]) -> Figures:
+            return judge(plays, Model(learner, tables, MAX_ENTITIES), labels, count_all=count_all)
+
+        found = _figures(of(in_time), [of(plays) for plays in permuted])
+        options.say(f"{labels.policy} {labels.rate}: {found}")
+        return found
+
+    rows: dict[str, dict[str, Any]] = {
+        name: {str(rate): contest(Labels(policy=name, rate=rate)) for rate in RATES} for name in POLICIES
+    }
+    counted = {name: contest(Labels(policy=name), count_all=True) for name in POLICIES}
+    return {
+        "events": frame.height,
+        "permutations": len(permuted),
+        "all": contest(Labels()),
+        **rows,
+        "all_counted": counted,
+    }
+
+
+def plays_of(frame: pl.DataFrame) -> list[Play]:
+    """Return the rows of a frame in its order."""
+    shown = frame.select("event_id", "user_id", "video_id", "timestamp", "video_duration").rows()
+    ratios = frame["watch_ratio"].to_list()
+    return [Play(Interaction(*row), ratio) for row, ratio in zip(shown, ratios, strict=True)]
+
+
+def _figures(in_time: Figures, permuted: Sequence[Figures]) -> dict[str, Any]:
+    return {
+        "asked": round(100.0 * in_time.asked, 2),
+        "mistakes": round(100.0 * in_time.mistakes, 3),
+        "second_half": round(100.0 * in_time.later, 3),
+        "permuted": percent([figures.mistakes for figures in permuted]),
+        "permuted_second_half": percent([figures.later for figures in permuted]),
+    }
