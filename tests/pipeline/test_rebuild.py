@@ -17,7 +17,7 @@ from pipeline.batch import Batch
 from pipeline.blueprint import Blueprint
 from pipeline.checkpoint import Group, Saved
 from pipeline.cli import app
-from pipeline.config import Config
+from pipeline.config import Config, Labels
 from pipeline.errors import ConfigError, StateError
 from pipeline.features import Tables
 from pipeline.inlet import Position
@@ -41,7 +41,7 @@ from tests.pipeline.builders import (
     small_learner,
     told,
 )
-from tests.pipeline.streams import streams
+from tests.pipeline.streams import Impatient, streams
 
 OTHERS: list[dict[str, Any]] = [
     {},
@@ -109,6 +109,23 @@ def test_missing_records_are_named() -> None:
         list(refold(model({}), kept, outcomes))
     with pytest.raises(StateError, match="outcome 9 is missing: outcome 10 comes instead"):
         list(refold(model({}), as_written(batch)[0], outcomes[:9] + outcomes[10:]))
+
+
+def test_a_label_that_was_not_learned_judges_both_models_all_the_same() -> None:
+    given_inputs = long_stream()
+    task = new_task(policy=Impatient(Labels(policy="random", rate=0.3)))
+    feed_all(task, given_inputs)
+    batch = task.advance(ALL)
+    rebuilt = model({})
+    predictions, outcomes = as_written(batch)
+    found = np.fromiter(refold(rebuilt, predictions, outcomes), CASE)
+    written = told(batch).outcomes
+    came = [outcome.watch_ratio is not None for outcome in written]
+    assert found["labelled"].tolist() == came
+    assert found["watched"].tolist() == [(outcome.watch_ratio or 0.0) > 0.75 for outcome in written]
+    assert any(outcome.label is None for outcome, told_of in zip(written, came, strict=True) if told_of)
+    assert found["rebuilt"].tolist() == [outcome.score for outcome in written]
+    assert pack(rebuilt) == pack(task.model)
 
 
 def test_predictions_out_of_order_are_named() -> None:

@@ -110,3 +110,22 @@ def test_where_more_differs_no_rebuild_is_promised() -> None:
     said = refusal(settings_of(), here)
     assert "tables is 'others', was" in said
     assert "rebuild" not in said
+
+
+def labels_settings(**labels: Any) -> dict[str, str]:
+    settings = Blueprint(Config.model_validate({"labels": labels})).settings(1)
+    return {name: value for name, value in settings.items() if name.startswith("labels.")}
+
+
+def test_who_learns_all_labels_depends_on_no_setting_of_a_policy() -> None:
+    """So a group of before there were policies goes on."""
+    assert labels_settings() == labels_settings(rate=0.5, seed=3) == {}
+
+
+def test_another_policy_is_refused_and_so_is_none() -> None:
+    there = settings_of() | labels_settings(policy="random", seed=3)
+    assert len(there) == len(settings_of()) + 4
+    said = refusal(there, settings_of() | labels_settings(policy="random", seed=4))
+    assert "labels.seed is '4', was '3'" in said
+    assert "rebuild" not in said
+    assert "labels.policy is None, was 'random'" in refusal(there, settings_of())
