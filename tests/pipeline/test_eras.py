@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forks import ForksSettings
+from pipeline.policy import Policy
 from pipeline.records import Outcome, Prediction
 from pipeline.snapshot import pack
 from pipeline.task import Task
@@ -18,7 +19,7 @@ from tests.pipeline.builders import Inputs, new_task, small_learner
 from tests.pipeline.consumer import REST, Delivery, Step, steps
 from tests.pipeline.output_log import OutputLog
 from tests.pipeline.recording import Recording, eventful
-from tests.pipeline.streams import streams
+from tests.pipeline.streams import policies, streams
 from tests.pipeline.test_audit import raised
 
 WIDER = small_learner(budget=6, rank=3, landmarks=3)
@@ -28,10 +29,13 @@ LEARNERS = [QUICK, WIDER, HINGE]
 
 
 def run_in_eras(
-    given_inputs: Inputs, eras: list[list[tuple[Step, bool]]], learners: Sequence[ForksSettings] = LEARNERS
+    given_inputs: Inputs,
+    eras: list[list[tuple[Step, bool]]],
+    learners: Sequence[ForksSettings] = LEARNERS,
+    policy: Policy | None = None,
 ) -> tuple[Task, OutputLog]:
     """Batch by batch, each with a snapshot or without; from one era to the next, other settings."""
-    task, log = new_task(), OutputLog()
+    task, log = new_task(policy=policy), OutputLog(policy=policy)
     for number, batches in enumerate(eras):
         if number:
             task = log.install(learners[(number - 1) % len(learners)])
@@ -47,9 +51,11 @@ batches = st.lists(st.tuples(steps, st.booleans()), min_size=1, max_size=6)
 
 
 @settings(max_examples=80)
-@given(given_inputs=streams(), eras=st.lists(batches, min_size=2, max_size=4))
-def test_every_run_in_eras_is_clean(given_inputs: Inputs, eras: list[list[tuple[Step, bool]]]) -> None:
-    _, log = run_in_eras(given_inputs, [*eras, [(REST, False)]])
+@given(given_inputs=streams(), eras=st.lists(batches, min_size=2, max_size=4), policy=policies)
+def test_every_run_in_eras_is_clean(
+    given_inputs: Inputs, eras: list[list[tuple[Step, bool]]], policy: Policy | None
+) -> None:
+    _, log = run_in_eras(given_inputs, [*eras, [(REST, False)]], policy=policy)
     run = Recording.of(given_inputs, log)
     assert len(run.state.earlier) == len(eras)
     assert run.findings() == []
