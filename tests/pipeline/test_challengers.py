@@ -16,6 +16,7 @@ from forks import ForksSettings
 from forks.rivals import NOGD, Standardised
 from pipeline.blueprint import Blueprint
 from pipeline.checkpoint import contents, render_contents
+from pipeline.checkpoint.belonging import prove
 from pipeline.config import Config
 from pipeline.errors import ConfigError, StateError
 from pipeline.labels import target
@@ -136,6 +137,22 @@ def test_a_snapshot_has_all_that_they_know() -> None:
     for others in ({}, {"small": CHALLENGERS["small"]}, {"small": CHALLENGERS["wider"]}):
         with pytest.raises(StateError, match="not of this model"):
             unpack(pack(task.model), new_model(challengers=others))
+
+
+def test_an_import_is_proved_by_what_challengers_know_too() -> None:
+    outcomes = list(enumerate(outcomes_of(challenged(eventful()))))
+    folded = new_model(challengers=CHALLENGERS)
+    folded.fold_many([outcome for _, outcome in outcomes[:100]])
+    data = pack(folded)
+    for forged in (False, True):
+        candidate = new_model(challengers=CHALLENGERS)
+        unpack(data, candidate)
+        if forged:
+            candidate.challengers["small"].learn(np.zeros(len(FEATURES)), False, 0.0)
+            with pytest.raises(StateError, match="is not the fold of this log's first 100 outcomes"):
+                prove(candidate, new_model(challengers=CHALLENGERS), outcomes, begin=0)
+        else:
+            assert prove(candidate, new_model(challengers=CHALLENGERS), outcomes, begin=0) == 100
 
 
 STEADY = [(Step(9, 9, False, 15), number == 8) for number in range(24)]
