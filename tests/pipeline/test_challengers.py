@@ -20,6 +20,7 @@ from pipeline.checkpoint.belonging import prove
 from pipeline.config import Config
 from pipeline.errors import ConfigError, StateError
 from pipeline.labels import target
+from pipeline.policy import Policy
 from pipeline.records import Outcome, Prediction
 from pipeline.rival import RIVALS, parameter_types
 from pipeline.settings import challengers_from, challengers_text, refuse_other_settings
@@ -36,7 +37,7 @@ from tests.pipeline.builders import (
 )
 from tests.pipeline.consumer import REST, Step, steps
 from tests.pipeline.recording import Recording, eventful, record
-from tests.pipeline.streams import streams
+from tests.pipeline.streams import policies, streams
 from tests.pipeline.test_audit import outcome_of, prediction_of, raised
 from tests.pipeline.test_restoration import run_with_deaths, turns
 
@@ -164,9 +165,11 @@ def recorded() -> Recording:
 
 
 @settings(max_examples=40)
-@given(given_inputs=streams(), drawn=st.lists(st.tuples(steps, st.booleans()), max_size=15))
-def test_every_run_is_clean(given_inputs: Inputs, drawn: list[tuple[Step, bool]]) -> None:
-    run = record(given_inputs, [*drawn, (REST, True)], challengers=CHALLENGERS)
+@given(given_inputs=streams(), drawn=st.lists(st.tuples(steps, st.booleans()), max_size=15), policy=policies)
+def test_every_run_is_clean(
+    given_inputs: Inputs, drawn: list[tuple[Step, bool]], policy: Policy | None
+) -> None:
+    run = record(given_inputs, [*drawn, (REST, True)], challengers=CHALLENGERS, policy=policy)
     assert run.findings() == []
     if run.snapshot is not None:
         assert run.audit(from_snapshot=True).findings == []

@@ -13,8 +13,9 @@ import pytest
 from forks import ForksSettings
 from pipeline.blueprint import Blueprint
 from pipeline.checkpoint import Group, Saved
-from pipeline.config import Config
+from pipeline.config import Config, Labels
 from pipeline.errors import ConfigError, StateError
+from pipeline.policy import Policy
 from pipeline.promotion import Promotion, swapped
 from pipeline.promotion.roles import swap, toml_lines
 from pipeline.records import Outcome, Prediction
@@ -25,6 +26,7 @@ from tests.pipeline.builders import CHALLENGERS, LEARNER, model_under, new_model
 from tests.pipeline.consumer import REST, Delivery, Step
 from tests.pipeline.output_log import OutputLog
 from tests.pipeline.recording import Recording, eventful
+from tests.pipeline.streams import Impatient
 from tests.pipeline.test_audit import outcome_of, prediction_of, raised
 
 WIDER = cast(ForksSettings, CHALLENGERS["wider"])
@@ -40,8 +42,9 @@ def run_batches(task: Task, log: OutputLog, steps: list[Step]) -> None:
         log.commit(task, task.advance(step.limit), snapshot=False)
 
 
-def promoted_halfway() -> OutputLog:
-    task, log = new_task(model=new_model(challengers=CHALLENGERS)), OutputLog()
+def promoted_halfway(policy: Policy | None = None) -> OutputLog:
+    task = new_task(model=new_model(challengers=CHALLENGERS), policy=policy)
+    log = OutputLog(policy=policy)
     log.settings |= challengers_text(CHALLENGERS)
     run_batches(task, log, [STEADY] * 10)
     model = swap(task.model, model_under(AFTER), "wider", "former")
@@ -105,6 +108,18 @@ def test_an_audit_follows_the_switch(recorded: Recording) -> None:
     ]
     assert crossing
     assert all("wider" in (outcome.challengers or {}) for outcome in crossing)
+
+
+def test_it_also_does_where_few_labels_are_asked_for() -> None:
+    log = promoted_halfway(Impatient(Labels(policy="margin", rate=0.5)))
+    run = Recording.of(eventful(), log)
+    asked = [prediction_of(run, number).asked for number in range(len(run.predictions))]
+    assert {True, False} == set(asked[run.state.earlier[0].predictions :])
+    assert run.findings() == []
+    assert run.audit(from_snapshot=True).findings == []
+    fold = model_under(AFTER)
+    fold.fold_many([msgspec.json.decode(value, type=Outcome) for _, value in log.outcomes])
+    assert pack(log.restore().model) == pack(fold)
 
 
 @pytest.mark.parametrize(("place", "name"), [(-1, "wider"), (0, "former"), (0, "small")])
