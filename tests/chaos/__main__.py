@@ -56,6 +56,7 @@ def _options() -> tuple[Options, bool]:
         action="store_true",
         help="all events are there before the workers start; compare with an undisturbed run, too",
     )
+    parser.add_argument("--policy", action="store_true", help="with a policy that asks for some labels only")
     parser.add_argument("--challengers", action="store_true", help="with two learners in the shadow")
     parser.add_argument("--keep", action="store_true", help="keep the workers' logs")
     given = parser.parse_args()
@@ -69,6 +70,7 @@ def _options() -> tuple[Options, bool]:
         workers=given.workers,
         replay=given.replay,
         challengers=given.challengers,
+        policy=given.policy,
     )
     return options, given.keep
 

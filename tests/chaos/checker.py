@@ -12,14 +12,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from pipeline.clients import reader
-from pipeline.records import Outcome, Prediction
+from pipeline.policy import Policy
+from pipeline.records import LabelRequest, Outcome, Prediction
 from tests.chaos.challengers import Challenger, challengers
 from tests.chaos.derivation import WrongError, agree, derive
 from tests.chaos.expected import Expected, Letter, Step
 from tests.chaos.world import World
 from tests.kafka.harness import Pipeline, Written, read_to_end
 
-Record = TypeVar("Record", Prediction, Outcome)
+Record = TypeVar("Record", Prediction, Outcome, LabelRequest)
 
 
 @dataclass
@@ -32,7 +33,9 @@ class Found:
     problems: list[str] = field(default_factory=list)
 
 
-def check(pipeline: Pipeline, world: World, *, replayed: bool, challenged: bool) -> Found:
+def check(
+    pipeline: Pipeline, world: World, *, replayed: bool, challenged: bool, policy: Policy | None
+) -> Found:
     """Hold all that the pipeline wrote against the world.
 
     Parameters
@@ -45,11 +48,15 @@ def check(pipeline: Pipeline, world: World, *, replayed: bool, challenged: bool)
         Whether all of it was there before the first worker started; then there is only one order.
     challenged
         Whether there were challengers.
+    policy
+        By which labels were asked for, if not all were.
     """
     found = Found()
     for partition in range(pipeline.partitions):
-        one = _Partition(pipeline, world, partition, found, challengers() if challenged else {})
-        for what in (one.inputs, one.replay if replayed else one.outputs, one.letters, one.state):
+        shadows = challengers() if challenged else {}
+        one = _Partition(pipeline, world, partition, found, challengers=shadows, policy=policy)
+        outputs = one.replay if replayed else one.outputs
+        for what in (one.inputs, outputs, one.requests, one.letters, one.state):
             try:
                 what()
             except WrongError as error:
@@ -60,7 +67,7 @@ def check(pipeline: Pipeline, world: World, *, replayed: bool, challenged: bool)
 def compare(pipeline: Pipeline, undisturbed: Pipeline) -> list[str]:
     """Differences between the values that two pipelines wrote, the first one in each partition and topic."""
     differences = []
-    for name in ("predictions", "outcomes", "dead_letters"):
+    for name in ("predictions", "outcomes", "dead_letters", "label_requests"):
         topic, other = getattr(pipeline.topics, name), getattr(undisturbed.topics, name)
         for partition in range(pipeline.partitions):
             pairs = zip_longest(_written(pipeline, topic, partition), _written(undisturbed, other, partition))
@@ -83,7 +90,9 @@ class _Partition:
         world: World,
         partition: int,
         found: Found,
+        *,
         challengers: Mapping[str, Challenger],
+        policy: Policy | None,
     ) -> None:
         self._pipeline = pipeline
         self._topics = pipeline.topics
@@ -92,6 +101,7 @@ class _Partition:
         self._found = found
         self._expected = Expected(world, partition)
         self._challengers = challengers
+        self._policy = policy
 
     def inputs(self) -> None:
         """The inputs hold what was sent, so that offsets are known and it is the pipeline that is checked."""
@@ -110,6 +120,18 @@ class _Partition:
         for number, (step, wanted) in enumerate(zip_longest(self._steps(), self._expected.replayed())):
             agree(f"step {number}", step, wanted)
             self._count(step)
+
+    def requests(self) -> None:
+        """The labels of the predictions that say so are asked for, once each, and no others."""
+        if self._policy is None:
+            return
+        predictions = (each for each in self._records(self._topics.predictions, Prediction) if each.asked)
+        wanted = [LabelRequest.of(each, number) for number, each in enumerate(predictions)]
+        requests = list(self._records(self._topics.label_requests, LabelRequest))
+        agree("what asks for labels", requests, wanted)
+        outcomes = self._records(self._topics.outcomes, Outcome)
+        unasked = sum(each.asked is False and each.status == "labelled" for each in outcomes)
+        self._expected.counters.update(asked=len(requests), unasked=unasked)
 
     def letters(self) -> None:
         """Every message that cannot be used is in dead-letters, once, as it came, and no other."""
@@ -146,7 +168,7 @@ class _Partition:
     def _steps(self) -> Iterator[Step]:
         predictions = self._records(self._topics.predictions, Prediction)
         outcomes = self._records(self._topics.outcomes, Outcome)
-        return derive(self._expected, predictions, outcomes, self._challengers)
+        return derive(self._expected, predictions, outcomes, self._challengers, self._policy)
 
     def _records(self, topic: str, kind: type[Record]) -> Iterator[Record]:
         decoder = msgspec.json.Decoder(kind)

@@ -11,6 +11,7 @@ from forks import LOSSES, Forks, probability
 from forks.losses import loss_value
 from pipeline.config import Learner
 from pipeline.model import learner_settings
+from pipeline.policy import Policy
 from pipeline.records import Outcome, Prediction, Share
 from pipeline.statistics import RunningStatistics
 from tests.chaos.challengers import Challenger
@@ -29,6 +30,7 @@ SHARED = (
     "features",
     "model_version",
     "challengers",
+    "asked",
 )
 """Fields that an outcome has from its prediction."""
 
@@ -48,19 +50,20 @@ def derive(
     predictions: Iterable[Prediction],
     outcomes: Iterable[Outcome],
     challengers: Mapping[str, Challenger],
+    policy: Policy | None = None,
 ) -> Iterator[Step]:
     """Go through a partition's outputs in the order in which they say that they came about.
 
     A prediction was made when as many outcomes had been folded as its `model_version` says. Statistics and
     learners are fed in that order by a plain loop, which knows no task, join or merge. The challengers know
-    nothing at first.
+    nothing at first. Without a policy all labels are learned.
 
     Raises
     ------
     WrongError
         At the first record that is missing, too many, or not what has to come out, to the last bit.
     """
-    derivation = _Derivation(expected, challengers)
+    derivation = _Derivation(expected, challengers, policy)
     learned = iter(outcomes)
     for prediction in predictions:
         while derivation.folded < prediction.model_version:
@@ -76,9 +79,13 @@ def derive(
 
 
 class _Derivation:
-    def __init__(self, expected: Expected, challengers: Mapping[str, Challenger]) -> None:
+    def __init__(
+        self, expected: Expected, challengers: Mapping[str, Challenger], policy: Policy | None
+    ) -> None:
         self.predicted = 0
         self.folded = 0
+        self._asked = 0
+        self._policy = policy
         self._expected = expected
         self._challengers = challengers
         self._learner = Forks(learner_settings(Learner(), 0))
@@ -105,6 +112,8 @@ class _Derivation:
         agree(f"{name}: score", _bits([prediction.score]), _bits([score]))
         agree(f"{name}: probability", prediction.probability, probability(score))
         agree(f"{name}: predicted", prediction.predicted, score > 0.0)
+        agree(f"{name}: asked", prediction.asked, self._asks(prediction))
+        self._asked += prediction.asked or False
         said = {name: learner.predict_one(np.array(features)) for name, learner in self._challengers.items()}
         agree(f"{name}: challengers", list((prediction.challengers or {}).items()), list(said.items()))
         self._waiting[event] = prediction
@@ -122,16 +131,30 @@ class _Derivation:
         agree(f"{name}: prediction_sequence", outcome.prediction_sequence, prediction.sequence)
         event = self._expected.shown[prediction.sequence]
         watched, ratio = self._check_label(name, outcome, event)
-        agree(f"{name}: label", outcome.label, watched)
-        agree(f"{name}: correct", outcome.correct, watched == prediction.predicted)
-        taught = 1.0 if watched else -1.0
-        agree(f"{name}: loss", outcome.loss, float(loss_value(LOSSES["logistic"], outcome.score, taught)))
         for share in outcome.shared or ():
             self._take_over(name, share)
-        self._teach(prediction.features, taught)
-        self._statistics.update(prediction.user_id, prediction.video_id, watched, ratio)
+        if self._policy is None or self._policy.teaches(prediction.asked, outcome.status == "labelled"):
+            taught = 1.0 if watched else -1.0
+            loss = float(loss_value(LOSSES["logistic"], outcome.score, taught))
+            judged: tuple[object, ...] = (watched, watched == prediction.predicted, loss)
+            self._teach(prediction.features, taught)
+            self._statistics.update(prediction.user_id, prediction.video_id, watched, ratio)
+        else:
+            judged = (None, None, None)
+        agree(f"{name}: label, correct, loss", (outcome.label, outcome.correct, outcome.loss), judged)
         self.folded += 1
         return Step(event, learned=True)
+
+    def _asks(self, prediction: Prediction) -> bool | None:
+        if self._policy is None:
+            return None
+        return self._policy.asks(
+            prediction.event_id,
+            prediction.score,
+            prediction.features,
+            predicted=self.predicted,
+            asked=self._asked,
+        )
 
     def _take_over(self, name: str, share: Share) -> None:
         told_of = f"{name}: what partition {share.partition} tells is from an outcome on that"

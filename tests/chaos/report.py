@@ -24,6 +24,8 @@ class Options:
     """Whether all inputs are there before the workers start."""
     challengers: bool = False
     """Whether two learners run in the shadow."""
+    policy: bool = False
+    """Whether only some labels are asked for."""
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,16 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from pipeline.topics import admin, create
 from tests.chaos.broker import Broker
 from tests.chaos.challengers import SETTINGS as CHALLENGERS
 from tests.chaos.checker import check, compare
 from tests.chaos.killer import Killer
+from tests.chaos.policies import SETTINGS as POLICY
+from tests.chaos.policies import policy
 from tests.chaos.report import Options, Report
 from tests.chaos.schedule import SESSION_TIMEOUT, plan
 from tests.chaos.stage import Stage
@@ -48,13 +52,13 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
     begin = time.monotonic()
     world = World(options.seed, options.events, options.partitions, options.minutes)
     strikes = plan(options.seed, options.minutes, options.workers)
-    challengers = CHALLENGERS if options.challengers else {}
+    extras = (CHALLENGERS if options.challengers else {}) | (POLICY if options.policy else {})
     with Broker(folder / "broker") as broker:
         if options.replay:
             say("the undisturbed run")
-            calm = _undisturbed(broker, world, folder, challengers)
+            calm = _undisturbed(broker, world, folder, extras)
         pace = REPLAY if options.replay else LIVE
-        pipeline = _pipeline(broker, world, "chaos-", folder, pace | challengers)
+        pipeline = _pipeline(broker, world, "chaos-", folder, pace | extras)
         seconds = 0.0 if options.replay else 60.0 * options.minutes
         with Stage(pipeline, world, options.workers, seconds) as stage:
             killer = Killer(broker, stage, strikes, say)
@@ -66,7 +70,13 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
             except TimeoutError as error:
                 stage.crew.problems.append(str(error))
         say("checking")
-        found = check(pipeline, world, replayed=options.replay, challenged=options.challengers)
+        found = check(
+            pipeline,
+            world,
+            replayed=options.replay,
+            challenged=options.challengers,
+            policy=policy() if options.policy else None,
+        )
         problems = stage.crew.problems + found.problems + _audit(pipeline)
         if options.replay:
             problems += compare(pipeline, calm)
@@ -90,6 +100,8 @@ def _pipeline(broker: Broker, world: World, prefix: str, folder: Path, settings:
     logs.mkdir()
     pipeline = Pipeline(broker.bootstrap, prefix, logs, world.partitions)
     pipeline.environment = SETTINGS | settings
+    asking = replace(pipeline.topics, asking=True)
+    create(admin({"bootstrap.servers": broker.bootstrap}), asking, world.partitions, 1)
     return pipeline
 
 

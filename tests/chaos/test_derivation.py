@@ -16,6 +16,7 @@ from pipeline.config import Config, Join, Learner
 from pipeline.features import Tables
 from pipeline.inlet import Position
 from pipeline.model import Model, learner_settings
+from pipeline.policy import Policy
 from pipeline.records import (
     INTERACTIONS,
     LABELS,
@@ -33,6 +34,7 @@ from tests.chaos.challengers import SETTINGS as CHALLENGERS
 from tests.chaos.challengers import challengers
 from tests.chaos.derivation import WrongError, derive
 from tests.chaos.expected import Expected, Letter
+from tests.chaos.policies import policy
 from tests.chaos.run import SETTINGS
 from tests.chaos.schedule import Fault, plan
 from tests.chaos.world import Kind, World
@@ -60,6 +62,10 @@ def expected() -> Expected:
 
 @pytest.fixture(scope="module")
 def written() -> Outputs:
+    return outputs(None)
+
+
+def outputs(asking: Policy | None) -> Outputs:
     settings = Join.model_validate(
         {"window": SETTINGS["FORKS_JOIN__WINDOW"], "early": SETTINGS["FORKS_JOIN__EARLY"]}
     )
@@ -67,6 +73,7 @@ def written() -> Outputs:
     beside = contenders(configured.challengers, 0)
     model = Model(learner_settings(Learner(), 0), Tables(), 1_000_000, beside)
     task = Task(PARTITION, model, settings, Position(0), Position(0))
+    task.policy = asking
     for is_label, inlet, decoder in ((False, task.interactions, INTERACTIONS), (True, task.labels, LABELS)):
         given = [each for each in WORLD.inputs(PARTITION) if each.is_label == is_label]
         sources = [
@@ -96,6 +103,17 @@ def test_the_pure_core_passes_in_the_order_of_a_replay(expected: Expected, writt
     assert {letter.fault for letter in expected.letters.values()} == {
         kind.fault for kind in Kind if kind.fault is not None
     }
+
+
+def test_the_pure_core_passes_where_few_labels_are_asked_for(expected: Expected) -> None:
+    found = outputs(policy())
+    asked = [prediction.asked is True for prediction in found.predictions]
+    assert 0.3 < np.mean(asked) < 0.9
+    assert list(derive(expected, found.predictions, found.outcomes, challengers(), policy()))
+    number = asked.index(False)
+    found.predictions[number] = msgspec.structs.replace(found.predictions[number], asked=True)
+    with pytest.raises(WrongError, match=f"prediction {number}: asked"):
+        list(derive(expected, found.predictions, found.outcomes, challengers(), policy()))
 
 
 def next_float(number: float) -> float:

@@ -9,7 +9,9 @@ from tests.chaos.schedule import Fault
 
 def test_faults_of_every_kind_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
     """A short `make chaos`: workers and broker are killed, stopped and started again under way."""
-    options = Options(seed=7, minutes=0.4, events=6_000, partitions=3, workers=2, challengers=True)
+    options = Options(
+        seed=7, minutes=0.4, events=6_000, partitions=3, workers=2, challengers=True, policy=True
+    )
     report = run(options, tmp_path, print)
     assert report.problems == []
     assert all(report.faults[fault] >= 1 for fault in Fault)

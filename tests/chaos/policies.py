@@ -1,0 +1,16 @@
+"""A policy that may ask for labels: as the workers are told of it, and as the checker makes it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pipeline.config import Labels
+from pipeline.policy import Policy
+
+RATE: Final = 0.4
+SETTINGS: Final = {"FORKS_LABELS__POLICY": "adaptive", "FORKS_LABELS__RATE": str(RATE)}
+
+
+def policy() -> Policy:
+    """The same one."""
+    return Policy(Labels(policy="adaptive", rate=RATE))
