@@ -74,6 +74,7 @@ def run(options: Options) -> dict[str, Any]:
                 rate, spent = trial.course.events_per_s, trial.course.cpu_us
                 crew = f"{partitions} partitions, {workers} workers"
                 options.say(f"{crew}: {rate:,.0f} events/s, {spent:.1f} us of processors each")
+        snapshot = snapshot_bytes(Blueprint(stage.config).new_model())
     sizes = [trial.bytes_per_event for trial in trials[1, 1]]
     on_disk = {topic: round(median(size[topic] for size in sizes), 1) for topic in sizes[0]}
     event = _event([trial.course for trial in trials[1, 1]], on_disk)
@@ -83,7 +84,7 @@ def run(options: Options) -> dict[str, Any]:
         "load_average": round(os.getloadavg()[0], 1),
         "rows": [_row(crew, found) for crew, found in trials.items()],
         "bytes_per_event": on_disk,
-        "snapshot_bytes": snapshot_bytes(Blueprint(stage.config).new_model()),
+        "snapshot_bytes": snapshot,
         "replicas": REPLICAS,
         "busy": BUSY,
         f"for_{RATE}_events_per_s": {name: round(value, 1) for name, value in needs(event, RATE).items()},
