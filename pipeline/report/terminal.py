@@ -47,9 +47,14 @@ def render(report: Report) -> RenderableType:
 
 
 def _cases(report: Report) -> Table:
-    """Every counter, the zeros too: that nothing was late is worth knowing."""
+    """Every counter, the zeros too: that nothing was late is worth knowing.
+
+    But for those of a policy where there is none.
+    """
     table = Table.grid(padding=(0, 2))
     for stage, cases in STAGES.items():
+        if stage == "wanted" and not report.counters["asked"]:
+            continue
         numbers = [f"{case.replace('_', ' ')} {report.counters[case]:,}" for case in cases]
         table.add_row(Text(stage, style="bold"), Text(" · ".join(numbers)))
     waiting = report.predictions - report.outcomes

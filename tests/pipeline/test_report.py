@@ -152,6 +152,12 @@ def test_every_counter_is_shown() -> None:
     assert set(BURIED) < set(CASES)
 
 
+def test_labels_asked_for_are_counted_where_there_is_a_policy() -> None:
+    found = report_of(outcomes({"label": 1}))
+    asking = msgspec.structs.replace(found, counters=found.counters | {"asked": 3})
+    assert ("wanted" in text(found), "asked 3 · unasked 0" in text(asking)) == (False, True)
+
+
 def test_the_report_names_figures_baselines_and_differences() -> None:
     found = report_of(outcomes({"label": 0}, {"label": 1}, {"label": 1}, {"label": 1}))
     shown = text(msgspec.structs.replace(found, differences=["partition 0: predictions: [red] too few"]))
