@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from forks.experiments.findings.finding import Finding, JsonRow, best, streams_of, told
+from forks.experiments.findings.finding import Finding, JsonRow, best, fewer, streams_of
 
 PAPERS = ("BOGD", "NOGD", "SkeGD, theta = 0.005", "PROS-N-KONS")
 """Whom FORKS is beside in its Table 3."""
@@ -22,18 +22,18 @@ def _of_forks(stream: str, learners: Mapping[str, JsonRow]) -> Iterator[Finding]
     beside = [learners[name] for name in PAPERS if name in learners]
     if beside:
         rival = best(beside, "mistakes")
-        yield Finding(
+        yield fewer(
             f"{stream}: counted from the first event, FORKS makes fewer mistakes than the four of Table 3",
-            forks["mistakes"] < rival["mistakes"],
-            f"{told(forks)}; {told(rival)}",
+            forks,
+            rival,
         )
     others = [row for name, row in learners.items() if not name.startswith("FORKS")]
     if others:
         rival = best(others, "mistakes")
-        yield Finding(
+        yield fewer(
             f"{stream}: counted from the first event, FORKS makes fewer mistakes than every rival",
-            forks["mistakes"] < rival["mistakes"],
-            f"{told(forks)}; {told(rival)}",
+            forks,
+            rival,
         )
     yield Finding(
         f"{stream}: in the fifth round of a block FORKS is wrong less than one time in ten",
@@ -51,10 +51,10 @@ def _of_forks(stream: str, learners: Mapping[str, JsonRow]) -> Iterator[Finding]
         )
     if {"FORKS practical", "FORKS practical, reset"} <= learners.keys():
         carried, reset = learners["FORKS practical"], learners["FORKS practical, reset"]
-        yield Finding(
+        yield fewer(
             f"{stream}: resetting is better than carrying over where labels flip",
-            reset["mistakes"] < carried["mistakes"],
-            f"{told(reset)}; {told(carried)}",
+            reset,
+            carried,
         )
 
 

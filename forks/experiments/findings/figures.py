@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from forks.experiments.findings.finding import Finding, JsonRow, best, streams_of, told
+from forks.experiments.findings.finding import Finding, JsonRow, best, fewer, streams_of, told
 
 
 def find_update_rates(rows: Sequence[JsonRow]) -> Iterator[Finding]:
@@ -110,10 +110,10 @@ def find_graphs(rows: Sequence[JsonRow]) -> Iterator[Finding]:
         if not {"GPA", "OKL", "OKSG", "AKSG"} <= learners.keys():
             continue
         gpa, okl, oksg, aksg = (learners[name] for name in ("GPA", "OKL", "OKSG", "AKSG"))
-        yield Finding(
+        yield fewer(
             f"{graph}: second order makes fewer mistakes than first order",
-            okl["mistakes"] < gpa["mistakes"],
-            f"{told(okl)}; {told(gpa)}",
+            okl,
+            gpa,
         )
         yield Finding(
             f"{graph}: OKSG is within a point of OKL with fewer labels",

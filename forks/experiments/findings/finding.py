@@ -55,6 +55,11 @@ def told(row: JsonRow, measure: str = "mistakes") -> str:
     return f"{row['learner']} {row[measure]:.2f} ± {row[f'{measure}_sd']:.2f}"
 
 
+def fewer(claim: str, one: JsonRow, other: JsonRow) -> Finding:
+    """Return whether one learner makes fewer mistakes than another, counted from the first event."""
+    return Finding(claim, one["mistakes"] < other["mistakes"], f"{told(one)}; {told(other)}")
+
+
 def as_printed(row: JsonRow) -> float:
     """Return how far the authors' count lies from the printed figure, in deviations of the two together.
 

@@ -10,6 +10,7 @@ from forks.experiments.findings.finding import (
     JsonRow,
     as_printed,
     best,
+    fewer,
     streams_of,
     told,
 )
@@ -66,18 +67,18 @@ def _of_forks(stream: str, learners: Mapping[str, JsonRow]) -> Iterator[Finding]
     linear = [row for name, row in learners.items() if name.endswith(", linear")]
     if linear:
         straight = best(linear, "mistakes")
-        yield Finding(
+        yield fewer(
             f"{stream}: FORKS makes fewer mistakes than any linear learner beside it",
-            forks["mistakes"] < straight["mistakes"],
-            f"{told(forks)}; {told(straight)}",
+            forks,
+            straight,
         )
     if "FORKS practical" in learners and len(learners) > 2:
         practical = learners["FORKS practical"]
         rival = best([row for name, row in learners.items() if not name.startswith("FORKS")], "mistakes")
-        yield Finding(
+        yield fewer(
             f"{stream}: the practical preset makes fewer mistakes than every rival",
-            practical["mistakes"] < rival["mistakes"],
-            f"{told(practical)}; {told(rival)}",
+            practical,
+            rival,
         )
     if "PROS-N-KONS" in learners:
         second = learners["PROS-N-KONS"]
