@@ -49,7 +49,7 @@ def inspect(
         bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
     ] = False,
     detail: Annotated[
-        bool, typer.Option("--detail", "-d", help="Every field of predictions and outcomes, by name.")
+        bool, typer.Option("--detail", "-d", help="Every field of predictions and outcomes; all of shares.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:

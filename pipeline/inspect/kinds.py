@@ -15,6 +15,7 @@ class Kind(StrEnum):
     DEAD_LETTERS = "dead-letters"
     CHECKPOINTS = "checkpoints"
     LABEL_REQUESTS = "label-requests"
+    SHARED = "shared"
 
     def topic(self, topics: Topics) -> str:
         """The topic that holds them."""
@@ -24,4 +25,5 @@ class Kind(StrEnum):
             Kind.DEAD_LETTERS: topics.dead_letters,
             Kind.CHECKPOINTS: topics.checkpoints,
             Kind.LABEL_REQUESTS: topics.label_requests,
+            Kind.SHARED: topics.shared,
         }[self]

@@ -13,7 +13,7 @@ from pipeline.inspect.chunk import is_state, read_chunk
 from pipeline.inspect.kinds import Kind
 from pipeline.inspect.readable import described, printable
 from pipeline.letter import read_letter
-from pipeline.records import LabelRequest, Outcome, Prediction
+from pipeline.records import LabelRequest, Outcome, Prediction, Share
 from pipeline.state import State
 from pipeline.statistics import FEATURES
 from pipeline.times import duration, instant
@@ -21,6 +21,7 @@ from pipeline.times import duration, instant
 _PREDICTIONS = msgspec.json.Decoder(Prediction)
 _OUTCOMES = msgspec.json.Decoder(Outcome)
 _REQUESTS = msgspec.json.Decoder(LabelRequest)
+_SHARES = msgspec.json.Decoder(Share)
 _STATES = msgspec.json.Decoder(State)
 Record = TypeVar("Record")
 
@@ -40,6 +41,8 @@ def heading(kind: Kind) -> Text:
         columns += f"  {'event':28}  {'user':>8}  {'video':>8}  {'score':>7}"
     if kind is Kind.OUTCOMES:
         columns += f"  {'label':8}  {'ratio':>6}  {'after':>8}"
+    if kind is Kind.SHARED:
+        columns += f"  {'outcomes':>20}  {'videos':>6}  {'labels':>6}  {'watched':>7}  {'examples':>8}"
     return Text(columns.rstrip(), style="bold")
 
 
@@ -53,7 +56,8 @@ def show(kind: Kind, message: Message, *, detail: bool = False) -> Text:
     message
         As it was read.
     detail
-        Whether every field of predictions and outcomes is to be shown, features by their names.
+        Whether every field of predictions and outcomes is to be shown, features by their names,
+        and every video and example of shares.
     """
     try:
         lines = list(_LINES[kind](message, detail))
@@ -117,6 +121,22 @@ def _label_request(message: Message, detail: bool) -> Iterator[Text]:
             yield Text.assemble((f"{name:22}", "dim"), printable(str(value)))
 
 
+def _share(message: Message, detail: bool) -> Iterator[Text]:
+    share = _SHARES.decode(message.value() or b"")
+    stretch = f"{share.since:,} to {share.until - 1:,}"
+    labels, watched = (sum(getattr(video, name) for video in share.videos) for name in ("events", "labels"))
+    yield Text(f"{stretch:>20}  {len(share.videos):>6}  {labels:>6}  {watched:>7}  {len(share.examples):>8}")
+    if detail:
+        for video in share.videos:
+            watched_of = f"{video.labels:,} of {video.events:,} watched, watch ratios {video.ratios:g} in all"
+            yield Text.assemble((f"video {printable(str(video.video_id), ID_CUT):16}", "dim"), watched_of)
+        for example in share.examples:
+            user, item = (printable(str(name), ID_CUT) for name in (example.user_id, example.video_id))
+            yield Text.assemble(
+                (f"{'example':22}", "dim"), f"user {user}, video {item}: {WATCHED[example.label]}"
+            )
+
+
 def _dead_letter(message: Message, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all is shown anyway
     letter = read_letter(message)
     origin = f"{letter.topic} {letter.partition}:{letter.offset}" if letter.topic else "of unknown origin"
@@ -173,4 +193,5 @@ _LINES: Final = {
     Kind.DEAD_LETTERS: _dead_letter,
     Kind.CHECKPOINTS: _checkpoint,
     Kind.LABEL_REQUESTS: _label_request,
+    Kind.SHARED: _share,
 }

@@ -15,7 +15,7 @@ from pipeline.inspect import Kind, as_object, parse_start, show
 from pipeline.inspect.readable import CUT, described, printable
 from pipeline.inspect.start import At, Last, Since
 from pipeline.letter import ABOUT
-from pipeline.records import Outcome, Prediction, encode
+from pipeline.records import Example, Outcome, Prediction, Share, VideoCounts, encode
 from pipeline.state import SnapshotReference
 from pipeline.statistics import FEATURES
 from tests.pipeline.builders import new_task
@@ -208,3 +208,16 @@ def test_a_snapshot_chunk_is_shown_by_its_size_alone() -> None:
     found = as_object(Kind.CHECKPOINTS, raw)
     assert (found["snapshot"], found["bytes"]) == ({"slot": 1, "number": 3}, 5_000)
     assert "value" not in found
+
+
+def test_a_share_tells_its_stretch_and_what_is_in_it() -> None:
+    videos = [VideoCounts(3, 4, 1, 2.0), VideoCounts(HOSTILE, 1, 1, 1.5)]
+    examples = [Example(7, 3, 1_000, [0.5] * len(FEATURES), label=False, watch_ratio=0.5)]
+    raw = message(encode(Share(1, since=1_200, until=1_250, videos=videos, examples=examples)))
+    [line] = shown(Kind.SHARED, raw).splitlines()
+    assert line.split()[-7:] == ["1,200", "to", "1,249", "2", "5", "2", "1"]
+    detailed = shown(Kind.SHARED, raw, detail=True)
+    assert "1 of 4 watched, watch ratios 2 in all" in detailed
+    assert "user 7, video 3: not" in detailed
+    assert "\x1b" not in detailed
+    assert as_object(Kind.SHARED, raw)["value"]["until"] == 1_250
