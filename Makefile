@@ -11,6 +11,7 @@ setup: .venv/.done  ## A virtual environment in .venv with everything at its loc
 .venv/.done: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3 ..." >&2; exit 1; }
+	@test ! -L .venv || { echo ".venv is a link, and what it leads to would be emptied: remove the link" >&2; exit 1; }
 	@echo "Setting up .venv (a minute or two on the first run) ..."
 	@$(PYTHON) -m venv --clear .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
