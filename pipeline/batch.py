@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline import decimals
 from pipeline.join import Pending
 from pipeline.model import Judgements, Model
 from pipeline.policy import Policy
@@ -26,8 +27,10 @@ from pipeline.records import (
     Source,
     conclusion,
     encode,
-    encode_outcome,
+    encode_all,
+    encode_endings,
     opening,
+    plain_opening,
 )
 from pipeline.sharing import Publication
 from pipeline.statistics import FEATURES
@@ -306,69 +309,73 @@ def _predictions(predictions: list[Pending], judged: Judgements) -> Lines:
     """Note what was said of each, and write it down."""
     if not predictions:
         return NOTHING
-    raw, size = judged.features.tobytes(), judged.features[0].nbytes
-    rows = struct.iter_unpack(f"{len(FEATURES)}d", raw)  # one after the other, while they are at hand
-    values = []
-    for number, (prediction, features, score, probability, challengers) in enumerate(
-        zip(predictions, rows, judged.scores, judged.probabilities, judged.challengers, strict=True)
-    ):
-        value = encode(
-            Prediction(
-                prediction.event_id,
-                prediction.user_id,
-                prediction.video_id,
-                prediction.timestamp,
-                score,
-                probability,
-                score > 0.0,
-                list(features),
-                prediction.model_version,
-                prediction.sequence,
-                challengers,
-                prediction.asked,
-            )
+    users, timestamps = [each.user_id for each in predictions], [each.timestamp for each in predictions]
+    asked = [each.asked for each in predictions]
+    values = encode_all(
+        map(
+            Prediction,
+            [each.event_id for each in predictions],
+            users,
+            [each.video_id for each in predictions],
+            timestamps,
+            judged.scores,
+            judged.probabilities,
+            [score > 0.0 for score in judged.scores],
+            map(msgspec.Raw, decimals.encode_rows(judged.features)),
+            [each.model_version for each in predictions],
+            [each.sequence for each in predictions],
+            judged.challengers,
+            asked,
         )
-        values.append(value)
-        prediction.score = score
-        prediction.features = raw[number * size : (number + 1) * size]
-        prediction.opening = opening(value)
-        if not (challengers is None and prediction.asked is None):
-            prediction.conclusion = conclusion(value)
-    return Lines(
-        predictions[0].sequence,
-        values,
-        [prediction.user_id for prediction in predictions],
-        [prediction.timestamp for prediction in predictions],
     )
+    raw = struct.iter_unpack(f"{judged.features[0].nbytes}s", judged.features.tobytes())
+    ends_with_number = judged.challengers[0] is None and asked[0] is None
+    openings = map(plain_opening if ends_with_number else opening, values)
+    for prediction, score, (features,), begin in zip(predictions, judged.scores, raw, openings, strict=True):
+        prediction.score = score
+        prediction.features = features
+        prediction.opening = begin
+    if not ends_with_number:
+        for prediction, value in zip(predictions, values, strict=True):
+            prediction.conclusion = conclusion(value)
+    return Lines(predictions[0].sequence, values, users, timestamps)
 
 
 def _outcomes(closings: list[Closing], model: Model) -> Lines:
     """Predictions joined with their labels, and the losses of those that were learned."""
     if not closings:
         return NOTHING
-    scores = np.array([closing.prediction.score for closing in closings])
-    labels = np.array([bool(closing.watched) for closing in closings])
-    ratios = np.array([closing.watch_ratio or 0.0 for closing in closings])
-    losses = model.losses(scores, labels, ratios)
+    predictions = [closing.prediction for closing in closings]
+    learned = [closing.watched for closing in closings]
+    ratios = [closing.watch_ratio for closing in closings]
+    known_at = [closing.label_timestamp for closing in closings]
+    scores = [prediction.score for prediction in predictions]
+    losses = model.losses(
+        np.array(scores), np.array(learned, dtype=np.bool_), np.array([ratio or 0.0 for ratio in ratios])
+    )
+    endings = encode_endings(
+        map(
+            Ending,
+            [prediction.sequence for prediction in predictions],
+            ratios,
+            learned,
+            known_at,
+            [
+                None if label is None else label == (score > 0.0)
+                for label, score in zip(learned, scores, strict=True)
+            ],
+            [None if label is None else loss for label, loss in zip(learned, losses, strict=True)],
+            ["expired" if moment is None else "labelled" for moment in known_at],
+            [closing.sequence for closing in closings],
+            [closing.shared for closing in closings],
+        )
+    )
     return Lines(
         closings[0].sequence,
-        list(map(_outcome, closings, losses)),
-        [closing.prediction.user_id for closing in closings],
-        [closing.prediction.timestamp for closing in closings],
+        [
+            prediction.opening + ending + prediction.conclusion
+            for prediction, ending in zip(predictions, endings, strict=True)
+        ],
+        [prediction.user_id for prediction in predictions],
+        [prediction.timestamp for prediction in predictions],
     )
-
-
-def _outcome(closing: Closing, loss: float) -> bytes:
-    prediction, watched = closing.prediction, closing.watched
-    ending = Ending(
-        prediction.sequence,
-        closing.watch_ratio,
-        watched,
-        closing.label_timestamp,
-        None if watched is None else watched == (prediction.score > 0.0),
-        None if watched is None else loss,
-        "expired" if closing.label_timestamp is None else "labelled",
-        closing.sequence,
-        closing.shared,
-    )
-    return encode_outcome(prediction.opening, ending, prediction.conclusion)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, repeat
 
 from confluent_kafka import Consumer, Producer
 
-from pipeline.batch import DeadLetter
+from pipeline.batch import DeadLetter, Lines
 from pipeline.commits import Commit, Part, Receipts
 from pipeline.deadline import Attempt
 from pipeline.records import encode
@@ -78,24 +79,21 @@ class Writer:
             self._write_dead_letter(partition, letter)
         for share in batch.shares:
             self._producer.produce(self._topics.shared, encode(share), str(partition), partition)
-        receipts = []
-        for topic, lines in (
-            (self._topics.predictions, batch.predictions),
-            (self._topics.outcomes, batch.outcomes),
-        ):
-            receipt = first = Receipt() if lines.values else None
-            for value, user, timestamp in zip(lines.values, lines.users, lines.timestamps, strict=True):
-                self._producer.produce(
-                    topic, value, str(user), partition, timestamp=timestamp, on_delivery=first
-                )
-                first = None
-            receipts.append(receipt)
-        requests = batch.requests
-        for value, user, timestamp in zip(requests.values, requests.users, requests.timestamps, strict=True):
-            self._producer.produce(
-                self._topics.label_requests, value, str(user), partition, timestamp=timestamp
-            )
-        return receipts[0], receipts[1]
+        first_prediction = self._write_lines(self._topics.predictions, partition, batch.predictions)
+        first_outcome = self._write_lines(self._topics.outcomes, partition, batch.outcomes)
+        self._write_lines(self._topics.label_requests, partition, batch.requests)
+        return first_prediction, first_outcome
+
+    def _write_lines(self, topic: str, partition: int, lines: Lines) -> Receipt | None:
+        """Write records; the receipt is of the first of them, if there are any."""
+        if not lines.values:
+            return None
+        produce, receipt = self._producer.produce, Receipt()
+        keys = [str(user).encode() for user in lines.users]
+        reports = chain([receipt], repeat(None))
+        for value, key, report, timestamp in zip(lines.values, keys, reports, lines.timestamps, strict=False):
+            produce(topic, value, key, partition, report, None, timestamp)  # named, these cost twice as much
+        return receipt
 
     def _write_dead_letter(self, partition: int, letter: DeadLetter) -> None:
         source = letter.source

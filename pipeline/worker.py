@@ -12,6 +12,7 @@ import threading
 import time
 from uuid import uuid4
 
+import numpy as np
 import structlog
 from confluent_kafka import KafkaException
 
@@ -19,6 +20,7 @@ from pipeline import merge
 from pipeline.blueprint import Blueprint
 from pipeline.clients import common, explain, fenced
 from pipeline.config import Config
+from pipeline.decimals import encode_rows
 from pipeline.errors import FencedError
 from pipeline.metrics import Gauges, served
 from pipeline.placement import check_placement
@@ -69,6 +71,7 @@ class Worker:
         begin = time.monotonic()
         _log.info("getting ready; the first start compiles the learner, which takes a while")
         merge.warm_up()
+        encode_rows(np.zeros((1, 1)))
         self._blueprint.warm_up()
         collect_seldom()
         _log.info("ready", instance=self._instance, seconds=round(time.monotonic() - begin, 1))

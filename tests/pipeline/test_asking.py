@@ -9,7 +9,16 @@ import pytest
 
 from pipeline.config import Labels
 from pipeline.policy import Policy
-from pipeline.records import Ending, LabelRequest, Outcome, Prediction, encode, encode_outcome, opening
+from pipeline.records import (
+    Ending,
+    LabelRequest,
+    Outcome,
+    Prediction,
+    conclusion,
+    encode,
+    encode_endings,
+    opening,
+)
 from pipeline.statistics import FEATURES
 from pipeline.task import Task
 from tests.pipeline.builders import (
@@ -116,7 +125,8 @@ def test_records_of_before_there_were_policies_are_read() -> None:
     assert b"asked" not in encode(prediction)
     assert msgspec.json.decode(encode(prediction), type=Prediction) == prediction
     ending = Ending(9, 1.0, True, 6, True, 0.2, "labelled", sequence=0)
-    outcome = encode_outcome(opening(encode(prediction)), ending)
+    [written] = encode_endings([ending])
+    outcome = opening(encode(prediction)) + written + conclusion(encode(prediction))
     assert b"asked" not in outcome
     assert encode(msgspec.json.decode(outcome, type=Outcome)) == outcome
 

@@ -17,11 +17,15 @@ from pipeline.records import (
     Outcome,
     Poison,
     Prediction,
+    Share,
+    VideoCounts,
     conclusion,
     decode,
     encode,
-    encode_outcome,
+    encode_all,
+    encode_endings,
     opening,
+    plain_opening,
 )
 from pipeline.statistics import FEATURES
 
@@ -298,7 +302,43 @@ def test_an_outcome_made_of_its_prediction_as_written_is_the_outcome(
 ) -> None:
     ending = Ending(prediction.sequence, ratio, label, 5, label, loss, "labelled", sequence)
     text = encode(prediction)
-    made = encode_outcome(opening(text), ending, conclusion(text))
+    [written] = encode_endings([ending])
     carried = msgspec.structs.asdict(prediction)
     del carried["sequence"]
-    assert made == encode(Outcome(**carried, **msgspec.structs.asdict(ending)))
+    whole = encode(Outcome(**carried, **msgspec.structs.asdict(ending)))
+    assert opening(text) + written + conclusion(text) == whole
+    if prediction.challengers is None and prediction.asked is None:
+        assert plain_opening(text) == opening(text)
+
+
+shares = st.builds(Share, st.just(0), st.just(0), st.just(1), st.just([]), st.just([]))
+endings = st.builds(
+    Ending,
+    prediction_sequence=st.integers(0, 9),
+    watch_ratio=st.none() | finite,
+    label=st.none() | st.booleans(),
+    label_timestamp=st.none() | st.integers(0, 9),
+    correct=st.none() | st.booleans(),
+    loss=st.none() | finite,
+    status=st.sampled_from(["labelled", "expired"]),
+    sequence=st.integers(0, 9),
+    shared=st.none() | st.lists(shares, min_size=1, max_size=2),
+)
+
+
+@given(written=st.lists(endings, min_size=1, max_size=5))
+def test_endings_written_together_are_those_written_alone(written: list[Ending]) -> None:
+    assert encode_endings(written) == [encode(ending)[1:-1] for ending in written]
+
+
+@given(records=st.lists(predictions, max_size=5))
+def test_records_written_together_are_those_written_alone(records: list[Prediction]) -> None:
+    assert encode_all(records) == [encode(record) for record in records]
+
+
+def test_line_feeds_within_a_record_do_not_end_it() -> None:
+    said = Prediction("a\nb}\n{c", 7, "\n", 5, 0.5, None, True, [0.25], model_version=0, sequence=9)
+    assert encode_all([said, said]) == [encode(said)] * 2
+    taken = [Share(0, 0, 1, [VideoCounts("a}\n{b", 1, 1, 1.0)], [])]
+    ending = Ending(9, 0.8, True, 6, True, 0.2, "labelled", 4, taken)
+    assert encode_endings([ending, ending]) == [encode(ending)[1:-1]] * 2
