@@ -1,4 +1,7 @@
-"""Events as the learner takes them: whole rows, or entities' numbers beside the columns that vary."""
+"""Events as the learner takes them: whole rows, or entities' numbers beside the columns that vary.
+
+`forks.rounds` says what to mind when compiled functions change.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The exponential function for the compiled loops: the same bits everywhere, several values at a time.
 
 The C library's works on one number at a time and rounds as that library's version does. This one is made of
-additions, multiplications and shifts only, so that the compiler turns a loop over it into vector
+fused multiplications and additions and shifts only, so that the compiler turns a loop over it into vector
 instructions, with the bits of the scalar ones.
 """
 
@@ -11,6 +11,8 @@ import math
 
 import numpy as np
 from numba import njit
+
+from forks.lanes import fma
 
 # Below, the result would be no normal number.
 SMALLEST = -708.0
@@ -40,15 +42,15 @@ def exponential(x: float) -> float:
     (1.0, 0.0, 0.367879)
     """
     bounded = SMALLEST if x < SMALLEST else x  # NaN stays
-    shifted = bounded * LOG2_E + ROUNDER
+    shifted = fma(bounded, LOG2_E, ROUNDER)
     n = shifted - ROUNDER
-    r = (bounded - n * LOG_2_HIGH) - n * LOG_2_LOW
-    p = C12 + r * C13
-    p = C10 + r * (C11 + r * p)
-    p = C8 + r * (C9 + r * p)
-    p = C6 + r * (C7 + r * p)
-    p = C4 + r * (C5 + r * p)
-    p = C2 + r * (C3 + r * p)
-    power = np.int64((np.float64(shifted).view(np.int64) + EXPONENT_BIAS) << MANTISSA_BITS)
-    result = (1.0 + (r + r * r * p)) * power.view(np.float64)
+    r = fma(-n, LOG_2_LOW, fma(-n, LOG_2_HIGH, bounded))
+    p = fma(r, C13, C12)
+    p = fma(r, fma(r, p, C11), C10)
+    p = fma(r, fma(r, p, C9), C8)
+    p = fma(r, fma(r, p, C7), C6)
+    p = fma(r, fma(r, p, C5), C4)
+    p = fma(r, fma(r, p, C3), C2)
+    power = np.int64((np.float64(shifted).view(np.int64) + EXPONENT_BIAS) << MANTISSA_BITS).view(np.float64)
+    result = fma(fma(r * r, p, r), power, power)
     return 0.0 if x < SMALLEST else result

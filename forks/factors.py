@@ -1,4 +1,4 @@
-"""Kernels of entities' blocks against the landmarks' blocks, kept until the landmark changes.
+"""Kernels of entities' blocks against the landmarks' blocks, each kept until its landmark changes.
 
 `forks.rounds` says what to mind when compiled functions change.
 """

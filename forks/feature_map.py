@@ -1,4 +1,7 @@
-"""The time-varying explicit feature map (FORKS, section 3.1)."""
+"""The time-varying explicit feature map (FORKS, section 3.1).
+
+`forks.rounds` says what to mind when compiled functions change.
+"""
 
 from __future__ import annotations
 

@@ -12,11 +12,15 @@ is that product; `forks.entities` keeps the factors of blocks that seldom change
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
 from forks.arrays import FloatArray, IntArray
 from forks.exponential import exponential
+from forks.lanes import difference, eight_at, eight_of, fma, put
+from forks.lines import LINE
 from forks.products import dot
 
 
@@ -70,8 +74,8 @@ def gaussian(x: FloatArray, y: FloatArray, gamma: float) -> float:
     """
     distance = 0.0
     for j in range(x.shape[0]):
-        difference = x[j] - y[j]
-        distance += difference * difference
+        apart = x[j] - y[j]
+        distance = fma(apart, apart, distance)
     return exponential(-gamma * distance)
 
 
@@ -106,11 +110,47 @@ def distances(x: FloatArray, columns: FloatArray, out: FloatArray) -> None:
         a, b = x[j], x[j + 1]
         for i in range(columns.shape[1]):
             first, second = a - columns[j, i], b - columns[j + 1, i]
-            out[i] = (out[i] + first * first) + second * second
+            out[i] = fma(second, second, fma(first, first, out[i]))
     for j in range(pairs, columns.shape[0]):
         for i in range(columns.shape[1]):
-            difference = x[j] - columns[j, i]
-            out[i] += difference * difference
+            apart = x[j] - columns[j, i]
+            out[i] = fma(apart, apart, out[i])
+
+
+@njit(cache=True)
+def distances_each(X: FloatArray, columns: FloatArray, out: FloatArray) -> None:
+    """Write `distances` of each row of ``X``, with the same bits.
+
+    Four at a time, each line of ``columns`` is fetched a quarter as often, and the sums stay in registers.
+
+    Parameters
+    ----------
+    X : (at least count, dimension) float64
+    columns : (dimension, n) float64, in whole lines
+    out : (count, n) float64, in whole lines, overwritten
+    """
+    fours = out.shape[0] - out.shape[0] % 4
+    for i in range(0, fours, 4):
+        for m in range(0, out.shape[1], LINE):
+            a = b = c = d = eight_of(0.0)
+            for j in range(columns.shape[0]):
+                points = eight_at(columns, (j, m))
+                a = _squared(X[i, j], points, a)
+                b = _squared(X[i + 1, j], points, b)
+                c = _squared(X[i + 2, j], points, c)
+                d = _squared(X[i + 3, j], points, d)
+            put(out, (i, m), a)
+            put(out, (i + 1, m), b)
+            put(out, (i + 2, m), c)
+            put(out, (i + 3, m), d)
+    for i in range(fours, out.shape[0]):
+        distances(X[i], columns, out[i])
+
+
+@njit(cache=True, inline="always")
+def _squared(x: float, points: Any, total: Any) -> Any:
+    apart = difference(eight_of(x), points)
+    return fma(apart, apart, total)
 
 
 @njit(cache=True)

@@ -12,6 +12,7 @@ from numba import njit
 
 from forks.arrays import FloatArray
 from forks.kernels import gaussian
+from forks.lanes import fma
 
 
 class Expansion(NamedTuple):
@@ -43,5 +44,5 @@ def expansion_value(x: FloatArray, expansion: Expansion, gamma: float) -> float:
     """Return f(x), summed from the oldest point to the newest."""
     total = 0.0
     for i in range(expansion.points.shape[0]):
-        total += gaussian(x, expansion.points[i], gamma) * expansion.coefficients[i]
+        total = fma(gaussian(x, expansion.points[i], gamma), expansion.coefficients[i], total)
     return total

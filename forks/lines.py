@@ -32,16 +32,15 @@ def line_memory(numbers: int) -> FloatArray:
     return memory[start : start + numbers]
 
 
-def on_lines(matrix: FloatArray, *, rows: int | None = None) -> FloatArray:
-    """Return a copy whose rows begin with a line each; zeros fill up the lines, and as many ``rows``.
+def on_lines(matrix: FloatArray) -> FloatArray:
+    """Return a copy whose rows begin with a line each; zeros fill up the lines.
 
     Examples
     --------
     >>> on_lines(np.ones((2, 3))).tolist()
     [[1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]]
     """
-    given, columns = matrix.shape
-    rows = given if rows is None else rows
+    rows, columns = matrix.shape
     copy = line_memory(rows * whole_lines(columns)).reshape(rows, whole_lines(columns))
-    copy[:given, :columns] = matrix
+    copy[:, :columns] = matrix
     return copy

@@ -12,6 +12,8 @@ from forks.arrays import FloatArray
 CONSTANT = 1e-9
 # One wild value must not decide a score. This also tames the first events, whose moments say little.
 LIMIT = 10.0
+# Below any deviation but 0, whose square would be no number.
+SMALLEST = 1e-300
 
 
 @njit(cache=True)
@@ -26,18 +28,19 @@ def standardize(x: FloatArray, count: int, mean: FloatArray, squares: FloatArray
     squares : (columns,) float64, sums of their squared distances from the mean
     out : (columns,) float64, overwritten
     """
+    share = 1.0 / max(count, 1)
     for j in range(x.shape[0]):
-        deviation = math.sqrt(squares[j] / max(count, 1))
-        if deviation <= CONSTANT * abs(mean[j]):
-            out[j] = 0.0
-        else:
-            out[j] = min(max((x[j] - mean[j]) / deviation, -LIMIT), LIMIT)
+        deviation = math.sqrt(squares[j] * share)
+        # No division that could fail and no branch: the compiler makes vector instructions of it.
+        standard = min(max((x[j] - mean[j]) / max(deviation, SMALLEST), -LIMIT), LIMIT)
+        out[j] = 0.0 if deviation <= CONSTANT * abs(mean[j]) else standard
 
 
 @njit(cache=True)
 def update_moments(x: FloatArray, count: int, mean: FloatArray, squares: FloatArray) -> None:
     """Take ``x``, the ``count``-th vector (from 1), into ``mean`` and ``squares``, all (columns,)."""
+    share = 1.0 / count
     for j in range(x.shape[0]):
         before = x[j] - mean[j]
-        mean[j] += before / count
+        mean[j] += before * share
         squares[j] += before * (x[j] - mean[j])

@@ -1,14 +1,18 @@
 """Online Newton Step with clipping (FORKS, Eq. 10), in place, in O(features^2)."""
 
+# ruff: noqa: PLR0917 -- compiled code is called by position
+
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, Self
 
 import numpy as np
 from numba import njit
 
 from forks.arrays import FloatArray
-from forks.products import combine, dot
+from forks.lanes import fma
+from forks.products import combine, dot, lower
 
 
 class NewtonState(NamedTuple):
@@ -35,7 +39,7 @@ def clipped(score: float, clip: float) -> float:
     return min(max(score, -clip), clip)
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def project(newton: NewtonState, z: FloatArray, clip: float, room: FloatArray) -> float:
     """Move w the least, in the norm of A, so that |w'z| <= C, and return w'z: the second half of Eq. 10.
 
@@ -53,21 +57,19 @@ def project(newton: NewtonState, z: FloatArray, clip: float, room: FloatArray) -
     kept = clipped(score, clip)
     if kept != score:
         combine(z, newton.inverse_hessian, room)
-        factor = (score - kept) / dot(z, room)
-        for i in range(z.shape[0]):
-            newton.weights[i] -= factor * room[i]
+        step_along(newton.weights, z, room, score - kept, 0.0, 0.0, room)
     return kept
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def newton_step(newton: NewtonState, z: FloatArray, slope: float, curvature: float, room: FloatArray) -> None:
     """Add ``curvature`` z z' to A, then take w <- w - A^-1 g with g = ``slope`` z: the first half of Eq. 10.
 
     The step uses the A that this event is part of, as Hazan et al. (Machine Learning 69, 2007) have it
     and as the paper's sum for A_t says; its Algorithm 1 can also be read with the A of the event before.
 
-    A^-1 follows by Sherman and Morrison: with u = A^-1 z and q = 1 + curvature z'u it loses
-    (curvature / q) u u', and the new A^-1 z is u / q.
+    A^-1 follows by Sherman and Morrison: with u = A^-1 z and q = 1 + curvature z'u it loses r r' for
+    r = sqrt(curvature / q) u, and the new A^-1 z is u / q.
 
     Parameters
     ----------
@@ -78,11 +80,39 @@ def newton_step(newton: NewtonState, z: FloatArray, slope: float, curvature: flo
     room : (m,) float64, overwritten
     """
     combine(z, newton.inverse_hessian, room)
-    q = 1.0 + curvature * dot(z, room)
-    factor = curvature / q
+    step_along(newton.weights, z, room, 0.0, slope, curvature, room)
+    lower(newton.inverse_hessian, room)
+
+
+@njit(cache=True, inline="always")
+def step_along(
+    weights: FloatArray,
+    z: FloatArray,
+    u: FloatArray,
+    excess: float,
+    slope: float,
+    curvature: float,
+    root: FloatArray,
+) -> None:
+    """Do what `project` and then `newton_step` do to w, given u = A^-1 z.
+
+    Parameters
+    ----------
+    weights : w, (n,) float64, changed
+    z : (n,) float64, features
+    u : (m,) float64; m >= n
+    excess : w'z less what `project` leaves of it
+    slope : derivative of the loss with respect to the score that is left
+    curvature : >= 0
+    root : (m,) float64, may be ``u``; overwritten by the r whose r r' A^-1 has to lose, see `newton_step`
+    """
+    along = max(dot(z, u), 0.0)  # A^-1 is positive; what rounding may make of the sum is not
+    q = 1.0 + curvature * along
     step = slope / q
-    for i in range(z.shape[0]):
-        newton.weights[i] -= step * room[i]
-        u = room[i]
-        for j in range(room.shape[0]):
-            newton.inverse_hessian[i, j] -= factor * (u * room[j])
+    if along > 0.0:
+        step += excess / along
+    for i in range(weights.shape[0]):
+        weights[i] = fma(-step, u[i], weights[i])
+    scale = math.sqrt(curvature / q)
+    for i in range(root.shape[0]):
+        root[i] = scale * u[i]

@@ -30,8 +30,8 @@ from forks.kogd import Expansion, expansion_value
 from forks.lines import line_memory, on_lines, whole_lines
 from forks.losses import loss_curvature, loss_slope, loss_value
 from forks.moments import standardize
-from forks.newton import NewtonState, clipped, newton_step, project
-from forks.products import dot
+from forks.newton import NewtonState, clipped, step_along
+from forks.products import combine, dot, lower, lower_and_combine
 from forks.rule import Rule
 from forks.settings import ForksSettings
 from forks.strip import LENGTH, Events, describe, event_of, fill_features, strip_in, strip_size
@@ -63,13 +63,11 @@ class Hypothesis(NamedTuple):
 
         What is learned into the arrays, the hypothesis knows.
         """
+        features = len(self.newton.weights)
+        weights = on_lines(self.newton.weights[None])[0]
         inverse_hessian = on_lines(self.newton.inverse_hessian)
-        landmarks = on_lines(self.feature_map.landmarks)
-        Z = on_lines(
-            self.feature_map.Z, rows=landmarks.shape[1]
-        )  # what fills up the landmarks counts nothing
-        weights = self.newton.weights
-        newton = NewtonState(weights, inverse_hessian[:, : len(weights)])
+        landmarks, Z = (on_lines(matrix) for matrix in self.feature_map)
+        newton = NewtonState(weights[:features], inverse_hessian[:, :features])
         arrays = (self.mean, self.squares, weights, inverse_hessian, landmarks, Z, *self.expansion)
         return self._replace(newton=newton), arrays
 
@@ -78,18 +76,21 @@ def memory_for(settings: ForksSettings, rule: Rule) -> FloatArray:
     """Return the memory that the loops work in: a strip, and at the end what `_vectors_in` tells."""
     start, stop = settings.kernel_columns
     inputs = int(rule[0]["used_stop"] - rule[0]["used_start"])
-    return line_memory(strip_size(settings, inputs) + 2 * whole_lines(settings.features) + stop - start)
+    return line_memory(strip_size(settings, inputs) + 3 * whole_lines(settings.features) + stop - start)
 
 
 @njit(cache=True)
 def _vectors_in(
     memory: FloatArray, rule: Any, inverse_hessian: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return room for a point (kernel columns,), its features z (features,) and A^-1 z, in whole lines."""
-    features, length = inverse_hessian.shape
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return room for a point (kernel columns,), and for its z, A^-1 z and what A^-1 loses, in whole lines.
+
+    What fills up the lines of z is zero, as nothing else is ever written there.
+    """
+    length = inverse_hessian.shape[1]
     point = memory.shape[0] - (rule.kernel_stop - rule.kernel_start)
-    z, u = point - 2 * length, point - length
-    return memory[point:], memory[z : z + features], memory[u:point]
+    z, u, root = point - 3 * length, point - 2 * length, point - length
+    return memory[point:], memory[z:u], memory[u:root], memory[root:point]
 
 
 @njit(cache=True, nogil=True)
@@ -120,26 +121,26 @@ def walk(
     count as given.
     """
     events = Events(X, first, factors, slots, order)
-    newton = NewtonState(weights, inverse_hessian)
     feature_map, expansion = FeatureMap(landmarks, Z), Expansion(points, coefficients)
     strip = strip_in(memory, rule[0].used_stop - rule[0].used_start, feature_map)
-    point, z, u = _vectors_in(memory, rule[0], inverse_hessian)
+    point, z, u, root = _vectors_in(memory, rule[0], inverse_hessian)
+    features = z[: inverse_hessian.shape[0]]
     loss, sigma, own_curvature = rule[0].loss, rule[0].sigma, rule[0].own_curvature
     n = X.shape[0]
+    owing = False  # whether A^-1 has still to lose what the lesson before left in ``root``
     for start in range(0, order.shape[0], LENGTH):
         count = min(LENGTH, order.shape[0] - start)
         learned = describe(events, start, count, rule[0], learned, mean, squares, feature_map, strip)
         for i in range(count):
             event, lesson = event_of(order[start + i], n)
-            fill_features(strip, i, rule[0], z)
+            fill_features(strip, i, rule[0], features)
+            score = dot(weights, z)
+            excess = score - clipped(score, rule[0].clip)
             if points.shape[0] > 0:
                 _fill_point(X[event], strip.inputs[i], rule[0], point)
-                score = dot(weights, z) + expansion_value(point, expansion, rule[0].gamma)
-                score = clipped(score, rule[0].clip)
-            elif lesson:
-                score = project(newton, z, rule[0].clip, u)
-            else:
-                score = clipped(dot(weights, z), rule[0].clip)
+                score += expansion_value(point, expansion, rule[0].gamma)
+                excess = 0.0  # it is the sum that is clipped, and the sum's other part does not move
+            score = clipped(score, rule[0].clip)
             out[start + i] = score
             if not lesson:
                 continue
@@ -148,8 +149,15 @@ def walk(
             curvature = sigma * slope * slope
             if own_curvature:
                 curvature = loss_curvature(loss, score, label)
-            if slope != 0.0 or curvature != 0.0:  # a hinge beyond its margin teaches nothing
-                newton_step(newton, z, slope, curvature, u)
+            if slope != 0.0 or curvature != 0.0 or excess != 0.0:  # a hinge beyond its margin teaches nothing
+                if owing:
+                    lower_and_combine(inverse_hessian, root, z, u)
+                else:
+                    combine(features, inverse_hessian, u)
+                step_along(weights, z, u, excess, slope, curvature, root)
+                owing = True
+    if owing:
+        lower(inverse_hessian, root)
     return learned
 
 

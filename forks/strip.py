@@ -15,10 +15,10 @@ from numba import njit
 
 from forks.arrays import FloatArray, IntArray
 from forks.feature_map import FeatureMap
-from forks.kernels import distances, gaussians
+from forks.kernels import distances_each, gaussians
 from forks.lines import whole_lines
 from forks.moments import standardize, update_moments
-from forks.products import combine
+from forks.products import combine_each
 from forks.settings import ForksSettings
 
 LENGTH = 32
@@ -116,8 +116,7 @@ def describe(
     learned = _fill_inputs(events, start, count, rule, learned, mean, squares, strip.inputs)
     if feature_map.Z.shape[0] > 0:
         _fill_kernel(events, start, count, rule, feature_map.landmarks, strip)
-    for i in range(count):
-        combine(strip.kernel[i], feature_map.Z, strip.phi[i])
+    combine_each(strip.kernel, feature_map.Z, strip.phi[:count])
     return learned
 
 
@@ -165,8 +164,7 @@ def _fill_kernel(
     """Multiply the kernel on the varying columns by the factors of the entities."""
     varying = landmarks[rule.entity_stop - rule.kernel_start :]
     first = rule.entity_stop - rule.used_start
-    for i in range(count):
-        distances(strip.inputs[i, first : first + varying.shape[0]], varying, strip.kernel[i])
+    distances_each(strip.inputs[:, first : first + varying.shape[0]], varying, strip.kernel[:count])
     gaussians(strip.kernel.reshape(-1)[: count * strip.kernel.shape[1]], rule.gamma)
     for b in range(events.slots.shape[1]):
         for i in range(count):

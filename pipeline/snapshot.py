@@ -21,7 +21,7 @@ from pipeline.model import Model
 from pipeline.records import Count, Id, encode
 from pipeline.settings import CHALLENGERS, LEARNER
 
-SNAPSHOT_VERSION = 2
+SNAPSHOT_VERSION = 3
 
 
 Tensors: TypeAlias = dict[str, NDArray[Any]]

@@ -5,6 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forks.kernels import (
+    distances,
+    distances_each,
     factorised_matrix,
     gaussian_matrix,
     gaussian_row,
@@ -12,6 +14,7 @@ from forks.kernels import (
     polynomial_matrix,
     precision,
 )
+from forks.lines import on_lines
 
 
 def test_gaussian_matrix_is_the_formula() -> None:
@@ -35,6 +38,20 @@ def test_a_row_has_the_bits_of_the_matrix(count: int, dimension: int, seed: int)
     row = np.empty(count)
     gaussian_row(points[0], np.ascontiguousarray(points.T), precision(0.3), row)
     assert (row == gaussian_matrix(points, points, precision(0.3))[0]).all()
+
+
+@given(count=st.integers(0, 11), n=st.integers(1, 30), dimension=st.integers(1, 9), seed=st.integers(0, 1000))
+def test_distances_of_several_have_the_bits_of_one_alone(
+    count: int, n: int, dimension: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    X, columns = rng.normal(size=(count, dimension)), on_lines(rng.normal(size=(dimension, n)))
+    out, alone = np.full((count, columns.shape[1]), np.nan), np.empty(columns.shape[1])
+    distances_each(X, columns, out)
+    for i in range(count):
+        distances(X[i], columns, alone)
+        assert (out[i] == alone).all()
+        np.testing.assert_allclose(alone, ((columns - X[i][:, None]) ** 2).sum(axis=0), rtol=1e-12)
 
 
 def test_linear_and_polynomial_matrices_are_the_formulas() -> None:

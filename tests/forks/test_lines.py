@@ -17,11 +17,6 @@ def test_rows_begin_with_a_line_and_end_with_zeros(shape: tuple[int, int]) -> No
     assert all(row.ctypes.data % 64 == 0 for row in copy if row.size)
 
 
-def test_rows_of_zeros_are_added() -> None:
-    copy = on_lines(np.ones((2, 8)), rows=4)
-    assert copy.tolist() == [[1.0] * 8] * 2 + [[0.0] * 8] * 2
-
-
 def test_memory_begins_with_a_line_wherever_it_lies() -> None:
     kept = [line_memory(numbers) for numbers in range(1, 60)]
     assert all(memory.ctypes.data % 64 == 0 for memory in kept)

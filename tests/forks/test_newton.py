@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forks.newton import NewtonState, newton_step, project
+from forks.newton import NewtonState, newton_step, project, step_along
 
 
 def trained(seed: int, features: int) -> NewtonState:
@@ -37,6 +37,28 @@ def test_the_inverse_hessian_stays_symmetric_to_the_bit() -> None:
     for _ in range(200):
         newton_step(newton, rng.normal(size=7), rng.normal(), rng.uniform(0, 2), np.empty(7))
     assert (newton.inverse_hessian == newton.inverse_hessian.T).all()
+
+
+@given(st.integers(0, 2**32), st.floats(0.1, 10.0))
+def test_projection_and_step_at_once_are_one_after_the_other(seed: int, clip: float) -> None:
+    rng = np.random.default_rng(seed)
+    newton, after = trained(seed, 5), trained(seed, 5)
+    z, slope, curvature = rng.normal(size=5), rng.normal(), rng.uniform(0, 2)
+    room, root = np.empty((2, 5))
+    excess = float(newton.weights @ z) - project(after, z, clip, room)
+    newton_step(after, z, slope, curvature, room)
+    u = newton.inverse_hessian @ z
+    step_along(newton.weights, z, u, excess, slope, curvature, root)
+    np.testing.assert_allclose(newton.weights, after.weights, rtol=1e-9, atol=1e-9)
+    lowered = newton.inverse_hessian - np.outer(root, root)
+    np.testing.assert_allclose(lowered, after.inverse_hessian, rtol=1e-9, atol=1e-12)
+
+
+def test_a_matrix_that_is_not_quite_positive_breaks_nothing() -> None:
+    newton = NewtonState(np.ones(2), np.array([[1e-30, -1e-16], [-1e-16, 1e-30]]))
+    newton_step(newton, np.array([1e10, 1e10]), 1.0, 1.0, np.empty(2))
+    assert np.isfinite(newton.weights).all()
+    assert np.isfinite(newton.inverse_hessian).all()
 
 
 @given(st.integers(0, 2**32))

@@ -211,7 +211,7 @@ def with_plain(**changes: object) -> bytes:
 
 
 def test_another_version_is_named() -> None:
-    with pytest.raises(StateError, match="version 1, this program reads version 2"):
+    with pytest.raises(StateError, match="version 1, this program reads version 3"):
         restored(with_plain(version=1))
 
 
