@@ -21,34 +21,34 @@ def fused(a: float, b: float, c: float) -> float:
     return float(Fraction(a) * Fraction(b) + Fraction(c))
 
 
-@njit(cache=True)
+@njit(cache=False)
 def fma_of_numbers(a: float, b: float, c: float) -> float:
     result: float = fma(a, b, c)
     return result
 
 
-@njit(cache=True)
+@njit(cache=False)
 def fma_of_eights(a: FloatArray, b: FloatArray, c: FloatArray, out: FloatArray) -> None:
     put(out, 0, fma(eight_at(a, 0), eight_at(b, 0), eight_at(c, 0)))
 
 
-@njit(cache=True)
+@njit(cache=False)
 def differences(a: FloatArray, b: FloatArray, out: FloatArray) -> None:
     put(out, 0, difference(eight_at(a, 0), eight_at(b, 0)))
 
 
-@njit(cache=True)
+@njit(cache=False)
 def summed(a: FloatArray) -> float:
     result: float = sum_of(eight_at(a, 0))
     return result
 
 
-@njit(cache=True)
+@njit(cache=False)
 def moved(source: FloatArray, row: int, column: int, target: FloatArray, place: int) -> None:
     put(target, place, eight_at(source, (row, column)))
 
 
-@njit(cache=True)
+@njit(cache=False)
 def filled(x: float, out: FloatArray, row: int, column: int) -> None:
     put(out, (row, column), eight_of(x))
 
