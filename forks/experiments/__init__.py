@@ -26,6 +26,7 @@ from forks.experiments.panels import Line, Panel
 from forks.experiments.rows import Row, as_csv, rows_of
 from forks.experiments.runner import complete
 from forks.experiments.store import Store, StoreError
+from forks.experiments.tried import TRIED
 from forks.experiments.update_rate import FIGURE1
 
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
@@ -33,6 +34,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
         "table2": TABLE2,
         "table3": TABLE3,
         "table4": TABLE4,
+        "tried": TRIED,
         "figure1": FIGURE1,
         "figure2": FIGURE2,
         "figure3": FIGURE3,

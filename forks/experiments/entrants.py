@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from forks import Forks, ForksSettings, rivals
 from forks.experiments.counting import Learner, Played, no_stages, play
+from forks.experiments.eager import EagerProjectron, EagerRBP
 from forks.experiments.labelled import Labelled
 from forks.experiments.published import PublishedForks
 
@@ -38,6 +39,22 @@ class Entrant:
     kind: str
     budget: int | None
     options: tuple[tuple[str, Option], ...]
+
+    def altered(self, *, kind: str | None = None, budget: int | None = None, **options: Option) -> Entrant:
+        """Return the same but for what is given.
+
+        Examples
+        --------
+        >>> entrant = entrant_of("NOGD", "nogd", 50, width=2.0)
+        >>> entrant.altered(budget=100, rank=5).options
+        (('rank', 5), ('width', 2.0))
+        """
+        return entrant_of(
+            self.name,
+            self.kind if kind is None else kind,
+            self.budget if budget is None else budget,
+            **(dict(self.options) | options),
+        )
 
     def make(self, dimension: int, seed: int) -> Learner:
         """Return the learner for vectors of so many columns."""
@@ -179,8 +196,10 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "forks published": Kind(_published, lambda learner: learner.in_stage_one, _paper_settings),
         "skegd": Kind(_skegd, _filling, _paper_settings),
         "rbp": Kind(rivals.RBP),
+        "rbp eager": Kind(EagerRBP),
         "bpa-s": Kind(_unseeded(rivals.BPAS)),
         "projectron": Kind(_unseeded(rivals.Projectron)),
+        "projectron eager": Kind(_unseeded(EagerProjectron)),
         "projectron++": Kind(_unseeded(rivals.ProjectronPlus)),
         "forgetron": Kind(_unseeded(rivals.Forgetron)),
         "bogd": Kind(rivals.BOGD),

@@ -78,6 +78,7 @@ class Flipped:
     name : as tables call it
     blocks : b
     rounds : r
+    filed : take the set's first rows in their own order, in each run, and draw nothing
     """
 
     PLACES: ClassVar = (1, 2, 3, 5, 10)
@@ -87,14 +88,17 @@ class Flipped:
     name: str
     blocks: int
     rounds: int
+    filed: bool = False
 
     def key(self) -> Mapping[str, Any]:
         fingerprint = {"set": self.source.name, "fingerprint": self.source.fingerprint}
-        return fingerprint | {"blocks": self.blocks, "rounds": self.rounds}
+        filed = {"filed": True} if self.filed else {}  # results that were there before know nothing of it
+        return fingerprint | {"blocks": self.blocks, "rounds": self.rounds} | filed
 
     def rows(self, run: int) -> Labelled:
         data = self.source.read()
-        chosen = np.random.default_rng(run).choice(len(data.y), self.blocks, replace=False)
+        drawn = np.random.default_rng(run).choice(len(data.y), self.blocks, replace=False)
+        chosen = np.arange(self.blocks) if self.filed else drawn
         flips = np.where(np.arange(1, self.blocks + 1) % 2 == 0, -1.0, 1.0)
         return Labelled(
             np.repeat(data.X[chosen], self.rounds, axis=0),

@@ -23,7 +23,9 @@ Examples:
     forks reproduce table3 --runs 5 --stream german-1 --json | jq '.rows[].mistakes'
 """
 
-Name = Literal["table2", "table3", "table4", "figure1", "figure2", "figure3", "graphs", "findings"]
+Name = Literal[
+    "table2", "table3", "table4", "tried", "figure1", "figure2", "figure3", "graphs", "findings"
+]
 
 
 def reproduce(
