@@ -46,7 +46,8 @@ class ForksSettings:
     bounded : whether each new stored point evicts the oldest, and cycles are shorter at first, a twentieth of
         ``cycle`` or a twentieth of the events learned so far; else the stored set grows by a point each cycle
     standardize : whether columns are standardised with running moments; without it, a linear part takes
-        columns within +-1e6 only
+        columns within +-1e6 only. Not for columns that are nearly always 0, words of a text say: what is
+        rarely there lies many deviations away and decides the score
     refresh : changes of the map from one exact decomposition of the sketch to the next, >= 1;
         0 for never
     linear_columns, kernel_columns : (start, stop) of the columns that the part sees

@@ -18,7 +18,8 @@ LOSSES = ("hinge", "squared_hinge")
 OURS = "logistic"
 """The loss of the practical preset, which is shown beside both."""
 WIDTH = 2.0
-"""Of the Gaussian kernel; the paper does not say which."""
+"""Of the Gaussian kernel; the paper does not say which. Nor does it say C, to which scores are kept (its Eq.
+10): FORKS is there without such a bound, and with one at the margin that both losses ask for."""
 
 
 def entrants(events: int, budget: int, loss: str) -> list[Entrant]:
@@ -31,6 +32,7 @@ def entrants(events: int, budget: int, loss: str) -> list[Entrant]:
         ),
         papers_skegd("SkeGD", budget, width=WIDTH, cycle=cycle, loss=loss),
         papers_forks("FORKS", budget, width=WIDTH, cycle=cycle, loss=loss),
+        papers_forks("FORKS, C = 1", budget, width=WIDTH, cycle=cycle, loss=loss, clip=1.0),
     ]
 
 

@@ -38,6 +38,7 @@ class Experiment:
     cells : of one stream, by its name, with the data and the number of runs
     printed : figures of the paper
     panels : what its figure shows, from its rows; None for what is a table only
+    runs : how many are worked out if nothing is said, as many as the papers' unless that takes too long
     """
 
     title: str
@@ -45,3 +46,4 @@ class Experiment:
     cells: Callable[[str, Data, int], Sequence[Cell]]
     printed: Figures = field(default_factory=dict)
     panels: Callable[[Sequence[Row]], list[Panel]] | None = None
+    runs: int = 20

@@ -1,10 +1,10 @@
 """What was tried where a figure of FORKS' Tables 2 to 4 or SkeGD's Table 1 does not come out as printed.
 
-On the very streams of the tables, learner by learner, one thing is changed at a time: what the papers leave
-open, what they say and `forks.rivals` does otherwise, and what the toolbox that FORKS' section 5.1 names has
-(LIBOL's large-scale kernel part: steps of 0.002 for FOGD on cosines and sines as they are, updates of RBP and
-Projectron on mistakes). Which Gaussian width was taken is told by no paper, only the grid from 2^-5 to 2^7, so
-with some changes each width of a part of it is tried. `forks.experiments.findings.tried` says what explains what.
+On the very streams of the tables, learner by learner, one thing is changed at a time: what the papers
+leave open, what they say and `forks.rivals` does otherwise, and FOGD's steps of 0.002 on cosines and sines as
+they are, which its own authors' toolbox has by default. Which Gaussian width was taken is told by no paper,
+only the grid from 2^-5 to 2^7, so with some changes each width of a part of it is tried.
+`forks.experiments.findings.tried` says what explains what.
 """
 
 from __future__ import annotations
@@ -210,7 +210,8 @@ def _in_table_2(stream: str, data: Data, run: int) -> Iterator[Cell]:
     for learner, changes in IN_TABLE_2.items():
         for change in changes:
             for width in change.widths or (own,):
-                yield _cell(Permuted(source), learner, fixed_budget.entrants(rows, width), change, width, run)
+                entrant = _named(learner, fixed_budget.entrants(rows, width))
+                yield _cell(Permuted(source), entrant, change, width, run)
 
 
 def _in_a_game(stream: str, data: Data, run: int) -> Iterator[Cell]:
@@ -222,14 +223,16 @@ def _in_a_game(stream: str, data: Data, run: int) -> Iterator[Cell]:
         for learner, changes in IN_GAMES.items():
             for change in changes if learner in PRINTED[stream] else ():
                 for width in (change.widths or (own,)) if change.filed == filed else ():
-                    entrants = adversary.entrants(adversary.BLOCKS * rounds, width)
-                    yield _cell(shown, learner, entrants, change, width, run)
+                    entrant = _named(learner, adversary.entrants(adversary.BLOCKS * rounds, width))
+                    yield _cell(shown, entrant, change, width, run)
 
 
-def _cell(
-    shown: Stream, learner: str, entrants: Sequence[Entrant], change: Change, width: float, run: int
-) -> Cell:
-    (entrant,) = (entrant for entrant in entrants if entrant.name == learner)
+def _named(name: str, entrants: Sequence[Entrant]) -> Entrant:
+    (entrant,) = (entrant for entrant in entrants if entrant.name == name)
+    return entrant
+
+
+def _cell(shown: Stream, entrant: Entrant, change: Change, width: float, run: int) -> Cell:
     return Playing(shown, change.made(entrant), run, (("change", change.name), ("width", width)))
 
 
@@ -238,4 +241,5 @@ TRIED = Experiment(
     (*fixed_budget.WIDTHS, *GAMES),
     _cells,
     PRINTED,
+    runs=5,
 )

@@ -23,9 +23,7 @@ Examples:
     forks reproduce table3 --runs 5 --stream german-1 --json | jq '.rows[].mistakes'
 """
 
-Name = Literal[
-    "table2", "table3", "table4", "tried", "figure1", "figure2", "figure3", "graphs", "findings"
-]
+Name = Literal["table2", "table3", "table4", "tried", "figure1", "figure2", "figure3", "graphs", "findings"]
 
 
 def reproduce(
@@ -33,7 +31,14 @@ def reproduce(
         Name,
         typer.Argument(help="Which one; findings: a page on what came out.", show_default=False),
     ],
-    runs: Annotated[int, typer.Option(min=1, help="Orders of the data, each with seeds of its own.")] = 20,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Orders of the data, each with seeds of its own; 20 by default, 5 of tried.",
+            show_default=False,
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes; times are best compared with 1.")] = 2,
     out: Annotated[Path, typer.Option(help="Folder for results, tables and figures.")] = Path("reproduced"),
     data: Annotated[
@@ -56,11 +61,13 @@ def reproduce(
     Mistakes are counted from the first event, and as the authors count them, with the majority class
     beside both. Each result is kept as it is there: after Ctrl-C the same command goes on where it was.
     """
-    from pipeline import reproduce as reproduction  # noqa: PLC0415 - numba and scipy take seconds to load
+    from forks.experiments import EXPERIMENTS  # noqa: PLC0415 - numba and scipy take seconds to load
+    from pipeline import reproduce as reproduction  # noqa: PLC0415 - as above
 
     if experiment == "findings":
         _tell_findings(out, as_json=json)
         return
+    runs = runs or EXPERIMENTS[experiment].runs
     order = reproduction.Order(experiment, tuple(streams or ()), tuple(learners or ()), runs, jobs)
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     try:

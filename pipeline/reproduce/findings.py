@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from forks.experiments.findings import FINDERS, JsonRow
 from pipeline.errors import DataError
+from pipeline.reproduce.tried import by_learner
 
 BEGINNING = """\
 # Findings
@@ -69,9 +71,17 @@ def page_of(tables: dict[str, dict[str, Any]]) -> str:
         claims = FINDERS[name](table["rows"])
         lines = [f"| {_yes(one.holds)} | {one.claim} | {one.numbers} |" for one in claims]
         parts.append("\n".join(["| holds | claim | numbers |", "|---|---|---|", *lines]) + "\n")
-        for stream, rows in groupby(table["rows"], key=lambda row: row["stream"]):
-            parts.append("\n".join(_table(stream, list(rows))) + "\n")
+        parts += SECTIONS.get(name, _by_stream)(table["rows"])
     return "\n".join(parts)
+
+
+def _by_stream(rows: Sequence[JsonRow]) -> Iterator[str]:
+    for stream, found in groupby(rows, key=lambda row: row["stream"]):
+        yield "\n".join(_table(stream, list(found))) + "\n"
+
+
+SECTIONS: Mapping[str, Callable[[Sequence[JsonRow]], Iterator[str]]] = MappingProxyType({"tried": by_learner})
+"""How an experiment's rows are shown, if not stream by stream."""
 
 
 def _yes(holds: bool) -> str:

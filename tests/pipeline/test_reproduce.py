@@ -362,6 +362,23 @@ def test_the_findings_page_is_made_of_what_was_run(data: Path, tmp_path: Path) -
         assert f"| {'yes' if claim['holds'] else '**no**'} | {claim['claim']} | {claim['numbers']} |" in page
 
 
+def test_the_page_shows_what_was_tried_by_learner(data: Path, tmp_path: Path) -> None:
+    only = ["--stream", "german", "--stream", "german-1", "--learner", "NOGD"]
+    found = reproduced("tried", "--data", data, "--out", tmp_path, *only)
+    assert found["runs"] == 5
+    rows = [row for row in found["rows"] if row["stream"] == "german-1" and row["change"] == "B = 100"]
+    assert [(row["budget"], row["width"], row["paper"]) for row in rows] == [(100, 50.0, 28.103)]
+    page = run("findings", "--out", tmp_path).stdout
+    lines = [line.split(" | ") for line in page.splitlines()]
+    heading, *_ = (line for line in lines if line[0] == "| NOGD")
+    assert heading[1:4] == ["paper", "as it is", "buffer of 2 B"]
+    (line,) = (line for line in lines if line[0] == "| german-1")
+    counted = f"{rows[0]['mistakes_authors']:.2f}"
+    assert line[heading.index("B = 100")] in {counted, f"**{counted}**"}
+    assert line[heading.index("rank 0.2 B")] == ""
+    assert page.count("| NOGD | paper") == 1
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [(None, "there are no results; run `forks reproduce table2"), ("{}", "table2.json: these are no rows")],

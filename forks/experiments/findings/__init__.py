@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from forks.experiments.findings import adversary, figures, fixed_budget
+from forks.experiments.findings import adversary, figures, fixed_budget, tried
 from forks.experiments.findings.finding import Finder, Finding, JsonRow
 
 FINDERS: Mapping[str, Finder] = MappingProxyType(
@@ -13,6 +13,7 @@ FINDERS: Mapping[str, Finder] = MappingProxyType(
         "table2": fixed_budget.find,
         "table3": adversary.find,
         "table4": adversary.find,
+        "tried": tried.find,
         "figure1": figures.find_update_rates,
         "figure2": figures.find_budgets,
         "figure3": figures.find_decompositions,

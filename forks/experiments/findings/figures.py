@@ -65,17 +65,18 @@ def find_budgets(rows: Sequence[JsonRow]) -> Iterator[Finding]:
 
 def _of_loss(loss: str, rows: Sequence[JsonRow]) -> Iterator[Finding]:
     forks = [row for row in rows if row["learner"] == "FORKS"]
-    rivals = [row for row in rows if row["learner"] not in {"FORKS", "PROS-N-KONS"}]
+    bounded = [row for row in rows if row["learner"] == "FORKS, C = 1"]
+    rivals = [row for row in rows if row["learner"] in {"BOGD", "FOGD", "NOGD", "SkeGD"}]
     top = best(forks, "mistakes")
     if rivals:
-        least = {row["budget"]: math.inf for row in forks}
-        for row in rivals:
-            least[row["budget"]] = min(least.get(row["budget"], math.inf), row["mistakes"])
-        ahead = sum(row["mistakes"] < least[row["budget"]] for row in forks)
-        yield Finding(
+        yield _ahead(
             f"{loss} loss: at every budget FORKS makes fewer mistakes than the first-order rivals",
-            ahead == len(forks),
-            f"at {ahead} of {len(forks)} budgets; {_at(top)}, {_at(best(rivals, 'mistakes'))}",
+            forks,
+            rivals,
+        )
+    if rivals and bounded:
+        yield _ahead(
+            f"{loss} loss: at every budget it does with scores kept in [-1, 1] (C = 1)", bounded, rivals
         )
     for second in (row for row in rows if row["learner"] == "PROS-N-KONS"):
         yield Finding(
@@ -86,6 +87,15 @@ def _of_loss(loss: str, rows: Sequence[JsonRow]) -> Iterator[Finding]:
             ),
             f"{told(second)} in {second['seconds']:.2f} s; {_at(top)} in {top['seconds']:.2f} s",
         )
+
+
+def _ahead(claim: str, forks: Sequence[JsonRow], rivals: Sequence[JsonRow]) -> Finding:
+    least = {row["budget"]: math.inf for row in forks}
+    for row in rivals:
+        least[row["budget"]] = min(least.get(row["budget"], math.inf), row["mistakes"])
+    ahead = sum(row["mistakes"] < least[row["budget"]] for row in forks)
+    numbers = f"{_at(best(forks, 'mistakes'))}, {_at(best(rivals, 'mistakes'))}"
+    return Finding(claim, ahead == len(forks), f"at {ahead} of {len(forks)} budgets; {numbers}")
 
 
 def find_decompositions(rows: Sequence[JsonRow]) -> Iterator[Finding]:

@@ -10,6 +10,9 @@ from typing import Any, TypeAlias
 JsonRow: TypeAlias = Mapping[str, Any]
 """A row as `forks.experiments.Row.as_object` gives it."""
 
+FAR = 2.0
+"""Deviations beyond which a figure does not come out as printed."""
+
 PAPERS_FIRST_ORDER = ("RBP", "BPA-S", "Projectron", "BOGD", "FOGD", "NOGD", "SkeGD")
 """The first-order rivals of FORKS, Table 2."""
 
@@ -70,3 +73,15 @@ def as_printed(row: JsonRow) -> float:
     """
     spread = math.hypot(row["mistakes_authors_sd"], row["paper_sd"])
     return abs(float(row["mistakes_authors"]) - float(row["paper"])) / spread
+
+
+def comes_out(row: JsonRow) -> bool:
+    """Return whether the authors' count is as printed, within `FAR`; not where nothing is printed."""
+    return row["paper"] is not None and as_printed(row) <= FAR
+
+
+def as_printed_of(rows: Sequence[JsonRow]) -> str:
+    """Return how many rows come out as printed, and what comes of the others."""
+    off = [row for row in rows if not comes_out(row)]
+    beside = [f"{row['stream']} {row['mistakes_authors']:.2f}, printed {row['paper']:.2f}" for row in off]
+    return "; ".join([f"{len(rows) - len(off)} of {len(rows)} do", *beside])

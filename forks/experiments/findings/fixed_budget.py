@@ -8,15 +8,14 @@ from forks.experiments.findings.finding import (
     PAPERS_FIRST_ORDER,
     Finding,
     JsonRow,
-    as_printed,
+    as_printed_of,
     best,
+    comes_out,
     fewer,
     streams_of,
     told,
 )
 
-FAR = 2.0
-"""Deviations beyond which a figure does not come out as printed."""
 WORTHWHILE = 0.9
 """A share of the majority class' mistakes that has to be undercut to call it learning."""
 THIRD = 1.0 / 3.0
@@ -94,13 +93,8 @@ def _of_printed(rows: Sequence[JsonRow]) -> Iterator[Finding]:
     printed = [row for row in rows if row["paper"] is not None and row["runs"] > 1]
     for name in dict.fromkeys(row["learner"] for row in printed):
         of_it = [row for row in printed if row["learner"] == name]
-        off = [row for row in of_it if as_printed(row) > FAR]
         yield Finding(
             f"{name}: the printed figures come out, by the authors' count, within two deviations",
-            not off,
-            "; ".join([f"{len(of_it) - len(off)} of {len(of_it)} do", *map(_beside_printed, off)]),
+            all(map(comes_out, of_it)),
+            as_printed_of(of_it),
         )
-
-
-def _beside_printed(row: JsonRow) -> str:
-    return f"{row['stream']} {row['mistakes_authors']:.2f}, printed {row['paper']:.2f}"

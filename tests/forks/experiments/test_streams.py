@@ -17,6 +17,16 @@ def test_the_adversary_repeats_an_instance_and_flips_every_other_block() -> None
     np.testing.assert_array_equal(labels[1::2], -truth[1::2])
 
 
+def test_a_filed_game_takes_the_first_rows_in_each_run() -> None:
+    game = Flipped(Invented(), "invented-1", 500, 10, filed=True)
+    first, second = game.rows(0), game.rows(1)
+    np.testing.assert_array_equal(first.X[::10, 0], np.arange(500))
+    np.testing.assert_array_equal(first.X, second.X)
+    np.testing.assert_array_equal(first.y, second.y)
+    flips = np.where(np.arange(500) % 2 == 0, 1.0, -1.0)
+    np.testing.assert_array_equal(first.y[::10], Invented().read().y[:500] * flips)
+
+
 def test_mistakes_are_told_by_their_place_in_a_block() -> None:
     wrong = np.array([1, 0, 0, 0, 0, 1, 1, 0, 0, 1], dtype=np.float64)  # two blocks of five
     measures = Flipped(Invented(), "invented-1", 2, 5).measures(Played(wrong, 0, 0.0))
@@ -38,5 +48,6 @@ def test_other_data_and_other_games_have_other_keys() -> None:
         Permuted(Invented(fingerprint="1")).key(),
         Flipped(Invented(), "a", 500, 10).key(),
         Flipped(Invented(), "a", 500, 20).key(),
+        Flipped(Invented(), "a", 500, 20, filed=True).key(),
     ]
     assert all(one != other for i, one in enumerate(keys) for other in keys[:i])
