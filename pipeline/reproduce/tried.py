@@ -7,7 +7,7 @@ from typing import Final
 
 from forks.experiments.findings import JsonRow
 from forks.experiments.findings.finding import comes_out
-from forks.experiments.findings.tried import nearest
+from forks.experiments.findings.tried import explained, nearest
 
 READING: Final = """\
 One thing is changed at a time, on the streams of the tables above and with their seeds; the count is the
@@ -21,8 +21,12 @@ papers leave open, not that it came about like that. What needs no such choice i
 def by_learner(rows: Sequence[JsonRow]) -> Iterator[str]:
     """Yield how to read it, and a table for each learner: a line a stream, a column a change."""
     yield READING
-    for learner, streams in nearest(rows).items():
+    tried = nearest(rows)
+    why = {one.learner: one.why for finding, one in explained(tried) if finding.holds}
+    for learner, streams in tried.items():
         yield "\n".join(_table(learner, streams)) + "\n"
+        if learner in why:
+            yield why[learner] + "\n"
 
 
 def _table(learner: str, streams: Mapping[str, Mapping[str, JsonRow]]) -> Iterator[str]:

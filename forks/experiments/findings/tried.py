@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
+from forks.experiments.findings.explanations import AS_IT_IS, EXPLANATIONS, WIDTH, Explanation
 from forks.experiments.findings.finding import (
     Finding,
     JsonRow,
@@ -17,59 +18,30 @@ from forks.experiments.findings.finding import (
 Tried: TypeAlias = Mapping[str, Mapping[str, Mapping[str, JsonRow]]]
 """By learner, stream and change: of several widths, the row that comes nearest to what is printed."""
 
-AS_IT_IS = "as it is"
 SMALL = 0.02
 """Points of mistakes that count as none."""
 STEADY = 10.0
 """How many times the printed deviation must be exceeded to say that something else was printed."""
 
 
-class Explanation(NamedTuple):
-    """What makes printed figures come out, as far as anything does.
-
-    Parameters
-    ----------
-    learner : as tables call it
-    changes : each figure comes out with one of them
-    besides : streams whose figures come out with none of them
-    """
-
-    learner: str
-    changes: tuple[str, ...]
-    besides: tuple[str, ...] = ()
-
-    @property
-    def claim(self) -> str:
-        """What is claimed of it."""
-        but = f", but for {', '.join(self.besides)}" if self.besides else ""
-        return f"{self.learner}: the printed figures come out with {' or '.join(self.changes)}{but}"
-
-
-WIDTH = "another width"
-EXPLANATIONS = (
-    Explanation("RBP", (WIDTH,), ("ijcnn1",)),
-    Explanation("BPA-S", (WIDTH,)),
-    Explanation("Projectron", (f"Projectron++, {WIDTH}",), ("ijcnn1",)),
-    Explanation("BOGD", (WIDTH, f"gamma = 1, {WIDTH}")),
-    Explanation("FOGD", (f"eta = 0.2, {WIDTH}", f"eta = 0.002, {WIDTH}")),
-    Explanation("NOGD", (f"buffer of 2 B, {WIDTH}",), ("ijcnn1",)),
-    Explanation("SkeGD", (WIDTH,)),
-    Explanation("PROS-N-KONS", ("beta = 0.1",), ("ijcnn1",)),
-    Explanation("FORKS", ("as published", "as published, rho = 4"), ("ijcnn1",)),
-)
-
-
 def find(rows: Sequence[JsonRow]) -> Iterator[Finding]:
     """Decide what explains the printed figures."""
     tried = nearest(rows)
+    yield from _of_all(tried)
+    for finding, _ in explained(tried):
+        yield finding
+    yield from _of_a_constant(tried)
+    yield from _of_rare_columns(tried)
+
+
+def explained(tried: Tried) -> Iterator[tuple[Finding, Explanation]]:
+    """Decide which explanations hold, as far as their learners were tried."""
     for explanation in EXPLANATIONS:
-        chosen = list(_of(explanation, tried.get(explanation.learner, {})))
+        chosen = list(_of(explanation.changes, tried.get(explanation.learner, {})))
         if chosen:
             off = {row["stream"] for row in chosen if not comes_out(row)}
             expected = set(explanation.besides) & {row["stream"] for row in chosen}
-            yield Finding(explanation.claim, off == expected, as_printed_of(chosen))
-    yield from _of_a_constant(tried)
-    yield from _of_rare_columns(tried)
+            yield Finding(explanation.claim, off == expected, as_printed_of(chosen)), explanation
 
 
 def nearest(rows: Sequence[JsonRow]) -> Tried:
@@ -87,12 +59,27 @@ def _distance(row: JsonRow) -> float:
     return 0.0 if row["paper"] is None else as_printed(row)
 
 
-def _of(explanation: Explanation, streams: Mapping[str, Mapping[str, JsonRow]]) -> Iterator[JsonRow]:
+def _of(changes: Sequence[str], streams: Mapping[str, Mapping[str, JsonRow]]) -> Iterator[JsonRow]:
     """Yield for each stream what comes nearest with one of the changes."""
-    for changes in streams.values():
-        found = [changes[name] for name in explanation.changes if name in changes]
-        if found:
-            yield min(found, key=_distance)
+    for found in streams.values():
+        chosen = [found[name] for name in changes if name in found]
+        if chosen:
+            yield min(chosen, key=_distance)
+
+
+def _of_all(tried: Tried) -> Iterator[Finding]:
+    """Count the printed figures that come out as it is, and with whatever was tried."""
+    found = [list(changes.values()) for streams in tried.values() for changes in streams.values()]
+    figures = [rows for rows in found if rows[0]["paper"] is not None]
+    left = [rows[0] for rows in figures if not any(map(comes_out, rows))]
+    if figures:
+        at_once = sum(comes_out(row) for rows in figures for row in rows if row["change"] == AS_IT_IS)
+        yield Finding(
+            "each printed figure comes out with one of the things that were tried",
+            not left,
+            f"{len(figures)} figures; as it is {at_once} do, with one of them {len(figures) - len(left)}"
+            + "".join(f"; not {row['learner']} on {row['stream']}" for row in left),
+        )
 
 
 def _of_a_constant(tried: Tried) -> Iterator[Finding]:

@@ -104,10 +104,15 @@ def test_budgets_are_compared_at_each_budget_and_loss() -> None:
         row("PROS-N-KONS", 26.5, loss="hinge", budget=100, seconds=3.0),
         row("FORKS", 29.0, loss="squared_hinge", budget=100),
         row("FORKS practical", 24.0, loss="logistic", budget=100),
+        row("FORKS, C = 1", 25.0, loss="hinge", budget=100),
+        row("FORKS, C = 1", 24.5, loss="hinge", budget=200),
     ]
     finding = one("figure2", "hinge loss: at every budget", *rows)
     assert not finding.holds
     assert finding.numbers.startswith("at 1 of 2 budgets")
+    bounded = one("figure2", "C = 1", *rows)
+    assert bounded.holds
+    assert bounded.numbers.startswith("at 2 of 2 budgets; FORKS, C = 1 24.50")
     assert one("figure2", "PROS-N-KONS", *rows).holds
     assert not one("figure2", "exp-concave", *rows).holds
     assert one("figure2", "practical", *rows).holds
@@ -138,4 +143,6 @@ def test_graphs_are_judged_by_mistakes_and_labels_asked_for() -> None:
             ("AKSG", 30.0, 81.0),
         )
     ]
-    assert list(found("graphs", *rows).values()) == [True, True, False]
+    assert list(found("graphs", *rows).values()) == [True, True, True, False]
+    behind = [*rows[:2], rows[2] | {"mistakes": 32.1}, rows[3]]
+    assert list(found("graphs", *behind).values()) == [True, False, True, False]

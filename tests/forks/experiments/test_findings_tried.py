@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from forks.experiments.findings import FINDERS, Finding
-from forks.experiments.findings.tried import EXPLANATIONS, find, nearest
+from forks.experiments.findings.explanations import EXPLANATIONS
+from forks.experiments.findings.tried import explained, find, nearest
 from forks.experiments.tried import IN_GAMES, IN_TABLE_2, PRINTED
 from tests.forks.experiments.test_findings import printed, row
 
@@ -65,7 +66,7 @@ def test_an_explanation_holds_if_only_those_it_leaves_out_are_off(
         tried("RBP", "another width", german),
         tried("RBP", "another width", ijcnn1, "ijcnn1"),
     ]
-    finding = one("RBP", *rows)
+    finding = one("RBP: ", *rows)
     assert finding.claim == "RBP: the printed figures come out with another width, but for ijcnn1"
     assert finding.holds is holds
 
@@ -77,7 +78,7 @@ def test_any_of_an_explanations_changes_will_do() -> None:
         tried("BOGD", "another width", 30.1, "w7a"),
         tried("BOGD", "gamma = 1, another width", 35.0, "w7a"),
     ]
-    finding = one("BOGD", *rows)
+    finding = one("BOGD: ", *rows)
     assert finding.holds
     assert finding.numbers == "2 of 2 do"
 
@@ -121,3 +122,24 @@ def test_standardised_columns_are_judged_by_the_majority_class(plain: float, hol
         tried("FORKS practical", "columns as they are", plain, "w7a", paper=None, majority=3.0),
     ]
     assert one("standardised columns", *rows).holds is holds
+
+
+def test_figures_that_come_out_are_counted() -> None:
+    rows = [
+        tried("RBP", "as it is", 30.1),
+        tried("RBP", "as it is", 35.0, "w7a"),
+        tried("RBP", "2 B", 30.1, "w7a"),
+        tried("BOGD", "as it is", 35.0),
+        tried("BOGD", "2 B", 36.0),
+        tried("FORKS practical", "as it is", 36.0, paper=None),
+    ]
+    finding = one("each printed figure", *rows)
+    assert not finding.holds
+    assert finding.numbers == "3 figures; as it is 1 do, with one of them 2; not BOGD on german"
+    assert one("each printed figure", *rows[:3]).holds
+
+
+def test_reasons_stay_with_what_they_explain() -> None:
+    ((finding, explanation),) = explained(nearest([tried("RBP", "another width", 30.0)]))
+    assert finding.holds
+    assert finding.claim == explanation.claim
