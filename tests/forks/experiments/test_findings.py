@@ -107,7 +107,7 @@ def test_budgets_are_compared_at_each_budget_and_loss() -> None:
         row("FORKS, C = 1", 25.0, loss="hinge", budget=100),
         row("FORKS, C = 1", 24.5, loss="hinge", budget=200),
     ]
-    finding = one("figure2", "hinge loss: at every budget", *rows)
+    finding = one("figure2", "hinge loss: at every budget FORKS", *rows)
     assert not finding.holds
     assert finding.numbers.startswith("at 1 of 2 budgets")
     bounded = one("figure2", "C = 1", *rows)
