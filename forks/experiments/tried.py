@@ -173,7 +173,10 @@ IN_GAMES: Mapping[str, tuple[Change, ...]] = MappingProxyType(
             ANOTHER_WIDTH,
             FILED,
         ),
-        "SkeGD, theta = 0.005": (AS_IT_IS, ANOTHER_WIDTH, FILED),
+        **{
+            f"SkeGD, theta = {rate}": (AS_IT_IS, Change("another width", widths=GRID[::2]), FILED)
+            for rate in adversary.RATES_OF_SKEGD
+        },
         "PROS-N-KONS": (AS_IT_IS, TENTH, Change("gamma = 10", lambda one: one.altered(gamma=10.0))),
         "FORKS": (
             AS_IT_IS,

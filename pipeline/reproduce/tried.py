@@ -23,8 +23,9 @@ def by_learner(rows: Sequence[JsonRow]) -> Iterator[str]:
     yield READING
     tried = nearest(rows)
     why = {one.learner: one.why for finding, one in explained(tried) if finding.holds}
-    for learner, streams in tried.items():
-        yield "\n".join(_table(learner, streams)) + "\n"
+    names = list(tried)
+    for learner in sorted(names, key=lambda name: names.index(name.partition(", ")[0])):
+        yield "\n".join(_table(learner, tried[learner])) + "\n"
         if learner in why:
             yield why[learner] + "\n"
 

@@ -67,7 +67,7 @@ def test_an_explanation_holds_if_only_those_it_leaves_out_are_off(
         tried("RBP", "another width", ijcnn1, "ijcnn1"),
     ]
     finding = one("RBP: ", *rows)
-    assert finding.claim == "RBP: the printed figures come out with another width, but for ijcnn1"
+    assert finding.claim == "RBP: each printed figure comes out, but for ijcnn1; changed: another width"
     assert finding.holds is holds
 
 
