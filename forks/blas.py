@@ -13,7 +13,7 @@ from threadpoolctl import ThreadpoolController
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_LIBRARIES = ThreadpoolController()
+_LIBRARIES = [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
 
 
 def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
@@ -25,7 +25,13 @@ def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _LIBRARIES.limit(limits=1, user_api="blas"):
+        before = [library.num_threads for library in _LIBRARIES]
+        for library in _LIBRARIES:
+            library.set_num_threads(1)
+        try:
             return function(*args, **kwargs)
+        finally:
+            for library, threads in zip(_LIBRARIES, before, strict=True):
+                library.set_num_threads(threads)
 
     return limited

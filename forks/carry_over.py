@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lstsq
 
 from forks.arrays import FloatArray
+from forks.least_squares import plain_least_squares
 from forks.newton import NewtonState
 
 # Directions of the new map that the stored points hardly show are not told anything by the old one.
@@ -24,8 +24,7 @@ def transfer(old: FloatArray, new: FloatArray) -> FloatArray:
     -------
     (k_new, k_old) float64
     """
-    T, *_ = lstsq(new, old, cond=RELATIVE_CUTOFF, lapack_driver="gelsy")
-    return np.ascontiguousarray(T)
+    return plain_least_squares(new, old, RELATIVE_CUTOFF)
 
 
 def first_weights(newton: NewtonState, values: FloatArray, new: FloatArray) -> NewtonState:
@@ -57,11 +56,12 @@ def carry_over(newton: NewtonState, T: FloatArray, alpha: float) -> NewtonState:
     alpha : the prior is I / alpha
     """
     linear = len(newton.weights) - len(T)
-    whole = np.eye(len(newton.weights))
-    whole[linear:, linear:] = T
-    inverse = whole @ newton.inverse_hessian @ whole.T
+    weights, inverse = newton.weights.copy(), newton.inverse_hessian.copy()
+    weights[linear:] = T @ weights[linear:]
+    inverse[linear:] = T @ inverse[linear:]
+    inverse[:, linear:] = inverse[:, linear:] @ T.T
     inverse[linear:, linear:] += _positive_part(np.eye(len(T)) - T @ T.T) / alpha
-    return NewtonState(whole @ newton.weights, np.ascontiguousarray((inverse + inverse.T) / 2))
+    return NewtonState(weights, (inverse + inverse.T) / 2)
 
 
 def forget(newton: NewtonState, share: float, alpha: float) -> NewtonState:
@@ -81,10 +81,12 @@ def forget(newton: NewtonState, share: float, alpha: float) -> NewtonState:
     values, vectors = np.linalg.eigh(newton.inverse_hessian)
     vaguer = np.maximum(values, np.minimum(values / share, 1.0 / alpha))
     inverse = (vectors * vaguer) @ vectors.T
-    return newton._replace(inverse_hessian=np.ascontiguousarray((inverse + inverse.T) / 2))
+    return newton._replace(inverse_hessian=(inverse + inverse.T) / 2)
 
 
 def _positive_part(matrix: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(matrix)
-    part: FloatArray = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    first = int(np.searchsorted(values, 0.0))
+    positive = vectors[:, first:]
+    part: FloatArray = (positive * values[first:]) @ positive.T
     return part

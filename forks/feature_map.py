@@ -1,19 +1,16 @@
-"""The time-varying explicit feature map (FORKS, section 3.1).
-
-`forks.rounds` says what to mind when compiled functions change.
-"""
+"""The time-varying explicit feature map (FORKS, section 3.1)."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
-from scipy.linalg import lstsq
 
 from forks.arrays import FloatArray
-from forks.kernels import gaussian_row
-from forks.products import combine
+from forks.kernels import distances_each, gaussians
+from forks.least_squares import least_squares
+from forks.lines import on_lines
+from forks.products import combine_each
 from forks.sketch import KernelSketch
 from forks.tisvd import Factors
 
@@ -38,16 +35,15 @@ class FeatureMap(NamedTuple):
 def build_map(sketch: KernelSketch, factors: Factors) -> FeatureMap:
     """Return the map with Z = pinv(Phi_pm) U Sigma^(1/2)."""
     target = factors.vectors * np.sqrt(np.abs(factors.values))
-    Z, *_ = lstsq(sketch.phi_pm, target, cond=RELATIVE_CUTOFF, lapack_driver="gelsy")
-    return FeatureMap(np.ascontiguousarray(sketch.landmark_points.T), np.ascontiguousarray(Z))
+    Z = least_squares(sketch.phi_pm, target, RELATIVE_CUTOFF)
+    return FeatureMap(np.ascontiguousarray(sketch.landmark_points.T), Z)
 
 
-@njit(cache=True)
 def map_points(X: FloatArray, feature_map: FeatureMap, gamma: float) -> FloatArray:
     """Return phi of each row of ``X`` (n, dimension), (n, k)."""
-    out = np.empty((X.shape[0], feature_map.Z.shape[1]))
-    row = np.empty(feature_map.Z.shape[0])
-    for i in range(X.shape[0]):
-        gaussian_row(X[i], feature_map.landmarks, gamma, row)
-        combine(row, feature_map.Z, out[i])
-    return out
+    landmarks, Z = (on_lines(matrix) for matrix in feature_map)
+    kernel, phi = (np.empty((len(X), matrix.shape[1])) for matrix in (landmarks, Z))
+    distances_each(X, landmarks, kernel)
+    gaussians(kernel.reshape(-1), gamma)
+    combine_each(kernel, Z, phi)
+    return phi[:, : feature_map.Z.shape[1]].copy()

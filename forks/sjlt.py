@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
 from forks.arrays import BoolArray, FloatArray, IntArray
 from forks.randomness import Purpose, draws
@@ -57,9 +58,9 @@ class SjltRows:
 
     def project(self, vector: FloatArray) -> FloatArray:
         """Return S' v, shape (s_p,), for v of shape (n,)."""
-        weights = self.values * vector[:, None]
-        sums = np.bincount(self.places.ravel(), weights=weights.ravel(), minlength=self.size)
-        return sums.astype(np.float64, copy=False)
+        out = np.zeros(self.size)
+        _add(self.places, self.values, vector, out)
+        return out
 
     def dense(self) -> FloatArray:
         """Return the rows as an (n, s_p) matrix."""
@@ -75,3 +76,10 @@ class SjltRows:
     def chosen(self, which: IntArray | BoolArray) -> SjltRows:
         """Return the rows with these numbers, or those where ``which`` is true."""
         return SjltRows(self.size, self.places[which], self.values[which])
+
+
+@njit(cache=True)
+def _add(places: IntArray, values: FloatArray, vector: FloatArray, out: FloatArray) -> None:
+    for i in range(places.shape[0]):
+        for b in range(places.shape[1]):
+            out[places[i, b]] += values[i, b] * vector[i]

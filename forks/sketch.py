@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from forks.arrays import FloatArray, IntArray
 from forks.kernels import gaussian_matrix
 from forks.randomness import Purpose, draws
-from forks.sjlt import Sjlt
+from forks.sjlt import Sjlt, SjltRows
 
 
 class Modification(NamedTuple):
-    """A change of Phi_pp by A B', as `forks.tisvd.tisvd` takes it; A and B are (s_p, 3)."""
+    """A change of Phi_pp by A B', as `forks.tisvd.tisvd` takes it; A and B are (s_p, 2)."""
 
     A: FloatArray
     B: FloatArray
@@ -80,13 +81,8 @@ class KernelSketch:
         The new point becomes a landmark, in place of a random one, as often as a uniform sample asks for.
         """
         serial = int(self.serials[-1]) + 1
-        psi = self._column(x)
         row = self._sjlt.rows(np.array([serial]))
-        s = row.dense()[0]
-        q = self._rows.project(psi)
-        self.phi_pm += np.outer(s, psi[self.landmarks])
-        modification = Modification(np.column_stack([s, q, s]), np.column_stack([q, s, s]))
-        self._modify(modification)
+        modification = self._changed_by(row, self._column(x), 1.0)
         self.points = np.vstack([self.points, x])
         self.serials = np.append(self.serials, serial)
         self._rows = self._rows.append(row)
@@ -109,12 +105,8 @@ class KernelSketch:
         if len(self.points) <= len(self.landmarks):
             raise ValueError("evict: all stored points are landmarks; store more points than landmarks")
         serial = int(self.serials[index])
-        column = self._column(self.points[index])
-        s = self._rows.chosen(np.array([index])).dense()[0]
-        q = self._rows.project(column)
-        self.phi_pm -= np.outer(s, column[self.landmarks])
-        modification = Modification(np.column_stack([-s, -q, s]), np.column_stack([q, s, s]))
-        self._modify(modification)
+        row = self._rows.chosen(np.array([index]))
+        modification = self._changed_by(row, self._column(self.points[index]), -1.0)
         kept = np.arange(len(self.points)) != index
         self.points, self.serials = self.points[kept], self.serials[kept]
         self._rows = self._rows.chosen(kept)
@@ -124,9 +116,25 @@ class KernelSketch:
             self._replace_landmark(int(slots[0]), serial)
         return modification
 
-    def _modify(self, modification: Modification) -> None:
-        """Add A B' to Phi_pp; k(x, x) = 1 is in B's last column."""
-        self.phi_pp += modification.A @ modification.B.T
+    def _changed_by(self, row: SjltRows, column: FloatArray, sign: float) -> Modification:
+        """Add or remove a point, with k(x, x) = 1, and return the change of Phi_pp.
+
+        With the point's row s of S_p and q = S_p' k, for k its kernel with the stored points, Phi_pp changes
+        by s q' + q s' + s s' when it enters (Eq. 12). When it goes, q has s in it, and the change is
+        -s q' - q s' + s s'. Both are +-(s h' + h s') for h = q +- s / 2, and only rows and columns in which
+        s has entries change.
+
+        Parameters
+        ----------
+        row : of the point
+        column : (n,) float64, its kernel with the stored points, itself among them if it goes
+        sign : 1 if it enters, -1 if it goes
+        """
+        h = self._rows.project(column)
+        places, values = row.places[0], sign * row.values[0]
+        _modify(self.phi_pm, self.phi_pp, places, values, column[self.landmarks], h)
+        s = row.dense()[0]
+        return Modification(sign * np.column_stack([s, h]), np.column_stack([h, s]))
 
     def _replace_landmark(self, slot: int, evicted_serial: int) -> None:
         free = np.ones(len(self.points), dtype=np.bool_)
@@ -144,3 +152,22 @@ class KernelSketch:
         """Return k(x, .) at the stored points, (n,)."""
         column: FloatArray = gaussian_matrix(x[None, :], self.points, self._gamma)[0]
         return column
+
+
+@njit(cache=True)
+def _modify(  # noqa: PLR0917 -- compiled code is called by position
+    phi_pm: FloatArray,
+    phi_pp: FloatArray,
+    places: IntArray,
+    values: FloatArray,
+    column: FloatArray,
+    h: FloatArray,
+) -> None:
+    """Change both sketches, and q to h, for a row with these entries; ``column`` is that of the landmarks."""
+    for b in range(places.shape[0]):
+        h[places[b]] += values[b] / 2.0
+    for b in range(places.shape[0]):
+        place, value = places[b], values[b]
+        phi_pm[place] += value * column
+        phi_pp[place] += value * h
+        phi_pp[:, place] += value * h

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import sqrtm
 
 from forks.carry_over import carry_over, forget, transfer
 from forks.newton import NewtonState
@@ -39,6 +40,19 @@ def test_directions_that_the_old_map_lacked_get_their_prior_variance() -> None:
     np.testing.assert_allclose(carried.inverse_hessian[6, 6], 1 / 0.5, atol=1e-10)
     np.testing.assert_allclose(carried.inverse_hessian[6, :6], 0.0, atol=1e-10)
     np.testing.assert_allclose(carried.inverse_hessian[:6, :6], NEWTON.inverse_hessian[:6, :6], atol=1e-10)
+
+
+def test_everything_is_carried_over_by_the_formula_on_the_whole() -> None:
+    T = RNG.normal(size=(4, 4))
+    whole = np.eye(7)
+    whole[3:, 3:] = T
+    lost = np.eye(4) - T @ T.T
+    absolute = sqrtm(lost @ lost).real  # a matrix and its absolute value are twice its positive part
+    expected = whole @ NEWTON.inverse_hessian @ whole.T
+    expected[3:, 3:] += (lost + absolute) / 2 / 0.3
+    carried = carry_over(NEWTON, T, alpha=0.3)
+    np.testing.assert_allclose(carried.weights, whole @ NEWTON.weights, atol=1e-12)
+    np.testing.assert_allclose(carried.inverse_hessian, expected, rtol=1e-7, atol=1e-7)
 
 
 def test_the_linear_part_is_kept_to_the_bit() -> None:

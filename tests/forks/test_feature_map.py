@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forks.feature_map import build_map, map_points
+from forks.feature_map import FeatureMap, build_map, map_points
 from forks.kernels import gaussian_matrix, precision
 from forks.sjlt import Sjlt
 from forks.sketch import KernelSketch
@@ -10,6 +10,7 @@ from forks.tisvd import truncated_svd
 
 GAMMA = precision(1.5)
 POINTS = np.random.default_rng(0).uniform(-1, 1, size=(40, 2))
+POINTS_IN_THREE = np.random.default_rng(1).normal(size=(6, 3))
 
 
 def test_inner_products_are_the_sketched_kernel() -> None:
@@ -31,6 +32,16 @@ def test_the_map_approximates_the_kernel_better_with_more_landmarks() -> None:
         errors.append(np.linalg.norm(phi @ phi.T - K) / np.linalg.norm(K))
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] < 0.01
+
+
+def test_features_are_the_kernel_with_the_landmarks_times_z() -> None:
+    rng = np.random.default_rng(2)
+    landmarks, Z = rng.normal(size=(7, 3)), rng.normal(size=(7, 5))
+    for count in (1, 4, 6):
+        phi = map_points(POINTS_IN_THREE[:count], FeatureMap(landmarks.T.copy(), Z), GAMMA)
+        expected = gaussian_matrix(POINTS_IN_THREE[:count], landmarks, GAMMA) @ Z
+        np.testing.assert_allclose(phi, expected, rtol=1e-12, atol=1e-14)
+        assert phi.flags.c_contiguous
 
 
 def test_repeated_points_do_not_blow_up_the_map() -> None:

@@ -1,0 +1,67 @@
+"""Least squares by LAPACK, for the matrices of a change of the map.
+
+SciPy's own `lstsq` asks more questions of such small matrices than it takes to solve them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg.lapack import dgelsy, dgelsy_lwork, dpocon, dpotrf, dpotrs
+
+from forks.arrays import FloatArray
+
+
+def least_squares(A: FloatArray, B: FloatArray, cutoff: float) -> FloatArray:
+    """Return X = argmin |A X - B|_F, the least one where there are several.
+
+    Parameters
+    ----------
+    A : (m, n) float64, finite
+    B : (m, c) float64, finite
+    cutoff : what of ``A`` is below this part of its largest singular value, as a QR decomposition with
+        pivoting shows it, counts as zero
+
+    Returns
+    -------
+    (n, c) float64, C-contiguous
+
+    Examples
+    --------
+    >>> least_squares(np.array([[1.0, 1.0], [1.0, 1.0]]), np.array([[2.0], [4.0]]), 1e-6).round(6).tolist()
+    [[1.5], [1.5]]
+    """
+    rows, columns = A.shape
+    right = np.zeros((max(rows, columns), B.shape[1]), order="F")
+    right[:rows] = B
+    room, _ = dgelsy_lwork(rows, columns, B.shape[1], cutoff)
+    _, X, *_ = dgelsy(
+        np.array(A, order="F"),
+        right,
+        np.zeros((columns, 1), dtype=np.int32),
+        cutoff,
+        int(room),
+        overwrite_a=True,
+        overwrite_b=True,
+    )
+    return np.ascontiguousarray(X[:columns])
+
+
+def plain_least_squares(A: FloatArray, B: FloatArray, cutoff: float) -> FloatArray:
+    """Return `least_squares`, at a fifth of its cost where nothing of ``A`` is below the cutoff.
+
+    Then Cholesky's factor of A'A, whose condition is the square of that of A, solves A'A X = A'B. The
+    relative error is up to the rounding's over the cutoff's square: a cutoff of 1e-3 leaves ten digits.
+
+    Examples
+    --------
+    >>> plain_least_squares(np.array([[1.0], [1.0]]), np.array([[2.0], [4.0]]), 1e-3).round(6).tolist()
+    [[3.0]]
+    """
+    gram = A.T @ A
+    factor, fault = dpotrf(gram, lower=True)
+    if fault == 0:
+        inverse_condition, _ = dpocon(factor, np.abs(gram).sum(axis=0).max(), uplo="L")
+        if inverse_condition >= cutoff * cutoff:
+            X, _ = dpotrs(factor, A.T @ B, lower=True)
+            return np.ascontiguousarray(X)
+    return least_squares(A, B, cutoff)
