@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import repeat
 
 import numpy as np
@@ -25,6 +25,8 @@ class EntityTotals:
     ----------
     limit
         Most entities kept from one `settle` to the next, at least 1.
+    note
+        What is to be known of an entity beside its totals; the same whenever it is asked.
 
     Attributes
     ----------
@@ -32,12 +34,15 @@ class EntityTotals:
         Events, labels and ratios of each row, that of `NOBODY` first, always zeros. Shape (rows, 3).
     ring
         The row updated before and after each row, shape (rows, 2): see `pipeline.totals`.
+    notes
+        What `note` says of each row's entity, shape (rows,): looked up once, not at each of its events.
     room
         Entities that may come before one has to go.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, note: Callable[[Id], int] = lambda _: 0) -> None:
         self.limit = limit
+        self._note = note
         self._rows: dict[Id, int] = {}
         self._names: list[Id] = [""]
         self._free: list[int] = []
@@ -101,6 +106,7 @@ class EntityTotals:
         self._clear()
         self._make_room(count)
         self.totals[1 : 1 + count] = totals
+        self.notes[1 : 1 + count] = list(map(self._note, entities))
         self.ring[: 1 + count, OLDER] = np.roll(np.arange(1 + count), 1)
         self.ring[: 1 + count, NEWER] = np.roll(np.arange(1 + count), -1)
         self.room = self.limit - count
@@ -109,6 +115,7 @@ class EntityTotals:
         self.totals: NDArray[np.float64] = np.zeros((FIRST_ROOM, 3))
         self.ring: NDArray[np.int64] = np.full((FIRST_ROOM, 2), OUT)
         self.ring[NOBODY] = NOBODY
+        self.notes: NDArray[np.int64] = np.zeros(FIRST_ROOM, dtype=np.int64)
         self.room = self.limit
 
     def _add(self, entity: Id) -> int:
@@ -120,6 +127,7 @@ class EntityTotals:
             self._names.append(entity)
             self._make_room(row)
         self._rows[entity] = row
+        self.notes[row] = self._note(entity)
         self._entered.append(row)
         return row
 
@@ -127,3 +135,4 @@ class EntityTotals:
         while row >= len(self.totals):
             self.totals = np.concatenate([self.totals, np.zeros_like(self.totals)])
             self.ring = np.concatenate([self.ring, np.full_like(self.ring, OUT)])
+            self.notes = np.concatenate([self.notes, np.zeros_like(self.notes)])

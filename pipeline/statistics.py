@@ -62,9 +62,9 @@ class RunningStatistics:
     """
 
     def __init__(self, max_entities: int, tags: TagLists | None = None) -> None:
-        self.users = EntityTotals(max_entities)
-        self.videos = EntityTotals(max_entities)
         self._lists = TagLists({}) if tags is None else tags
+        self.users = EntityTotals(max_entities)
+        self.videos = EntityTotals(max_entities, note=self._lists.find)
         self.tags: Floats = np.zeros((self._lists.count, 3))
         """Events, labels and ratios by tag; a label counts once for each tag of its video."""
         self.everything: Floats = np.zeros((1, 3))
@@ -150,7 +150,7 @@ class RunningStatistics:
             order,
             user_rows,
             video_rows,
-            self._lists.find_all(videos),
+            self.videos.notes[video_rows],
             labels,
             np.minimum(watch_ratios, RATIO_CAP),
             self.users.totals,
@@ -181,7 +181,7 @@ class RunningStatistics:
         forgotten = np.zeros(len(ids), dtype=np.int64)
         totals.take_over(
             rows,
-            self._lists.find_all(ids),
+            videos.notes[rows],
             np.array(sums, dtype=np.float64).reshape(len(ids), 3),
             videos.totals,
             videos.ring,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from itertools import repeat
+from collections.abc import Collection, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +45,3 @@ class TagLists:
     def find(self, video: Id) -> int:
         """Where the video's list stands in `packed`; that of the empty one if the video is unknown."""
         return self._places.get(video, 0)
-
-    def find_all(self, videos: Sequence[Id]) -> NDArray[np.int64]:
-        """`find` for each video, shape (videos,)."""
-        return np.fromiter(map(self._places.get, videos, repeat(0)), np.int64, len(videos))
