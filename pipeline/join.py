@@ -159,14 +159,13 @@ class Join:
         until = self.remembered_until(prediction.timestamp, label_timestamp)
         self.remember(Closed(event_id, status, sequence), until)
 
-    def open_all(self, predictions: Sequence[Pending]) -> None:
-        """`open` each, of events that are all new: see `are_new`."""
-        ids = [prediction.event_id for prediction in predictions]
-        self.pending.update(zip(ids, predictions, strict=True))
+    def open_all(self, predictions: dict[Id, Pending]) -> None:
+        """`open` each, by its event; the events are all new: see `are_new`."""
+        self.pending.update(predictions)
         self._expiries.add_all(
-            [prediction.timestamp + self.window for prediction in predictions],
-            [prediction.sequence for prediction in predictions],
-            ids,
+            [prediction.timestamp + self.window for prediction in predictions.values()],
+            [prediction.sequence for prediction in predictions.values()],
+            list(predictions),
         )
 
     def close_all(self, event_ids: Sequence[Id], label_timestamps: Sequence[int], first: int) -> None:

@@ -46,7 +46,8 @@ class Merged(NamedTuple):
 class Stretch(NamedTuple):
     """What messages come to: see `pipeline.batch.Plan`, with numbers that begin at 0."""
 
-    predictions: list[Pending]
+    predictions: dict[Id, Pending]
+    """By event."""
     closings: list[Closing]
     order: Integers
 
@@ -108,18 +109,17 @@ def usual(messages: Merged, join: Join, predicted: int, folded: int) -> Stretch 
     ids, answered = [play.event_id for play in plays], [answer.event_id for answer in answers]
     if not join.has_room(n, m) or not join.are_new(ids) or len(set(answered)) < m:
         return None
-    predictions = list(
-        map(
-            Pending,
-            ids,
-            [play.user_id for play in plays],
-            [play.video_id for play in plays],
-            [play.timestamp for play in plays],
-            (folded + messages.labels_before).tolist(),
-            range(predicted, predicted + n),
-        )
+    predictions = map(
+        Pending,
+        ids,
+        [play.user_id for play in plays],
+        [play.video_id for play in plays],
+        [play.timestamp for play in plays],
+        (folded + messages.labels_before).tolist(),
+        range(predicted, predicted + n),
     )
-    asked = _found(answered, join.pending, dict(zip(ids, predictions, strict=True)))
+    opened = dict(zip(ids, predictions, strict=True))
+    asked = _found(answered, join.pending, opened)
     if asked is None or not _fit(asked, messages, predicted):
         return None
     ratios = [answer.watch_ratio for answer in answers]
@@ -131,18 +131,15 @@ def usual(messages: Merged, join: Join, predicted: int, folded: int) -> Stretch 
         [answer.timestamp for answer in answers],
         range(folded, folded + m),
     )
-    return Stretch(predictions, list(closings), messages.order)
+    return Stretch(opened, list(closings), messages.order)
 
 
 def _found(answered: list[Id], pending: dict[Id, Pending], opened: dict[Id, Pending]) -> list[Pending] | None:
     """The predictions that labels are for, of those that wait and of the new ones; None if one is missing."""
-    found: list[Pending] = []
-    for event_id in answered:
-        prediction = pending.get(event_id) or opened.get(event_id)
-        if prediction is None:
-            return None
-        found.append(prediction)
-    return found
+    try:
+        return [pending.get(event_id) or opened[event_id] for event_id in answered]
+    except KeyError:
+        return None
 
 
 def _fit(asked: list[Pending], messages: Merged, predicted: int) -> bool:

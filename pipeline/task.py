@@ -142,7 +142,7 @@ class Task:
         self.labels.take(m)
         self.counters.update(interactions=n, labels=m, predictions=n, labelled=m)
         self.predicted += n
-        plan.extend(*found, steps=n + m)
+        plan.extend(list(found.predictions.values()), found.closings, found.order, steps=n + m)
         join.open_all(found.predictions)
         labels = messages.labels
         join.close_all([label.event_id for label in labels], [label.timestamp for label in labels], folded)

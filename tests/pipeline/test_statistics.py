@@ -168,20 +168,22 @@ def test_asking_changes_nothing(history: list[Play]) -> None:
     assert known(asked) == known(unasked)
 
 
-@given(history=plays, limit=limits, later=plays)
+@given(history=plays, limit=limits, later=steps())
 def test_what_was_saved_goes_on_as_if_nothing_had_happened(
-    history: list[Play], limit: int, later: list[Play]
+    history: list[Play], limit: int, later: Steps
 ) -> None:
-    statistics, copy = updated(history, limit), updated(later, limit)
-    for entities, others in ((statistics.users, copy.users), (statistics.videos, copy.videos)):
-        others.restore(*entities.saved())
-    copy.tags[:], copy.everything[:] = statistics.tags, statistics.everything
-    assert known(copy) == known(statistics)
-    for play in later:
-        assert copy.features(play.user, play.video) == statistics.features(play.user, play.video)
-        statistics.update(*play)
-        copy.update(*play)
-    assert known(copy) == known(statistics)
+    statistics = updated(history, limit)
+    copies = updated(later.plays, limit), updated(later.plays, limit)
+    for copy in copies:
+        for entities, others in ((statistics.users, copy.users), (statistics.videos, copy.videos)):
+            others.restore(*entities.saved())
+        copy.tags[:], copy.everything[:] = statistics.tags, statistics.everything
+        assert known(copy) == known(statistics)
+    found = one_by_one(statistics, later)
+    assert one_by_one(copies[0], later) == found
+    assert in_batches(copies[1], later).tolist() == [found[event] for event in range(len(later.plays))]
+    for copy in copies:
+        assert known(copy) == known(statistics)
 
 
 def test_a_forgotten_entity_is_like_a_new_one_but_the_rest_remembers_its_labels() -> None:
