@@ -74,7 +74,7 @@ class Worker:
         encode_rows(np.zeros((1, 1)))
         self._blueprint.warm_up()
         collect_seldom()
-        _log.info("ready", instance=self._instance, seconds=round(time.monotonic() - begin, 1))
+        self._preparation = time.monotonic() - begin
 
     def stop(self) -> None:
         """Finish the batch, write the models whole, and return from `run`."""
@@ -93,6 +93,8 @@ class Worker:
         ConfigError
             If the address for gauges cannot be listened on.
         """
+        # Said no sooner: whoever reads it may send a signal, which is heeded only from here on.
+        _log.info("ready", instance=self._instance, seconds=round(self._preparation, 1))
         with served(self._gauges, self.config.metrics.address):
             self._run_sessions()
 

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import structlog
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
@@ -21,7 +22,7 @@ from tests.kafka.harness import DEADLINE, FORKS, Message, Pipeline, interactions
 def create(bootstrap: str, topics: list[NewTopic]) -> None:
     client = admin({"bootstrap.servers": bootstrap})
     for future in client.create_topics(topics).values():
-        future.result(30.0)
+        future.result(DEADLINE)
 
 
 def run(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -29,11 +30,23 @@ def run(*arguments: str, folder: Path, **environment: str) -> subprocess.Complet
         [*FORKS, *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=DEADLINE,
         check=False,
         cwd=folder,
         env=os.environ | environment,
     )
+
+
+def test_a_worker_says_that_it_is_ready_only_when_it_can_be_told_to_stop(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    with structlog.testing.capture_logs() as said:
+        worker = Worker(Config(kafka=pipeline.kafka))
+        assert "ready" not in [line["event"] for line in said]
+        worker.stop()
+        worker.run()
+    assert "ready" in [line["event"] for line in said]
 
 
 def test_missing_topics_are_named_with_the_command_that_creates_them(
@@ -179,7 +192,7 @@ def test_inputs_written_with_another_partitioner_are_refused(
     producer = Producer({"bootstrap.servers": bootstrap, "partitioner": "consistent_random"})
     for topic, key, value, timestamp in interactions_of(pipeline.topics, invented_events(tmp_path, 200)):
         producer.produce(topic, value, key, timestamp=timestamp)
-    assert producer.flush(30.0) == 0
+    assert producer.flush(DEADLINE) == 0
     done = run("run", "--bootstrap", bootstrap, "--prefix", topic_prefix, folder=tmp_path)
     assert done.returncode == 4
     assert f"{pipeline.topics.interactions}: only" in done.stderr
