@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Final, TypeAlias
@@ -68,7 +68,7 @@ class Crew:
             The exit code of the one that failed first; 0 if none has.
         """
         try:
-            with _signals_ignored():
+            with _signals_held_back():
                 for number, process in enumerate(self._processes):
                     process.start()
                     _log.info("started", worker=number, pid=process.pid)
@@ -99,14 +99,18 @@ def _exit_code(process: BaseProcess) -> int:
 
 
 @contextmanager
-def _signals_ignored() -> Iterator[None]:
-    """Let processes that are started here ignore the signals that are for this process to pass on."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+def _signals_held_back() -> Iterator[None]:
+    """Let processes that are started here never get the signals that are for this process to pass on.
+
+    What is blocked stays so in processes that are started, and waits here. Ignored, a signal that comes in
+    between would be lost.
+    """
+    resource_tracker.ensure_running()  # its start would let the signals through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _work(member: Member, number: int, orders: Connection) -> None:

@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 from pipeline.crew import Crew, Heed
-from tests.pipeline.members import failing, killed
+from pipeline.signals import stop_on_signals
+from tests.pipeline.members import failing, killed, obedient
 
 HOLDER = (sys.executable, "-c", "from tests.pipeline.members import main; main()")
 
@@ -42,6 +43,20 @@ def test_a_signal_to_all_processes_stops_them_in_good_order(tmp_path: Path, numb
     with holder("obedient", tmp_path) as (process, _):
         os.killpg(process.pid, number)
         assert process.wait() == 0
+    assert all((tmp_path / f"done-{n}").exists() for n in range(2))
+
+
+def test_a_signal_that_comes_while_members_are_started_is_heeded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told_when_the_first_has_started(event: str, worker: int, **_: object) -> None:
+        if worker == 0:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("pipeline.crew._log.info", told_when_the_first_has_started)
+    crew = Crew(partial(obedient, tmp_path), 2)
+    with stop_on_signals(crew.stop):
+        assert crew.run() == 0
     assert all((tmp_path / f"done-{n}").exists() for n in range(2))
 
 
