@@ -137,7 +137,7 @@ def stop(data: Path = DEFAULT_DATA) -> Running | None:
                 process.wait(STOP_SECONDS)
             except psutil.TimeoutExpired:
                 process.kill()
-                process.wait(STOP_SECONDS)
+                process.wait()
                 state_file(data).unlink()
                 raise BrokerError(
                     f"the broker (pid {process.pid}) did not end within {STOP_SECONDS:g} seconds of SIGTERM "
