@@ -77,12 +77,18 @@ def prepare(folder: Path, port: int | None = None, heap: str = DEFAULT_HEAP) -> 
 
 
 def free_ports(count: int) -> list[int]:
-    """Give ports of 127.0.0.1 that are free now, all different."""
+    """Give ports of 127.0.0.1 that are free, all different.
+
+    Each has had a connection that was ended from its side. Until the system forgets that, a minute later,
+    it gives the port only to servers that name it, as Java does, and to nobody who wants just any.
+    """
     with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        servers = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        for server in servers:
+            with socket.create_connection(server.getsockname()) as client:
+                server.accept()[0].close()
+                client.recv(1)  # so that this end is closed second
+        return [server.getsockname()[1] for server in servers]
 
 
 def check_free(port: int) -> None:

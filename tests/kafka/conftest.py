@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
 
 from pipeline.broker import available_broker
+from pipeline.broker.launch import free_ports
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +27,5 @@ def topic_prefix() -> str:
 @pytest.fixture
 def free_port() -> int:
     """A port that nothing listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
+    [port] = free_ports(1)
     return port

@@ -13,7 +13,7 @@ import pytest
 
 from pipeline.broker import Running, embedded, start, status, stop
 from pipeline.broker.embedded import state_file, write_state
-from pipeline.broker.launch import MAIN_CLASS
+from pipeline.broker.launch import MAIN_CLASS, check_free, free_ports
 from pipeline.errors import BrokerError, ConfigError
 
 
@@ -32,6 +32,13 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
         port = server.getsockname()[1]
         with pytest.raises(ConfigError, match=rf"port {port} of 127\.0\.0\.1 cannot be used: .*--port"):
             start(tmp_path, port=port)
+
+
+def test_a_free_port_is_kept_for_the_server_that_it_is_for() -> None:
+    for port in free_ports(2):
+        with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
+            stranger.bind(("127.0.0.1", port))
+        check_free(port)
 
 
 def test_a_data_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:

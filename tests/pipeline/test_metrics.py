@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import re
-import socket
 from typing import cast
 from urllib.request import urlopen
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from pipeline.broker.launch import free_ports
 from pipeline.config import Config, Features, Join, Worker
 from pipeline.errors import ConfigError
 from pipeline.metrics import (
@@ -30,9 +30,8 @@ CONFIG = Config(
 
 
 def free_address() -> str:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{listener.getsockname()[1]}"
+    [port] = free_ports(1)
+    return f"127.0.0.1:{port}"
 
 
 def test_every_figure_has_a_gauge() -> None:
