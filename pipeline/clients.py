@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
-from pipeline.config import Config, Kafka
+from pipeline.config import Config, Kafka, Worker
 
 QUIET = logging.getLogger("librdkafka")
 """Where librdkafka's own log lines go: one for every attempt to connect, so only when asked for."""
@@ -47,6 +47,11 @@ def say(error: KafkaError) -> None:
         _log.warning("kafka", trouble=error.name(), text=error.str())
 
 
+def heartbeat(worker: Worker) -> int:
+    """Milliseconds between two signs of life to the group, whose answers tell what has become of it."""
+    return max(1_000, worker.session_timeout // 5)
+
+
 def group_consumer(config: Config) -> Consumer:
     """The consumer of the group: offsets are committed by transactions only.
 
@@ -58,7 +63,7 @@ def group_consumer(config: Config) -> Consumer:
         "error_cb": say,
         "group.id": config.kafka.group,
         "session.timeout.ms": config.worker.session_timeout,
-        "heartbeat.interval.ms": max(1_000, config.worker.session_timeout // 5),
+        "heartbeat.interval.ms": heartbeat(config.worker),
         "max.poll.interval.ms": max(
             60_000, 6 * config.worker.transaction_timeout, config.worker.session_timeout
         ),

@@ -10,7 +10,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from pipeline.batch import Batch
-from pipeline.clients import group_consumer, transactional_producer
+from pipeline.clients import group_consumer, heartbeat, transactional_producer
 from pipeline.commits import Commits, Part
 from pipeline.config import Config
 from pipeline.errors import StateError
@@ -30,7 +30,7 @@ from pipeline.transaction import Writer
 POLL = 0.1
 """Seconds to wait for a first message."""
 NEWS = 5.0
-"""Seconds within which the group tells a worker that was away what it has missed."""
+"""Seconds within which the group answers a heartbeat, and tells a worker that was away what it has missed."""
 
 _log = structlog.get_logger()
 
@@ -186,7 +186,7 @@ class Session:
         now = start_from(committed(self._consumer, places)[partition], self.topics, self._beginning)
         if now == self._starts[partition]:
             return False
-        end = time.monotonic() + NEWS
+        end = time.monotonic() + heartbeat(self.config.worker) / 1000 + NEWS
         while partition in self._starts:
             if time.monotonic() > end:
                 raise KafkaException(
