@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,11 +18,12 @@ from pipeline.broker import guard
 from pipeline.broker.launch import free_ports, log_file, prepare, start_failure
 from pipeline.broker.ready import wait_until_ready
 from pipeline.errors import BrokerError
+from tests.kafka.harness import until
 
 SESSION = 2.0
 """Seconds after which the controller takes a silent broker's partitions from it: 9 unless told otherwise."""
-NOTICED = SESSION + 1.0
-"""Seconds after a broker's death in which the controller has surely noticed."""
+_FENCED = re.compile(rb"modifying the registration for broker 1: .*?\bfenced=(-?1)\b")
+"""Logged by the controller: 1 where it takes the broker for gone, -1 where it is back."""
 
 
 class Broker:
@@ -46,7 +47,6 @@ class Broker:
         self._cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self._controller: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
-        self._ended = -NOTICED
         self.bootstrap = f"127.0.0.1:{self._port}"
 
     def __enter__(self) -> Self:
@@ -69,8 +69,8 @@ class Broker:
         return self._guard is not None
 
     def start(self) -> None:
-        """Start it, and return when it answers."""
-        time.sleep(max(0.0, self._ended + NOTICED - time.monotonic()))
+        """Start it, once the controller has noticed that it was gone, and return when it answers."""
+        until(self._missed, "the controller's notice that the broker was gone")
         listeners = f"PLAINTEXT://{self.bootstrap}"
         roles = {"process.roles": "broker", "listeners": listeners}
         process = self._guard = self._launch(self._folder, self._port, roles)
@@ -100,7 +100,11 @@ class Broker:
         assert self._guard.stdin is not None
         self._guard.stdin.close()
         self._guard = None
-        self._ended = time.monotonic()
+
+    def _missed(self) -> bool:
+        """Whether the controller knows of no broker that is there."""
+        words = _FENCED.findall(log_file(self._controller_folder).read_bytes())
+        return not words or words[-1] == b"1"
 
     def _launch(self, folder: Path, port: int | None, roles: Mapping[str, str]) -> subprocess.Popen[bytes]:
         """Start a node under a guard."""
@@ -118,6 +122,8 @@ class Broker:
             [cluster + self._cluster if part.startswith(cluster) else part for part in command]
             for command in launch.commands
         ]
+        with (folder / "logging.properties").open("a") as properties:
+            properties.write("org.apache.kafka.controller.ClusterControlManager.level=INFO\n")
         with log_file(folder).open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-P", guard.__file__, str(folder), json.dumps(commands)],

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import polars as pl
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import NewTopic, OffsetSpec
 
 from pipeline.clients import QUIET, reader
 from pipeline.config import Join, Kafka, Learner
@@ -30,9 +31,12 @@ from pipeline.task import Task
 from pipeline.topics import Topics, admin, create
 from tests.pipeline.entries import entries, queued
 
-DEADLINE = 90.0
+DEADLINE = 300.0
+"""Seconds after which nothing is waited for any more. On a busy machine little is late before that."""
 READY = re.compile(rb'(\] |")ready\b')
 """Logged by a worker that can be told to stop."""
+AHEAD = 1_000
+"""Outcomes that a worker which is to be kept busy has still to come to."""
 FORKS = [sys.executable, "-c", "from pipeline.cli import main; main()"]
 
 
@@ -62,6 +66,19 @@ def until(condition: Callable[[], bool], what: str, process: subprocess.Popen[by
         assert process is None or process.poll() is None, f"the worker ended before {what}"
         assert time.monotonic() < end, f"{what} did not come within {DEADLINE:.0f} s"
         time.sleep(0.01)
+
+
+def settled(bootstrap: str, places: list[TopicPartition]) -> bool:
+    """Whether no transaction is open: what is written last was committed, or taken back.
+
+    Asked by a new client: one that has seen the broker restart goes on asking as if it had not.
+    """
+    client = admin({"bootstrap.servers": bootstrap})
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # lacks its types
+    levels = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
+    answers = [client.list_offsets(dict.fromkeys(places, latest), isolation_level=level) for level in levels]
+    committed, written = ([answer[place].result(DEADLINE).offset for place in places] for answer in answers)
+    return committed == written
 
 
 def input_producer(bootstrap: str) -> Producer:
@@ -97,9 +114,9 @@ class Follower:
 
 
 class Pipeline:
-    """A pipeline under its own prefix and group."""
+    """A pipeline under its own prefix and group; its inputs may have settings beside the usual ones."""
 
-    def __init__(self, bootstrap: str, prefix: str, folder: Path, partitions: int = 1) -> None:
+    def __init__(self, bootstrap: str, prefix: str, folder: Path, partitions: int = 1, **inputs: str) -> None:
         self.kafka = Kafka(bootstrap=bootstrap, prefix=prefix, group=f"{prefix}group")
         self.topics = Topics(prefix)
         self.partitions = partitions
@@ -110,7 +127,16 @@ class Pipeline:
         """Further options of `forks run`."""
         self.program = FORKS
         """What starts the workers."""
-        create(admin({"bootstrap.servers": bootstrap}), self.topics, partitions, 1)
+        client = admin({"bootstrap.servers": bootstrap})
+        if inputs:  # at once: a setting that is changed is in force only some time later
+            own = {name.replace("_", "."): value for name, value in inputs.items()}
+            given = [
+                NewTopic(name, partitions, 1, config=self.topics.settings(name) | own)
+                for name in self.topics.inputs
+            ]
+            for created in client.create_topics(given).values():
+                created.result(DEADLINE)
+        create(client, self.topics, partitions, 1)
 
     def produce(self, messages: Iterable[Message]) -> None:
         """Write messages with the partitioner that the pipeline asks for."""
@@ -118,7 +144,7 @@ class Pipeline:
         for topic, key, value, timestamp in messages:
             producer.produce(topic, value, key, timestamp=timestamp)
             producer.poll(0)
-        assert producer.flush(30.0) == 0
+        assert producer.flush(DEADLINE) == 0
 
     def produce_events(self, events: pl.DataFrame) -> None:
         """Write interactions and labels as `pipeline.kuairec.read_events` gives them."""
@@ -166,11 +192,22 @@ class Pipeline:
             follower.close()
 
     def run_until(self, counts: dict[str, int], instance: str | None = "worker") -> None:
-        """Run a worker until topics hold that many records, then stop it in good order."""
+        """Run a worker until topics hold that many records, then stop it in good order.
+
+        All that it has written can be read then: a transaction's records are hidden for a moment still when
+        the one who committed it knows that it has come about.
+        """
         with self.worker(instance) as process:
             for topic, count in counts.items():
                 with self.follow(topic) as follower:
                     until(partial(follower.reached, count), f"{count} records in {topic}", process)
+        until(self.settled, "the end of all transactions")
+
+    def settled(self) -> bool:
+        """Whether no transaction of a worker is open."""
+        topics, numbers = self.topics.outputs, range(self.partitions)
+        bootstrap = self.kafka.bootstrap
+        return settled(bootstrap, [TopicPartition(topic, number) for topic in topics for number in numbers])
 
     def read(self, topic: str) -> list[Written]:
         """All that is committed in a topic, partition by partition."""
@@ -186,17 +223,96 @@ class Pipeline:
         return [json.loads(written.value or b"") for written in self.read(topic)]
 
 
+class Feed:
+    """Gives workers their inputs bit by bit, so that they have work for as long as a test needs them to.
+
+    Its workers never take an input that pauses for one that has ended. So whatever arrives when, and however
+    fast they are, what they write is what one go over all of it would have come to. They keep back the last
+    events of each bit, until more comes or `finish` has them processed.
+
+    Parameters
+    ----------
+    pipeline
+        Its workers are to be started after this.
+    events
+        In the order of time. Any number: those that are never sent cost nothing.
+    """
+
+    def __init__(self, pipeline: Pipeline, events: pl.DataFrame) -> None:
+        self._pipeline = pipeline
+        self._events = events
+        self._until = 0
+        """Labels that were known before this time have been sent."""
+        self.shown = 0
+        """Events whose interaction has been sent."""
+        self.labels = 0
+        """Labels that have been sent. Where there is one partition, so many outcomes are sure to come."""
+        pipeline.environment = pipeline.environment | {"FORKS_JOIN__MAX_IDLE": "1h"}
+
+    @property
+    def events(self) -> pl.DataFrame:
+        """Those of which something was sent."""
+        return self._events.head(self.shown)
+
+    def send(self, count: int) -> None:
+        """Send so many more events, with the labels that are known by the time of the last of them."""
+        new = self._events[self.shown : self.shown + count]
+        assert len(new) == count, "there are no more events"
+        self.shown += count
+        self._pipeline.produce(interactions_of(self._pipeline.topics, new))
+        self._send_labels(new["timestamp"][-1])
+
+    def keep_ahead(self, follower: Follower) -> None:
+        """Send a lot where hardly anything is left to do, so that there mostly is without sending."""
+        follower.reached(0)
+        if self.labels - follower.count < AHEAD:
+            self.send(2 * AHEAD)
+
+    def finish(self, instance: str | None = "worker") -> None:
+        """Send the labels that are left, and let a worker that waits for nothing process what there is."""
+        self._send_labels(2**62)
+        del self._pipeline.environment["FORKS_JOIN__MAX_IDLE"]
+        self._pipeline.run_until({self._pipeline.topics.outcomes: self.shown}, instance)
+
+    def _send_labels(self, before: int) -> None:
+        known = pl.col("label_timestamp").is_between(self._until, before, closed="left")
+        labels = self.events.filter(known)
+        self._until = before
+        self.labels += len(labels)
+        self._pipeline.produce(labels_of(self._pipeline.topics, labels))
+
+
+def stop_in_a_transaction(
+    process: subprocess.Popen[bytes], pipeline: Pipeline, feed: Feed, follower: Follower
+) -> None:
+    """Put a worker to sleep while it has a transaction open, and work left for when it wakes."""
+
+    def asleep_at_work() -> bool:
+        feed.keep_ahead(follower)
+        process.send_signal(signal.SIGSTOP)
+        if pipeline.settled():
+            process.send_signal(signal.SIGCONT)
+            return False
+        return True
+
+    until(asleep_at_work, "a transaction to sleep in", process)
+
+
 def read_to_end(consumer: Consumer, topic: str, partition: int) -> Iterator[Written]:
-    """What is committed in a partition."""
-    consumer.assign([TopicPartition(topic, partition, 0)])
+    """What is committed in a partition, once no transaction that is open hides some of it."""
+    place = TopicPartition(topic, partition, 0)
+    consumer.assign([place])
     while True:
         for message in consumer.consume(10_000, 0.2):
             error = message.error()
-            if error is not None:
-                assert error.code() == KafkaError._PARTITION_EOF, error.str()
+            if error is None:
+                headers = cast(list[tuple[str, bytes]], message.headers() or [])
+                yield Written(partition, message.key(), message.value(), message.timestamp()[1], headers)
+                continue
+            assert error.code() == KafkaError._PARTITION_EOF, error.str()
+            _, end = consumer.get_watermark_offsets(place, cached=True)
+            if message.offset() == end:
                 return
-            headers = cast(list[tuple[str, bytes]], message.headers() or [])
-            yield Written(partition, message.key(), message.value(), message.timestamp()[1], headers)
 
 
 def interactions_of(topics: Topics, events: pl.DataFrame) -> Iterator[Message]:

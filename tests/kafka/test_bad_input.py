@@ -7,9 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-
-from pipeline.topics import admin
 from tests.kafka.harness import Message, Pipeline, interactions_of, invented_events, labels_of
 
 DAY = 86_400_000
@@ -72,23 +69,11 @@ LABEL = BOTH | {
 }
 
 
-def allow_large_inputs(pipeline: Pipeline) -> None:
-    """Let the inputs take messages over a megabyte, as a user's topics may."""
-    entry = ConfigEntry("max.message.bytes", str(8_000_000), incremental_operation=AlterConfigOpType.SET)
-    client = admin({"bootstrap.servers": pipeline.kafka.bootstrap})
-    resources = [
-        ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry])
-        for name in pipeline.topics.inputs
-    ]
-    for future in client.incremental_alter_configs(resources).values():
-        future.result(10.0)
-
-
 def test_a_thousand_good_and_bad_messages(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
     """Every bad one is in dead-letters as it came, with its reason; every good one is processed."""
     chance = random.Random(11)
-    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=1)
-    allow_large_inputs(pipeline)
+    large = str(8_000_000)  # a user's topics may take messages over a megabyte
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, max_message_bytes=large)
     good = invented_events(tmp_path, 480)
     bad: list[Message] = []
     sent: list[Message] = []

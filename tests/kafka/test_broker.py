@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+
+from tests.kafka.harness import DEADLINE, settled, until
 
 
 def create_topic(bootstrap: str, topic: str) -> None:
@@ -17,12 +21,12 @@ def read_to_end(consumer: Consumer, topic: str) -> list[bytes | None]:
     """The values of partition 0 up to its end."""
     consumer.assign([TopicPartition(topic, 0, 0)])
     values: list[bytes | None] = []
-    while message := consumer.poll(30):
+    while message := consumer.poll(DEADLINE):
         if error := message.error():
             assert error.code() == KafkaError._PARTITION_EOF
             return values
         values.append(message.value())
-    raise AssertionError("no end of the partition within 30 seconds")
+    raise AssertionError("no end of the partition in time")
 
 
 def test_aborted_records_are_invisible_and_offset_metadata_comes_back(
@@ -31,7 +35,7 @@ def test_aborted_records_are_invisible_and_offset_metadata_comes_back(
     topic = f"{topic_prefix}events"
     create_topic(bootstrap, topic)
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic_prefix}writer"})
-    producer.init_transactions(30)
+    producer.init_transactions(DEADLINE)
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -44,16 +48,17 @@ def test_aborted_records_are_invisible_and_offset_metadata_comes_back(
 
     producer.begin_transaction()
     producer.produce(topic, b"aborted")
-    producer.flush(30)
-    producer.abort_transaction(30)
+    producer.flush(DEADLINE)
+    producer.abort_transaction(DEADLINE)
     producer.begin_transaction()
     producer.produce(topic, b"committed")
     producer.send_offsets_to_transaction(
         [TopicPartition(topic, 0, 7, metadata="state record 41")], consumer.consumer_group_metadata(), 30
     )
-    producer.commit_transaction(30)
+    producer.commit_transaction(DEADLINE)
+    until(partial(settled, bootstrap, [TopicPartition(topic, 0)]), "the end of the transaction")
 
     assert read_to_end(consumer, topic) == [b"committed"]
-    [committed] = consumer.committed([TopicPartition(topic, 0)], 30)
+    [committed] = consumer.committed([TopicPartition(topic, 0)], DEADLINE)
     assert (committed.offset, committed.metadata) == (7, "state record 41")
     consumer.close()

@@ -21,6 +21,7 @@ from confluent_kafka.cimpl import NewTopic
 from pipeline.broker import Running, start, status, temporary_broker
 from pipeline.broker.embedded import state_file, write_state
 from pipeline.errors import BrokerError
+from tests.kafka.harness import DEADLINE, until
 
 FORKS = Path(sys.executable).with_name("forks")
 
@@ -36,7 +37,7 @@ with temporary_broker() as bootstrap:
 
 def forks_broker(command: str, data: Path, *options: str) -> subprocess.CompletedProcess[str]:
     arguments = [str(FORKS), "broker", command, "--data", str(data), *options]
-    return subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=DEADLINE)
 
 
 def forks_broker_json(command: str, data: Path) -> dict[str, Any]:
@@ -65,11 +66,18 @@ def write_record(bootstrap: str, topic: str, value: bytes) -> None:
 def read_record(bootstrap: str, topic: str) -> bytes | None:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test"})
     consumer.assign([TopicPartition(topic, 0, 0)])
-    message = consumer.poll(30)
+    found: list[bytes | None] = []
+
+    def there() -> bool:
+        """One that has just come up may not know its partitions yet, and says so."""
+        message = consumer.poll(0.1)
+        if message is not None and message.error() is None:
+            found.append(message.value())
+        return bool(found)
+
+    until(there, "the record")
     consumer.close()
-    assert message is not None
-    assert message.error() is None
-    return message.value()
+    return found[0]
 
 
 def test_a_broker_starts_once_stops_and_keeps_its_data(tmp_path: Path) -> None:
@@ -157,6 +165,6 @@ def test_a_temporary_broker_ends_when_its_owner_is_killed(tmp_path: Path) -> Non
     owner.communicate()
 
     assert len(processes) == 2  # the guard and Java
-    _, alive = psutil.wait_procs(processes, timeout=60)
+    _, alive = psutil.wait_procs(processes, timeout=DEADLINE)
     assert alive == []
     assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ from pipeline.config import Learner
 from pipeline.features import Tables
 from pipeline.kuairec import read_events, tables_beside
 from pipeline.model import learner_settings
-from tests.kafka.harness import FORKS, Pipeline
+from tests.kafka.harness import DEADLINE, FORKS, Pipeline
 from tests.pipeline.offline import offline, pairs_of
 
 
@@ -21,7 +21,7 @@ def test_demo_on_real_rows(bootstrap: str, kuairec: Path, tmp_path: Path) -> Non
         [*FORKS, "demo", "--data", kuairec, "--json"],
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=4 * DEADLINE,
         check=False,
         cwd=tmp_path,
         env=os.environ | {"FORKS_KAFKA__BOOTSTRAP": bootstrap},

@@ -57,14 +57,16 @@ def produce_with_aborts(pipeline: Pipeline, messages: list[Message]) -> None:
 
 def test_gaps_in_the_inputs_do_not_show(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
     """Aborted transactions leave them, and so does compaction, before anyone has set the topic right."""
-    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    pipeline = Pipeline(
+        bootstrap, topic_prefix, tmp_path, segment_ms="43200000", min_cleanable_dirty_ratio="0"
+    )
     topic = pipeline.topics.interactions
-    set_up(pipeline, topic, segment_ms="43200000", min_cleanable_dirty_ratio="0", cleanup_policy="compact")
     events = invented_events(tmp_path, 2_000)
     interactions = list(interactions_of(pipeline.topics, events))
     pipeline.produce(interactions[:-500])
     produce_with_aborts(pipeline, interactions[-500:])  # the segment that stays as it is
     pipeline.produce(labels_of(pipeline.topics, events))
+    set_up(pipeline, topic, cleanup_policy="compact")  # only now, so that it is done once
     with pytest.raises(TopicError, match=r"cleanup\.policy is compact; set it to delete"):
         Worker(Config(kafka=pipeline.kafka))
     until(lambda: len(pipeline.read(topic)) < len(events), "compaction")

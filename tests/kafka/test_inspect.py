@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from pipeline.cli import app
 from pipeline.errors import ConfigError, TopicError
 from pipeline.inspect import parse_start, read
-from tests.kafka.harness import DEADLINE, FORKS, Message, Pipeline, invented_events
+from tests.kafka.harness import DEADLINE, FORKS, Message, Pipeline, invented_events, until
 
 
 def options(pipeline: Pipeline) -> list[str]:
@@ -52,6 +52,7 @@ def write(pipeline: Pipeline, partition: int, timestamps: list[int]) -> None:
         producer.begin_transaction()
         producer.produce(pipeline.topics.outcomes, b"{}", partition=partition, timestamp=timestamp)
         producer.commit_transaction(DEADLINE)
+    until(pipeline.settled, "the end of the last transaction")
 
 
 def test_what_a_worker_wrote_can_be_looked_at(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:

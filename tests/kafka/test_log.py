@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 
 from pipeline.clients import QUIET
 from pipeline.config import Kafka
 from pipeline.errors import StateError
 from pipeline.log import Log
 from pipeline.topics import Topics, admin, create
+from tests.kafka.harness import DEADLINE, settled, until
 
 
 def write(producer: Producer, topic: str, values: list[bytes]) -> None:
@@ -17,7 +20,13 @@ def write(producer: Producer, topic: str, values: list[bytes]) -> None:
     producer.begin_transaction()
     for value in values:
         producer.produce(topic, value, b"key", 0)
-    assert producer.flush(30.0) == 0
+    assert producer.flush(DEADLINE) == 0
+
+
+def commit(producer: Producer, bootstrap: str, topics: Topics) -> None:
+    """Commit a transaction, and wait until readers see it: that takes a moment longer."""
+    producer.commit_transaction(DEADLINE)
+    until(partial(settled, bootstrap, [TopicPartition(topics.outcomes, 0)]), "the end of the transaction")
 
 
 def test_a_partition_is_empty_until_something_is_committed(bootstrap: str, topic_prefix: str) -> None:
@@ -26,16 +35,16 @@ def test_a_partition_is_empty_until_something_is_committed(bootstrap: str, topic
     producer = Producer(
         {"bootstrap.servers": bootstrap, "transactional.id": f"{topic_prefix}writer"}, logger=QUIET
     )
-    producer.init_transactions(30.0)
+    producer.init_transactions(DEADLINE)
     with Log(Kafka(bootstrap=bootstrap, prefix=topic_prefix)) as log:
         assert log.empty(topics.outcomes, 0)
         write(producer, topics.outcomes, [b"aborted", b"as well"])
         assert log.empty(topics.outcomes, 0)
-        producer.abort_transaction(30.0)
+        producer.abort_transaction(DEADLINE)
         assert log.empty(topics.outcomes, 0)  # although its offsets begin at 0 and end at 3
         write(producer, topics.outcomes, [b"first", b"second"])
         assert log.empty(topics.outcomes, 0)
-        producer.commit_transaction(30.0)
+        commit(producer, bootstrap, topics)
         assert not log.empty(topics.outcomes, 0)
         assert log.empty(topics.predictions, 0)
         assert [message.value() for message in log.read_to_end(topics.outcomes, 0)] == [b"first", b"second"]
@@ -53,10 +62,10 @@ def test_a_record_that_a_transaction_hides_is_waited_for_no_longer_than_patience
     producer = Producer(
         {"bootstrap.servers": bootstrap, "transactional.id": f"{topic_prefix}writer"}, logger=QUIET
     )
-    producer.init_transactions(30.0)
+    producer.init_transactions(DEADLINE)
     write(producer, topics.outcomes, [b"hidden"])
     with Log(Kafka(bootstrap=bootstrap, prefix=topic_prefix), patience=0.3) as log:
         with pytest.raises(StateError, match="has no record at offset 0"):
             log.at(topics.outcomes, 0, 0)
-        producer.commit_transaction(30.0)
+        commit(producer, bootstrap, topics)
         assert log.at(topics.outcomes, 0, 0).value() == b"hidden"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -14,9 +13,10 @@ from unittest import mock
 
 import pytest
 
+from pipeline.broker.launch import free_ports
 from pipeline.broker.settings import server_properties
 from pipeline.broker.temporary import temporary_broker
-from tests.kafka.harness import Pipeline, in_one_go, invented_events, until
+from tests.kafka.harness import Feed, Pipeline, assert_as_in_one_go, invented_events, until
 from tests.kafka.proxy import CUT, END_TRANSACTION, LOSE_ANSWER, PASS, SWALLOW, Proxy
 
 SILENCE = 8.0
@@ -43,10 +43,8 @@ class Proxied(Pipeline):
 @pytest.fixture
 def proxied() -> Iterator[tuple[Proxy, str]]:
     """A proxy, and the address of the broker behind it."""
-    with Proxy() as proxy, socket.socket() as port:
-        port.bind(("127.0.0.1", 0))
-        proxy.target = port.getsockname()[1]
-        port.close()
+    with Proxy() as proxy:
+        [proxy.target] = free_ports(1)
 
         def with_proxy(broker_port: int, controller_port: int) -> str:
             plain, controller = f"PLAINTEXT://127.0.0.1:{broker_port}", f"127.0.0.1:{controller_port}"
@@ -105,15 +103,17 @@ def test_trouble_on_the_network_does_not_show(proxied: tuple[Proxy, str], tmp_pa
         "FORKS_WORKER__TRANSACTION_TIMEOUT": "5s",
         "FORKS_WORKER__SESSION_TIMEOUT": "6s",
     }
-    events = invented_events(tmp_path, 4_000)
-    pipeline.produce_events(events)
+    feed = Feed(pipeline, invented_events(tmp_path, 40_000))
     with pipeline.worker() as worker, pipeline.follow(pipeline.topics.outcomes) as follower:
         for trouble in (lose_answers, slow_and_broken, fall_silent):
             what, enough = trouble(proxy)
-            until(enough, what, worker)
-            assert not follower.reached(len(events)), f"{what} came too late to matter"
+
+            def met_at_work(enough: Callable[[], bool] = enough) -> bool:
+                feed.keep_ahead(follower)
+                return enough()
+
+            until(met_at_work, what, worker)
             proxy.heal()
-        until(partial(follower.reached, len(events)), "all outcomes", worker)
-    predictions, outcomes = in_one_go(pipeline, events)
-    assert [written.value for written in pipeline.read(pipeline.topics.predictions)] == predictions
-    assert [written.value for written in pipeline.read(pipeline.topics.outcomes)] == outcomes
+        until(partial(follower.reached, feed.labels), "outcomes after that", worker)
+    feed.finish()
+    assert_as_in_one_go(pipeline, feed.events)

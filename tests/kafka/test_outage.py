@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,14 @@ from pathlib import Path
 import psutil
 
 from tests.chaos.broker import Broker
-from tests.kafka.harness import Pipeline, assert_as_in_one_go, invented_events, until
+from tests.kafka.harness import (
+    Feed,
+    Pipeline,
+    assert_as_in_one_go,
+    invented_events,
+    stop_in_a_transaction,
+    until,
+)
 
 ROOM = 1 << 16
 """Bytes beyond which no file grows on the full disk: a limit of the process, so that none need be filled."""
@@ -41,24 +49,23 @@ def test_a_broker_that_goes_away_and_comes_back_costs_nothing(tmp_path: Path) ->
     with Broker(tmp_path / "broker") as broker:
         pipeline = Pipeline(broker.bootstrap, "outage-", tmp_path)
         pipeline.environment = {"FORKS_WORKER__BATCH": "50", "FORKS_WORKER__TRANSACTION_TIMEOUT": "5s"}
-        events = invented_events(tmp_path, 2_000)
-        pipeline.produce_events(events)
-        count = 0
+        feed = Feed(pipeline, invented_events(tmp_path, 40_000))
         with pipeline.worker() as worker:
             for strike in STRIKES:
-                count += 300
+                feed.send(500)
                 with pipeline.follow(pipeline.topics.outcomes) as follower:
-                    until(partial(follower.reached, count), f"{count} outcomes", worker)
-                    count = follower.count
-                assert count < len(events), "the strike comes too late to matter"
+                    until(partial(follower.reached, feed.labels), f"{feed.labels} outcomes", worker)
+                    stop_in_a_transaction(worker, pipeline, feed, follower)
                 strike(broker.process)
+                worker.send_signal(signal.SIGCONT)
                 broker.wait()
                 broker.start()
             with pipeline.follow(pipeline.topics.outcomes) as follower:
-                until(partial(follower.reached, len(events)), "all outcomes", worker)
+                until(partial(follower.reached, feed.labels), "outcomes after that", worker)
             times = starts_over(pipeline)
             broker.process.terminate()  # it takes its leave in order
             broker.wait()
             until(lambda: starts_over(pipeline) > times, "notice of it by a worker that is idle", worker)
             broker.start()
-        assert_as_in_one_go(pipeline, events)
+        feed.finish()
+        assert_as_in_one_go(pipeline, feed.events)

@@ -10,12 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 import msgspec
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from confluent_kafka.cimpl import NewTopic
 from typer.testing import CliRunner
 
@@ -29,6 +27,7 @@ from pipeline.records import INTERACTIONS, LABELS
 from pipeline.replay import Replay
 from pipeline.schedule import Schedule
 from pipeline.topics import Topics, admin, create
+from tests.kafka.harness import DEADLINE
 
 PARTITIONS = 3
 FORKS = [sys.executable, "-c", "from pipeline.cli import main; main()"]
@@ -146,11 +145,33 @@ def test_a_replay_that_is_stopped_goes_on_where_it_ended(data: Path, kafka: Kafk
     assert (third.interactions, third.labels, third.complete) == (0, 0, True)
 
 
+HALTING = """
+import signal, sys
+from itertools import islice
+from pathlib import Path
+from threading import Event
+from pipeline.config import Kafka
+from pipeline.kuairec import read_events
+from pipeline.replay import Replay
+
+class Halting(Replay):
+    def records(self):
+        yield from islice(super().records(), int(most))
+        signal.pause()
+
+folder, bootstrap, prefix, most = sys.argv[1:]
+Halting(read_events(Path(folder)), Kafka(bootstrap=bootstrap, prefix=prefix), resume=True).run(None, Event())
+"""
+"""A replay that hands so many records over as fast as it can, but never comes to its end."""
+
+
 def test_nothing_is_lost_or_doubled_by_kill_9(tmp_path: Path, kafka: Kafka) -> None:
     synth.write_files(tmp_path, synth.Size(events=100_000))
-    moments = sorted(random.Random(20200705).sample(range(1_000, 120_000), 3))
+    moments = sorted(random.Random(20200705).sample(range(1_000, 50_000), 3))
     for moment in moments:
-        with started(replay(kafka, str(tmp_path), "--resume")) as process:
+        more = str(moment + 5_000)  # than what is waited for, so that some is under way
+        halting = [sys.executable, "-c", HALTING, str(tmp_path), kafka.bootstrap, kafka.prefix, more]
+        with started(halting) as process:
             wait_for_records(kafka, moment, process)
             process.kill()
             assert process.wait() == -signal.SIGKILL
@@ -164,7 +185,7 @@ def test_ctrl_c_ends_in_good_order_and_says_how_to_go_on(data: Path, kafka: Kafk
     with started(replay(kafka, str(data), "--speed", "3000", "--json")) as process:
         wait_for_records(kafka, 5, process)
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=DEADLINE)
     assert process.returncode == 130
     summary = json.loads(output.splitlines()[-1])
     assert not summary["complete"]
@@ -204,19 +225,12 @@ def kill_once(pid: int, sent: int) -> None:
 
 def test_a_record_that_the_broker_refuses_is_an_error(data: Path, bootstrap: str, topic_prefix: str) -> None:
     kafka = Kafka(bootstrap=bootstrap, prefix=topic_prefix)
-    topics = Topics(topic_prefix)
-    create(admin(common(kafka)), topics, 1, 1)
-    set_config(kafka, topics.labels, "max.message.bytes", "20")
+    topics, client = Topics(topic_prefix), admin(common(kafka))
+    small = topics.settings(topics.labels) | {"max.message.bytes": "20"}
+    client.create_topics([NewTopic(topics.labels, 1, 1, config=small)])[topics.labels].result()
+    create(client, topics, 1, 1)
     with pytest.raises(BrokerError, match=r"_GAPLESS_GUARANTEE: .*Message size too large"):
         Replay(read_events(data), kafka).run(None, Event())
-
-
-def set_config(kafka: Kafka, topic: str, name: str, value: str) -> None:
-    entry: Any = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    client = admin(common(kafka))
-    for future in client.incremental_alter_configs([resource]).values():
-        future.result()
 
 
 def test_another_writer_is_noticed(data: Path, kafka: Kafka) -> None:

@@ -15,14 +15,14 @@ from pipeline.config import Kafka
 from pipeline.errors import BrokerError, TopicError
 from pipeline.report import summarize
 from pipeline.topics import Topics
-from tests.kafka.harness import FORKS, Message, Pipeline, invented_events
+from tests.kafka.harness import DEADLINE, FORKS, Message, Pipeline, invented_events
 
 
 def forks_report(pipeline: Pipeline, *options: str) -> subprocess.CompletedProcess[str]:
     kafka = pipeline.kafka
     command = [*FORKS, "report", "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, *options]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=60, cwd=pipeline.folder
+        command, capture_output=True, text=True, check=False, timeout=DEADLINE, cwd=pipeline.folder
     )
 
 

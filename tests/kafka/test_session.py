@@ -19,7 +19,7 @@ from pipeline.metrics import Gauges
 from pipeline.recovery import Start
 from pipeline.session import Session
 from pipeline.task import Task
-from tests.kafka.harness import DEADLINE, Pipeline, assert_as_in_one_go, invented_events
+from tests.kafka.harness import DEADLINE, Pipeline, assert_as_in_one_go, invented_events, until
 
 
 @contextmanager
@@ -43,6 +43,17 @@ def run_until(session: Session, condition: Callable[[dict[int, Task]], bool], wh
     session.run(stopping)
 
 
+def lose_partitions(session: Session) -> None:
+    """Leave the group at once, where one that sleeps is missed after a timeout, and work no more."""
+    session._consumer.unsubscribe()
+
+    def lost() -> bool:
+        session._intake.receive(0.1)
+        return not session._tasks
+
+    until(lost, "the loss of the partitions")
+
+
 def test_a_partition_that_others_moved_on_is_restored_not_taken_up_where_it_was_left(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
@@ -58,8 +69,7 @@ def test_a_partition_that_others_moved_on_is_restored_not_taken_up_where_it_was_
     with session_of(pipeline, "sleeper") as sleeper:
         fold(sleeper, third)
         left = sleeper._tasks[0]
-        sleeper._consumer.unsubscribe()  # it leaves at once, where one that sleeps is missed after a timeout
-        run_until(sleeper, lambda tasks: not tasks, "the loss of the partition")
+        lose_partitions(sleeper)
         assert sleeper._kept
         with session_of(pipeline, "other") as other:
             fold(other, 2 * third)
@@ -91,11 +101,10 @@ def test_partitions_that_go_while_a_commit_is_under_way_wait_for_it_and_go_down_
         monkeypatch.setattr(session._writer, "commit", commit)
         while session._commits._commit is None:
             session._step()
-        session._consumer.unsubscribe()
         answer = Timer(1.0, fate.set)
         answer.start()
         with pytest.raises(KafkaException, match="no answer"):
-            run_until(session, lambda tasks: not tasks, "the loss of the partition")
+            lose_partitions(session)
         assert fate.is_set()
         assert not session._kept
     pipeline.run_until({pipeline.topics.outcomes: len(events)})

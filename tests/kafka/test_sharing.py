@@ -21,7 +21,7 @@ from pipeline.exchange import Exchange
 from pipeline.records import Share, VideoCounts, encode
 from pipeline.sharing import Reception
 from pipeline.topics import admin
-from tests.kafka.harness import Message, Pipeline, input_producer, invented_events, until
+from tests.kafka.harness import DEADLINE, Message, Pipeline, input_producer, invented_events, until
 
 INTERVAL = 20
 
@@ -58,6 +58,7 @@ def test_what_each_partition_publishes_all_others_take_over_once_whoever_is_kill
     }
     events = invented_events(tmp_path, 3_000)
     first, second = halves(events)
+    count = len(first)
     pipeline.produce_events(first)
     with (
         pipeline.follow(pipeline.topics.outcomes) as follower,
@@ -72,8 +73,10 @@ def test_what_each_partition_publishes_all_others_take_over_once_whoever_is_kill
             dies.wait()
         until(partial(follower.reached, len(first)), "the outcomes of the first half", stays)
         until(partial(told.reached, len(first) // INTERVAL - 3), "shares of the first half", stays)
-        pipeline.produce_events(second)
-        until(partial(follower.reached, len(events)), "all outcomes", stays)
+        for piece in second.iter_slices(300):  # outcomes for the shares to go with, also where they come late
+            pipeline.produce_events(piece)
+            count += len(piece)
+            until(partial(follower.reached, count), f"{count} outcomes", stays)
     published = by_partition(pipeline, pipeline.topics.shared)
     outcomes = by_partition(pipeline, pipeline.topics.outcomes)
     for partition, own in outcomes.items():
@@ -95,7 +98,7 @@ def publish(pipeline: Pipeline, partition: int, numbers: range) -> None:
     for number in numbers:
         share = Share(partition, number, number + 1, [VideoCounts(3, 1, 1, 0.5)], [])
         producer.produce(pipeline.topics.shared, encode(share), str(partition), partition)
-    assert producer.flush(30.0) == 0
+    assert producer.flush(DEADLINE) == 0
 
 
 @contextmanager
@@ -155,7 +158,7 @@ def test_what_was_deleted_before_it_was_taken_over_is_said_and_passed_over(
     with open_exchange(pipeline) as exchange, structlog.testing.capture_logs() as said:
         [taken] = receive(exchange, [Reception(0, {1: 4})], 4)
     assert taken == [(1, number) for number in range(6, 10)]
-    [line] = said
+    [line] = [each for each in said if each["event"] != "kafka"]  # the client may have met with trouble
     assert (line["event"], line["of"], line["wanted"], line["begins"]) == (
         "what was shared is deleted",
         1,

@@ -49,8 +49,9 @@ def test_a_storm_of_poison_holds_its_own_partition_back_and_loses_nothing(
     for user in (stormy, calm):
         shown = [interaction(f"{user}-{n}", n, user) for n in range(GOOD)]
         pipeline.produce(Message(topics.interactions, b"%d" % user, encode(each)) for each in shown)
-    config = Config(kafka=pipeline.kafka, worker=Worker(batch=5, dead_letters=LIMIT))
+    config = Config(kafka=pipeline.kafka, worker=Worker(batch=1, dead_letters=LIMIT))
     monkeypatch.setattr(intake, "FEWEST", 0)
+    monkeypatch.setattr(storm, "MINUTE", float("inf"))
     gauges, address = Gauges(config), f"127.0.0.1:{free_port}"
 
     def written() -> tuple[int, Counter[int]]:
@@ -63,7 +64,6 @@ def test_a_storm_of_poison_holds_its_own_partition_back_and_loses_nothing(
         served(gauges, address),
         Session(config, "worker", new_model, gauges, {"partitions": "2"}) as session,
     ):
-        monkeypatch.setattr(storm, "MINUTE", float("inf"))
         session.run(
             lambda: letters.reached(LIMIT) and predictions.reached(GOOD) and scraped(address) >= HELD_BACK
         )

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import json
 import random
 import signal
 import subprocess
 from functools import partial
 from pathlib import Path
 
-from tests.kafka.harness import DEADLINE, Pipeline, assert_as_in_one_go, invented_events, until
+from tests.kafka.harness import DEADLINE, Feed, Pipeline, assert_as_in_one_go, invented_events, until
 
 
 def test_what_is_committed_is_what_the_pure_core_says(
@@ -34,12 +35,13 @@ def test_kills_at_random_moments_leave_the_same_committed_bytes(
 
     killed = Pipeline(bootstrap, f"{topic_prefix}killed-", tmp_path, partitions=2)
     killed.environment = {"FORKS_WORKER__BATCH": "150", "FORKS_CHECKPOINT__OUTCOMES": "1000"}
-    killed.produce_events(events)
+    feed = Feed(killed, events)
     with killed.follow(killed.topics.outcomes) as follower:
         for _ in range(4):
+            feed.send(3_200)
             worker = killed.start_worker()
             try:
-                more = follower.count + chance.randrange(1, 3_000)
+                more = follower.count + chance.randrange(1, 2_500)
                 until(partial(follower.reached, more), f"{more} outcomes", worker)
                 try:
                     worker.wait(chance.uniform(0.0, 0.2))
@@ -49,8 +51,8 @@ def test_kills_at_random_moments_leave_the_same_committed_bytes(
             finally:
                 worker.kill()
                 worker.wait()
-        assert follower.count < len(events), "the kills came too late to matter"
-    killed.run_until({killed.topics.outcomes: len(events)})
+    feed.send(len(events) - feed.shown)
+    feed.finish()
 
     assert killed.read(killed.topics.predictions) == calm.read(calm.topics.predictions)
     assert killed.read(killed.topics.outcomes) == calm.read(calm.topics.outcomes)
@@ -66,8 +68,8 @@ def test_a_worker_that_stops_and_starts_goes_on_where_it_was(
     half = events.head(1_000)
     pipeline.produce_events(half)
     pipeline.run_until({pipeline.topics.outcomes: len(half)})
-    states = [w for w in pipeline.read(pipeline.topics.checkpoints) if w.key == b"0/snapshot/0/0"]
-    assert len(states) == 1, "a clean stop writes the model whole"
+    states = [w.value for w in pipeline.read(pipeline.topics.checkpoints) if w.key == b"0/state"]
+    assert json.loads(states[-1] or b"")["snapshot"]["folded"] == len(half), "a stop writes the model whole"
     pipeline.produce_events(events.tail(len(events) - len(half)))
     pipeline.run_until({pipeline.topics.outcomes: len(events)})
     sequences = [p["sequence"] for p in pipeline.read_json(pipeline.topics.predictions)]
@@ -84,18 +86,18 @@ def test_workers_that_come_and_go_leave_the_same_committed_bytes(
 
     shared = Pipeline(bootstrap, f"{topic_prefix}shared-", tmp_path, partitions=2)
     shared.environment = {"FORKS_WORKER__BATCH": "50"}
-    shared.produce_events(events)
-    with shared.follow(shared.topics.outcomes) as follower:
-        with shared.worker(instance=None) as first:
-            until(partial(follower.reached, 1_000), "the first worker's outcomes", first)
-            with shared.worker(instance=None) as second:
-                log = shared.log_of(None)
-                until(lambda: log.read_text().count("restored") >= 3, "the second worker's share", second)
-                until(lambda: "kept" in log.read_text(), "what the first worker still holds", first)
-                assert follower.count < len(events), "the second worker came too late to matter"
-                more = follower.count + 1_000
-                until(partial(follower.reached, more), "outcomes of both", second)
-        shared.run_until({shared.topics.outcomes: len(events)}, instance=None)
+    feed = Feed(shared, events)
+    feed.send(len(events) // 2)
+    with shared.follow(shared.topics.outcomes) as follower, shared.worker(instance=None) as first:
+        until(partial(follower.reached, 1_000), "the first worker's outcomes", first)
+        with shared.worker(instance=None) as second:
+            log = shared.log_of(None)
+            until(lambda: log.read_text().count("restored") >= 3, "the second worker's share", second)
+            until(lambda: "kept" in log.read_text(), "what the first worker still holds", first)
+            feed.send(len(events) - feed.shown)
+            most = feed.labels - 500
+            until(partial(follower.reached, most), "outcomes of both", second)
+    feed.finish(instance=None)
     assert shared.read(shared.topics.predictions) == calm.read(calm.topics.predictions)
     assert shared.read(shared.topics.outcomes) == calm.read(calm.topics.outcomes)
 

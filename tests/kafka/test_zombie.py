@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.kafka.harness import DEADLINE, Pipeline, assert_as_in_one_go, invented_events, until
+from tests.kafka.harness import (
+    DEADLINE,
+    Feed,
+    Pipeline,
+    assert_as_in_one_go,
+    invented_events,
+    stop_in_a_transaction,
+    until,
+)
 
 
 @pytest.mark.parametrize("moment", ["assigned", "restored"])
@@ -14,7 +22,7 @@ def test_a_worker_that_wakes_after_another_took_its_name_writes_nothing_and_leav
     moment: str, bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
-    pipeline.environment = {"FORKS_WORKER__BATCH": "50", "FORKS_WORKER__SESSION_TIMEOUT": "30s"}
+    pipeline.environment = {"FORKS_WORKER__BATCH": "50", "FORKS_WORKER__SESSION_TIMEOUT": "60s"}
     events = invented_events(tmp_path, 2_000)
     pipeline.produce_events(events)
     log = tmp_path / "zombie.log"
@@ -44,24 +52,26 @@ def test_workers_that_wake_after_their_partition_moved_write_nothing_and_join_ag
         "FORKS_WORKER__SESSION_TIMEOUT": "6s",
         "FORKS_WORKER__TRANSACTION_TIMEOUT": "5s",
     }
-    events = invented_events(tmp_path, 4_000)
-    pipeline.produce_events(events)
+    feed = Feed(pipeline, invented_events(tmp_path, 40_000))
+    feed.send(500)
     log = tmp_path / "first.log"
     first = pipeline.start_worker(instance=None, log_path=log)
     try:
         until(lambda: "assigned" in log.read_text(), "the first worker is assigned", first)
         first.send_signal(signal.SIGSTOP)
         with pipeline.worker(instance=None) as second, pipeline.follow(pipeline.topics.outcomes) as follower:
-            until(partial(follower.reached, 1), "the second worker's outcomes", second)
-            second.send_signal(signal.SIGSTOP)
+            log = pipeline.log_of(None)
+            until(lambda: "restored" in log.read_text(), "the second worker has the partition", second)
+            stop_in_a_transaction(second, pipeline, feed, follower)
             first.send_signal(signal.SIGCONT)
-            more = follower.count + 500  # what the second had under way may still come
-            until(partial(follower.reached, more), "the first worker's outcomes", first)
+            until(partial(follower.reached, feed.labels), "the first worker's outcomes", first)
             second.send_signal(signal.SIGCONT)
-            until(partial(follower.reached, len(events)), "all outcomes", first)
+            feed.send(500)
+            until(partial(follower.reached, feed.labels), "outcomes after that", first)
         first.send_signal(signal.SIGTERM)
         assert first.wait(DEADLINE) == 0
     finally:
         first.kill()
         first.wait()
-    assert_as_in_one_go(pipeline, events)
+    feed.finish(instance=None)
+    assert_as_in_one_go(pipeline, feed.events)

@@ -35,5 +35,6 @@ def test_nobody_is_asked_as_long_as_something_comes(lost: Consumer, monkeypatch:
     Pulse(lost, "interactions").feel(heard=True)
 
 
-def test_nobody_is_asked_after_a_short_silence(lost: Consumer) -> None:
+def test_nobody_is_asked_after_a_short_silence(lost: Consumer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulse, "SILENCE", float("inf"))
     Pulse(lost, "interactions").feel(heard=False)
