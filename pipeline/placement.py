@@ -15,7 +15,7 @@ from pipeline.topics import Topics
 
 SAMPLE = 1_000
 """Messages to look at, at most."""
-PATIENCE = 5.0
+PATIENCE = 30.0
 """Seconds to look, at most."""
 
 
