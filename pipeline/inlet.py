@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from pipeline.records import Delivered, Interaction, Poison, Record, Source, WatchLabel
+from pipeline.decoding import Poison, Record
+from pipeline.records import Delivered, Interaction, Source, WatchLabel
 
 FIRST = -1
 """Merge time of a message that cannot be used: it goes before everything that has a timestamp."""

@@ -12,10 +12,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from pipeline.clock import wall_clock
 from pipeline.config import Config
+from pipeline.decoding import INTERACTIONS, LABELS, decode
 from pipeline.errors import StateError
 from pipeline.inlet import Arrived, Inlet
 from pipeline.pulse import Pulse
-from pipeline.records import INTERACTIONS, LABELS, decode, size
+from pipeline.records import size
 from pipeline.task import Task
 from pipeline.topics import Topics
 

@@ -21,8 +21,9 @@ import numpy as np
 
 from pipeline.config import Join as JoinSettings
 from pipeline.deadlines import Deadlines
+from pipeline.endings import conclusion, opening
 from pipeline.inlet import FIRST
-from pipeline.records import Id, Prediction, Source, Status, WatchLabel, conclusion, encode, opening
+from pipeline.records import Id, Prediction, Source, Status, WatchLabel, encode
 
 
 class Pending(msgspec.Struct, gc=False):
@@ -42,9 +43,9 @@ class Pending(msgspec.Struct, gc=False):
     features: bytes = b""
     """The running features, as float64."""
     opening: bytes = b""
-    """What its outcome begins with: see `pipeline.records.opening`."""
+    """What its outcome begins with: see `pipeline.endings.opening`."""
     conclusion: bytes = b"}"
-    """What its outcome ends with: see `pipeline.records.conclusion`."""
+    """What its outcome ends with: see `pipeline.endings.conclusion`."""
     asked: bool | None = None
     """Whether its label was asked for; None where all labels are learned as they come."""
 

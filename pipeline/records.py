@@ -1,4 +1,4 @@
-"""What crosses the topics: decode, validate, encode.
+"""What crosses the topics, and how it is encoded; `pipeline.decoding` has how inputs are decoded.
 
 Every value is one JSON object; `schemas/` holds the JSON Schema of each. msgspec checks types and
 ranges while it parses, and writes floats in their shortest exact form, so that reading them back
@@ -11,7 +11,7 @@ refers to nothing but numbers and text cannot be part of a cycle.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -237,20 +237,6 @@ def size(key: bytes | None, value: bytes | None, headers: Any) -> int:
     return size
 
 
-class Poison(NamedTuple):
-    """Why a message cannot be used. `fault` is the counter it goes to."""
-
-    fault: Literal["undecodable", "invalid", "wrong_key", "future", "orphan", "late", "mismatched"]
-    reason: str
-
-
-Record = Interaction | WatchLabel | Poison
-
-
-INTERACTIONS = msgspec.json.Decoder(Interaction)
-LABELS = msgspec.json.Decoder(WatchLabel)
-InputDecoder = msgspec.json.Decoder[Interaction] | msgspec.json.Decoder[WatchLabel]
-
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
 
@@ -260,118 +246,3 @@ def encode_all(records: Iterable[object]) -> list[bytes]:
     values = _encoder.encode_lines(list(records)).split(b"\n")
     values.pop()
     return values
-
-
-class Ending(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What an outcome says beyond its prediction: the middle of `Outcome`, field by field."""
-
-    prediction_sequence: int
-    watch_ratio: float | None
-    label: bool | None
-    label_timestamp: int | None
-    correct: bool | None
-    loss: float | None
-    status: Status
-    sequence: int
-    shared: list[Share] | None = None
-
-
-_NUMBER: Final = b'"sequence":'
-"""The name of a prediction's number: nothing before it can look like this, since text escapes its quotes."""
-
-
-def opening(prediction: bytes) -> bytes:
-    """What an outcome begins with: its prediction as it was written, up to its number."""
-    return prediction[: prediction.index(_NUMBER)]
-
-
-def plain_opening(prediction: bytes) -> bytes:
-    """`opening` of a prediction that ends with its number, found sooner from there."""
-    return prediction[: prediction.rindex(_NUMBER)]
-
-
-def conclusion(prediction: bytes) -> bytes:
-    """What an outcome ends with: its prediction as it was written, from behind its number."""
-    return prediction[prediction.index(_NUMBER) + len(_NUMBER) :].lstrip(b"0123456789")
-
-
-def encode_endings(endings: Iterable[Ending]) -> list[bytes]:
-    """Encode what is between an outcome's opening and its conclusion, of at least one outcome.
-
-    The three together are the bytes of the `Outcome`, whose numbers are not written anew.
-
-    Examples
-    --------
-    >>> said = Prediction("e", 7, 3, 5, 0.5, None, True, [0.25], model_version=0, sequence=9)
-    >>> prediction = encode(msgspec.structs.replace(said, challengers={"nogd": -0.5}))
-    >>> opening(prediction)[-36:], conclusion(prediction)
-    (b'"features":[0.25],"model_version":0,', b',"challengers":{"nogd":-0.5}}')
-    >>> [ending] = encode_endings([Ending(9, 0.8, True, 6, True, 0.2, "labelled", sequence=4)])
-    >>> (opening(prediction) + ending + conclusion(prediction))[-61:]
-    b'"status":"labelled","sequence":4,"challengers":{"nogd":-0.5}}'
-    """
-    return _encoder.encode_lines(list(endings))[1:-2].split(b"}\n{")
-
-
-_MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""Not JSON, not UTF-8, nested too deeply."""
-
-
-def decode(
-    keys: list[bytes | None], values: list[bytes | None], decoder: InputDecoder, latest: int
-) -> list[Record]:
-    r"""Decode messages of one input.
-
-    Each is parsed for itself: joining them into one text to parse at once would let half an object and the
-    next message's other half pass for one, and measured slower. What is wrong with one is looked into only
-    where something is wrong with any.
-
-    Parameters
-    ----------
-    keys, values
-        Of messages in the order of their offsets.
-    decoder
-        `INTERACTIONS` or `LABELS`.
-    latest
-        The largest timestamp to accept, in milliseconds. What lies beyond would push stream time
-        ahead and let everything expire that still waits for its label.
-
-    Examples
-    --------
-    >>> good = b'{"event_id":1,"user_id":7,"video_id":3,"timestamp":5,"video_duration":900}'
-    >>> decode([b"7"], [good], INTERACTIONS, latest=10)[0].video_duration
-    900.0
-    >>> decode([b"8"], [good], INTERACTIONS, latest=10)
-    [Poison(fault='wrong_key', reason='the key is b\'8\', but user_id is 7: the key has to be "7"')]
-    """
-    try:
-        parsed: list[Any] = list(map(decoder.decode, values))  # type: ignore[arg-type]  # TypeError for None
-    except (TypeError, *_MALFORMED):
-        pass
-    else:
-        expected = [str(record.user_id).encode() for record in parsed]
-        if expected == keys and max([record.timestamp for record in parsed], default=0) <= latest:
-            return parsed
-    return [_decode(key, value, decoder, latest) for key, value in zip(keys, values, strict=True)]
-
-
-def _decode(key: bytes | None, value: bytes | None, decoder: InputDecoder, latest: int) -> Record:
-    if value is None:
-        return Poison("undecodable", "the value is null (a tombstone)")
-    try:
-        record = decoder.decode(value)
-    except msgspec.ValidationError as error:
-        return Poison("invalid", str(error))
-    except _MALFORMED as error:
-        return Poison("undecodable", f"the value is not a JSON object: {error}")
-    expected = str(record.user_id)
-    if key != expected.encode():
-        return Poison(
-            "wrong_key",
-            f'the key is {key!r}, but user_id is {record.user_id!r}: the key has to be "{expected}"',
-        )
-    if record.timestamp > latest:
-        return Poison(
-            "future", f"the timestamp {record.timestamp} lies in the future (accepted up to {latest})"
-        )
-    return record

@@ -13,9 +13,10 @@ from typing import Annotated
 
 import msgspec
 
+from pipeline.decoding import LABELS
 from pipeline.inlet import Position
 from pipeline.join import EarlyLabel
-from pipeline.records import LABELS, Count, Source
+from pipeline.records import Count, Source
 
 STATE_VERSION = 2
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.batch import Closing
 from pipeline.inlet import FIRST, Inlet
 from pipeline.join import Join, Pending
 from pipeline.labels import WATCHED
 from pipeline.merge import Integers, merge
+from pipeline.plan import Closing
 from pipeline.records import Id, Interaction, WatchLabel
 
 SHORTEST = 8
@@ -44,7 +44,7 @@ class Merged(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """What messages come to: see `pipeline.batch.Plan`, with numbers that begin at 0."""
+    """What messages come to: see `pipeline.plan.Plan`, with numbers that begin at 0."""
 
     predictions: dict[Id, Pending]
     """By event."""

@@ -10,10 +10,10 @@ import numpy as np
 
 from forks import LOSSES
 from forks.rounds import loss_values
-from pipeline.batch import Closing
 from pipeline.config import CHAMPION
 from pipeline.labels import WATCHED
 from pipeline.model import Model
+from pipeline.plan import Closing
 from pipeline.shadow import Flags, Floats
 
 

@@ -10,14 +10,16 @@ from __future__ import annotations
 from itertools import islice
 
 from pipeline import stretch
-from pipeline.batch import Batch, Closing, DeadLetter, Plan, settle
+from pipeline.batch import Batch, settle
 from pipeline.config import Join as JoinSettings
+from pipeline.decoding import Poison
 from pipeline.inlet import FIRST, Inlet, Position
 from pipeline.join import EarlyLabel, Join, Pending
 from pipeline.labels import WATCHED
 from pipeline.model import Model
+from pipeline.plan import Closing, DeadLetter, Plan
 from pipeline.policy import Policy
-from pipeline.records import Interaction, Poison, Share, Source, WatchLabel
+from pipeline.records import Interaction, Share, Source, WatchLabel
 from pipeline.sharing import Publication, Reception
 from pipeline.state import Era, Marks, SavedLabel, SnapshotReference, State, counters
 from pipeline.tally import Tally

@@ -7,9 +7,10 @@ from itertools import chain, repeat
 
 from confluent_kafka import Consumer, Producer
 
-from pipeline.batch import DeadLetter, Lines
 from pipeline.commits import Commit, Part, Receipts
 from pipeline.deadline import Attempt
+from pipeline.lines import Lines
+from pipeline.plan import DeadLetter
 from pipeline.records import encode
 from pipeline.recovery import Start
 from pipeline.saving import Receipt, flush, next_slot, places, reference, write_snapshot, write_state

@@ -9,17 +9,9 @@ from pipeline.audit.claims import Claims, key_of
 from pipeline.audit.evidence import Evidence, Stretch
 from pipeline.audit.ledger import Ledger
 from pipeline.audit.letters import JOIN_FAULTS, Letters
+from pipeline.decoding import INTERACTIONS, LABELS, InputDecoder, Poison, decode
 from pipeline.inlet import Position
-from pipeline.records import (
-    INTERACTIONS,
-    LABELS,
-    InputDecoder,
-    Interaction,
-    Poison,
-    Source,
-    WatchLabel,
-    decode,
-)
+from pipeline.records import Interaction, Source, WatchLabel
 from pipeline.state import SavedLabel
 
 ANY_TIME = 2**53

@@ -11,8 +11,9 @@ import msgspec
 
 from pipeline.audit.evidence import Buried, Evidence
 from pipeline.audit.ledger import Ledger
+from pipeline.decoding import LABELS
 from pipeline.letter import ABOUT
-from pipeline.records import LABELS, Id, Source, encode
+from pipeline.records import Id, Source, encode
 
 FAULTS = ("undecodable", "invalid", "wrong_key", "future")
 """Why a message is refused at once."""

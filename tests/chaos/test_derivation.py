@@ -13,20 +13,12 @@ import pytest
 
 from pipeline.challengers import contenders
 from pipeline.config import Config, Join, Learner
+from pipeline.decoding import INTERACTIONS, LABELS
 from pipeline.features import Tables
 from pipeline.inlet import Position
 from pipeline.model import Model, learner_settings
 from pipeline.policy import Policy
-from pipeline.records import (
-    INTERACTIONS,
-    LABELS,
-    Example,
-    Outcome,
-    Prediction,
-    Share,
-    Source,
-    VideoCounts,
-)
+from pipeline.records import Example, Outcome, Prediction, Share, Source, VideoCounts
 from pipeline.sharing import LARGEST_TAKEN
 from pipeline.statistics import FEATURES
 from pipeline.task import Task

@@ -21,11 +21,12 @@ from confluent_kafka.admin import NewTopic, OffsetSpec
 
 from pipeline.clients import QUIET, reader
 from pipeline.config import Join, Kafka, Learner
+from pipeline.decoding import INTERACTIONS, LABELS
 from pipeline.features import Tables
 from pipeline.inlet import Position
 from pipeline.kuairec import read_events
 from pipeline.model import Model, learner_settings
-from pipeline.records import INTERACTIONS, LABELS, Interaction, Source, WatchLabel, encode
+from pipeline.records import Interaction, Source, WatchLabel, encode
 from pipeline.synth import Size, write_files
 from pipeline.task import Task
 from pipeline.topics import Topics, admin, create

@@ -21,9 +21,9 @@ from pipeline import synth
 from pipeline.cli import app
 from pipeline.clients import common, reader
 from pipeline.config import Kafka
+from pipeline.decoding import INTERACTIONS, LABELS
 from pipeline.errors import BrokerError, DataError, StateError, TopicError
 from pipeline.kuairec import read_events
-from pipeline.records import INTERACTIONS, LABELS
 from pipeline.replay import Replay
 from pipeline.schedule import Schedule
 from pipeline.topics import Topics, admin, create

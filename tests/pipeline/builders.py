@@ -10,26 +10,17 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from forks import ForksSettings
-from pipeline.batch import Batch, DeadLetter
+from pipeline.batch import Batch
 from pipeline.challengers import contenders
 from pipeline.config import Challenger, Learner
 from pipeline.config import Join as JoinSettings
+from pipeline.decoding import INTERACTIONS, LABELS, InputDecoder
 from pipeline.features import Tables
 from pipeline.inlet import Position
 from pipeline.model import Model, learner_settings
+from pipeline.plan import DeadLetter
 from pipeline.policy import Policy
-from pipeline.records import (
-    INTERACTIONS,
-    LABELS,
-    Id,
-    InputDecoder,
-    Interaction,
-    Outcome,
-    Prediction,
-    Source,
-    WatchLabel,
-    encode,
-)
+from pipeline.records import Id, Interaction, Outcome, Prediction, Source, WatchLabel, encode
 from pipeline.settings import challengers_from, learner_from
 from pipeline.shadow import Contender
 from pipeline.task import Task

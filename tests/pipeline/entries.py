@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pipeline.decoding import InputDecoder, Record, decode
 from pipeline.inlet import Arrived
-from pipeline.records import InputDecoder, Record, Source, decode
+from pipeline.records import Source
 
 
 class Entry(NamedTuple):

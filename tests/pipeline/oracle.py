@@ -8,7 +8,8 @@ from itertools import accumulate
 from typing import TypeAlias
 
 from pipeline.config import Join as JoinSettings
-from pipeline.records import Id, Interaction, Poison, WatchLabel
+from pipeline.decoding import Poison
+from pipeline.records import Id, Interaction, WatchLabel
 from tests.pipeline.builders import Inputs
 from tests.pipeline.entries import Entry
 

@@ -12,11 +12,12 @@ from typing import TypeAlias, cast
 import msgspec
 
 from forks import ForksSettings
-from pipeline.batch import Batch, DeadLetter
+from pipeline.batch import Batch
 from pipeline.config import Join as JoinSettings
 from pipeline.inlet import Position
 from pipeline.log import Log
 from pipeline.model import Model
+from pipeline.plan import DeadLetter
 from pipeline.policy import Policy
 from pipeline.records import Outcome, Prediction, Share, encode
 from pipeline.recovery import read_snapshot

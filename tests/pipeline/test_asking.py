@@ -8,17 +8,9 @@ import msgspec
 import pytest
 
 from pipeline.config import Labels
+from pipeline.endings import Ending, conclusion, encode_endings, opening
 from pipeline.policy import Policy
-from pipeline.records import (
-    Ending,
-    LabelRequest,
-    Outcome,
-    Prediction,
-    conclusion,
-    encode,
-    encode_endings,
-    opening,
-)
+from pipeline.records import LabelRequest, Outcome, Prediction, encode
 from pipeline.statistics import FEATURES
 from pipeline.task import Task
 from tests.pipeline.builders import (

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.decoding import Poison
 from pipeline.inlet import FIRST, Inlet, Position
-from pipeline.records import Poison
 from tests.pipeline.builders import Message, inputs, interaction
 from tests.pipeline.entries import queued
 

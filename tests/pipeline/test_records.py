@@ -8,24 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.decoding import INTERACTIONS, LABELS, Poison, decode
+from pipeline.endings import Ending, conclusion, encode_endings, opening, plain_opening
 from pipeline.records import (
     FEATURES_LENGTH,
-    INTERACTIONS,
-    LABELS,
-    Ending,
     Interaction,
     Outcome,
-    Poison,
     Prediction,
     Share,
     VideoCounts,
-    conclusion,
-    decode,
     encode,
     encode_all,
-    encode_endings,
-    opening,
-    plain_opening,
 )
 from pipeline.statistics import FEATURES
 

@@ -15,24 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from pipeline.batch import DeadLetter
+from pipeline.decoding import INTERACTIONS, LABELS, InputDecoder, Poison, decode
 from pipeline.inlet import Position
+from pipeline.plan import DeadLetter
 from pipeline.policy import Policy
 from pipeline.records import (
-    INTERACTIONS,
-    LABELS,
     Example,
-    InputDecoder,
     Interaction,
     LabelRequest,
     Outcome,
-    Poison,
     Prediction,
     Share,
     Source,
     VideoCounts,
     WatchLabel,
-    decode,
     encode,
 )
 from pipeline.shadow import Contender

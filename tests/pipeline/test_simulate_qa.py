@@ -13,18 +13,11 @@ import pytest
 
 from forks import ForksSettings
 from pipeline.config import Learner
+from pipeline.decoding import INTERACTIONS, LABELS, InputDecoder
 from pipeline.features import Tables
 from pipeline.inlet import Inlet, Position
 from pipeline.model import Model, learner_settings
-from pipeline.records import (
-    INTERACTIONS,
-    LABELS,
-    InputDecoder,
-    Interaction,
-    Source,
-    WatchLabel,
-    encode,
-)
+from pipeline.records import Interaction, Source, WatchLabel, encode
 from pipeline.task import Task
 from tests.pipeline.builders import (
     Told,

@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from pipeline.batch import Closing
 from pipeline.join import Pending
+from pipeline.plan import Closing
 from pipeline.records import Outcome
 from pipeline.settings import challengers_text, learner_text
 from pipeline.tally import Standing, Tally

@@ -1,0 +1,64 @@
+"""The text of outcomes, made of their predictions as they were written and of what labels add to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from pipeline.records import Share, Status
+
+_encode_lines = msgspec.json.Encoder().encode_lines
+
+
+class Ending(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What an outcome says beyond its prediction: the middle of `Outcome`, field by field."""
+
+    prediction_sequence: int
+    watch_ratio: float | None
+    label: bool | None
+    label_timestamp: int | None
+    correct: bool | None
+    loss: float | None
+    status: Status
+    sequence: int
+    shared: list[Share] | None = None
+
+
+_NUMBER: Final = b'"sequence":'
+"""The name of a prediction's number: nothing before it can look like this, since text escapes its quotes."""
+
+
+def opening(prediction: bytes) -> bytes:
+    """What an outcome begins with: its prediction as it was written, up to its number."""
+    return prediction[: prediction.index(_NUMBER)]
+
+
+def plain_opening(prediction: bytes) -> bytes:
+    """`opening` of a prediction that ends with its number, found sooner from there."""
+    return prediction[: prediction.rindex(_NUMBER)]
+
+
+def conclusion(prediction: bytes) -> bytes:
+    """What an outcome ends with: its prediction as it was written, from behind its number."""
+    return prediction[prediction.index(_NUMBER) + len(_NUMBER) :].lstrip(b"0123456789")
+
+
+def encode_endings(endings: Iterable[Ending]) -> list[bytes]:
+    """Encode what is between an outcome's opening and its conclusion, of at least one outcome.
+
+    The three together are the bytes of the `Outcome`, whose numbers are not written anew.
+
+    Examples
+    --------
+    >>> from pipeline.records import Prediction, encode
+    >>> said = Prediction("e", 7, 3, 5, 0.5, None, True, [0.25], model_version=0, sequence=9)
+    >>> prediction = encode(msgspec.structs.replace(said, challengers={"nogd": -0.5}))
+    >>> opening(prediction)[-36:], conclusion(prediction)
+    (b'"features":[0.25],"model_version":0,', b',"challengers":{"nogd":-0.5}}')
+    >>> [ending] = encode_endings([Ending(9, 0.8, True, 6, True, 0.2, "labelled", sequence=4)])
+    >>> (opening(prediction) + ending + conclusion(prediction))[-61:]
+    b'"status":"labelled","sequence":4,"challengers":{"nogd":-0.5}}'
+    """
+    return _encode_lines(list(endings))[1:-2].split(b"}\n{")
