@@ -6,9 +6,12 @@ SciPy's own `lstsq` asks more questions of such small matrices than it takes to 
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.lapack import dgelsy, dgelsy_lwork, dpocon, dpotrf, dpotrs
+from scipy.linalg.lapack import dgelsy, dpocon, dpotrf, dpotrs
 
 from forks.arrays import FloatArray
+
+# LAPACK's block of columns. What it is asked for its room says too little for blocks as large as that.
+BLOCK = 64
 
 
 def least_squares(A: FloatArray, B: FloatArray, cutoff: float) -> FloatArray:
@@ -33,13 +36,12 @@ def least_squares(A: FloatArray, B: FloatArray, cutoff: float) -> FloatArray:
     rows, columns = A.shape
     right = np.zeros((max(rows, columns), B.shape[1]), order="F")
     right[:rows] = B
-    room, _ = dgelsy_lwork(rows, columns, B.shape[1], cutoff)
     _, X, *_ = dgelsy(
         np.array(A, order="F"),
         right,
         np.zeros((columns, 1), dtype=np.int32),
         cutoff,
-        int(room),
+        BLOCK * (2 * columns + B.shape[1] + BLOCK + 1),
         overwrite_a=True,
         overwrite_b=True,
     )
