@@ -37,7 +37,7 @@ def precision(width: float) -> float:
 
 @njit(cache=True)
 def linear(x: FloatArray, y: FloatArray) -> float:
-    """Return x'y for two (dimension,) vectors.
+    """Return x'y for two C-contiguous (dimension,) vectors.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def linear(x: FloatArray, y: FloatArray) -> float:
 
 @njit(cache=True)
 def polynomial(x: FloatArray, y: FloatArray, degree: int, offset: float) -> float:
-    """Return (x'y + offset)^degree for two (dimension,) vectors, degree >= 1, offset >= 0.
+    """Return (x'y + offset)^degree for two C-contiguous (dimension,) vectors, degree >= 1, offset >= 0.
 
     Examples
     --------
@@ -169,10 +169,11 @@ def linear_matrix(left: FloatArray, right: FloatArray) -> FloatArray:
     >>> linear_matrix(np.eye(2), np.array([[3.0, 4.0]])).tolist()
     [[3.0], [4.0]]
     """
+    rows, others = np.ascontiguousarray(left), np.ascontiguousarray(right)
     out = np.empty((left.shape[0], right.shape[0]))
     for i in range(left.shape[0]):
         for j in range(right.shape[0]):
-            out[i, j] = linear(left[i], right[j])
+            out[i, j] = linear(rows[i], others[j])
     return out
 
 
@@ -185,10 +186,11 @@ def polynomial_matrix(left: FloatArray, right: FloatArray, degree: int, offset: 
     >>> polynomial_matrix(np.eye(2), np.array([[3.0, 4.0]]), 2, 1.0).tolist()
     [[16.0], [25.0]]
     """
+    rows, others = np.ascontiguousarray(left), np.ascontiguousarray(right)
     out = np.empty((left.shape[0], right.shape[0]))
     for i in range(left.shape[0]):
         for j in range(right.shape[0]):
-            out[i, j] = polynomial(left[i], right[j], degree, offset)
+            out[i, j] = polynomial(rows[i], others[j], degree, offset)
     return out
 
 

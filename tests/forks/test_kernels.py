@@ -65,6 +65,15 @@ def test_linear_and_polynomial_matrices_are_the_formulas() -> None:
         )
 
 
+def test_it_does_not_matter_how_points_lie_in_memory() -> None:
+    rng = np.random.default_rng(6)
+    left, right = rng.normal(size=(4, 9)), rng.normal(size=(3, 9))
+    other, apart = np.asfortranarray(left), np.repeat(right, 2, axis=0)[::2]
+    assert (linear_matrix(other, apart) == linear_matrix(left, right)).all()
+    assert (polynomial_matrix(other, apart, 2, 1.5) == polynomial_matrix(left, right, 2, 1.5)).all()
+    assert (gaussian_matrix(other, apart, 0.3) == gaussian_matrix(left, right, 0.3)).all()
+
+
 def test_linear_and_polynomial_matrices_are_positive_semidefinite() -> None:
     points = np.random.default_rng(5).normal(size=(12, 4))
     for kernel in (linear_matrix(points, points), polynomial_matrix(points, points, 2, 1.0)):
