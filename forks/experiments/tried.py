@@ -177,7 +177,12 @@ IN_GAMES: Mapping[str, tuple[Change, ...]] = MappingProxyType(
             f"SkeGD, theta = {rate}": (AS_IT_IS, Change("another width", widths=GRID[::2]), FILED)
             for rate in adversary.RATES_OF_SKEGD
         },
-        "PROS-N-KONS": (AS_IT_IS, TENTH, Change("gamma = 10", lambda one: one.altered(gamma=10.0))),
+        "PROS-N-KONS": (
+            AS_IT_IS,
+            TENTH,
+            Change("gamma = 10", lambda one: one.altered(gamma=10.0)),
+            Change(FILED.name, widths=GRID[4::2], filed=True),
+        ),
         "FORKS": (
             AS_IT_IS,
             Change("stage 1 of B", lambda one: one.altered(stage_one=1)),

@@ -52,6 +52,7 @@ def find_budgets(rows: Sequence[JsonRow]) -> Iterator[Finding]:
             squared["mistakes"] < hinge["mistakes"],
             f"squared hinge {squared['mistakes']:.2f}, hinge {hinge['mistakes']:.2f}",
         )
+    yield from _of_curvature(rows)
     practical = [row for row in rows if row["learner"] == "FORKS practical"]
     others = [row for row in rows if row["learner"] != "FORKS practical"]
     if practical and others:
@@ -76,7 +77,9 @@ def _of_loss(loss: str, rows: Sequence[JsonRow]) -> Iterator[Finding]:
         )
     if rivals and bounded:
         yield _ahead(
-            f"{loss} loss: at every budget it does with scores kept in [-1, 1] (C = 1)", bounded, rivals
+            f"{loss} loss: with scores kept in [-1, 1] (C = 1) FORKS does so",
+            bounded,
+            rivals,
         )
     for second in (row for row in rows if row["learner"] == "PROS-N-KONS"):
         yield Finding(
@@ -86,6 +89,19 @@ def _of_loss(loss: str, rows: Sequence[JsonRow]) -> Iterator[Finding]:
                 for row in forks
             ),
             f"{told(second)} in {second['seconds']:.2f} s; {_at(top)} in {top['seconds']:.2f} s",
+        )
+
+
+def _of_curvature(rows: Sequence[JsonRow]) -> Iterator[Finding]:
+    """Decide what a bound of scores is to squared hinge loss, whose slope grows with them."""
+    bounded = [row for row in rows if row["learner"] == "FORKS, C = 1" and row["loss"] == "squared_hinge"]
+    hinge = [row for row in rows if row["learner"].startswith("FORKS") and row["loss"] == "hinge"]
+    if bounded and hinge:
+        squared, linear = best(bounded, "mistakes"), best(hinge, "mistakes")
+        yield Finding(
+            "with scores kept in [-1, 1], squared hinge serves FORKS better than hinge, at the best budgets",
+            squared["mistakes"] < linear["mistakes"],
+            f"squared hinge {_at(squared)}; hinge {_at(linear)}",
         )
 
 

@@ -14,6 +14,7 @@ from forks.experiments.findings.finding import (
     comes_out,
     told,
 )
+from forks.experiments.printed import TABLE_2
 
 Tried: TypeAlias = Mapping[str, Mapping[str, Mapping[str, JsonRow]]]
 """By learner, stream and change: of several widths, the row that comes nearest to what is printed."""
@@ -30,6 +31,7 @@ def find(rows: Sequence[JsonRow]) -> Iterator[Finding]:
     yield from _of_all(tried)
     for finding, _ in explained(tried):
         yield finding
+    yield from _of_one_width(rows)
     yield from _of_a_constant(tried)
     yield from _of_rare_columns(tried)
 
@@ -79,6 +81,25 @@ def _of_all(tried: Tried) -> Iterator[Finding]:
             not left,
             f"{len(figures)} figures; as it is {at_once} do, with one of them {len(figures) - len(left)}"
             + "".join(f"; not {row['learner']} on {row['stream']}" for row in left),
+        )
+
+
+def _of_one_width(rows: Sequence[JsonRow]) -> Iterator[Finding]:
+    """Decide how far one width for all learners of Table 2 on a set goes, whatever else is changed."""
+    printed = [row for row in rows if row["paper"] is not None and row["stream"] in TABLE_2]
+    for stream in dict.fromkeys(row["stream"] for row in printed):
+        on = [row for row in printed if row["stream"] == stream]
+        learners = {row["learner"] for row in on}
+        by_width = {
+            width: {row["learner"] for row in on if row["width"] == width and comes_out(row)}
+            for width in sorted({row["width"] for row in on})
+        }
+        width = max(by_width, key=lambda width: len(by_width[width]))
+        lacking = "".join(f"; not {learner}" for learner in sorted(learners - by_width[width]))
+        yield Finding(
+            f"{stream}: one width serves all learners, each with its best change",
+            not lacking,
+            f"{len(by_width[width])} of {len(learners)} at {width:g}{lacking}",
         )
 
 

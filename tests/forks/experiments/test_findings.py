@@ -111,11 +111,24 @@ def test_budgets_are_compared_at_each_budget_and_loss() -> None:
     assert not finding.holds
     assert finding.numbers.startswith("at 1 of 2 budgets")
     bounded = one("figure2", "C = 1", *rows)
+    assert bounded.claim.startswith("hinge loss: with scores kept in [-1, 1]")
     assert bounded.holds
     assert bounded.numbers.startswith("at 2 of 2 budgets; FORKS, C = 1 24.50")
     assert one("figure2", "PROS-N-KONS", *rows).holds
     assert not one("figure2", "exp-concave", *rows).holds
     assert one("figure2", "practical", *rows).holds
+
+
+@pytest.mark.parametrize(("squared", "holds"), [(24.4, True), (24.6, False)])
+def test_squared_hinge_is_judged_with_a_bound_at_the_best_budgets(squared: float, holds: bool) -> None:
+    rows = [
+        row("FORKS", 20.0, loss="squared_hinge", budget=100),
+        row("FORKS, C = 1", squared, loss="squared_hinge", budget=200),
+        row("FORKS, C = 1", 27.0, loss="squared_hinge", budget=100),
+        row("FORKS", 24.5, loss="hinge", budget=200),
+        row("FORKS, C = 1", 25.0, loss="hinge", budget=200),
+    ]
+    assert one("figure2", "better than hinge, at", *rows).holds is holds
 
 
 def test_decompositions_are_compared_after_the_most_changes() -> None:

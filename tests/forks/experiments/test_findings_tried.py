@@ -143,3 +143,17 @@ def test_reasons_stay_with_what_they_explain() -> None:
     ((finding, explanation),) = explained(nearest([tried("RBP", "another width", 30.0)]))
     assert finding.holds
     assert finding.claim == explanation.claim
+
+
+def test_one_width_serves_all_if_each_learner_comes_out_with_it() -> None:
+    rows = [
+        tried("RBP", "another width", 30.1, width=2.0),
+        tried("RBP", "another width", 35.0, width=4.0),
+        tried("BOGD", "another width", 35.0, width=2.0),
+        tried("BOGD", "another width", 30.1, width=4.0),
+        tried("BOGD", "gamma = 1, another width", 30.2, width=2.0),
+    ]
+    assert one("one width", *rows).holds
+    finding = one("one width", *rows[:4])
+    assert not finding.holds
+    assert finding.numbers == "1 of 2 at 2; not BOGD"
