@@ -29,6 +29,7 @@ from scipy.sparse import csr_array
 
 from forks.arrays import FloatArray, IntArray
 from forks.experiments.cells import Place, Result
+from forks.experiments.unsure import UnsureOKL
 from forks.rivals.graphs import AKSG, GPA, OKL, OKSG, laplacian_kernel, normalised
 from forks.rivals.graphs.learner import NodeRival
 
@@ -37,10 +38,12 @@ RIDGE: Final = 0.1
 H: Final = 0.01
 RIDGES: Final = tuple(range(1, 11))
 
+UNSURE: Final = "OKL, unsure mistakes only"
 LEARNERS: Final = MappingProxyType[str, Callable[[FloatArray, float, int], NodeRival]](
     {
         "GPA": lambda kernel, ridge, seed: GPA(kernel),  # noqa: ARG005  # it has neither
         "OKL": lambda kernel, ridge, seed: OKL(kernel, ridge=ridge),  # noqa: ARG005  # nothing is drawn
+        UNSURE: lambda kernel, ridge, seed: UnsureOKL(kernel, ridge=ridge),  # noqa: ARG005  # as above
         "OKSG": lambda kernel, ridge, seed: OKSG(kernel, ridge=ridge, h=H, seed=seed),
         "AKSG": lambda kernel, ridge, seed: AKSG(kernel, ridge=ridge, h=H, seed=seed),
     }

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from forks.experiments.findings.finding import Finding, JsonRow, best, fewer, streams_of, told
+from forks.experiments.graphs import UNSURE
 
 
 def find_update_rates(rows: Sequence[JsonRow]) -> Iterator[Finding]:
@@ -147,6 +148,13 @@ def find_graphs(rows: Sequence[JsonRow]) -> Iterator[Finding]:
             f"{told(oksg)}, asks for {oksg['queries']:.1f}%; {told(okl)}",
         )
         yield fewer(f"{graph}: OKL, which asks for all labels, makes fewer mistakes than OKSG", okl, oksg)
+        if UNSURE in learners:
+            yield fewer(
+                f"{graph}: OKL makes fewer mistakes if it does not learn from those that it was sure of, "
+                "which OKSG seldom asks for",
+                learners[UNSURE],
+                okl,
+            )
         yield Finding(
             f"{graph}: AKSG makes the fewest mistakes with the fewest labels",
             all(

@@ -159,3 +159,5 @@ def test_graphs_are_judged_by_mistakes_and_labels_asked_for() -> None:
     assert list(found("graphs", *rows).values()) == [True, True, True, False]
     behind = [*rows[:2], rows[2] | {"mistakes": 32.1}, rows[3]]
     assert list(found("graphs", *behind).values()) == [True, False, True, False]
+    unsure = row("OKL, unsure mistakes only", 30.5, queries=100.0)
+    assert one("graphs", "sure of", *rows, unsure).holds
