@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forks.arrays import FloatArray
+from forks.eigen import symmetric_eigen
 from forks.least_squares import plain_least_squares
 from forks.newton import NewtonState
 
@@ -78,14 +79,14 @@ def forget(newton: NewtonState, share: float, alpha: float) -> NewtonState:
     """
     if share == 1.0:
         return newton
-    values, vectors = np.linalg.eigh(newton.inverse_hessian)
+    values, vectors = symmetric_eigen(newton.inverse_hessian)
     vaguer = np.maximum(values, np.minimum(values / share, 1.0 / alpha))
     inverse = (vectors * vaguer) @ vectors.T
     return newton._replace(inverse_hessian=(inverse + inverse.T) / 2)
 
 
 def _positive_part(matrix: FloatArray) -> FloatArray:
-    values, vectors = np.linalg.eigh(matrix)
+    values, vectors = symmetric_eigen(matrix)
     first = int(np.searchsorted(values, 0.0))
     positive = vectors[:, first:]
     part: FloatArray = (positive * values[first:]) @ positive.T

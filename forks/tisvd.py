@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from forks.arrays import FloatArray
+from forks.eigen import symmetric_eigen
 
 
 class Factors(NamedTuple):
@@ -36,7 +37,7 @@ def truncated_svd(matrix: FloatArray, rank: int) -> Factors:
 
     Only the lower triangle is read.
     """
-    values, vectors = np.linalg.eigh(matrix)
+    values, vectors = symmetric_eigen(matrix)
     largest = np.argsort(-np.abs(values), kind="stable")[:rank]
     return Factors(np.ascontiguousarray(vectors[:, largest]), values[largest])
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from forks.arrays import FloatArray
 from forks.blas import on_one_thread
+from forks.eigen import symmetric_eigen
 from forks.kernels import gaussian_matrix
 from forks.losses import LOSSES, LossName, loss_slope
 from forks.products import spread
@@ -81,7 +82,7 @@ class NOGD(Budgeted):
     @on_one_thread
     def _make_features(self) -> None:
         points = np.ascontiguousarray(self.points.T)
-        values, vectors = np.linalg.eigh(gaussian_matrix(points, points, self._gamma))
+        values, vectors = symmetric_eigen(gaussian_matrix(points, points, self._gamma))
         values, vectors = values[-self.rank :], vectors[:, -self.rank :]
         sound = values > values[-1] * self.budget * np.finfo(np.float64).eps
         roots = np.sqrt(values, where=sound, out=np.full(self.rank, np.inf))
