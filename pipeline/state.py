@@ -18,7 +18,7 @@ from pipeline.inlet import Position
 from pipeline.join import EarlyLabel
 from pipeline.records import Count, Source
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 
 CASES = (
     "interactions",
