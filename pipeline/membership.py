@@ -51,11 +51,12 @@ class Membership:
             return False
         client = AdminClient({"log_level": 0, **common(self._kafka)})  # answers come as long as it is there
         end, strangers = time.monotonic() + JOIN, set[str]()
-        while time.monotonic() < end:
+        while strangers or time.monotonic() < end:  # who is there is looked at again, however late it is
             described = client.describe_consumer_groups([group], request_timeout=TIMEOUT)[group].result()
             holders = {member.member_id for member in described.members if member.group_instance_id == name}
             self.note()
-            if strangers & (holders - self._own_ids):
+            holders -= self._own_ids
+            if strangers & holders:
                 return True
             strangers = holders  # once may be this one, that has joined anew and does not know its id yet
             time.sleep(JOIN / 10)
