@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeVar
 
 from pipeline.records import Id
+from pipeline.waiting_line import Entry, WaitingLine
 
 Value = TypeVar("Value")
-Entry: TypeAlias = tuple[int, int, Id]
-"""A deadline, the number of a value, and its event."""
 
 SPARE = 1_000
 """Entries without a value that are not worth a search for them."""
@@ -60,7 +58,7 @@ class Deadlines(Generic[Value]):
         self._table = table
         self._number = number
         self._crowded = crowded
-        self._line: deque[Entry] = deque()
+        self._line = WaitingLine()
         self._heap: list[Entry] = []
         self._most = SPARE
 
@@ -70,7 +68,7 @@ class Deadlines(Generic[Value]):
     def add(self, deadline: int, number: int, event_id: Id) -> None:
         """Note the deadline of an event that is in the table now."""
         entry, line = (deadline, number, event_id), self._line
-        if not line or entry > line[-1]:
+        if not line or (deadline, number) > line.last:
             line.append(entry)
         else:
             heappush(self._heap, entry)
@@ -81,20 +79,22 @@ class Deadlines(Generic[Value]):
     def add_all(self, deadlines: Sequence[int], numbers: Sequence[int], event_ids: Sequence[Id]) -> None:
         """`add` each."""
         line = self._line
-        if not deadlines or deadlines != sorted(deadlines) or (line and deadlines[0] <= line[-1][0]):
+        if not deadlines or deadlines != sorted(deadlines) or (line and deadlines[0] <= line.last[0]):
             for each in zip(deadlines, numbers, event_ids, strict=True):
                 self.add(*each)
             return
-        line.extend(zip(deadlines, numbers, event_ids, strict=True))
+        line.extend(deadlines, numbers, event_ids)
         self.first = min(self.first, deadlines[0])
         if len(self) > self._most:
             self._sweep()
 
     def next(self) -> int:
         """The earliest deadline of a value that is in the table, `NEVER` if it is empty."""
-        for waiting, drop in ((self._line, self._line.popleft), (self._heap, lambda: heappop(self._heap))):
-            while waiting and self._find(waiting[0]) is None:
-                drop()
+        line, heap = self._line, self._heap
+        while (entry := line.head) is not None and self._find(entry) is None:
+            line.drop()
+        while heap and self._find(heap[0]) is None:
+            heappop(heap)
         head = self._head()
         self.first = NEVER if head is None else head[0]
         return self.first
@@ -121,28 +121,25 @@ class Deadlines(Generic[Value]):
         """
         line, table, number = self._line, self._table, self._number
         until = min(time, self._heap[0][0]) if self._heap else time
-        while line and line[0][0] < until:
-            _, sequence, event_id = line.popleft()
+        for sequence, event_id in line.take_until(until):
             value = table.get(event_id)
             if value is not None and number(value) == sequence:
                 del table[event_id]
 
     def _head(self) -> Entry | None:
         """The entry with the earliest deadline."""
-        line, heap = self._line, self._heap
-        if heap and (not line or heap[0] < line[0]):
-            return heap[0]
-        return line[0] if line else None
+        first, heap = self._line.head, self._heap
+        return heap[0] if heap and (first is None or heap[0] < first) else first
 
     def _drop(self, head: Entry) -> None:
-        if self._line and self._line[0] is head:
-            self._line.popleft()
+        if head == self._line.head:
+            self._line.drop()
         else:
             heappop(self._heap)
 
     def _sweep(self) -> None:
         """Drop the entries without a value, if they are many, and say when to look again."""
-        self._line = deque(entry for entry in self._line if self._find(entry) is not None)
+        self._line = WaitingLine(entry for entry in self._line if self._find(entry) is not None)
         self._heap = [entry for entry in self._heap if self._find(entry) is not None]
         heapify(self._heap)
         self._most = 2 * len(self) + SPARE

@@ -1,0 +1,63 @@
+"""A line in columns does what a list of entries does."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+from unittest.mock import patch
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline import waiting_line
+from pipeline.records import Id
+from pipeline.waiting_line import Entry, WaitingLine
+
+Act: TypeAlias = tuple[str, int]
+
+acts = st.lists(
+    st.tuples(st.sampled_from(["append", "extend", "drop", "take"]), st.integers(0, 6)), max_size=60
+)
+
+
+@given(drawn=acts, spent=st.integers(1, 5))
+def test_a_line_is_a_list_of_entries(drawn: list[Act], spent: int) -> None:
+    with patch.object(waiting_line, "SPENT", spent):
+        line, plain, made = WaitingLine(), list[Entry](), 0
+        for act, amount in drawn:
+            if act == "append":
+                plain.append(_entry(made))
+                line.append(_entry(made))
+                made += 1
+            elif act == "extend":
+                added = [_entry(number) for number in range(made, made + amount)]
+                plain += added
+                line.extend(
+                    [each[0] for each in added], range(made, made + amount), [each[2] for each in added]
+                )
+                made += amount
+            elif act == "take":
+                time = (plain[0][0] if plain else 0) + amount
+                due = [each for each in plain if each[0] < time]
+                del plain[: len(due)]
+                assert list(line.take_until(time)) == [each[1:] for each in due]
+            elif plain:
+                del plain[0]
+                line.drop()
+            assert list(line) == plain
+            assert len(line) == len(plain)
+            assert line.head == (plain[0] if plain else None)
+            if plain:
+                assert line.last == plain[-1][:2]
+            assert list(WaitingLine(plain)) == plain
+
+
+def test_room_of_what_was_taken_is_made_free() -> None:
+    line = WaitingLine(_entry(number) for number in range(3 * waiting_line.SPENT))
+    for _ in range(2 * waiting_line.SPENT):
+        line.drop()
+    assert len(line._deadlines) == len(line._numbers) < 2 * waiting_line.SPENT
+
+
+def _entry(number: int) -> Entry:
+    event_id: Id = f"event {number}" if number % 3 else number
+    return number // 2, number, event_id
