@@ -298,7 +298,7 @@ BROKEN: dict[str, tuple[str, Breakage]] = {
     "nothing taken over": ("outcome", lambda value: value | {"shared": []}),
     "a share without its counts": ("share", lambda value: value | {"videos": [[7]]}),
     "another status": ("outcome", lambda value: value | {"status": "lost"}),
-    "another version": ("state", lambda value: value | {"version": 3}),
+    "another version": ("state", lambda value: value | {"version": 2}),
     "a missing counter": ("state", lambda value: value | {"counters": {"late": 1}}),
     "a negative offset": ("state", lambda value: value | {"outcome_offset": -1}),
 }
