@@ -174,14 +174,14 @@ IN_GAMES: Mapping[str, tuple[Change, ...]] = MappingProxyType(
             FILED,
         ),
         **{
-            f"SkeGD, theta = {rate}": (AS_IT_IS, Change("another width", widths=GRID[::2]), FILED)
+            f"SkeGD, theta = {rate}": (AS_IT_IS, Change("another width", widths=GRID[::2]))
             for rate in adversary.RATES_OF_SKEGD
         },
         "PROS-N-KONS": (
             AS_IT_IS,
             TENTH,
             Change("gamma = 10", lambda one: one.altered(gamma=10.0)),
-            Change(FILED.name, widths=GRID[4::2], filed=True),
+            Change(FILED.name, widths=GRID[4::4], filed=True),
         ),
         "FORKS": (
             AS_IT_IS,
