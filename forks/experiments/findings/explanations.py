@@ -62,7 +62,7 @@ EXPLANATIONS = (
     Explanation(
         "FOGD",
         (f"eta = 0.2, {WIDTH}", f"eta = 0.002, {WIDTH}"),
-        ("spambase-1", "spambase-2"),
+        ("spambase", "spambase-1", "spambase-2"),
         "Steps of 0.2 on cosines and sines as they are, 4 B times as long as ours, are what appendix H "
         "says to the letter, 0.002 what its authors take by default; no one of the two serves all sets.",
     ),
@@ -85,15 +85,15 @@ EXPLANATIONS = (
         Explanation(
             f"SkeGD, theta = {rate}",
             (WIDTH,),
-            (),
+            besides,
             "Another width for each game; the deviations that are printed are wide.",
         )
-        for rate in (0.1, 0.01, 0.005, 0.001)
+        for rate, besides in ((0.1, ()), (0.01, ()), (0.005, ()), (0.001, ("spambase-1",)))
     ),
     Explanation(
         "PROS-N-KONS",
         ("beta = 0.1", f"beta = 0.1, {WIDTH}"),
-        ("spambase-1", "spambase-2"),
+        ("w7a", "spambase-1", "spambase-2"),
         "beta, entries of the dictionary per leverage score, is told by no paper. One number serves "
         "sets and games, nearly throughout with the widths of the other learners: the best of these "
         "explanations.",

@@ -9,7 +9,6 @@ from forks.experiments.findings.explanations import AS_IT_IS, EXPLANATIONS, WIDT
 from forks.experiments.findings.finding import (
     Finding,
     JsonRow,
-    as_printed,
     as_printed_of,
     comes_out,
     told,
@@ -52,21 +51,22 @@ def nearest(rows: Sequence[JsonRow]) -> Tried:
     for row in rows:
         changes = tried.setdefault(row["learner"], {}).setdefault(row["stream"], {})
         known = changes.get(row["change"])
-        if known is None or _distance(row) < _distance(known):
+        if known is None or _gap(row) < _gap(known):
             changes[row["change"]] = row
     return tried
 
 
-def _distance(row: JsonRow) -> float:
-    return 0.0 if row["paper"] is None else as_printed(row)
+def _gap(row: JsonRow) -> float:
+    """Return how far the means lie apart; a wide deviation is no reason to prefer a row."""
+    return 0.0 if row["paper"] is None else abs(float(row["mistakes_authors"] - row["paper"]))
 
 
 def _of(changes: Sequence[str], streams: Mapping[str, Mapping[str, JsonRow]]) -> Iterator[JsonRow]:
-    """Yield for each stream what comes nearest with one of the changes."""
+    """Yield for each stream what comes out with one of the changes, or else what comes nearest."""
     for found in streams.values():
         chosen = [found[name] for name in changes if name in found]
         if chosen:
-            yield min(chosen, key=_distance)
+            yield min(chosen, key=lambda row: (not comes_out(row), _gap(row)))
 
 
 def _of_all(tried: Tried) -> Iterator[Finding]:

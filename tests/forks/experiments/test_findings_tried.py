@@ -40,7 +40,7 @@ def test_of_several_widths_the_nearest_is_kept() -> None:
     rows = [
         tried("RBP", "another width", 29.0, width=1.0),
         tried("RBP", "another width", 30.4, width=2.0),
-        tried("RBP", "another width", 31.0, width=4.0),
+        tried("RBP", "another width", 30.5, width=4.0, mistakes_authors_sd=9.0),  # surer to come out, farther
         tried("RBP", "as it is", 35.0),
     ]
     found = nearest(rows)["RBP"]["german"]
