@@ -83,6 +83,14 @@ def test_any_of_an_explanations_changes_will_do() -> None:
     assert finding.numbers == "2 of 2 do"
 
 
+def test_what_comes_out_is_preferred_to_what_is_nearer() -> None:
+    rows = [
+        tried("BOGD", "another width", 30.4),
+        tried("BOGD", "gamma = 1, another width", 30.5, mistakes_authors_sd=0.3),
+    ]
+    assert one("BOGD: ", *rows).numbers == "1 of 1 do"
+
+
 def constant(learner: str, change: str, left_out: float, **more: Any) -> dict[str, Any]:
     counted = {"mistakes_authors": 9.71 - left_out, "majority": 9.71, **printed(9.38, 0.001), **more}
     return tried(learner, change, 9.71, "ijcnn1") | counted
