@@ -15,8 +15,9 @@ from forks.sketch import KernelSketch
 from forks.tisvd import Factors
 
 # Phi_pm's singular values fall as fast as the kernel's eigenvalues. What lies below this part of the
-# largest is noise to the map, and dividing by it would make features of it.
-RELATIVE_CUTOFF = 1e-6
+# largest, or of the kernel's own largest value, 1, is noise to the map, and dividing by it would make
+# features of it. The latter counts where points are so alike that they cancel in Phi_pm.
+CUTOFF = 1e-6
 
 
 class FeatureMap(NamedTuple):
@@ -35,7 +36,11 @@ class FeatureMap(NamedTuple):
 def build_map(sketch: KernelSketch, factors: Factors) -> FeatureMap:
     """Return the map with Z = pinv(Phi_pm) U Sigma^(1/2)."""
     target = factors.vectors * np.sqrt(np.abs(factors.values))
-    Z = least_squares(sketch.phi_pm, target, RELATIVE_CUTOFF)
+    size = float(np.linalg.norm(sketch.phi_pm))
+    if size <= CUTOFF:
+        Z = np.zeros((sketch.phi_pm.shape[1], target.shape[1]))
+    else:
+        Z = least_squares(sketch.phi_pm, target, CUTOFF * max(1.0, 1.0 / size))
     return FeatureMap(np.ascontiguousarray(sketch.landmark_points.T), Z)
 
 

@@ -13,7 +13,7 @@ from scipy.linalg import lstsq
 from forks import Forks, ForksSettings
 from forks.arrays import FloatArray
 from forks.experiments.plain import PlainForks
-from forks.feature_map import RELATIVE_CUTOFF
+from forks.feature_map import CUTOFF
 from forks.kernels import gaussian_matrix
 from forks.newton import NewtonState
 from forks.sjlt import Sjlt
@@ -61,7 +61,7 @@ class PublishedSecondStage(PlainForks):
         )
         self._factors = tisvd(self._factors, np.column_stack([s, q, s]), np.column_stack([q, s, s]))
         target = self._factors.vectors * np.sqrt(np.abs(self._factors.values))
-        self._Z, *_ = lstsq(self._phi_pm, target, cond=RELATIVE_CUTOFF)
+        self._Z, *_ = lstsq(self._phi_pm, target, cond=CUTOFF)
         self._w, self._inverse = NewtonState.prior(self._settings.rank, self._settings.alpha)
 
 

@@ -49,3 +49,16 @@ def test_repeated_points_do_not_blow_up_the_map() -> None:
     sketch = KernelSketch.of(points, 10, sjlt=Sjlt(20, 1, 1), gamma=GAMMA)
     phi = map_points(points, build_map(sketch, truncated_svd(sketch.phi_pp, 10)), GAMMA)
     np.testing.assert_allclose(phi @ phi.T, gaussian_matrix(points, points, GAMMA), atol=1e-6)
+
+
+def test_points_so_alike_that_they_cancel_do_not_blow_up_the_map() -> None:
+    """Each of the sketch's two rows is a sum of signs: none of all points, or next to none."""
+    points = POINTS[:1] + 1e-6 * POINTS
+    sizes, features = [], []
+    for seed in range(200):
+        sketch = KernelSketch.of(points, 4, sjlt=Sjlt(2, 1, seed), gamma=GAMMA)
+        phi = map_points(points, build_map(sketch, truncated_svd(sketch.phi_pp, 2)), GAMMA)
+        sizes.append(np.linalg.norm(sketch.phi_pm))
+        features.append(np.abs(phi).max())
+    assert min(sizes) < 1e-5, "nothing cancelled"
+    assert max(features) < 10.0
