@@ -5,18 +5,14 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, repeat, takewhile
+from itertools import chain, repeat
 from statistics import median
 from typing import Any
 
-import msgspec
-
 from pipeline.log import SLICE
 from pipeline.model import Model
-from pipeline.records import Outcome
+from pipeline.raw import decode_outcomes
 from pipeline.slices import ahead
-
-_decode = msgspec.json.Decoder(Outcome).decode
 
 
 def rates(new_model: Callable[[], Model], values: Sequence[bytes], runs: int) -> dict[str, Any]:
@@ -51,9 +47,11 @@ def rates(new_model: Callable[[], Model], values: Sequence[bytes], runs: int) ->
 def _fold(model: Model, values: Sequence[bytes]) -> float:
     """Fold, as a restore does; the seconds on the clock."""
     begin = time.perf_counter()
-    slices = ahead(chain(map(_decoded, _sliced(values)), repeat([])))
-    for outcomes in takewhile(bool, slices):
-        model.fold_many(outcomes)
+    slices = ahead(chain(map(decode_outcomes, _sliced(values)), repeat(None)))
+    for piece in slices:
+        if piece is None:
+            break
+        model.fold_many(*piece)
     slices.close()
     return time.perf_counter() - begin
 
@@ -66,9 +64,9 @@ def _parts(model: Model, values: Sequence[bytes]) -> dict[str, float]:
         (model.statistics, "walk", "statistics"),
     ):
         setattr(owner, method, _timed(getattr(owner, method), seconds, name))
-    decode, fold = _timed(_decoded, seconds, "json"), _timed(model.fold_many, seconds, "fold")
+    decode, fold = _timed(decode_outcomes, seconds, "json"), _timed(model.fold_many, seconds, "fold")
     for piece in _sliced(values):
-        fold(decode(piece))
+        fold(*decode(piece))
     seconds["rest"] = seconds.pop("fold") - seconds["learner"] - seconds["statistics"]
     return seconds
 
@@ -76,10 +74,6 @@ def _parts(model: Model, values: Sequence[bytes]) -> dict[str, float]:
 def _sliced(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
     """Return them in the slices of a restore."""
     return (values[start : start + SLICE] for start in range(0, len(values), SLICE))
-
-
-def _decoded(values: Sequence[bytes]) -> list[Outcome]:
-    return [_decode(value) for value in values]
 
 
 def _timed(action: Callable[..., Any], seconds: dict[str, float], name: str) -> Callable[..., Any]:

@@ -15,7 +15,8 @@ from pipeline.clients import group_consumer
 from pipeline.config import Config
 from pipeline.log import Log, all_decoded, offsets_of
 from pipeline.model import Model, warm_up
-from pipeline.records import Outcome, Prediction
+from pipeline.raw import decode_outcomes
+from pipeline.records import Prediction
 from pipeline.recovery import (
     Start,
     committed,
@@ -32,7 +33,6 @@ from pipeline.task import Task
 from pipeline.topics import Topics
 from pipeline.worker import collect_seldom
 
-_OUTCOMES = msgspec.json.Decoder(Outcome)
 _PREDICTIONS = msgspec.json.Decoder(Prediction)
 
 
@@ -122,9 +122,9 @@ class Restores:
             read = log.read(topics.outcomes, 0, begin)
             for messages in read_until(read, lambda: restoration.outcomes_left, log.patience):
                 lap("read outcomes")
-                outcomes, offsets = all_decoded(_OUTCOMES, messages), offsets_of(messages)
+                outcomes, features = decode_outcomes([message.value() or b"" for message in messages])
                 lap("decode outcomes")
-                restoration.outcomes(outcomes, offsets)
+                restoration.outcomes(outcomes, offsets_of(messages), features)
                 lap("fold outcomes")
             lap("read outcomes")
             read = log.read(topics.predictions, 0, state.prediction_offset)

@@ -19,7 +19,8 @@ from pipeline.inlet import Position
 from pipeline.log import Log, decoded
 from pipeline.model import Model
 from pipeline.policy import policy_of
-from pipeline.records import Outcome, Prediction
+from pipeline.raw import outcome_slices
+from pipeline.records import Prediction
 from pipeline.restoration import Restoration
 from pipeline.settings import refuse_other_settings
 from pipeline.sharing import Publication
@@ -47,7 +48,6 @@ class _Version(msgspec.Struct):
 
 _VERSIONS = msgspec.json.Decoder(_Version)
 _STATES = msgspec.json.Decoder(State)
-_OUTCOMES = msgspec.json.Decoder(Outcome)
 _PREDICTIONS = msgspec.json.Decoder(Prediction)
 _log = structlog.get_logger()
 
@@ -154,7 +154,7 @@ def recover(
         yield restoration.left
         begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
         place = TopicPartition(topics.outcomes, partition, begin)
-        with closing(ahead(decoded_slices(log, _OUTCOMES, place))) as slices:
+        with closing(ahead(outcome_slices(log, place))) as slices:
             for outcomes in read_until(slices, lambda: restoration.outcomes_left, patience):
                 restoration.outcomes(*outcomes)
                 yield restoration.left

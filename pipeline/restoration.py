@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pipeline.errors import StateError
 from pipeline.join import Closed, Pending
 from pipeline.records import Outcome, Prediction
@@ -60,8 +63,21 @@ class Restoration:
         """Records still to be read."""
         return self.outcomes_left + self.predictions_left
 
-    def outcomes(self, outcomes: Sequence[Outcome], offsets: Sequence[int]) -> None:
-        """Take the next outcomes of the log: fold those that the snapshot does not hold."""
+    def outcomes(
+        self,
+        outcomes: Sequence[Outcome],
+        offsets: Sequence[int],
+        features: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Take the next outcomes of the log: fold those that the snapshot does not hold.
+
+        Parameters
+        ----------
+        outcomes, offsets
+            In the order of the log.
+        features
+            Those of the outcomes, shape (n, features), where they are at hand.
+        """
         if not outcomes:
             return
         model, state, join, publication = self.task.model, self.state, self.task.join, self.task.publication
@@ -70,7 +86,8 @@ class Restoration:
         if self._next_outcome is None:
             first = min(first, sequences[0])
         self._refuse_others("outcome", sequences, offsets, range(first, state.outcomes))
-        model.fold_many(outcomes[model.folded - first :])
+        new = slice(model.folded - first, None)
+        model.fold_many(outcomes[new], None if features is None else features[new])
         if publication is not None:
             for outcome in outcomes[max(0, publication.next - first) :]:
                 publication.add(outcome.example)
