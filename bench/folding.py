@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, repeat
 from statistics import median
 from typing import Any
 
 from pipeline.log import SLICE
 from pipeline.model import Model
 from pipeline.raw import decode_outcomes
-from pipeline.slices import ahead
 
 
 def rates(new_model: Callable[[], Model], values: Sequence[bytes], runs: int) -> dict[str, Any]:
@@ -27,8 +25,7 @@ def rates(new_model: Callable[[], Model], values: Sequence[bytes], runs: int) ->
     Returns
     -------
     dict
-        Outcomes a second, on the clock as a restore folds them, the next slice decoded meanwhile, and of the
-        processor one slice after the other; and what of that each part takes of an outcome.
+        Outcomes a second, on the clock and of the processor; and what each part takes of an outcome.
     """
     parts, clock = [], []
     for _ in range(runs):
@@ -47,20 +44,16 @@ def rates(new_model: Callable[[], Model], values: Sequence[bytes], runs: int) ->
 def _fold(model: Model, values: Sequence[bytes]) -> float:
     """Fold, as a restore does; the seconds on the clock."""
     begin = time.perf_counter()
-    slices = ahead(chain(map(decode_outcomes, _sliced(values)), repeat(None)))
-    for piece in slices:
-        if piece is None:
-            break
-        model.fold_many(*piece)
-    slices.close()
+    for piece in _sliced(values):
+        model.fold_many(*decode_outcomes(piece))
     return time.perf_counter() - begin
 
 
 def _parts(model: Model, values: Sequence[bytes]) -> dict[str, float]:
-    """Fold, one slice after the other; the processor's seconds of each part."""
+    """Fold; the processor's seconds of each part."""
     seconds: defaultdict[str, float] = defaultdict(float)
     for owner, method, name in (
-        (model.learner, "learn_many", "learner"),
+        (model.learner, "predict_and_learn_many", "learner"),
         (model.statistics, "walk", "statistics"),
     ):
         setattr(owner, method, _timed(getattr(owner, method), seconds, name))

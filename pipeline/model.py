@@ -284,9 +284,11 @@ class Model:
         ValueError
             They are not the next ones, in order. Nothing has changed.
         """
-        for place, outcome in enumerate(outcomes):
-            if outcome.sequence != self.folded + place:
-                raise ValueError(f"outcome {outcome.sequence} is not the next one, {self.folded + place}")
+        sequences = [outcome.sequence for outcome in outcomes]
+        expected = range(self.folded, self.folded + len(outcomes))
+        if sequences != list(expected):
+            found, due = next(pair for pair in zip(sequences, expected, strict=True) if pair[0] != pair[1])
+            raise ValueError(f"outcome {found} is not the next one, {due}")
         if features is None:
             features = running_blocks(outcomes)
         begins = [place for place, outcome in enumerate(outcomes) if outcome.shared]
@@ -338,7 +340,7 @@ class Model:
     ) -> None:
         y = targets(self.learner.settings.loss, labels, watch_ratios)
         X = self._contexts(plays, running)
-        self.learner.learn_many(X, y)
+        self.learner.predict_and_learn_many(X, y)  # nobody asks for the losses
         for shadow in self.challengers.values():
             shadow.learn_many(X, labels, watch_ratios)
 

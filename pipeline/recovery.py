@@ -6,7 +6,6 @@ import hashlib
 import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Mapping
-from contextlib import closing
 from typing import NamedTuple
 
 import msgspec
@@ -24,7 +23,7 @@ from pipeline.records import Prediction
 from pipeline.restoration import Restoration
 from pipeline.settings import refuse_other_settings
 from pipeline.sharing import Publication
-from pipeline.slices import ahead, decoded_slices, read_until
+from pipeline.slices import decoded_slices, read_until
 from pipeline.snapshot import unpack
 from pipeline.state import STATE_VERSION, SnapshotReference, State
 from pipeline.task import Task
@@ -154,15 +153,15 @@ def recover(
         yield restoration.left
         begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
         place = TopicPartition(topics.outcomes, partition, begin)
-        with closing(ahead(outcome_slices(log, place))) as slices:
-            for outcomes in read_until(slices, lambda: restoration.outcomes_left, patience):
-                restoration.outcomes(*outcomes)
-                yield restoration.left
+        for outcomes in read_until(outcome_slices(log, place), lambda: restoration.outcomes_left, patience):
+            restoration.outcomes(*outcomes)
+            yield restoration.left
         place = TopicPartition(topics.predictions, partition, state.prediction_offset)
-        with closing(ahead(decoded_slices(log, _PREDICTIONS, place))) as slices:
-            for predictions in read_until(slices, lambda: restoration.predictions_left, patience):
-                restoration.predictions(*predictions)
-                yield restoration.left
+        for predictions in read_until(
+            decoded_slices(log, _PREDICTIONS, place), lambda: restoration.predictions_left, patience
+        ):
+            restoration.predictions(*predictions)
+            yield restoration.left
         yield restoration.finish()
 
 

@@ -1,10 +1,9 @@
-"""Slices of a log: decoded while those before are in use, and up to the end."""
+"""Slices of a log: decoded, and up to the end."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -37,26 +36,6 @@ def decoded_slices(
     """
     for messages in log.read(place.topic, place.partition, place.offset):
         yield Records(all_decoded(decoder, messages), offsets_of(messages))
-
-
-def ahead(slices: Iterator[Slice]) -> Generator[Slice]:
-    """Each of the slices, which never end, while the next is already being made in a thread of its own.
-
-    An empty slice says that there is no more for now: the one after it is not made before it is asked for.
-    `close` waits for the slice that is being made.
-
-    Examples
-    --------
-    >>> from itertools import chain, islice, repeat
-    >>> list(islice(ahead(chain(["ab", "c"], repeat(""))), 4))
-    ['ab', 'c', '', '']
-    """
-    coming: Future[Slice] | None = None
-    with ThreadPoolExecutor(1) as thread:
-        while True:
-            present = coming.result() if coming else next(slices)
-            coming = thread.submit(next, slices) if present else None
-            yield present
 
 
 def read_until(slices: Iterable[Slice], left: Callable[[], int], patience: float) -> Iterator[Slice]:
