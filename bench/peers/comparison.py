@@ -19,7 +19,7 @@ from bench.race import pipeline, race
 from bench.stage import Stage
 
 ROUNDS: Final = 3
-EVENTS: Final = 100_000
+EVENTS: Final = 200_000
 PROGRAM: Final = Path(__file__).with_name("quix.py")
 
 
