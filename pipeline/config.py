@@ -54,7 +54,8 @@ def milliseconds(text: object) -> int:
     return int(match[1]) * UNITS[match[2]]
 
 
-Milliseconds = Annotated[int, BeforeValidator(milliseconds)]
+Milliseconds = Annotated[int, BeforeValidator(milliseconds), Field(le=2**53)]
+"""At most as many as a timestamp may have, so that their sum with one is no number too large."""
 
 
 def _plain(value: object) -> object:

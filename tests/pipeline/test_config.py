@@ -107,6 +107,14 @@ def test_durations_have_units(text: str, expected: int) -> None:
     assert milliseconds(text) == expected
 
 
+def test_a_duration_beyond_all_timestamps_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORKS_JOIN__WINDOW", f"{2**53 + 1}ms")
+    with pytest.raises(ConfigError, match="join.window.*less than or equal to 9007199254740992"):
+        load()
+    monkeypatch.setenv("FORKS_JOIN__WINDOW", f"{2**53}ms")
+    assert load().join.window == 2**53
+
+
 @pytest.mark.parametrize("value", ["", "5", "-5s", "1.5h", "5 weeks", "s", "5S", "٣s", 5, 5.0, None, True])
 def test_anything_else_is_no_duration(value: object) -> None:
     with pytest.raises(ValueError, match=r'like "500ms", "90s", "30m", "6h" or "7d"'):
