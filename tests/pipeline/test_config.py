@@ -109,7 +109,7 @@ def test_durations_have_units(text: str, expected: int) -> None:
 
 def test_a_duration_beyond_all_timestamps_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORKS_JOIN__WINDOW", f"{2**53 + 1}ms")
-    with pytest.raises(ConfigError, match="join.window.*less than or equal to 9007199254740992"):
+    with pytest.raises(ConfigError, match=r"join\.window.*less than or equal to 9007199254740992"):
         load()
     monkeypatch.setenv("FORKS_JOIN__WINDOW", f"{2**53}ms")
     assert load().join.window == 2**53
