@@ -19,6 +19,7 @@ from pipeline.log import Log
 from pipeline.model import Model
 from pipeline.plan import DeadLetter
 from pipeline.policy import Policy
+from pipeline.raw import decode_outcomes
 from pipeline.records import Outcome, Prediction, Share, encode
 from pipeline.recovery import read_snapshot
 from pipeline.restoration import Restoration
@@ -107,8 +108,8 @@ class OutputLog:
         task.publication = self.publication(state.outcomes if state.published is None else state.published)
         restoration = Restoration(task, state)
         for offsets, values in slices(self.outcomes, min(lowest, state.outcome_offset)):
-            outcomes = [msgspec.json.decode(value, type=Outcome) for value in values]
-            restoration.outcomes(outcomes, offsets)
+            outcomes, features = decode_outcomes(values)
+            restoration.outcomes(outcomes, offsets, features)
         for offsets, values in slices(self.predictions, state.prediction_offset):
             predictions = [msgspec.json.decode(value, type=Prediction) for value in values]
             restoration.predictions(predictions, offsets)
