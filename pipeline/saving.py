@@ -52,6 +52,7 @@ def flush(producer: Producer, patience: float) -> None:
         # What a callback told the client, a fatal error for one, comes as the cause or gets lost on its way.
         if isinstance(error.__cause__, KafkaException):
             raise error.__cause__ from error
+        producer.abort_transaction(patience)  # which a fatal error forbids, and so it is said after all
         raise KafkaException(KafkaError(KafkaError._FAIL, f"the client gave up a flush: {error}")) from error
     if left:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "records were not acknowledged in time"))

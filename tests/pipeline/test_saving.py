@@ -9,10 +9,11 @@ from pipeline.saving import flush
 
 
 class Flushing:
-    """A producer's `flush`, with one outcome."""
+    """A producer whose `flush` has one outcome, and that forbids to abort after a fatal error."""
 
-    def __init__(self, outcome: int | Exception) -> None:
+    def __init__(self, outcome: int | Exception, fatal: KafkaException | None = None) -> None:
         self._outcome = outcome
+        self._fatal = fatal
 
     def flush(self, timeout: float) -> int:
         assert timeout == 2.0
@@ -20,9 +21,14 @@ class Flushing:
             raise self._outcome
         return self._outcome
 
+    def abort_transaction(self, timeout: float) -> None:
+        assert timeout == 2.0
+        if self._fatal is not None:
+            raise self._fatal
 
-def flushed(outcome: int | Exception) -> None:
-    flush(cast(Producer, cast(Any, Flushing(outcome))), 2.0)
+
+def flushed(outcome: int | Exception, fatal: KafkaException | None = None) -> None:
+    flush(cast(Producer, cast(Any, Flushing(outcome, fatal))), 2.0)
 
 
 def caused(cause: Exception) -> SystemError:
@@ -31,6 +37,7 @@ def caused(cause: Exception) -> SystemError:
     return error
 
 
+LOST = SystemError("flush returned NULL without setting an exception")
 FENCED = KafkaException(KafkaError(KafkaError._FENCED, "fenced", fatal=True))
 
 
@@ -41,7 +48,7 @@ FENCED = KafkaException(KafkaError(KafkaError._FENCED, "fenced", fatal=True))
         (FENCED, KafkaError._FENCED),
         (caused(FENCED), KafkaError._FENCED),
         (caused(ValueError("else")), KafkaError._FAIL),
-        (SystemError("flush returned NULL without setting an exception"), KafkaError._FAIL),
+        (LOST, KafkaError._FAIL),
     ],
 )
 def test_whatever_a_flush_comes_to_but_success_is_one_kind_of_error(
@@ -50,6 +57,12 @@ def test_whatever_a_flush_comes_to_but_success_is_one_kind_of_error(
     with pytest.raises(KafkaException) as caught:
         flushed(outcome)
     assert caught.value.args[0].code() == code
+
+
+def test_a_fatal_error_that_got_lost_in_a_flush_is_found_again() -> None:
+    with pytest.raises(KafkaException) as caught:
+        flushed(LOST, FENCED)
+    assert caught.value.args[0].code() == KafkaError._FENCED
 
 
 def test_a_flush_of_everything_says_nothing() -> None:
