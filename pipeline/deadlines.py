@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Final, Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pipeline.records import Id
 from pipeline.waiting_line import Entry, WaitingLine
 
@@ -45,7 +48,7 @@ class Deadlines(Generic[Value]):
     >>> deadlines = Deadlines(table, number=lambda value: value, crowded=lambda: len(table) > 2)
     >>> for deadline, event_id in ((30, "a"), (10, "b"), (20, "c")):
     ...     deadlines.add(deadline, table[event_id], event_id)
-    >>> [table.pop("bac"[value - 1]) for value in deadlines.due(5)]
+    >>> [table.pop(event_id) for event_id in deadlines.due(5)]
     [1]
     >>> deadlines.first
     20
@@ -76,42 +79,46 @@ class Deadlines(Generic[Value]):
         if len(line) + len(self._heap) > self._most:
             self._sweep()
 
-    def add_all(self, deadlines: Sequence[int], numbers: Sequence[int], event_ids: Sequence[Id]) -> None:
+    def add_all(
+        self, deadlines: NDArray[np.int64], numbers: NDArray[np.int64], event_ids: Sequence[Id]
+    ) -> None:
         """`add` each."""
-        line = self._line
-        if not deadlines or deadlines != sorted(deadlines) or (line and deadlines[0] <= line.last[0]):
-            for each in zip(deadlines, numbers, event_ids, strict=True):
+        if not len(deadlines):
+            return
+        line, first = self._line, int(deadlines[0])
+        if (line and first <= line.last[0]) or (deadlines[1:] < deadlines[:-1]).any():
+            for each in zip(deadlines.tolist(), numbers.tolist(), event_ids, strict=True):
                 self.add(*each)
             return
         line.extend(deadlines, numbers, event_ids)
-        self.first = min(self.first, deadlines[0])
+        self.first = min(self.first, first)
         if len(self) > self._most:
             self._sweep()
 
     def next(self) -> int:
         """The earliest deadline of a value that is in the table, `NEVER` if it is empty."""
-        line, heap = self._line, self._heap
-        while (entry := line.head) is not None and self._find(entry) is None:
-            line.drop()
-        while heap and self._find(heap[0]) is None:
+        heap = self._heap
+        self._line.drop_until(self._holds)
+        while heap and not self._holds(*heap[0][1:]):
             heappop(heap)
         head = self._head()
         self.first = NEVER if head is None else head[0]
         return self.first
 
-    def due(self, time: int) -> Iterator[Value]:
-        """Values whose deadline lies before `time`, or for which there is no room, by deadline.
+    def due(self, time: int) -> Iterator[Id]:
+        """Events whose deadline lies before `time`, or for which there is no room, by deadline.
 
         The caller takes each from the table before it asks for the next.
         """
         while (head := self._head()) is not None:
-            value = self._find(head)
-            if value is not None and head[0] >= time and not self._crowded():
-                self.first = head[0]
+            deadline, number, event_id = head
+            held = self._holds(number, event_id)
+            if held and deadline >= time and not self._crowded():
+                self.first = deadline
                 return
             self._drop(head)
-            if value is not None:
-                yield value
+            if held:
+                yield event_id
         self.first = NEVER
 
     def drop(self, time: int) -> None:
@@ -119,12 +126,10 @@ class Deadlines(Generic[Value]):
 
         The rest, and what there is no room for, `due` still gives.
         """
-        line, table, number = self._line, self._table, self._number
         until = min(time, self._heap[0][0]) if self._heap else time
-        for sequence, event_id in line.take_until(until):
-            value = table.get(event_id)
-            if value is not None and number(value) == sequence:
-                del table[event_id]
+        for number, event_id in self._line.take_until(until):
+            if self._holds(number, event_id):
+                del self._table[event_id]
 
     def _head(self) -> Entry | None:
         """The entry with the earliest deadline."""
@@ -139,12 +144,12 @@ class Deadlines(Generic[Value]):
 
     def _sweep(self) -> None:
         """Drop the entries without a value, if they are many, and say when to look again."""
-        self._line = WaitingLine(entry for entry in self._line if self._find(entry) is not None)
-        self._heap = [entry for entry in self._heap if self._find(entry) is not None]
+        self._line = WaitingLine(entry for entry in self._line if self._holds(*entry[1:]))
+        self._heap = [entry for entry in self._heap if self._holds(*entry[1:])]
         heapify(self._heap)
         self._most = 2 * len(self) + SPARE
 
-    def _find(self, entry: Entry) -> Value | None:
-        _, number, event_id = entry
+    def _holds(self, number: int, event_id: Id) -> bool:
+        """Whether the value of this number and event is in the table."""
         value = self._table.get(event_id)
-        return value if value is not None and self._number(value) == number else None
+        return value is not None and self._number(value) == number

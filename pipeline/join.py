@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import repeat
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -23,7 +22,8 @@ from pipeline.config import Join as JoinSettings
 from pipeline.deadlines import Deadlines
 from pipeline.endings import conclusion, opening
 from pipeline.inlet import FIRST
-from pipeline.records import Id, Prediction, Source, Status, WatchLabel, encode
+from pipeline.merge import Integers
+from pipeline.records import Id, Prediction, Source, WatchLabel, encode
 
 
 class Pending(msgspec.Struct, gc=False):
@@ -75,15 +75,6 @@ class EarlyLabel(NamedTuple):
     source: Source
 
 
-class Closed(msgspec.Struct, frozen=True, gc=False):
-    """How the wait of an event's prediction ended."""
-
-    event_id: Id
-    status: Status
-    sequence: int
-    """The outcome's."""
-
-
 class Join:
     """The join's tables.
 
@@ -101,19 +92,23 @@ class Join:
         self.max_closed = settings.max_closed
         self.pending: dict[Id, Pending] = {}
         """Predictions without an outcome, in the order in which they were made."""
-        self.closed: dict[Id, Closed] = {}
-        """The outcomes not yet forgotten, in the order of their sequence."""
+        self.closed: dict[Id, int] = {}
+        """The outcomes not yet forgotten, in their order: twice the sequence, and 1 more if it expired."""
         self.waiting: dict[Id, EarlyLabel] = {}
         """Early labels, in the order in which they came."""
         self.waiting_bytes = 0
         """Room that early labels take."""
         self._expiries = Deadlines(self.pending, attrgetter("sequence"), self.crowded)
-        self._memory = Deadlines(self.closed, attrgetter("sequence"), self._closed_crowded)
+        self._memory = Deadlines(self.closed, int, self._closed_crowded)
         self._patience = Deadlines(self.waiting, attrgetter("source.offset"), self._waiting_crowded)
 
     def knows(self, event_id: Id) -> bool:
         """Whether the event was predicted, as far as memory goes."""
         return event_id in self.pending or event_id in self.closed
+
+    def has_expired(self, event_id: Id) -> bool:
+        """Whether the event is known as one whose prediction expired."""
+        return self.closed.get(event_id, 0) % 2 == 1
 
     def deadline(self, prediction: Pending) -> int:
         """The last moment at which the prediction's label is in time."""
@@ -154,56 +149,49 @@ class Join:
 
     def close(self, prediction: Pending, label_timestamp: int | None, sequence: int) -> None:
         """End a prediction's wait with an outcome of this sequence; remember how for one more window."""
-        event_id = prediction.event_id
-        status: Status = "expired" if label_timestamp is None else "labelled"
-        del self.pending[event_id]
-        until = self.remembered_until(prediction.timestamp, label_timestamp)
-        self.remember(Closed(event_id, status, sequence), until)
+        del self.pending[prediction.event_id]
+        self.remember(prediction.event_id, prediction.timestamp, label_timestamp, sequence)
 
-    def open_all(self, predictions: dict[Id, Pending]) -> None:
+    def open_all(self, predictions: dict[Id, Pending], timestamps: Integers) -> None:
         """`open` each, by its event; the events are all new: see `are_new`."""
         self.pending.update(predictions)
-        self._expiries.add_all(
-            [prediction.timestamp + self.window for prediction in predictions.values()],
-            [prediction.sequence for prediction in predictions.values()],
-            list(predictions),
-        )
+        sequences = [prediction.sequence for prediction in predictions.values()]
+        self._expiries.add_all(timestamps + self.window, np.array(sequences, dtype=np.int64), [*predictions])
 
-    def close_all(self, event_ids: Sequence[Id], label_timestamps: Sequence[int], first: int) -> None:
+    def close_all(self, event_ids: Sequence[Id], label_timestamps: Integers, first: int) -> None:
         """`close` the predictions of these events, which wait; the outcomes' sequences begin with `first`."""
-        sequences = range(first, first + len(event_ids))
         for event_id in event_ids:
             del self.pending[event_id]
-        labelled: Status = "labelled"
-        self.closed.update(zip(event_ids, map(Closed, event_ids, repeat(labelled), sequences), strict=True))
-        self._memory.add_all([time + self.window for time in label_timestamps], sequences, event_ids)
+        numbers = 2 * np.arange(first, first + len(event_ids))
+        self.closed.update(zip(event_ids, numbers.tolist(), strict=True))
+        self._memory.add_all(label_timestamps + self.window, numbers, event_ids)
 
     def remembered_until(self, timestamp: int, label_timestamp: int | None) -> int:
         """The stream time up to which an event is known as closed: one window after it was."""
         return (timestamp + self.window if label_timestamp is None else label_timestamp) + self.window
 
-    def remember(self, closed: Closed, until: int) -> None:
-        """Know an event as closed, until that stream time."""
-        event_id, known = closed.event_id, self.closed
+    def remember(self, event_id: Id, timestamp: int, label_timestamp: int | None, sequence: int) -> None:
+        """Know an event as closed, with an outcome of this sequence."""
+        number, known = 2 * sequence + (label_timestamp is None), self.closed
         # An id used again after it was forgotten goes to the end: `closed` stays in the order of sequences.
         known.pop(event_id, None)
-        known[event_id] = closed
-        self._memory.add(until, closed.sequence, event_id)
+        known[event_id] = number
+        self._memory.add(self.remembered_until(timestamp, label_timestamp), number, event_id)
         if len(known) > self.max_closed:
             self.forget(FIRST)
 
     def forget(self, stream_time: int) -> None:
         """Forget the closed events whose time is over or for which there is no room, by when it is over."""
         self._memory.drop(stream_time)
-        for closed in self._memory.due(stream_time):
-            del self.closed[closed.event_id]
+        for event_id in self._memory.due(stream_time):
+            del self.closed[event_id]
 
     def expired(self, stream_time: int) -> Iterator[Pending]:
         """Predictions whose label has not come in time or for which there is no room, by deadline.
 
         The caller closes each before it asks for the next.
         """
-        return self._expiries.due(stream_time)
+        return map(self.pending.__getitem__, self._expiries.due(stream_time))
 
     def crowded(self) -> bool:
         """Whether more predictions wait than there is room for."""
@@ -225,8 +213,9 @@ class Join:
 
     def orphans(self, stream_time: int) -> Iterator[EarlyLabel]:
         """Labels that have waited too long or for which there is no room, the oldest first; they are gone."""
-        for early in self._patience.due(stream_time):
-            self.take(early.label.event_id)
+        for event_id in self._patience.due(stream_time):
+            early = self.waiting[event_id]
+            self.take(event_id)
             yield early
 
     def _closed_crowded(self) -> bool:
@@ -245,4 +234,4 @@ class Join:
         lowest_prediction = next_prediction if oldest is None else oldest.sequence
         lowest_outcome = next_outcome if oldest is None else oldest.model_version
         closed = next(iter(self.closed.values()), None)
-        return lowest_prediction, lowest_outcome if closed is None else min(lowest_outcome, closed.sequence)
+        return lowest_prediction, lowest_outcome if closed is None else min(lowest_outcome, closed // 2)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import StateError
-from pipeline.join import Closed, Pending
+from pipeline.join import Pending
 from pipeline.records import Outcome, Prediction
 from pipeline.sharing import Reception
 from pipeline.state import Marks, State
@@ -95,9 +95,9 @@ class Restoration:
         for outcome in outcomes[max(0, state.outcomes_from - first) :]:
             if outcome.prediction_sequence >= state.pending_from:
                 self._closed.add(outcome.prediction_sequence)
-            until = join.remembered_until(outcome.timestamp, outcome.label_timestamp)
-            if until >= state.stream_time:
-                join.remember(Closed(outcome.event_id, outcome.status, outcome.sequence), until)
+            times = (outcome.timestamp, outcome.label_timestamp)
+            if join.remembered_until(*times) >= state.stream_time:
+                join.remember(outcome.event_id, *times, outcome.sequence)
         _mark(self.task.outcome_marks, first, offsets)
 
     def predictions(self, predictions: Sequence[Prediction], offsets: Sequence[int]) -> None:

@@ -33,6 +33,10 @@ class Merged(NamedTuple):
 
     interactions: list[Interaction]
     labels: list[WatchLabel]
+    shown_times: Integers
+    """Those of the interactions."""
+    told_times: Integers
+    """Those of the labels."""
     order: Integers
     """Turns: i for interaction i, ~i for label i."""
     labels_before: Integers
@@ -78,7 +82,16 @@ def merged(interactions: Inlet, labels: Inlet, join: Join, most: int) -> Merged:
         labels_before,
         interactions_before,
     )
-    return Merged(shown[:n], told[:m], order[: n + m], labels_before[:n], interactions_before[:m], time)
+    return Merged(
+        shown[:n],
+        told[:m],
+        shown_times[:n],
+        told_times[:m],
+        order[: n + m],
+        labels_before[:n],
+        interactions_before[:m],
+        time,
+    )
 
 
 def _ahead(inlet: Inlet, most: int) -> tuple[list[Any], Integers, bool]:

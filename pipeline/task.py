@@ -145,9 +145,8 @@ class Task:
         self.counters.update(interactions=n, labels=m, predictions=n, labelled=m)
         self.predicted += n
         plan.extend(list(found.predictions.values()), found.closings, found.order, steps=n + m)
-        join.open_all(found.predictions)
-        labels = messages.labels
-        join.close_all([label.event_id for label in labels], [label.timestamp for label in labels], folded)
+        join.open_all(found.predictions, messages.shown_times)
+        join.close_all([label.event_id for label in messages.labels], messages.told_times, folded)
         self.stream_time = max(self.stream_time, messages.time)
         join.forget(self.stream_time)
         return 0
@@ -220,7 +219,7 @@ class Task:
         if prediction is not None:
             self._join(label, prediction, None)
         elif event_id in join.closed:
-            if join.closed[event_id].status == "expired":
+            if join.has_expired(event_id):
                 reason = "the label came after its prediction had expired"
                 self._bury(self.labels.source(), Poison("late", reason))
             else:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.records import Id
 
@@ -23,7 +25,7 @@ class WaitingLine:
     Examples
     --------
     >>> line = WaitingLine()
-    >>> line.extend([10, 30], [0, 1], ["a", "b"])
+    >>> line.extend(np.array([10, 30]), np.array([0, 1]), ["a", "b"])
     >>> line.head, line.last, len(line)
     ((10, 0, 'a'), (30, 1), 2)
     >>> list(line.take_until(30)), list(line)
@@ -35,22 +37,24 @@ class WaitingLine:
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._deadlines, self._numbers = array("q"), array("q")
-        self._ids: deque[Id] = deque()
+        self._ids: list[Id] = []
         self._at = 0
-        """Entries taken that are still in the first two columns."""
+        """Entries taken that are still in the columns."""
         for entry in entries:
             self.append(entry)
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self._ids) - self._at
 
     def __iter__(self) -> Iterator[Entry]:
-        return zip(self._deadlines[self._at :], self._numbers[self._at :], self._ids, strict=True)
+        left = slice(self._at, None)
+        return zip(self._deadlines[left], self._numbers[left], self._ids[left], strict=True)
 
     @property
     def head(self) -> Entry | None:
         """The first entry, if there is one."""
-        return (self._deadlines[self._at], self._numbers[self._at], self._ids[0]) if self._ids else None
+        at = self._at
+        return (self._deadlines[at], self._numbers[at], self._ids[at]) if at < len(self._ids) else None
 
     @property
     def last(self) -> tuple[int, int]:
@@ -64,27 +68,35 @@ class WaitingLine:
         self._numbers.append(number)
         self._ids.append(event_id)
 
-    def extend(self, deadlines: Sequence[int], numbers: Sequence[int], event_ids: Sequence[Id]) -> None:
+    def extend(
+        self, deadlines: NDArray[np.int64], numbers: NDArray[np.int64], event_ids: Sequence[Id]
+    ) -> None:
         """Add entries, later than all, in their order."""
-        self._deadlines.extend(deadlines)
-        self._numbers.extend(numbers)
+        self._deadlines.frombytes(deadlines.tobytes())
+        self._numbers.frombytes(numbers.tobytes())
         self._ids.extend(event_ids)
 
     def drop(self) -> None:
         """Take the first entry."""
-        self._ids.popleft()
         self._forget(1)
+
+    def drop_until(self, stays: Callable[[int, Id], bool]) -> None:
+        """Take the entries before the first that stays, by its number and event."""
+        numbers, ids, at = self._numbers, self._ids, self._at
+        while at < len(ids) and not stays(numbers[at], ids[at]):
+            at += 1
+        self._forget(at - self._at)
 
     def take_until(self, time: int) -> Iterator[tuple[int, Id]]:
         """Take the entries whose deadline lies before `time`: their numbers and events."""
-        end = bisect_left(self._deadlines, time, self._at)
-        numbers = self._numbers[self._at : end]
-        ids = [self._ids.popleft() for _ in numbers]
+        due = slice(self._at, bisect_left(self._deadlines, time, self._at))
+        numbers, ids = self._numbers[due], self._ids[due]
         self._forget(len(ids))
         return zip(numbers, ids, strict=True)
 
     def _forget(self, count: int) -> None:
         self._at += count
-        if self._at >= SPENT and 2 * self._at >= len(self._deadlines):
-            del self._deadlines[: self._at], self._numbers[: self._at]
+        if self._at >= SPENT and 2 * self._at >= len(self._ids):
+            for column in (self._deadlines, self._numbers, self._ids):
+                del column[: self._at]
             self._at = 0

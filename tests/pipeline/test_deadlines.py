@@ -24,21 +24,13 @@ class Bench:
         self.deadlines.add(deadline, number, event_id)
 
     def settle(self, time: int) -> list[int]:
-        taken = []
-        for number in self.deadlines.due(time):
-            self._remove(number)
-            taken.append(number)
-        return taken
+        return [self.table.pop(event_id) for event_id in self.deadlines.due(time)]
 
     def search(self, time: int) -> list[int]:
         """What `settle` is to find."""
         left = sorted(self.table.values(), key=lambda number: (self.due_at[number], number))
         surplus = len(left) - self.room
         return [each for place, each in enumerate(left) if place < surplus or self.due_at[each] < time]
-
-    def _remove(self, number: int) -> None:
-        [event_id] = [event_id for event_id, held in self.table.items() if held == number]
-        del self.table[event_id]
 
 
 acts = st.one_of(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pipeline.join import Closed, EarlyLabel, Join, Pending
+from pipeline.join import EarlyLabel, Join, Pending
 from pipeline.records import Id
 from tests.pipeline.builders import join_settings, label, source
 
@@ -24,7 +24,7 @@ def prediction(event_id: Id, sequence: int, at: int, version: int = 0) -> Pendin
 
 
 def remember(join: Join, event_id: Id, sequence: int, at: int, label_at: int) -> None:
-    join.remember(Closed(event_id, "labelled", sequence), join.remembered_until(at, label_at))
+    join.remember(event_id, at, label_at, sequence)
 
 
 def early(event_id: Id, at: int, offset: int) -> EarlyLabel:
@@ -85,7 +85,7 @@ def test_an_event_closed_twice_is_remembered_from_the_second_time() -> None:
     remember(join, 1, 0, at=0, label_at=10)
     remember(join, 2, 1, at=0, label_at=20)
     remember(join, 1, 2, at=400, label_at=450)
-    assert list(join.closed.values()) == [Closed(2, "labelled", 1), Closed(1, "labelled", 2)]
+    assert list(join.closed.items()) == [(2, 2 * 1), (1, 2 * 2)]
     join.forget(550)
     assert list(join.closed) == [1]
     join.forget(551)
@@ -98,7 +98,8 @@ def test_where_too_many_wait_the_next_to_expire_goes_before_its_time() -> None:
         join.open(prediction(f"at {at}", sequence, at))
     assert close_expired(join, 0) == ["at 10"]
     assert list(join.pending) == ["at 30", "at 20"]
-    assert join.closed["at 10"].status == "expired"
+    assert join.has_expired("at 10")
+    assert not join.has_expired("at 20")
 
 
 def test_where_too_many_are_closed_those_are_forgotten_whose_time_is_over_first() -> None:

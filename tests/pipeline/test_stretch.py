@@ -56,7 +56,7 @@ def assert_no_difference(
         assert written == expected
         assert pack(task.model) == pack(plain.model)
         assert encode(task.state({})) == encode(plain.state({}))
-        assert list(task.join.closed.values()) == list(plain.join.closed.values())
+        assert list(task.join.closed.items()) == list(plain.join.closed.items())
         assert list(task.join.pending) == list(plain.join.pending)
 
 

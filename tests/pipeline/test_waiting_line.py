@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 from unittest.mock import patch
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from pipeline.waiting_line import Entry, WaitingLine
 Act: TypeAlias = tuple[str, int]
 
 acts = st.lists(
-    st.tuples(st.sampled_from(["append", "extend", "drop", "take"]), st.integers(0, 6)), max_size=60
+    st.tuples(st.sampled_from(["append", "extend", "drop", "skip", "take"]), st.integers(0, 6)), max_size=60
 )
 
 
@@ -31,15 +32,18 @@ def test_a_line_is_a_list_of_entries(drawn: list[Act], spent: int) -> None:
             elif act == "extend":
                 added = [_entry(number) for number in range(made, made + amount)]
                 plain += added
-                line.extend(
-                    [each[0] for each in added], range(made, made + amount), [each[2] for each in added]
-                )
+                deadlines = np.array([each[0] for each in added], dtype=np.int64)
+                line.extend(deadlines, np.arange(made, made + amount), [each[2] for each in added])
                 made += amount
             elif act == "take":
                 time = (plain[0][0] if plain else 0) + amount
                 due = [each for each in plain if each[0] < time]
                 del plain[: len(due)]
                 assert list(line.take_until(time)) == [each[1:] for each in due]
+            elif act == "skip":
+                del plain[:amount]
+                left = {each[1:] for each in plain}
+                line.drop_until(lambda *entry, left=left: entry in left)
             elif plain:
                 del plain[0]
                 line.drop()
