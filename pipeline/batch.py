@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline import lines
-from pipeline.lines import NOTHING, Lines
-from pipeline.model import Judgements, Model
-from pipeline.plan import Closing, DeadLetter, Plan
+from pipeline.lines import NOTHING, Lines, Said
+from pipeline.merge import Integers
+from pipeline.model import Judgements, Model, Plays
+from pipeline.plan import DeadLetter, Plan
 from pipeline.policy import Policy
-from pipeline.records import Share
+from pipeline.records import Example, Share
 from pipeline.sharing import Publication
 from pipeline.statistics import FEATURES
 
@@ -65,56 +65,66 @@ def settle(
     policy
         Decides which labels are asked for; None where all are learned as they come.
     """
-    for closing, shares in zip(plan.closings, taken, strict=False):  # there may be fewer shares
-        closing.shared = shares
     cuts = set(range(len(taken))) | set(plan.undecided() if policy else ())
     predictions = outcomes = requests = NOTHING
     for piece in plan.cut(sorted(cuts)):
-        if not (piece.predictions or piece.closings):
+        if not (piece.event_ids or piece.closed):
             continue
-        if piece.closings:
-            model.take_over(piece.closings[0].shared or ())
+        number = piece.folded - plan.folded
+        shared = taken[number] if piece.closed and number < len(taken) else None
+        model.take_over(shared or ())
+        asked: list[bool | None] = [None] * len(piece.event_ids)
         if policy is not None:
             piece.withhold(policy)
-            counters["unasked"] += sum(map(_unasked, piece.closings))
-        judged = _walk(piece, model)
+            counters["unasked"] += piece.unasked()
+        plays, places = piece.plays(), piece.places()
+        judged = _walk(piece, plays, places, model)
         if policy is not None:
-            requests = requests.then(lines.requested(piece.predictions, judged, policy, counters))
-        predictions = predictions.then(lines.predicted(piece.predictions, judged))
-        outcomes = outcomes.then(lines.closed(piece.closings, model))
-    told: Sequence[Share] = ()
-    if publication is not None:
-        for closing in plan.closings:
-            publication.add(closing.example)
-        told = publication.take()
+            asked, wanted = lines.requested(piece, judged, policy, counters)
+            requests = requests.then(wanted)
+        written = lines.predicted(piece, judged, asked)
+        predictions = predictions.then(written)
+        said = lines.said(piece, plays, judged, written, asked)
+        _note(piece, judged, said)
+        outcomes = outcomes.then(lines.closed(piece, places.tolist(), said, shared, model))
+        if publication is not None:
+            for example in _examples(piece, plays, places, judged):
+                publication.add(example)
+    told: Sequence[Share] = () if publication is None else publication.take()
     return Batch(predictions, outcomes, plan.dead_letters, plan.steps, told, requests)
 
 
-def _unasked(closing: Closing) -> bool:
-    """Whether a label came that was not asked for."""
-    return closing.prediction.asked is False and closing.label_timestamp is not None
-
-
-def _walk(plan: Plan, model: Model) -> Judgements:
-    """Judge, and teach the model.
-
-    Plays are judged, or learned, or both. Those that were judged in an earlier batch come last, with the
-    features that they had then.
-    """
-    predictions, closings = plan.predictions, plan.closings
-    first = predictions[0].sequence if predictions else sys.maxsize
-    sequences = np.array([closing.prediction.sequence for closing in closings], dtype=np.int64)
-    earlier = sequences < first
-    carried = [closing.prediction for closing in closings if closing.prediction.sequence < first]
-    played = np.where(earlier, len(predictions) + np.cumsum(earlier) - 1, sequences - first)
-    plays = [*predictions, *carried]
-    labels, ratios = np.zeros(len(plays), dtype=np.bool_), np.zeros(len(plays))
-    labels[played] = [bool(closing.watched) for closing in closings]
-    ratios[played] = [closing.watch_ratio or 0.0 for closing in closings]
-    order = np.array(plan.order, dtype=np.int64)
-    learning = order < 0
-    order[learning] = len(plays) + played[~order[learning]]
-    features = np.frombuffer(b"".join([prediction.features for prediction in carried]))
-    judged = model.walk(order, plays, features.reshape(len(carried), len(FEATURES)), labels, ratios)
-    model.folded += len(closings)
+def _walk(plan: Plan, plays: Plays, places: Integers, model: Model) -> Judgements:
+    """Judge, and teach the model. Plays are judged, or learned, or both."""
+    n, lessons = len(plays.users), plan.lessons()
+    labels, ratios = np.zeros(n, dtype=np.bool_), np.zeros(n)
+    labels[places] = [bool(watched) for watched in plan.watched]
+    ratios[places] = [ratio or 0.0 for ratio in plan.watch_ratios]
+    order, taught = np.empty(len(lessons), dtype=np.int64), np.ones(len(lessons), dtype=np.bool_)
+    order[~lessons], order[lessons] = np.arange(len(plan.carried), n), n + places
+    taught[lessons] = [watched is not None for watched in plan.watched]
+    judged = model.walk(order[taught], plays, plan.known(), labels, ratios)
+    model.folded += len(places)
     return judged
+
+
+def _note(plan: Plan, judged: Judgements, said: Said) -> None:
+    """Let those that wait know what the model says of them."""
+    features = judged.features.tobytes()
+    size = judged.features.itemsize * len(FEATURES)
+    for prediction in plan.waiting:
+        row = prediction.sequence - plan.first
+        place = len(plan.carried) + row
+        prediction.score = said.scores[place]
+        prediction.features = features[row * size : (row + 1) * size]
+        prediction.opening = said.openings[place]
+        prediction.conclusion = said.conclusions[place]
+        prediction.asked = said.asked[place]
+
+
+def _examples(plan: Plan, plays: Plays, places: Integers, judged: Judgements) -> Iterator[Example | None]:
+    """What each closing teaches, if anything."""
+    features = np.concatenate([plan.known(), judged.features])
+    for place, watched, ratio in zip(places.tolist(), plan.watched, plan.watch_ratios, strict=True):
+        play = (plays.users[place], plays.videos[place], plays.timestamps[place], features[place].tolist())
+        yield None if watched is None else Example(*play, watched, ratio or 0.0)

@@ -29,6 +29,9 @@ class Ending(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 _NUMBER: Final = b'"sequence":'
 """The name of a prediction's number: nothing before it can look like this, since text escapes its quotes."""
 
+PLAIN: Final = b"}"
+"""`conclusion` of a prediction that ends with its number."""
+
 
 def opening(prediction: bytes) -> bytes:
     """What an outcome begins with: its prediction as it was written, up to its number."""

@@ -11,7 +11,7 @@ Each table has room for so much. Where that runs out, what would go next goes be
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from pipeline.config import Join as JoinSettings
 from pipeline.deadlines import Deadlines
-from pipeline.endings import conclusion, opening
+from pipeline.endings import PLAIN, conclusion, opening
 from pipeline.inlet import FIRST
 from pipeline.merge import Integers
 from pipeline.records import Id, Prediction, Source, WatchLabel, encode
@@ -44,7 +44,7 @@ class Pending(msgspec.Struct, gc=False):
     """The running features, as float64."""
     opening: bytes = b""
     """What its outcome begins with: see `pipeline.endings.opening`."""
-    conclusion: bytes = b"}"
+    conclusion: bytes = PLAIN
     """What its outcome ends with: see `pipeline.endings.conclusion`."""
     asked: bool | None = None
     """Whether its label was asked for; None where all labels are learned as they come."""
@@ -133,13 +133,12 @@ class Join:
             and len(self.closed) + outcomes <= self.max_closed
         )
 
-    def are_new(self, event_ids: list[Id]) -> bool:
-        """Whether the events are all different, and none of them is known or has a label that waits."""
-        different = set(event_ids)
-        return len(different) == len(event_ids) and (
-            self.pending.keys().isdisjoint(different)
-            and self.closed.keys().isdisjoint(different)
-            and self.waiting.keys().isdisjoint(different)
+    def are_new(self, event_ids: dict[Id, int]) -> bool:
+        """Whether none of the events is known or has a label that waits."""
+        return (
+            self.pending.keys().isdisjoint(event_ids)
+            and self.closed.keys().isdisjoint(event_ids)
+            and self.waiting.keys().isdisjoint(event_ids)
         )
 
     def open(self, prediction: Pending) -> None:
@@ -152,16 +151,21 @@ class Join:
         del self.pending[prediction.event_id]
         self.remember(prediction.event_id, prediction.timestamp, label_timestamp, sequence)
 
-    def open_all(self, predictions: dict[Id, Pending], timestamps: Integers) -> None:
-        """`open` each, by its event; the events are all new: see `are_new`."""
-        self.pending.update(predictions)
-        sequences = [prediction.sequence for prediction in predictions.values()]
-        self._expiries.add_all(timestamps + self.window, np.array(sequences, dtype=np.int64), [*predictions])
+    def open_all(self, predictions: list[Pending]) -> None:
+        """`open` each; their events are all new."""
+        event_ids = [each.event_id for each in predictions]
+        deadlines = np.array([each.timestamp for each in predictions], dtype=np.int64) + self.window
+        self.pending.update(zip(event_ids, predictions, strict=True))
+        self._expiries.add_all(
+            deadlines, np.array([each.sequence for each in predictions], dtype=np.int64), event_ids
+        )
 
-    def close_all(self, event_ids: Sequence[Id], label_timestamps: Integers, first: int) -> None:
-        """`close` the predictions of these events, which wait; the outcomes' sequences begin with `first`."""
-        for event_id in event_ids:
-            del self.pending[event_id]
+    def close_all(
+        self, waited: list[Pending], event_ids: list[Id], label_timestamps: Integers, first: int
+    ) -> None:
+        """`close` the predictions of events, of which only these waited; the outcomes begin with `first`."""
+        for prediction in waited:
+            del self.pending[prediction.event_id]
         numbers = 2 * np.arange(first, first + len(event_ids))
         self.closed.update(zip(event_ids, numbers.tolist(), strict=True))
         self._memory.add_all(label_timestamps + self.window, numbers, event_ids)

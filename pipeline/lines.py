@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
+from itertools import chain, compress, count, repeat
 from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
 
 from pipeline import decimals
-from pipeline.endings import Ending, conclusion, encode_endings, opening, plain_opening
-from pipeline.join import Pending
-from pipeline.model import Judgements, Model
-from pipeline.plan import Closing
+from pipeline.endings import PLAIN, Ending, conclusion, encode_endings, opening, plain_opening
+from pipeline.model import Judgements, Model, Plays
+from pipeline.plan import Plan
 from pipeline.policy import Policy
-from pipeline.records import Id, LabelRequest, Prediction, encode, encode_all
+from pipeline.records import Id, LabelRequest, Prediction, Share, encode, encode_all
 
 
 class Lines(NamedTuple):
@@ -44,105 +43,124 @@ class Lines(NamedTuple):
 NOTHING: Final = Lines(0, [], [], [])
 
 
+class Said(NamedTuple):
+    """What was said of plays, column by column."""
+
+    plays: Plays
+    scores: list[float]
+    openings: list[bytes]
+    """What their outcomes begin with: see `pipeline.endings.opening`."""
+    conclusions: list[bytes]
+    """What they end with: see `pipeline.endings.conclusion`."""
+    asked: list[bool | None]
+    """Whether their labels were asked for; None where all labels are learned as they come."""
+
+
 def requested(
-    predictions: list[Pending], judged: Judgements, policy: Policy, counters: Counter[str]
-) -> Lines:
+    plan: Plan, judged: Judgements, policy: Policy, counters: Counter[str]
+) -> tuple[list[bool | None], Lines]:
     """Decide of which predictions the label is asked for, and write that down."""
-    first, values, chosen = counters["asked"], [], []
-    for prediction, features, score in zip(predictions, judged.features.tolist(), judged.scores, strict=True):
-        prediction.asked = policy.asks(
-            prediction.event_id, score, features, predicted=prediction.sequence, asked=counters["asked"]
-        )
-        if prediction.asked:
-            values.append(
-                encode(
-                    LabelRequest(
-                        prediction.event_id,
-                        prediction.user_id,
-                        prediction.video_id,
-                        prediction.timestamp,
-                        score,
-                        prediction.sequence,
-                        counters["asked"],
-                    )
-                )
-            )
-            chosen.append(prediction)
+    first, asked, values = counters["asked"], list[bool | None](), []
+    columns = (plan.event_ids, plan.users, plan.videos, plan.timestamps, judged.scores)
+    for sequence, features, play in zip(
+        count(plan.first), judged.features.tolist(), zip(*columns, strict=True), strict=False
+    ):
+        event_id, *_, score = play
+        wanted = policy.asks(event_id, score, features, predicted=sequence, asked=counters["asked"])
+        asked.append(wanted)
+        if wanted:
+            values.append(encode(LabelRequest(*play, sequence, counters["asked"])))
             counters["asked"] += 1
-    return Lines(first, values, [each.user_id for each in chosen], [each.timestamp for each in chosen])
+    users, timestamps = list(compress(plan.users, asked)), list(compress(plan.timestamps, asked))
+    return asked, Lines(first, values, users, timestamps)
 
 
-def predicted(predictions: list[Pending], judged: Judgements) -> Lines:
-    """Note what was said of each, and write it down."""
-    if not predictions:
+def predicted(plan: Plan, judged: Judgements, asked: list[bool | None]) -> Lines:
+    """Predictions, and what was said of them."""
+    if not plan.event_ids:
         return NOTHING
-    users, timestamps = [each.user_id for each in predictions], [each.timestamp for each in predictions]
-    asked = [each.asked for each in predictions]
     values = encode_all(
         map(
             Prediction,
-            [each.event_id for each in predictions],
-            users,
-            [each.video_id for each in predictions],
-            timestamps,
+            plan.event_ids,
+            plan.users,
+            plan.videos,
+            plan.timestamps,
             judged.scores,
             judged.probabilities,
             [score > 0.0 for score in judged.scores],
             map(msgspec.Raw, decimals.encode_rows(judged.features)),
-            [each.model_version for each in predictions],
-            [each.sequence for each in predictions],
+            plan.versions,
+            count(plan.first),
             judged.challengers,
             asked,
         )
     )
-    raw = struct.iter_unpack(f"{judged.features[0].nbytes}s", judged.features.tobytes())
-    ends_with_number = judged.challengers[0] is None and asked[0] is None
-    openings = map(plain_opening if ends_with_number else opening, values)
-    for prediction, score, (features,), begin in zip(predictions, judged.scores, raw, openings, strict=True):
-        prediction.score = score
-        prediction.features = features
-        prediction.opening = begin
-    if not ends_with_number:
-        for prediction, value in zip(predictions, values, strict=True):
-            prediction.conclusion = conclusion(value)
-    return Lines(predictions[0].sequence, values, users, timestamps)
+    return Lines(plan.first, values, plan.users, plan.timestamps)
 
 
-def closed(closings: list[Closing], model: Model) -> Lines:
-    """Predictions joined with their labels, and the losses of those that were learned."""
-    if not closings:
+def said(plan: Plan, plays: Plays, judged: Judgements, written: Lines, asked: list[bool | None]) -> Said:
+    """What was said of a plan's plays, before and now."""
+    carried = plan.carried
+    values = written.values
+    if all(each is None for each in (*judged.challengers[:1], *asked[:1])):
+        openings, conclusions = list(map(plain_opening, values)), [PLAIN] * len(values)
+    else:
+        openings, conclusions = list(map(opening, values)), list(map(conclusion, values))
+    return Said(
+        plays,
+        [each.score for each in carried] + judged.scores,
+        [each.opening for each in carried] + openings,
+        [each.conclusion for each in carried] + conclusions,
+        [each.asked for each in carried] + asked,
+    )
+
+
+def closed(plan: Plan, places: list[int], said: Said, shared: list[Share] | None, model: Model) -> Lines:
+    """Predictions joined with their labels, and the losses of those that were learned.
+
+    Parameters
+    ----------
+    plan
+        Its closings.
+    places
+        Which of the plays each is of.
+    said
+        Of the plays.
+    shared
+        What was taken over right before the first closing.
+    model
+        Whose losses they are.
+    """
+    if not plan.closed:
         return NOTHING
-    predictions = [closing.prediction for closing in closings]
-    learned = [closing.watched for closing in closings]
-    ratios = [closing.watch_ratio for closing in closings]
-    known_at = [closing.label_timestamp for closing in closings]
-    scores = [prediction.score for prediction in predictions]
+    learned, ratios = plan.watched, plan.watch_ratios
+    scores = [said.scores[place] for place in places]
     losses = model.losses(
         np.array(scores), np.array(learned, dtype=np.bool_), np.array([ratio or 0.0 for ratio in ratios])
     )
     endings = encode_endings(
         map(
             Ending,
-            [prediction.sequence for prediction in predictions],
+            plan.closed,
             ratios,
             learned,
-            known_at,
+            plan.label_timestamps,
             [
                 None if label is None else label == (score > 0.0)
                 for label, score in zip(learned, scores, strict=True)
             ],
             [None if label is None else loss for label, loss in zip(learned, losses, strict=True)],
-            ["expired" if moment is None else "labelled" for moment in known_at],
-            [closing.sequence for closing in closings],
-            [closing.shared for closing in closings],
+            ["expired" if moment is None else "labelled" for moment in plan.label_timestamps],
+            count(plan.folded),
+            chain([shared], repeat(None)),
         )
     )
+    openings = [said.openings[place] for place in places]
+    conclusions = [said.conclusions[place] for place in places]
     return Lines(
-        closings[0].sequence,
-        [
-            prediction.opening + ending + prediction.conclusion
-            for prediction, ending in zip(predictions, endings, strict=True)
-        ],
-        [prediction.user_id for prediction in predictions],
-        [prediction.timestamp for prediction in predictions],
+        plan.folded,
+        list(map(b"".join, zip(openings, endings, conclusions, strict=True))),
+        [said.plays.users[place] for place in places],
+        [said.plays.timestamps[place] for place in places],
     )

@@ -28,7 +28,7 @@ def merge(
     more_told: bool,
     window: int,
     quiet: int,
-    order: Integers,
+    most: int,
     labels_before: Integers,
     interactions_before: Integers,
 ) -> tuple[int, int, int]:
@@ -44,9 +44,8 @@ def merge(
         How long an interaction's prediction waits for its label, in milliseconds.
     quiet
         The last time at which nothing is overdue, but for the predictions of these interactions.
-    order
-        Shape (most,), for so many messages at most; the messages' turns are written to it: i for
-        interaction i, ~i for label i.
+    most
+        Messages to merge.
     labels_before
         Shape (n,), written: labels merged before each interaction.
     interactions_before
@@ -59,7 +58,7 @@ def merge(
     """
     n = m = 0
     time = BEFORE_ALL
-    while n + m < order.shape[0]:
+    while n + m < most:
         if n < shown.shape[0] and m < told.shape[0]:
             label = told[m] <= shown[n]
         elif n < shown.shape[0] and not more_told:
@@ -74,11 +73,9 @@ def merge(
         time = max(time, head)
         if label:
             interactions_before[m] = n
-            order[n + m] = ~m
             m += 1
         else:
             labels_before[n] = m
-            order[n + m] = n
             quiet = min(quiet, head + window)
             n += 1
     return n, m, time
@@ -87,4 +84,4 @@ def merge(
 def warm_up() -> None:
     """Compile, or fetch what was compiled before."""
     nothing = np.empty(0, dtype=np.int64)
-    merge(nothing, nothing, True, True, 0, 0, nothing, nothing, nothing)
+    merge(nothing, nothing, True, True, 0, 0, 0, nothing, nothing)

@@ -127,6 +127,14 @@ class Play(Protocol):
     def timestamp(self) -> int: ...
 
 
+class Plays(NamedTuple):
+    """The same of several, column by column."""
+
+    users: list[Id]
+    videos: list[Id]
+    timestamps: list[int]
+
+
 class Judgement(NamedTuple):
     """What the model says of an interaction, and from which running features."""
 
@@ -208,7 +216,7 @@ class Model:
     def walk(
         self,
         order: NDArray[np.int64],
-        plays: Sequence[Play],
+        plays: Plays,
         known: NDArray[np.float64],
         labels: NDArray[np.bool_],
         watch_ratios: NDArray[np.float64],
@@ -220,27 +228,26 @@ class Model:
         order
             Steps, shape (steps,): i judges play i, n + i learns from play i.
         plays
-            n of them. Those that are not judged are the last.
+            n of them. Those that are not judged are the first.
         known
             The running features by which these were judged before, a row for each.
         labels, watch_ratios
             Of the plays that are learned, shapes (n,).
         """
-        asked = len(plays) - len(known)
-        users, videos = [play.user_id for play in plays], [play.video_id for play in plays]
-        running = self.statistics.walk(order, users, videos, labels, watch_ratios)
-        running[asked:] = known
+        judged = slice(len(known), None)
+        running = self.statistics.walk(order, plays.users, plays.videos, labels, watch_ratios)
+        running[: len(known)] = known
         loss = self.learner.settings.loss
         y = targets(loss, labels, watch_ratios)
         X = self._contexts(plays, running)
-        scores = self.learner.walk(X, y, order)[:asked]
-        likely = probabilities(scores).tolist() if loss == "logistic" else [None] * asked
-        said: list[dict[str, float]] | list[None] = [None] * asked
+        scores = self.learner.walk(X, y, order)[judged]
+        likely = probabilities(scores).tolist() if loss == "logistic" else [None] * len(scores)
+        said: list[dict[str, float]] | list[None] = [None] * len(scores)
         if self.challengers:
             shadows = self.challengers.values()
-            columns = [shadow.walk(X, labels, watch_ratios, order)[:asked].tolist() for shadow in shadows]
+            columns = [shadow.walk(X, labels, watch_ratios, order)[judged].tolist() for shadow in shadows]
             said = [dict(zip(self.challengers, row, strict=True)) for row in zip(*columns, strict=True)]
-        return Judgements(running[:asked], scores.tolist(), likely, said)
+        return Judgements(running[judged], scores.tolist(), likely, said)
 
     def losses(
         self, scores: NDArray[np.float64], labels: NDArray[np.bool_], watch_ratios: NDArray[np.float64]
@@ -339,16 +346,17 @@ class Model:
         watch_ratios: NDArray[np.float64],
     ) -> None:
         y = targets(self.learner.settings.loss, labels, watch_ratios)
-        X = self._contexts(plays, running)
+        users, videos = [play.user_id for play in plays], [play.video_id for play in plays]
+        X = self._contexts(Plays(users, videos, [play.timestamp for play in plays]), running)
         self.learner.predict_and_learn_many(X, y)  # nobody asks for the losses
         for shadow in self.challengers.values():
             shadow.learn_many(X, labels, watch_ratios)
 
-    def _contexts(self, plays: Sequence[Play], running: NDArray[np.float64]) -> NDArray[np.float64]:
-        X = np.zeros((len(plays), len(self._x)))
+    def _contexts(self, plays: Plays, running: NDArray[np.float64]) -> NDArray[np.float64]:
+        X = np.zeros((len(running), len(self._x)))
         if self._sees_tables:
-            for x, play in zip(X, plays, strict=True):
-                self.tables.fill(x, play.user_id, play.video_id, play.timestamp)
+            for x, user, video, timestamp in zip(X, *plays, strict=True):
+                self.tables.fill(x, user, video, timestamp)
         X[:, self.tables.columns :] = running
         return X
 

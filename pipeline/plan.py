@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.join import Pending
+from pipeline.merge import Integers
+from pipeline.model import Plays
 from pipeline.policy import Policy
-from pipeline.records import Example, Share, Source
+from pipeline.records import Id, Interaction, Source
+from pipeline.statistics import FEATURES
 
 
 class DeadLetter(NamedTuple):
@@ -23,107 +27,177 @@ class DeadLetter(NamedTuple):
     reason: str
 
 
-class Closing(msgspec.Struct, gc=False):
-    """The end of a prediction's wait."""
-
-    prediction: Pending
-    watched: bool | None
-    """What is learned; None for nothing. A policy has its say once the prediction is judged."""
-    watch_ratio: float | None
-    """The label's, if one came in time."""
-    label_timestamp: int | None
-    """Its time."""
-    sequence: int
-    """The outcome's."""
-    shared: list[Share] | None = None
-    """What was taken over from other partitions right before, if anything."""
-
-    @property
-    def example(self) -> Example | None:
-        """What it teaches, if anything, once the prediction is judged."""
-        if self.watched is None:
-            return None
-        prediction = self.prediction
-        features = np.frombuffer(prediction.features).tolist()
-        play = (prediction.user_id, prediction.video_id, prediction.timestamp, features)
-        return Example(*play, self.watched, self.watch_ratio or 0.0)
-
-
 @dataclass
 class Plan:
-    """What messages, and the time that has passed, come to before the model was asked."""
+    """What messages, and the time that has passed, come to before the model was asked, in columns.
 
-    predictions: list[Pending] = field(default_factory=list)
-    """To be judged."""
-    closings: list[Closing] = field(default_factory=list)
-    order: list[int] = field(default_factory=list)
-    """Steps: i judges prediction i, ~i learns from closing i."""
+    Predictions are made, and closings learned, each in their order. A prediction's version is the number of
+    outcomes before it: that says which comes first.
+    """
+
+    first: int
+    """The sequence of the first prediction."""
+    folded: int
+    """The sequence of the first outcome."""
+    event_ids: list[Id] = field(default_factory=list)
+    """Of the predictions, to be made; so are the next four."""
+    users: list[Id] = field(default_factory=list)
+    videos: list[Id] = field(default_factory=list)
+    timestamps: list[int] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
+    waiting: list[Pending] = field(default_factory=list)
+    """Those of them that the join, or a later piece, has to do with: they are told what the model says."""
+    closed: array[int] = field(default_factory=lambda: array("q"))
+    """The sequences of the predictions whose wait ends; the next three say how."""
+    watched: list[bool | None] = field(default_factory=list)
+    """What is learned; None for nothing. A policy has its say once the prediction is judged."""
+    watch_ratios: list[float | None] = field(default_factory=list)
+    """The labels', if one came in time."""
+    label_timestamps: list[int | None] = field(default_factory=list)
+    carried: list[Pending] = field(default_factory=list)
+    """Those of the closed that were judged before, in their order."""
     dead_letters: list[DeadLetter] = field(default_factory=list)
     steps: int = 0
     """Messages processed, and predictions and early labels whose time ran out."""
 
-    def predict(self, prediction: Pending) -> None:
-        """Judge this next."""
-        self.order.append(len(self.predictions))
-        self.predictions.append(prediction)
+    @property
+    def outcomes(self) -> int:
+        """Outcomes that come before the next one."""
+        return self.folded + len(self.closed)
 
-    def close(self, closing: Closing) -> None:
-        """Learn from this next."""
-        if closing.watched is not None:
-            self.order.append(~len(self.closings))
-        self.closings.append(closing)
+    def predict(self, interaction: Interaction) -> Pending:
+        """Judge this next; give what waits for its label."""
+        row = len(self.event_ids)
+        self.event_ids.append(interaction.event_id)
+        self.users.append(interaction.user_id)
+        self.videos.append(interaction.video_id)
+        self.timestamps.append(interaction.timestamp)
+        self.versions.append(self.outcomes)
+        [prediction] = self.pending([row])
+        self.waiting.append(prediction)
+        return prediction
 
-    def extend(
-        self, predictions: list[Pending], closings: list[Closing], order: NDArray[np.int64], steps: int
+    def close(
+        self,
+        prediction: Pending,
+        watched: bool | None,
+        watch_ratio: float | None,
+        label_timestamp: int | None,
     ) -> None:
-        """Judge and learn these next, whose order counts from 0."""
-        first, last = len(self.predictions), len(self.closings)
-        self.order += np.where(order >= 0, order + first, order - last).tolist()
-        self.predictions += predictions
-        self.closings += closings
-        self.steps += steps
+        """Learn from this next."""
+        self.closed.append(prediction.sequence)
+        self.watched.append(watched)
+        self.watch_ratios.append(watch_ratio)
+        self.label_timestamps.append(label_timestamp)
+        if prediction.sequence < self.first:
+            self.carried.append(prediction)
+
+    def then(self, later: Plan) -> None:
+        """Do what follows on this next."""
+        self.event_ids += later.event_ids
+        self.users += later.users
+        self.videos += later.videos
+        self.timestamps += later.timestamps
+        self.versions += later.versions
+        self.waiting += later.waiting
+        self.closed += later.closed
+        self.watched += later.watched
+        self.watch_ratios += later.watch_ratios
+        self.label_timestamps += later.label_timestamps
+        self.carried += [prediction for prediction in later.carried if prediction.sequence < self.first]
+        self.dead_letters += later.dead_letters
+        self.steps += later.steps
+
+    def pending(self, rows: Sequence[int]) -> list[Pending]:
+        """What waits for the labels of these predictions."""
+        columns: list[list[Any]] = [self.event_ids, self.users, self.videos, self.timestamps, self.versions]
+        chosen = [[column[row] for row in rows] for column in columns]
+        return list(map(Pending, *chosen, [self.first + row for row in rows]))
+
+    def plays(self) -> Plays:
+        """Those carried, and then those to be judged."""
+        carried = self.carried
+        return Plays(
+            [each.user_id for each in carried] + self.users,
+            [each.video_id for each in carried] + self.videos,
+            [each.timestamp for each in carried] + self.timestamps,
+        )
+
+    def places(self) -> Integers:
+        """Which of the plays each closing is of."""
+        sequences = np.frombuffer(self.closed, dtype=np.int64)
+        earlier = sequences < self.first
+        return np.where(earlier, np.cumsum(earlier) - 1, sequences - self.first + len(self.carried))
+
+    def known(self) -> NDArray[np.float64]:
+        """The features by which those carried were judged, a row for each."""
+        features = np.frombuffer(b"".join([each.features for each in self.carried]))
+        return features.reshape(len(self.carried), len(FEATURES))
+
+    def lessons(self) -> NDArray[np.bool_]:
+        """Which steps are closings, the others being predictions; shape (predictions + closings,)."""
+        lessons = np.ones(len(self.event_ids) + len(self.closed), dtype=np.bool_)
+        lessons[np.arange(len(self.versions)) + np.array(self.versions, dtype=np.int64) - self.folded] = False
+        return lessons
 
     def cut(self, numbers: Sequence[int]) -> list[Plan]:
         """What comes before the closings of these numbers, ascending, and after the last: one piece more.
 
-        A closing is the first of a piece, with what comes after it.
+        A closing is the first of a piece, with what comes after it. Dead letters and steps are in none.
         """
         if not numbers:
             return [self]
-        shown = [*self._shown_before(numbers).tolist(), len(self.predictions)]
-        learned = np.cumsum([0, *(closing.watched is not None for closing in self.closings)])
-        order = np.array(self.order, dtype=np.int64)
-        pieces, first_shown, first = [], 0, 0
-        for last_shown, last in zip(shown, [*numbers, len(self.closings)], strict=True):
-            steps = order[first_shown + learned[first] : last_shown + learned[last]]
-            steps = np.where(steps >= 0, steps - first_shown, steps + first)
-            pieces.append(
-                Plan(self.predictions[first_shown:last_shown], self.closings[first:last], steps.tolist())
-            )
-            first_shown, first = last_shown, last
+        shown = [0, *self._shown_before(numbers).tolist(), len(self.event_ids)]
+        pieces = [
+            self._piece(slice(*rows), slice(*closings))
+            for rows, closings in zip(pairwise(shown), pairwise([0, *numbers, len(self.closed)]), strict=True)
+        ]
+        held = {each.sequence: each for each in (*self.carried, *self.waiting)}
+        for piece in pieces:
+            needed = [sequence for sequence in piece.closed if sequence < piece.first]
+            lacking = [sequence - self.first for sequence in needed if sequence not in held]
+            held |= {each.sequence: each for each in self.pending(lacking)}
+            piece.carried += [held[sequence] for sequence in needed]
+        for piece in pieces:
+            own = range(piece.first, piece.first + len(piece.event_ids))
+            piece.waiting += [held[sequence] for sequence in own if sequence in held]
         return pieces
+
+    def _piece(self, rows: slice, closings: slice) -> Plan:
+        return Plan(
+            first=self.first + rows.start,
+            folded=self.folded + closings.start,
+            event_ids=self.event_ids[rows],
+            users=self.users[rows],
+            videos=self.videos[rows],
+            timestamps=self.timestamps[rows],
+            versions=self.versions[rows],
+            closed=self.closed[closings],
+            watched=self.watched[closings],
+            watch_ratios=self.watch_ratios[closings],
+            label_timestamps=self.label_timestamps[closings],
+        )
 
     def undecided(self) -> list[int]:
         """The closings before which to cut, so that each piece closes what was judged in an earlier one."""
-        if not (self.predictions and self.closings):
-            return []
-        begin = self.predictions[0].sequence
-        shown, judged, numbers = self._shown_before(range(len(self.closings))).tolist(), 0, []
-        for number, closing in enumerate(self.closings):
-            if closing.prediction.sequence - begin >= judged:
+        shown, judged, numbers = self._shown_before(range(len(self.closed))).tolist(), 0, []
+        for number, sequence in enumerate(self.closed):
+            if sequence - self.first >= judged:
                 judged = shown[number]
                 numbers.append(number)
         return numbers
 
-    def _shown_before(self, numbers: Sequence[int]) -> NDArray[np.int64]:
+    def _shown_before(self, numbers: Sequence[int]) -> Integers:
         """How many predictions come before each of these closings."""
-        versions = [prediction.model_version for prediction in self.predictions]
-        sequences = [self.closings[number].sequence for number in numbers]
-        return np.searchsorted(versions, sequences, side="right")
+        return np.searchsorted(self.versions, [self.folded + number for number in numbers], side="right")
 
     def withhold(self, policy: Policy) -> None:
-        """Teach nothing where the policy says so; all predictions closed here have to be judged."""
-        for closing in self.closings:
-            if not policy.teaches(closing.prediction.asked, closing.label_timestamp is not None):
-                closing.watched = None
-        self.order = [step for step in self.order if step >= 0 or self.closings[~step].watched is not None]
+        """Teach nothing where the policy says so; all predictions closed here are carried."""
+        for number, (prediction, came) in enumerate(zip(self.carried, self.label_timestamps, strict=True)):
+            if not policy.teaches(prediction.asked, came is not None):
+                self.watched[number] = None
+
+    def unasked(self) -> int:
+        """Labels that came though they were not asked for; all predictions closed here are carried."""
+        pairs = zip(self.carried, self.label_timestamps, strict=True)
+        return sum(prediction.asked is False and came is not None for prediction, came in pairs)

@@ -8,6 +8,7 @@ prediction about to expire) is left to the task.
 
 from __future__ import annotations
 
+from array import array
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from pipeline.inlet import FIRST, Inlet
 from pipeline.join import Join, Pending
 from pipeline.labels import WATCHED
 from pipeline.merge import Integers, merge
-from pipeline.plan import Closing
+from pipeline.plan import Plan
 from pipeline.records import Id, Interaction, WatchLabel
 
 SHORTEST = 8
@@ -37,23 +38,12 @@ class Merged(NamedTuple):
     """Those of the interactions."""
     told_times: Integers
     """Those of the labels."""
-    order: Integers
-    """Turns: i for interaction i, ~i for label i."""
     labels_before: Integers
     """How many come before each interaction."""
     interactions_before: Integers
     """How many come before each label."""
     time: int
     """Stream time after them, if it was not ahead of them."""
-
-
-class Stretch(NamedTuple):
-    """What messages come to: see `pipeline.plan.Plan`, with numbers that begin at 0."""
-
-    predictions: dict[Id, Pending]
-    """By event."""
-    closings: list[Closing]
-    order: Integers
 
 
 def merged(interactions: Inlet, labels: Inlet, join: Join, most: int) -> Merged:
@@ -70,7 +60,7 @@ def merged(interactions: Inlet, labels: Inlet, join: Join, most: int) -> Merged:
     """
     shown, shown_times, more_shown = _ahead(interactions, most)
     told, told_times, more_told = _ahead(labels, most)
-    order, labels_before, interactions_before = np.empty((3, most), dtype=np.int64)
+    labels_before, interactions_before = np.empty((2, most), dtype=np.int64)
     n, m, time = merge(
         shown_times,
         told_times,
@@ -78,7 +68,7 @@ def merged(interactions: Inlet, labels: Inlet, join: Join, most: int) -> Merged:
         more_told,
         join.window,
         min(join.quiet_until(), FAR),
-        order,
+        most,
         labels_before,
         interactions_before,
     )
@@ -87,7 +77,6 @@ def merged(interactions: Inlet, labels: Inlet, join: Join, most: int) -> Merged:
         told[:m],
         shown_times[:n],
         told_times[:m],
-        order[: n + m],
         labels_before[:n],
         interactions_before[:m],
         time,
@@ -105,7 +94,7 @@ def _ahead(inlet: Inlet, most: int) -> tuple[list[Any], Integers, bool]:
     return records, times, more
 
 
-def usual(messages: Merged, join: Join, predicted: int, folded: int) -> Stretch | None:
+def usual(messages: Merged, join: Join, predicted: int, folded: int) -> Plan | None:
     """What the messages come to, if every interaction is new and every label finds its prediction.
 
     Parameters
@@ -115,52 +104,73 @@ def usual(messages: Merged, join: Join, predicted: int, folded: int) -> Stretch 
     join
         Nothing changes in it.
     predicted, folded
-        Predictions made and outcomes planned before.
+        Predictions and outcomes planned before.
+
+    Returns
+    -------
+    Plan or None
+        Of its predictions, those wait that are not closed in it. None if something is unusual.
     """
-    plays, answers = messages.interactions, messages.labels
-    n, m = len(plays), len(answers)
-    ids, answered = [play.event_id for play in plays], [answer.event_id for answer in answers]
-    if not join.has_room(n, m) or not join.are_new(ids) or len(set(answered)) < m:
+    shown, told = messages.interactions, messages.labels
+    n, m = len(shown), len(told)
+    event_ids, answered = [each.event_id for each in shown], [each.event_id for each in told]
+    opened = dict(zip(event_ids, range(n), strict=True))
+    if len(opened) < n or len(set(answered)) < m or not (join.has_room(n, m) and join.are_new(opened)):
         return None
-    predictions = map(
-        Pending,
-        ids,
-        [play.user_id for play in plays],
-        [play.video_id for play in plays],
-        [play.timestamp for play in plays],
-        (folded + messages.labels_before).tolist(),
-        range(predicted, predicted + n),
-    )
-    opened = dict(zip(ids, predictions, strict=True))
-    asked = _found(answered, join.pending, opened)
-    if asked is None or not _fit(asked, messages, predicted):
+    found = _found(answered, opened, join.pending)
+    if found is None:
         return None
-    ratios = [answer.watch_ratio for answer in answers]
-    closings = map(
-        Closing,
-        asked,
-        [ratio > WATCHED for ratio in ratios],
-        ratios,
-        [answer.timestamp for answer in answers],
-        range(folded, folded + m),
+    rows, carried = found
+    ratios = [each.watch_ratio for each in told]
+    plan = Plan(
+        first=predicted,
+        folded=folded,
+        event_ids=event_ids,
+        users=[each.user_id for each in shown],
+        videos=[each.video_id for each in shown],
+        timestamps=messages.shown_times.tolist(),
+        versions=(folded + messages.labels_before).tolist(),
+        watched=[ratio > WATCHED for ratio in ratios],
+        watch_ratios=list(ratios),
+        label_timestamps=list(messages.told_times.tolist()),
+        carried=carried,
+        steps=n + m,
     )
-    return Stretch(opened, list(closings), messages.order)
+    if not _fit(rows, plan, messages):
+        return None
+    sequences = np.array([*range(predicted, predicted + n), *(each.sequence for each in carried)], np.int64)
+    plan.closed = array("q", sequences[rows].tobytes())
+    left = np.ones(len(sequences), dtype=np.bool_)
+    left[rows] = False
+    plan.waiting = plan.pending(np.flatnonzero(left).tolist())
+    return plan
 
 
-def _found(answered: list[Id], pending: dict[Id, Pending], opened: dict[Id, Pending]) -> list[Pending] | None:
-    """The predictions that labels are for, of those that wait and of the new ones; None if one is missing."""
+def _found(
+    answered: list[Id], opened: dict[Id, int], pending: dict[Id, Pending]
+) -> tuple[Integers, list[Pending]] | None:
+    """The predictions that labels are for; None if one is missing.
+
+    They are numbered: first the new ones, by `opened`, and then those that wait, which are given as well.
+    """
+    n = len(opened)
+    rows = np.array([opened.get(event_id, n) for event_id in answered], dtype=np.int64)
+    before = rows == n
     try:
-        return [pending.get(event_id) or opened[event_id] for event_id in answered]
+        carried = [pending[answered[number]] for number in np.flatnonzero(before).tolist()]
     except KeyError:
         return None
+    rows[before] += np.arange(len(carried))
+    return rows, carried
 
 
-def _fit(asked: list[Pending], messages: Merged, predicted: int) -> bool:
+def _fit(rows: Integers, plan: Plan, messages: Merged) -> bool:
     """Whether each label comes after its interaction, and is of the same user and video."""
-    answers = messages.labels
-    numbers = np.array([prediction.sequence for prediction in asked], dtype=np.int64) - predicted
+    users = plan.users + [each.user_id for each in plan.carried]
+    videos = plan.videos + [each.video_id for each in plan.carried]
+    asked = rows.tolist()
     return (
-        [prediction.user_id for prediction in asked] == [answer.user_id for answer in answers]
-        and [prediction.video_id for prediction in asked] == [answer.video_id for answer in answers]
-        and bool((numbers < messages.interactions_before).all())
+        [users[row] for row in asked] == [each.user_id for each in messages.labels]
+        and [videos[row] for row in asked] == [each.video_id for each in messages.labels]
+        and bool(((rows < messages.interactions_before) | (rows >= len(plan.users))).all())
     )

@@ -13,7 +13,7 @@ from forks.rounds import loss_values
 from pipeline.config import CHAMPION
 from pipeline.labels import WATCHED
 from pipeline.model import Model
-from pipeline.plan import Closing
+from pipeline.records import Status
 from pipeline.shadow import Flags, Floats
 
 
@@ -26,11 +26,17 @@ class Standing(NamedTuple):
     """The sum, in nats; None for a learner without log-odds."""
 
 
-class _Said(msgspec.Struct):
-    challengers: dict[str, float]
+class _Told(msgspec.Struct):
+    """What counts of an outcome."""
+
+    score: float
+    prediction_sequence: int
+    watch_ratio: float | None
+    status: Status
+    challengers: dict[str, float] = {}
 
 
-_SAID: Final = msgspec.json.Decoder(_Said)
+_TOLD: Final = msgspec.json.Decoder(_Told)
 
 
 class Tally:
@@ -50,23 +56,19 @@ class Tally:
         }
         """By learner. It is replaced, never changed, so that another thread may read it."""
 
-    def add(self, closings: Sequence[Closing], since: int) -> None:
+    def add(self, outcomes: Sequence[bytes], since: int) -> None:
         """Count the labelled ones of predictions that the learners of now made, from that sequence on."""
-        judged = [
-            closing
-            for closing in closings
-            if closing.label_timestamp is not None and closing.prediction.sequence >= since
-        ]
+        told = map(_TOLD.decode, outcomes)
+        judged = [each for each in told if each.status == "labelled" and each.prediction_sequence >= since]
         if not judged:
             return
-        watched = np.array([(closing.watch_ratio or 0.0) > WATCHED for closing in judged])
-        said = [_SAID.decode(b"{" + closing.prediction.conclusion[1:]).challengers for closing in judged]
+        watched = np.array([(each.watch_ratio or 0.0) > WATCHED for each in judged])
         standings = {}
         for name, standing in self.standings.items():
             if name == CHAMPION:
-                scores = np.array([closing.prediction.score for closing in judged])
+                scores = np.array([each.score for each in judged])
             else:
-                scores = np.array([each[name] for each in said])
+                scores = np.array([each.challengers[name] for each in judged])
             standings[name] = _more(standing, scores, watched)
         self.standings = standings
 

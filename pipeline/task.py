@@ -17,7 +17,7 @@ from pipeline.inlet import FIRST, Inlet, Position
 from pipeline.join import EarlyLabel, Join, Pending
 from pipeline.labels import WATCHED
 from pipeline.model import Model
-from pipeline.plan import Closing, DeadLetter, Plan
+from pipeline.plan import DeadLetter, Plan
 from pipeline.policy import Policy
 from pipeline.records import Interaction, Share, Source, WatchLabel
 from pipeline.sharing import Publication, Reception
@@ -69,7 +69,7 @@ class Task:
         self.policy: Policy | None = None
         """Which labels are asked for; None where all are learned as they come."""
         self._teach_missing = settings.on_missing == "negative"
-        self._plan = Plan()
+        self._plan = Plan(0, 0)
         self._reach = stretch.LONGEST
         """Messages that may make a stretch: fewer where the last one was shorter."""
 
@@ -79,7 +79,7 @@ class Task:
         By timestamp, labels first on ties. Where an input has nothing buffered but may have more, the
         merge waits; where it is at its end, the other goes on without it.
         """
-        plan, alone = self._plan, 0
+        plan, alone = self._begin(), 0
         while plan.steps < limit and (inlet := self._next()) is not None:
             if not alone:
                 alone = self._take_stretch(min(self._reach, limit - plan.steps))
@@ -94,6 +94,7 @@ class Task:
 
     def tick(self, now: int, limit: int) -> Batch:
         """Move stream time towards `now` (milliseconds) without a message, if that is forward."""
+        self._begin()
         if now > self.stream_time:
             self._move_time(now, limit)
         return self._hand_over()
@@ -103,16 +104,20 @@ class Task:
         self.interactions.rewind()
         self.labels.rewind()
 
+    def _begin(self) -> Plan:
+        self._plan = Plan(first=self.predicted, folded=self.model.folded)
+        return self._plan
+
     def _hand_over(self) -> Batch:
-        plan, self._plan = self._plan, Plan()
+        plan = self._plan
         taken: list[list[Share]] = []
-        while len(taken) < len(plan.closings) and (shares := self.reception.take()):
+        while len(taken) < len(plan.closed) and (shares := self.reception.take()):
             taken.append(shares)
         batch = settle(
             plan, self.model, self.counters, taken=taken, publication=self.publication, policy=self.policy
         )
         if self.tally is not None:
-            self.tally.add(plan.closings, self.earlier[-1].predictions if self.earlier else 0)
+            self.tally.add(batch.outcomes.values, self.earlier[-1].predictions if self.earlier else 0)
         return batch
 
     def _next(self) -> Inlet | None:
@@ -130,7 +135,7 @@ class Task:
         """Take the next messages at once, if they make a stretch; else tell how many to take one by one."""
         if len(self.interactions) + len(self.labels) < stretch.SHORTEST:
             return stretch.SHORTEST
-        join, plan, folded = self.join, self._plan, self._outcomes
+        join, folded = self.join, self._plan.outcomes
         messages = stretch.merged(self.interactions, self.labels, join, most)
         n, m = len(messages.interactions), len(messages.labels)
         found = None
@@ -144,9 +149,10 @@ class Task:
         self.labels.take(m)
         self.counters.update(interactions=n, labels=m, predictions=n, labelled=m)
         self.predicted += n
-        plan.extend(list(found.predictions.values()), found.closings, found.order, steps=n + m)
-        join.open_all(found.predictions, messages.shown_times)
-        join.close_all([label.event_id for label in messages.labels], messages.told_times, folded)
+        self._plan.then(found)
+        join.open_all(found.waiting)
+        answered = [label.event_id for label in messages.labels]
+        join.close_all(found.carried, answered, messages.told_times, folded)
         self.stream_time = max(self.stream_time, messages.time)
         join.forget(self.stream_time)
         return 0
@@ -194,17 +200,9 @@ class Task:
         if join.knows(event_id):
             self.counters["duplicate_interactions"] += 1
             return
-        prediction = Pending(
-            event_id,
-            interaction.user_id,
-            interaction.video_id,
-            interaction.timestamp,
-            self._outcomes,
-            self.predicted,
-        )
+        prediction = self._plan.predict(interaction)
         self.predicted += 1
         self.counters["predictions"] += 1
-        self._plan.predict(prediction)
         join.open(prediction)
         early = join.take(event_id)
         if early is not None:
@@ -248,16 +246,11 @@ class Task:
             ratio, known_at = label.watch_ratio, label.timestamp
             watched = ratio > WATCHED
             self.counters["labelled"] += 1
-        join, sequence = self.join, self._outcomes
-        self._plan.close(Closing(prediction, watched, ratio, known_at, sequence))
+        join, sequence = self.join, self._plan.outcomes
+        self._plan.close(prediction, watched, ratio, known_at)
         join.close(prediction, known_at, sequence)
         if not join.quiet(self.stream_time):
             join.forget(self.stream_time)
-
-    @property
-    def _outcomes(self) -> int:
-        """Outcomes that come before the next one."""
-        return self.model.folded + len(self._plan.closings)
 
     def _bury(self, source: Source, poison: Poison) -> None:
         self.counters[poison.fault] += 1

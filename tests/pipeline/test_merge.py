@@ -47,13 +47,12 @@ def one_by_one(
 def test_messages_are_merged_as_one_by_one(
     shown: list[int], told: list[int], more: tuple[bool, bool], quiet: int, most: int
 ) -> None:
-    order = np.empty(most, dtype=np.int64)
     labels_before = np.empty(len(shown), dtype=np.int64)
     interactions_before = np.empty(len(told), dtype=np.int64)
     columns = np.array(shown, dtype=np.int64), np.array(told, dtype=np.int64)
-    n, m, latest = merge(*columns, *more, WINDOW, quiet, order, labels_before, interactions_before)
+    n, m, latest = merge(*columns, *more, WINDOW, quiet, most, labels_before, interactions_before)
     turns, wanted = one_by_one(shown, told, more, quiet, most)
-    assert (order[: n + m].tolist(), latest) == (turns, wanted)
+    assert (n + m, latest) == (len(turns), wanted)
     places = {turn: place for place, turn in enumerate(turns)}
     assert labels_before[:n].tolist() == [places[number] - number for number in range(n)]
     assert interactions_before[:m].tolist() == [places[~number] - number for number in range(m)]

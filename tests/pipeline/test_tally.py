@@ -6,9 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from pipeline.join import Pending
-from pipeline.plan import Closing
-from pipeline.records import Outcome
+from pipeline.records import Outcome, encode
 from pipeline.settings import challengers_text, learner_text
 from pipeline.tally import Standing, Tally
 from pipeline.task import Task
@@ -89,8 +87,9 @@ def deliver(task: Task, log: OutputLog, batches: int) -> None:
 def test_a_label_that_is_not_learned_is_judged_by_all_the_same() -> None:
     """Under a policy an outcome may say what came, and learn nothing of it."""
     task = new_task(model=new_model(challengers=CHALLENGERS))
-    shown = Pending("e", 7, 3, 0, 0, 0, 1.0, conclusion=b',"challengers":{"small":1.0,"wider":-1.0}}')
     assert task.tally is not None
-    task.tally.add([Closing(shown, None, 1.5, 5, 0)], 0)
+    challengers = {"small": 1.0, "wider": -1.0}
+    told = Outcome("e", 7, 3, 0, 1.0, None, True, [0.0] * 10, 0, 0, 1.5, None, 5, None, None, "labelled", 0)
+    task.tally.add([encode(msgspec.structs.replace(told, challengers=challengers))], 0)
     mistakes = {name: standing.mistakes for name, standing in task.tally.standings.items()}
     assert mistakes == {"champion": 0, "small": 0, "wider": 1}
