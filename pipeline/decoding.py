@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from pipeline.records import Interaction, WatchLabel
+from pipeline.records import Interaction, WatchLabel, keys_of
+
+FIRST = -1
+"""Merge time of a message that cannot be used: it goes before everything that has a timestamp."""
 
 
 class Poison(NamedTuple):
@@ -15,8 +20,21 @@ class Poison(NamedTuple):
     fault: Literal["undecodable", "invalid", "wrong_key", "future", "orphan", "late", "mismatched"]
     reason: str
 
+    @property
+    def timestamp(self) -> int:
+        """Where it goes in the merge."""
+        return FIRST
+
 
 Record = Interaction | WatchLabel | Poison
+
+
+class Decoded(NamedTuple):
+    """What messages were decoded to, in their order."""
+
+    records: list[Record]
+    times: NDArray[np.int64]
+    """Timestamps, in milliseconds, shape (n,); `FIRST` for what cannot be used."""
 
 
 INTERACTIONS = msgspec.json.Decoder(Interaction)
@@ -29,7 +47,7 @@ _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 def decode(
     keys: list[bytes | None], values: list[bytes | None], decoder: InputDecoder, latest: int
-) -> list[Record]:
+) -> Decoded:
     r"""Decode messages of one input.
 
     Each is parsed for itself: joining them into one text to parse at once would let half an object and the
@@ -49,9 +67,9 @@ def decode(
     Examples
     --------
     >>> good = b'{"event_id":1,"user_id":7,"video_id":3,"timestamp":5,"video_duration":900}'
-    >>> decode([b"7"], [good], INTERACTIONS, latest=10)[0].video_duration
+    >>> decode([b"7"], [good], INTERACTIONS, latest=10).records[0].video_duration
     900.0
-    >>> decode([b"8"], [good], INTERACTIONS, latest=10)
+    >>> decode([b"8"], [good], INTERACTIONS, latest=10).records
     [Poison(fault='wrong_key', reason='the key is b\'8\', but user_id is 7: the key has to be "7"')]
     """
     try:
@@ -59,10 +77,16 @@ def decode(
     except (TypeError, *_MALFORMED):
         pass
     else:
-        expected = [str(record.user_id).encode() for record in parsed]
-        if expected == keys and max([record.timestamp for record in parsed], default=0) <= latest:
-            return parsed
-    return [_decode(key, value, decoder, latest) for key, value in zip(keys, values, strict=True)]
+        times = times_of(parsed)
+        if times.max(initial=0) <= latest and keys_of([record.user_id for record in parsed]) == keys:
+            return Decoded(parsed, times)
+    records = [_decode(key, value, decoder, latest) for key, value in zip(keys, values, strict=True)]
+    return Decoded(records, times_of(records))
+
+
+def times_of(records: list[Record]) -> NDArray[np.int64]:
+    """The timestamps of records, `FIRST` for what cannot be used."""
+    return np.fromiter([record.timestamp for record in records], np.int64, len(records))
 
 
 def _decode(key: bytes | None, value: bytes | None, decoder: InputDecoder, latest: int) -> Record:

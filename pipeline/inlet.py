@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from pipeline.decoding import Poison, Record
+from pipeline.decoding import FIRST, Decoded, Poison, Record, times_of
 from pipeline.records import Delivered, Interaction, Source, WatchLabel
 
-FIRST = -1
-"""Merge time of a message that cannot be used: it goes before everything that has a timestamp."""
-
-
-_timestamp = attrgetter("timestamp")
 SPENT = 4_096
 """Messages taken, after which the room that they took is made free."""
 
@@ -24,13 +20,12 @@ SPENT = 4_096
 class Arrived(NamedTuple):
     """Messages in the order of their offsets, column by column."""
 
-    offsets: list[int]
+    messages: Sequence[Delivered]
+    """As they came."""
+    decoded: Decoded
+    """What they come to."""
     sizes: list[int]
     """In bytes."""
-    records: list[Record]
-    """What they were decoded to."""
-    messages: Sequence[Source | Delivered]
-    """As they came."""
 
 
 class Position(msgspec.Struct):
@@ -62,16 +57,15 @@ class Inlet:
         """Merge time of the next message; None if there is none."""
         self._next, self._clock, self._ahead = position.offset, position.clock, position.ahead
         self._fed_clock, self._fed_ahead = position.clock, position.ahead
-        self._taken: Source | Delivered | None = None
+        self._taken: Delivered | None = None
         self._clear()
 
     def _clear(self) -> None:
         """Hold nothing: columns of what was fed, in which what was taken lies before `_at`."""
         self._times = array("q")
         self._records: list[Record] = []
-        self._offsets: list[int] = []
         self._sizes: list[int] = []
-        self._messages: list[Source | Delivered] = []
+        self._messages: list[Delivered] = []
         self._refused: dict[int, int] = {}
         """Timestamps that were refused, by offset."""
         self._at = 0
@@ -86,13 +80,12 @@ class Inlet:
 
     def feed(self, arrived: Arrived) -> None:
         """Append messages."""
-        records = arrived.records
-        times = self._times_close_together(records)
-        if times is None:
-            times, records = self._judged(arrived)
-        self._times.extend(times)
+        records, times = arrived.decoded
+        if not self._close_together(times):
+            records = self._judged(arrived)
+            times = times_of(records)
+        self._times.frombytes(times.tobytes())
         self._records += records
-        self._offsets += arrived.offsets
         self._sizes += arrived.sizes
         self._messages += arrived.messages
         self.bytes += sum(arrived.sizes)
@@ -115,11 +108,11 @@ class Inlet:
     def pop(self) -> Record:
         """Take the next message; its offset then counts as processed."""
         at = self._at
-        time, record, offset = self._times[at], self._records[at], self._offsets[at]
+        time, record = self._times[at], self._records[at]
         self._move(1)
         if time != FIRST:
             self._clock, self._ahead = time, None
-        elif (refused := self._refused.pop(offset, None)) is not None:
+        elif (refused := self._refused.pop(self._next - 1, None)) is not None:
             self._ahead = refused
         return record
 
@@ -137,11 +130,11 @@ class Inlet:
     def _move(self, count: int) -> None:
         begin, end = self._at, self._at + count
         self.bytes -= sum(self._sizes[begin:end])
-        self._next = self._offsets[end - 1] + 1
         self._taken = self._messages[end - 1]
+        self._next = _offset(self._taken) + 1
         self._at = end
         if end >= SPENT or end == len(self._times):
-            for column in (self._times, self._records, self._offsets, self._sizes, self._messages):
+            for column in (self._times, self._records, self._sizes, self._messages):
                 del column[:end]
             self._at = 0
         self._look()
@@ -152,26 +145,24 @@ class Inlet:
     def source(self) -> Source:
         """The message that was taken last."""
         assert self._taken is not None, "none was taken"
-        return self._taken if isinstance(self._taken, Source) else Source.of(self._taken)
+        return Source.of(self._taken)
 
-    def _times_close_together(self, records: list[Record]) -> list[int] | None:
-        """Times of the records, if all can be used and none is a jump from any other; that is then noted."""
-        if self._fed_clock is None or not records or Poison in set(map(type, records)):
-            return None
-        times: list[int] = list(map(_timestamp, records))
-        if max(times) > min(self._fed_clock, *times) + self.max_jump:
-            return None
-        self._fed_clock, self._fed_ahead = times[-1], None
-        return times
+    def _close_together(self, times: NDArray[np.int64]) -> bool:
+        """Whether all can be used, and none is a jump from any other; the last one is then noted."""
+        if self._fed_clock is None or not len(times):
+            return False
+        first = int(times.min())
+        if first == FIRST or times.max() > min(self._fed_clock, first) + self.max_jump:
+            return False
+        self._fed_clock, self._fed_ahead = int(times[-1]), None
+        return True
 
-    def _judged(self, arrived: Arrived) -> tuple[list[int], list[Record]]:
-        """Merge times, and records of which some are refused for their jump."""
-        times, records = [], []
-        for offset, record in zip(arrived.offsets, arrived.records, strict=True):
-            judged = record if isinstance(record, Poison) else self._judge(record, offset)
-            records.append(judged)
-            times.append(FIRST if isinstance(judged, Poison) else judged.timestamp)
-        return times, records
+    def _judged(self, arrived: Arrived) -> list[Record]:
+        """The records, of which some are refused for their jump."""
+        return [
+            record if isinstance(record, Poison) else self._judge(record, _offset(message))
+            for record, message in zip(arrived.decoded.records, arrived.messages, strict=True)
+        ]
 
     def _judge(self, record: Interaction | WatchLabel, offset: int) -> Record:
         time, clock, ahead = record.timestamp, self._fed_clock, self._fed_ahead
@@ -188,3 +179,7 @@ class Inlet:
             f"the timestamp {time} lies {time - clock} ms after the one before it; a jump beyond "
             f"join.max_jump ({self.max_jump} ms) counts as a wrong clock unless the next message confirms it",
         )
+
+
+def _offset(message: Delivered) -> int:
+    return message.offset() or 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -16,12 +16,14 @@ from pipeline.decoding import INTERACTIONS, LABELS, decode
 from pipeline.errors import StateError
 from pipeline.inlet import Arrived, Inlet
 from pipeline.pulse import Pulse
-from pipeline.records import size
+from pipeline.records import sizes
 from pipeline.task import Task
 from pipeline.topics import Topics
 
 FEWEST = 40_000
 """Messages of an input that are always read ahead, if their bytes allow: a fetch brings some thousands."""
+SLICE = 1_000
+"""Messages taken together: few enough to stay in the processor's cache, and mostly of one place."""
 
 Place: TypeAlias = tuple[str, int]
 """A topic and a partition of it."""
@@ -98,9 +100,19 @@ class Intake:
         first = self._consumer.poll(timeout)
         self._pulse.feel(heard=first is not None)
         if first is not None:
-            # What is not needed yet waits in the client's queue: pausing an input throws that away.
-            self._feed((first, *self._consumer.consume(self._batch if self._wanting() else 0, 0.0)))
+            self._feed([first])
+            self._read_on()
         self._mark_ends()
+
+    def _read_on(self) -> None:
+        """Take what else is there, if it is needed, for one batch at most.
+
+        What is not needed yet waits in the client's queue: pausing an input throws that away.
+        """
+        left = self._batch if self._wanting() else 0
+        while left and (messages := self._consumer.consume(min(SLICE, left), 0.0)):
+            self._feed(messages)
+            left -= len(messages)
 
     def _wanting(self) -> bool:
         """Whether some input has not enough for a whole batch."""
@@ -136,16 +148,9 @@ class Intake:
         self._consumer.resume([TopicPartition(*place)])
         channel.paused = False
 
-    def _feed(self, messages: Iterable[Message]) -> None:
-        arrived: dict[Place, list[Message]] = defaultdict(list)
-        for message in messages:
-            place = (message.topic() or "", message.partition() or 0)
-            if message.error() is None:
-                arrived[place].append(message)
-            else:
-                self._meet(message, place)
+    def _feed(self, messages: list[Message]) -> None:
         latest = wall_clock() + self._join.max_ahead
-        for place, delivered in arrived.items():
+        for place, delivered in self._by_place(messages).items():
             if place not in self._channels:  # it was taken away while the messages were on their way
                 continue
             channel = self._channels[place]
@@ -155,13 +160,30 @@ class Intake:
             channel.read_to = (delivered[-1].offset() or 0) + 1
             channel.fed = time.monotonic()
 
+    def _by_place(self, messages: list[Message]) -> dict[Place, list[Message]]:
+        """The messages of each place; events are met."""
+        topics, partitions = list(map(Message.topic, messages)), list(map(Message.partition, messages))
+        errors = list(map(Message.error, messages))
+        # Not `errors.count(None)`: an error that is compared with None leaves an exception behind.
+        if not any(errors) and _alike(topics) and _alike(partitions):
+            return {(topics[0] or "", partitions[0] or 0): messages}
+        arrived: dict[Place, list[Message]] = defaultdict(list)
+        for message, topic, partition, error in zip(messages, topics, partitions, errors, strict=True):
+            place = (topic or "", partition or 0)
+            if error is None:
+                arrived[place].append(message)
+            else:
+                self._meet(message, place)
+        return arrived
+
     def _decoded(self, topic: str, messages: list[Message], latest: int) -> Arrived:
-        offsets = [message.offset() or 0 for message in messages]
-        keys, values = [message.key() for message in messages], [message.value() for message in messages]
-        headers = [message.headers() for message in messages]
-        sizes = list(map(size, keys, values, headers))
+        keys, values = list(map(Message.key, messages)), list(map(Message.value, messages))
         decoder = INTERACTIONS if topic == self._topics.interactions else LABELS
-        return Arrived(offsets, sizes, decode(keys, values, decoder, latest), messages)
+        return Arrived(
+            messages,
+            decode(keys, values, decoder, latest),
+            sizes(keys, values, list(map(Message.headers, messages))),
+        )
 
     def _meet(self, message: Message, place: Place) -> None:
         error = message.error()
@@ -192,3 +214,7 @@ class Intake:
             ended = channel.read_to <= channel.end or 0 <= end <= channel.read_to
             quiet = (time.monotonic() - channel.fed) * 1000
             channel.inlet.at_end = ended and quiet >= self._join.max_idle
+
+
+def _alike(column: Sequence[object]) -> bool:
+    return column.count(column[0]) == len(column)

@@ -20,8 +20,8 @@ import numpy as np
 
 from pipeline.config import Join as JoinSettings
 from pipeline.deadlines import Deadlines
+from pipeline.decoding import FIRST
 from pipeline.endings import PLAIN, conclusion, opening
-from pipeline.inlet import FIRST
 from pipeline.merge import Integers
 from pipeline.records import Id, Prediction, Source, WatchLabel, encode
 

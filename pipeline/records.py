@@ -220,25 +220,44 @@ class Source(NamedTuple):
             message.offset() or 0,
             message.key(),
             message.value(),
-            message.headers() or (),
+            message.headers() or [],
         )
 
     @property
     def size(self) -> int:
         """Bytes in key, value and headers."""
-        return size(self.key, self.value, self.headers)
+        [size] = sizes([self.key], [self.value], [self.headers])
+        return size
 
 
-def size(key: bytes | None, value: bytes | None, headers: Any) -> int:
-    """Bytes in a message's key, value and headers, pairs or None."""
-    size = len(key or b"") + len(value or b"")
-    if headers:
-        size += sum(len(name) + len(value or b"") for name, value in headers)
-    return size
+def sizes(keys: Sequence[bytes | None], values: Sequence[bytes | None], headers: Sequence[Any]) -> list[int]:
+    """Bytes in the key, the value and the headers, pairs or None, of each message."""
+    bare = [len(key or b"") + len(value or b"") for key, value in zip(keys, values, strict=True)]
+    if not any(headers):
+        return bare
+    return [size + _headers_size(pairs or ()) for size, pairs in zip(bare, headers, strict=True)]
+
+
+def _headers_size(headers: Headers) -> int:
+    return sum(len(name) + len(value or b"") for name, value in headers)
 
 
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
+
+
+def keys_of(users: Sequence[Id]) -> list[bytes]:
+    r"""The keys of messages about these users: what they are called, in UTF-8.
+
+    Examples
+    --------
+    >>> keys_of([7, "Zoë"])
+    [b'7', b'Zo\xc3\xab']
+    """
+    lines = _encoder.encode_lines(users)
+    if b'"' in lines:  # of integers, and only of them, what is written is the name
+        return [str(user).encode() for user in users]
+    return lines.split(b"\n")[:-1]
 
 
 def encode_all(records: Iterable[object]) -> list[bytes]:

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.inlet import FIRST, Inlet
+from pipeline.decoding import FIRST
+from pipeline.inlet import Inlet
 from pipeline.join import Join, Pending
 from pipeline.labels import WATCHED
 from pipeline.merge import Integers, merge

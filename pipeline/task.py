@@ -12,8 +12,8 @@ from itertools import islice
 from pipeline import stretch
 from pipeline.batch import Batch, settle
 from pipeline.config import Join as JoinSettings
-from pipeline.decoding import Poison
-from pipeline.inlet import FIRST, Inlet, Position
+from pipeline.decoding import FIRST, Poison
+from pipeline.inlet import Inlet, Position
 from pipeline.join import EarlyLabel, Join, Pending
 from pipeline.labels import WATCHED
 from pipeline.model import Model

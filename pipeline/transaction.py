@@ -11,7 +11,7 @@ from pipeline.commits import Commit, Part, Receipts
 from pipeline.deadline import Attempt
 from pipeline.lines import Lines
 from pipeline.plan import DeadLetter
-from pipeline.records import encode
+from pipeline.records import encode, keys_of
 from pipeline.recovery import Start
 from pipeline.saving import Receipt, flush, next_slot, places, reference, write_snapshot, write_state
 from pipeline.snapshot import pack
@@ -90,7 +90,7 @@ class Writer:
         if not lines.values:
             return None
         produce, receipt = self._producer.produce, Receipt()
-        keys = [str(user).encode() for user in lines.users]
+        keys = keys_of(lines.users)
         reports = chain([receipt], repeat(None))
         for value, key, report, timestamp in zip(lines.values, keys, reports, lines.timestamps, strict=False):
             produce(topic, value, key, partition, report, None, timestamp)  # named, these cost twice as much

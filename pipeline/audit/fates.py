@@ -99,7 +99,7 @@ class Fates:
             end = source.offset + 1
             self.counts["messages"] += 1
             self._ledger.checked[f"messages of {name} with one fate"] += 1
-            [record] = decode([source.key], [source.value], decoder, ANY_TIME)
+            [record] = decode([source.key], [source.value], decoder, ANY_TIME).records
             self._message(source, record)
         self._check_end(end)
         self._letters.check_sources(name, stretch.begin)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pipeline.decoding import InputDecoder, Record, decode
+from confluent_kafka import Message
+
+from pipeline.decoding import Decoded, InputDecoder, Record, decode, times_of
 from pipeline.inlet import Arrived
 from pipeline.records import Source
 
@@ -20,15 +22,19 @@ class Entry(NamedTuple):
 def entries(sources: Sequence[Source], decoder: InputDecoder, latest: int) -> list[Entry]:
     """Messages of one input, in the order of their offsets, decoded."""
     keys, values = [source.key for source in sources], [source.value for source in sources]
-    return list(map(Entry, sources, decode(keys, values, decoder, latest)))
+    return list(map(Entry, sources, decode(keys, values, decoder, latest).records))
 
 
 def queued(decoded: Sequence[Entry]) -> Arrived:
     """Decoded messages as an inlet takes them."""
-    sources = [entry.source for entry in decoded]
+    records = [entry.record for entry in decoded]
     return Arrived(
-        [source.offset for source in sources],
-        [source.size for source in sources],
-        [entry.record for entry in decoded],
-        sources,
+        [delivered(entry.source) for entry in decoded],
+        Decoded(records, times_of(records)),
+        [entry.source.size for entry in decoded],
     )
+
+
+def delivered(source: Source) -> Message:
+    """The message as a client hands it over."""
+    return Message(**source._asdict() | {"headers": source.headers or None})

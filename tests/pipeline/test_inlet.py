@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.decoding import Poison
-from pipeline.inlet import FIRST, Inlet, Position
+from pipeline.decoding import FIRST, Poison
+from pipeline.inlet import Inlet, Position
 from tests.pipeline.builders import Message, inputs, interaction
 from tests.pipeline.entries import queued
 
@@ -67,6 +67,12 @@ def test_what_cannot_be_used_goes_first_and_does_not_move_the_clock() -> None:
     assert isinstance(queue.pop(), Poison)
     assert queue.position == Position(1, None, None)
     assert queue.time == 5
+
+
+def test_what_cannot_be_used_does_not_move_the_clock_that_jumps_are_measured_from() -> None:
+    queue = inlet(b"{", position=Position(0, clock=600))
+    queue.feed(queued(inputs([interaction(1, 600 + JUMP)], []).interactions))
+    assert [isinstance(queue.pop(), Poison) for _ in range(2)] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ from pipeline.records import (
     VideoCounts,
     encode,
     encode_all,
+    keys_of,
+    sizes,
 )
 from pipeline.statistics import FEATURES
 
@@ -35,7 +37,7 @@ RECORD = Interaction("e", 7, 3, 5, 900.5)
 
 
 def decode_one(value: bytes | None, key: bytes | None = b"7") -> Interaction | Poison:
-    [record] = decode([key], [value], INTERACTIONS, LATEST)
+    [record] = decode([key], [value], INTERACTIONS, LATEST).records
     assert isinstance(record, Interaction | Poison)
     return record
 
@@ -172,17 +174,17 @@ def test_labels_have_checks_of_their_own() -> None:
     good = {**FIELDS, "play_duration": 1.0, "watch_ratio": 0.5}
     for field in ("play_duration", "watch_ratio"):
         for value in (-0.1, True, None, "0.5"):
-            [record] = decode([b"7"], [encode({**good, field: value})], LABELS, LATEST)
+            [record] = decode([b"7"], [encode({**good, field: value})], LABELS, LATEST).records
             assert isinstance(record, Poison)
             assert field in record.reason
-    [record] = decode([b"7"], [encode(good)], LABELS, LATEST)
+    [record] = decode([b"7"], [encode(good)], LABELS, LATEST).records
     assert not isinstance(record, Poison)
 
 
 def test_halves_of_an_object_in_two_messages_are_two_bad_messages_whatever_follows() -> None:
     """Counting lines or records would miss this: three messages, three whole objects between them."""
     halves: list[bytes | None] = [GOOD[:15], GOOD[15:], GOOD + GOOD]
-    records = decode([b"7"] * 3, halves, INTERACTIONS, LATEST)
+    records = decode([b"7"] * 3, halves, INTERACTIONS, LATEST).records
     assert [isinstance(record, Poison) for record in records] == [True, True, True]
 
 
@@ -192,14 +194,14 @@ mixtures = st.lists(st.one_of(st.none(), st.sampled_from(sorted(BAD))), max_size
 @given(mixture=mixtures)
 def test_bad_messages_among_good_ones_are_found_and_all_keep_their_place(mixture: list[str | None]) -> None:
     values = [GOOD if name is None else BAD[name][0] for name in mixture]
-    records = decode([b"7"] * len(mixture), values, INTERACTIONS, LATEST)
+    records = decode([b"7"] * len(mixture), values, INTERACTIONS, LATEST).records
     faults = [record.fault if isinstance(record, Poison) else None for record in records]
     assert faults == [None if name is None else BAD[name][1] for name in mixture]
     assert all(record == RECORD for record, fault in zip(records, faults, strict=True) if fault is None)
 
 
 def test_no_messages_are_no_records() -> None:
-    assert decode([], [], INTERACTIONS, LATEST) == []
+    assert decode([], [], INTERACTIONS, LATEST).records == []
 
 
 def bits(value: float) -> bytes:
@@ -264,6 +266,24 @@ def test_ids_keep_their_type_and_value(identifier: int | str) -> None:
     assert isinstance(record, Interaction)
     assert (record.event_id, record.user_id) == (identifier, identifier)
     assert type(record.user_id) is type(identifier)
+
+
+@given(users=st.lists(st.integers(-(2**63), 2**63 - 1) | st.text(min_size=1, max_size=9) | st.just("7")))
+def test_keys_are_what_users_are_called(users: list[int | str]) -> None:
+    assert keys_of(users) == [str(user).encode() for user in users]
+
+
+@pytest.mark.parametrize("users", [["7"], [7, "7"], ["\n"], ["7\n8"], ['"']])
+def test_keys_of_users_whose_names_look_like_something_else(users: list[int | str]) -> None:
+    assert keys_of(users) == [str(user).encode() for user in users]
+
+
+def test_sizes_are_of_key_value_and_headers() -> None:
+    keys, values = [b"7", None, b"77", None], [b"value", b"v", None, None]
+    assert sizes(keys, values, [None] * 4) == [6, 1, 2, 0]
+    headers = [[("name", b"abc"), ("none", None)], None, [], [("é", b"")]]
+    assert sizes(keys, values, headers) == [6 + 4 + 3 + 4, 1, 2, 1]
+    assert sizes([], [], []) == []
 
 
 predictions = st.builds(

@@ -239,7 +239,8 @@ def changed(draw: st.DrawFn, records: st.SearchStrategy[msgspec.Struct]) -> Json
 
 
 def verdict(value: Json, decoder: InputDecoder) -> bool:
-    [record] = decode([str(value.get("user_id")).encode()], [json.dumps(value).encode()], decoder, LATEST)
+    key, text = str(value.get("user_id")).encode(), json.dumps(value).encode()
+    [record] = decode([key], [text], decoder, LATEST).records
     if not isinstance(record, Poison):
         return True
     assert record.fault == "invalid"
@@ -269,7 +270,7 @@ def test_schema_and_decoder_judge_inputs_alike(
 @pytest.mark.parametrize(("name", "decoder"), [("interaction", INTERACTIONS), ("watch-label", LABELS)])
 @pytest.mark.parametrize("value", [None, True, 5, "text", [], [{}], {}])
 def test_they_agree_on_what_is_no_such_object(name: str, decoder: InputDecoder, value: object) -> None:
-    [record] = decode([b"7"], [json.dumps(value).encode()], decoder, LATEST)
+    [record] = decode([b"7"], [json.dumps(value).encode()], decoder, LATEST).records
     assert isinstance(record, Poison)
     assert not validator(name).is_valid(value)
 
