@@ -73,7 +73,7 @@ def settle(
         number = piece.folded - plan.folded
         shared = taken[number] if piece.closed and number < len(taken) else None
         model.take_over(shared or ())
-        asked: list[bool | None] = [None] * len(piece.event_ids)
+        asked: list[bool] | None = None
         if policy is not None:
             piece.withhold(policy)
             counters["unasked"] += piece.unasked()
@@ -85,7 +85,7 @@ def settle(
         written = lines.predicted(piece, judged, asked)
         predictions = predictions.then(written)
         said = lines.said(piece, plays, judged, written, asked)
-        _note(piece, judged, said)
+        _note(piece, judged, said, asked)
         outcomes = outcomes.then(lines.closed(piece, places.tolist(), said, shared, model))
         if publication is not None:
             for example in _examples(piece, plays, places, judged):
@@ -108,18 +108,17 @@ def _walk(plan: Plan, plays: Plays, places: Integers, model: Model) -> Judgement
     return judged
 
 
-def _note(plan: Plan, judged: Judgements, said: Said) -> None:
+def _note(plan: Plan, judged: Judgements, said: Said, asked: list[bool] | None) -> None:
     """Let those that wait know what the model says of them."""
-    features = judged.features.tobytes()
-    size = judged.features.itemsize * len(FEATURES)
+    first, begin, texts, ends = plan.first, len(plan.carried), said.texts, said.ends
+    features, size = judged.features.tobytes(), judged.features.itemsize * len(FEATURES)
     for prediction in plan.waiting:
-        row = prediction.sequence - plan.first
-        place = len(plan.carried) + row
-        prediction.score = said.scores[place]
+        row = prediction.sequence - first
+        prediction.score = judged.scores[row]
         prediction.features = features[row * size : (row + 1) * size]
-        prediction.opening = said.openings[place]
-        prediction.conclusion = said.conclusions[place]
-        prediction.asked = said.asked[place]
+        prediction.opening = texts[begin + row][: ends[begin + row]]
+        prediction.conclusion = said.conclusions[begin + row]
+        prediction.asked = None if asked is None else asked[row]
 
 
 def _examples(plan: Plan, plays: Plays, places: Integers, judged: Judgements) -> Iterator[Example | None]:

@@ -121,15 +121,12 @@ class Deadlines(Generic[Value]):
                 yield event_id
         self.first = NEVER
 
-    def drop(self, time: int) -> None:
-        """Take from the table what is due at `time`, at less cost than by `due`, as far as the line goes.
+    def take_until(self, time: int) -> Iterator[tuple[int, Id]]:
+        """Take entries that are due at `time`, at less cost than by `due`, as far as the line goes.
 
-        The rest, and what there is no room for, `due` still gives.
+        Their numbers and events, some of which may have left the table; `due` gives the rest.
         """
-        until = min(time, self._heap[0][0]) if self._heap else time
-        for number, event_id in self._line.take_until(until):
-            if self._holds(number, event_id):
-                del self._table[event_id]
+        return self._line.take_until(min(time, self._heap[0][0]) if self._heap else time)
 
     def _head(self) -> Entry | None:
         """The entry with the earliest deadline."""

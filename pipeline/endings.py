@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 import msgspec
+import numpy as np
 
 from pipeline.records import Share, Status
 
@@ -26,6 +27,7 @@ class Ending(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     shared: list[Share] | None = None
 
 
+_POWERS_OF_TEN: Final = 10 ** np.arange(1, 19)
 _NUMBER: Final = b'"sequence":'
 """The name of a prediction's number: nothing before it can look like this, since text escapes its quotes."""
 
@@ -35,12 +37,25 @@ PLAIN: Final = b"}"
 
 def opening(prediction: bytes) -> bytes:
     """What an outcome begins with: its prediction as it was written, up to its number."""
-    return prediction[: prediction.index(_NUMBER)]
+    return prediction[: end_of_opening(prediction)]
 
 
-def plain_opening(prediction: bytes) -> bytes:
-    """`opening` of a prediction that ends with its number, found sooner from there."""
-    return prediction[: prediction.rindex(_NUMBER)]
+def end_of_opening(prediction: bytes) -> int:
+    """Where its number begins."""
+    return prediction.index(_NUMBER)
+
+
+def plain_ends(first: int, count: int) -> list[int]:
+    """`end_of_opening` of predictions of consecutive numbers that end with these, counted from their ends.
+
+    Examples
+    --------
+    >>> plain_ends(9, 2), b'{..."sequence":9}'[-13:], b'{..."sequence":10}'[-14:]
+    ([-13, -14], b'"sequence":9}', b'"sequence":10}')
+    """
+    digits = 1 + np.searchsorted(_POWERS_OF_TEN, np.arange(first, first + count), side="right")
+    ends: list[int] = (-len(_NUMBER) - digits - len(PLAIN)).tolist()
+    return ends
 
 
 def conclusion(prediction: bytes) -> bytes:
@@ -49,9 +64,10 @@ def conclusion(prediction: bytes) -> bytes:
 
 
 def encode_endings(endings: Iterable[Ending]) -> list[bytes]:
-    """Encode what is between an outcome's opening and its conclusion, of at least one outcome.
+    """Encode what follows on an outcome's opening, of at least one outcome.
 
-    The three together are the bytes of the `Outcome`, whose numbers are not written anew.
+    A conclusion that is not `PLAIN` takes the place of the brace at its end. Together they are the bytes of
+    the `Outcome`, whose numbers are not written anew.
 
     Examples
     --------
@@ -61,7 +77,7 @@ def encode_endings(endings: Iterable[Ending]) -> list[bytes]:
     >>> opening(prediction)[-36:], conclusion(prediction)
     (b'"features":[0.25],"model_version":0,', b',"challengers":{"nogd":-0.5}}')
     >>> [ending] = encode_endings([Ending(9, 0.8, True, 6, True, 0.2, "labelled", sequence=4)])
-    >>> (opening(prediction) + ending + conclusion(prediction))[-61:]
+    >>> (opening(prediction) + ending[:-1] + conclusion(prediction))[-61:]
     b'"status":"labelled","sequence":4,"challengers":{"nogd":-0.5}}'
     """
-    return _encode_lines(list(endings))[1:-2].split(b"}\n{")
+    return _encode_lines(list(endings))[1:-1].split(b"\n{")

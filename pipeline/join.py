@@ -186,7 +186,9 @@ class Join:
 
     def forget(self, stream_time: int) -> None:
         """Forget the closed events whose time is over or for which there is no room, by when it is over."""
-        self._memory.drop(stream_time)
+        for number, event_id in self._memory.take_until(stream_time):
+            if self.closed.get(event_id) == number:
+                del self.closed[event_id]
         for event_id in self._memory.due(stream_time):
             del self.closed[event_id]
 

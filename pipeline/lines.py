@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from pipeline import decimals
-from pipeline.endings import PLAIN, Ending, conclusion, encode_endings, opening, plain_opening
+from pipeline.endings import PLAIN, Ending, conclusion, encode_endings, end_of_opening, plain_ends
 from pipeline.model import Judgements, Model, Plays
 from pipeline.plan import Plan
 from pipeline.policy import Policy
@@ -48,19 +48,18 @@ class Said(NamedTuple):
 
     plays: Plays
     scores: list[float]
-    openings: list[bytes]
-    """What their outcomes begin with: see `pipeline.endings.opening`."""
+    texts: list[bytes]
+    """What their outcomes begin with, up to the places in the next column: see `pipeline.endings.opening`."""
+    ends: list[int | None]
     conclusions: list[bytes]
-    """What they end with: see `pipeline.endings.conclusion`."""
-    asked: list[bool | None]
-    """Whether their labels were asked for; None where all labels are learned as they come."""
+    """What their outcomes end with: see `pipeline.endings.conclusion`."""
 
 
 def requested(
     plan: Plan, judged: Judgements, policy: Policy, counters: Counter[str]
-) -> tuple[list[bool | None], Lines]:
+) -> tuple[list[bool], Lines]:
     """Decide of which predictions the label is asked for, and write that down."""
-    first, asked, values = counters["asked"], list[bool | None](), []
+    first, asked, values = counters["asked"], list[bool](), []
     columns = (plan.event_ids, plan.users, plan.videos, plan.timestamps, judged.scores)
     for sequence, features, play in zip(
         count(plan.first), judged.features.tolist(), zip(*columns, strict=True), strict=False
@@ -75,7 +74,7 @@ def requested(
     return asked, Lines(first, values, users, timestamps)
 
 
-def predicted(plan: Plan, judged: Judgements, asked: list[bool | None]) -> Lines:
+def predicted(plan: Plan, judged: Judgements, asked: list[bool] | None) -> Lines:
     """Predictions, and what was said of them."""
     if not plan.event_ids:
         return NOTHING
@@ -93,26 +92,25 @@ def predicted(plan: Plan, judged: Judgements, asked: list[bool | None]) -> Lines
             plan.versions,
             count(plan.first),
             judged.challengers,
-            asked,
+            repeat(None) if asked is None else asked,
         )
     )
     return Lines(plan.first, values, plan.users, plan.timestamps)
 
 
-def said(plan: Plan, plays: Plays, judged: Judgements, written: Lines, asked: list[bool | None]) -> Said:
+def said(plan: Plan, plays: Plays, judged: Judgements, written: Lines, asked: list[bool] | None) -> Said:
     """What was said of a plan's plays, before and now."""
-    carried = plan.carried
-    values = written.values
-    if all(each is None for each in (*judged.challengers[:1], *asked[:1])):
-        openings, conclusions = list(map(plain_opening, values)), [PLAIN] * len(values)
+    carried, values = plan.carried, written.values
+    if asked is None and not any(judged.challengers[:1]):
+        ends, conclusions = plain_ends(plan.first, len(values)), [PLAIN] * len(values)
     else:
-        openings, conclusions = list(map(opening, values)), list(map(conclusion, values))
+        ends, conclusions = list(map(end_of_opening, values)), list(map(conclusion, values))
     return Said(
         plays,
         [each.score for each in carried] + judged.scores,
-        [each.opening for each in carried] + openings,
+        [each.opening for each in carried] + values,
+        [None] * len(carried) + ends,
         [each.conclusion for each in carried] + conclusions,
-        [each.asked for each in carried] + asked,
     )
 
 
@@ -156,11 +154,13 @@ def closed(plan: Plan, places: list[int], said: Said, shared: list[Share] | None
             chain([shared], repeat(None)),
         )
     )
-    openings = [said.openings[place] for place in places]
-    conclusions = [said.conclusions[place] for place in places]
+    texts, ends = [said.texts[place] for place in places], [said.ends[place] for place in places]
+    values = [text[:end] + ending for text, end, ending in zip(texts, ends, endings, strict=True)]
+    if said.conclusions.count(PLAIN) < len(said.conclusions):
+        values = [value[:-1] + said.conclusions[place] for value, place in zip(values, places, strict=True)]
     return Lines(
         plan.folded,
-        list(map(b"".join, zip(openings, endings, conclusions, strict=True))),
+        values,
         [said.plays.users[place] for place in places],
         [said.plays.timestamps[place] for place in places],
     )

@@ -111,7 +111,9 @@ class Plan:
     def pending(self, rows: Sequence[int]) -> list[Pending]:
         """What waits for the labels of these predictions."""
         columns: list[list[Any]] = [self.event_ids, self.users, self.videos, self.timestamps, self.versions]
-        chosen = [[column[row] for row in rows] for column in columns]
+        chosen = columns
+        if len(rows) < len(self.event_ids):
+            chosen = [[column[row] for row in rows] for column in columns]
         return list(map(Pending, *chosen, [self.first + row for row in rows]))
 
     def plays(self) -> Plays:

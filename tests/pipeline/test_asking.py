@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pipeline.config import Labels
-from pipeline.endings import Ending, conclusion, encode_endings, opening
+from pipeline.endings import Ending, encode_endings, opening
 from pipeline.policy import Policy
 from pipeline.records import LabelRequest, Outcome, Prediction, encode
 from pipeline.statistics import FEATURES
@@ -118,7 +118,7 @@ def test_records_of_before_there_were_policies_are_read() -> None:
     assert msgspec.json.decode(encode(prediction), type=Prediction) == prediction
     ending = Ending(9, 1.0, True, 6, True, 0.2, "labelled", sequence=0)
     [written] = encode_endings([ending])
-    outcome = opening(encode(prediction)) + written + conclusion(encode(prediction))
+    outcome = opening(encode(prediction)) + written
     assert b"asked" not in outcome
     assert encode(msgspec.json.decode(outcome, type=Outcome)) == outcome
 
