@@ -12,7 +12,7 @@ from pipeline import lines
 from pipeline.lines import NOTHING, Lines, Said
 from pipeline.merge import Integers
 from pipeline.model import Judgements, Model, Plays
-from pipeline.plan import DeadLetter, Plan
+from pipeline.plan import DeadLetter, Lessons, Plan
 from pipeline.policy import Policy
 from pipeline.records import Example, Share
 from pipeline.sharing import Publication
@@ -77,8 +77,8 @@ def settle(
         if policy is not None:
             piece.withhold(policy)
             counters["unasked"] += piece.unasked()
-        plays, places = piece.plays(), piece.places()
-        judged = _walk(piece, plays, places, model)
+        plays, places, lessons = piece.plays(), piece.places(), piece.lessons()
+        judged = _walk(piece, plays, places, lessons, model)
         if policy is not None:
             asked, wanted = lines.requested(piece, judged, policy, counters)
             requests = requests.then(wanted)
@@ -86,7 +86,8 @@ def settle(
         predictions = predictions.then(written)
         said = lines.said(piece, plays, judged, written, asked)
         _note(piece, judged, said, asked)
-        outcomes = outcomes.then(lines.closed(piece, places.tolist(), said, shared, model))
+        closed = lines.closed(piece, places.tolist(), lessons, said, model, shared=shared)
+        outcomes = outcomes.then(closed)
         if publication is not None:
             for example in _examples(piece, plays, places, judged):
                 publication.add(example)
@@ -94,16 +95,15 @@ def settle(
     return Batch(predictions, outcomes, plan.dead_letters, plan.steps, told, requests)
 
 
-def _walk(plan: Plan, plays: Plays, places: Integers, model: Model) -> Judgements:
+def _walk(plan: Plan, plays: Plays, places: Integers, lessons: Lessons, model: Model) -> Judgements:
     """Judge, and teach the model. Plays are judged, or learned, or both."""
-    n, lessons = len(plays.users), plan.lessons()
+    n, turns = len(plays.users), plan.turns()
     labels, ratios = np.zeros(n, dtype=np.bool_), np.zeros(n)
-    labels[places] = [bool(watched) for watched in plan.watched]
-    ratios[places] = [ratio or 0.0 for ratio in plan.watch_ratios]
-    order, taught = np.empty(len(lessons), dtype=np.int64), np.ones(len(lessons), dtype=np.bool_)
-    order[~lessons], order[lessons] = np.arange(len(plan.carried), n), n + places
-    taught[lessons] = [watched is not None for watched in plan.watched]
-    judged = model.walk(order[taught], plays, plan.known(), labels, ratios)
+    labels[places], ratios[places] = lessons.labels, lessons.ratios
+    order, taken = np.empty(len(turns), dtype=np.int64), np.ones(len(turns), dtype=np.bool_)
+    order[~turns], order[turns] = np.arange(len(plan.carried), n), n + places
+    taken[turns] = lessons.taught
+    judged = model.walk(order[taken], plays, plan.known(), labels, ratios)
     model.folded += len(places)
     return judged
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -11,6 +12,9 @@ import numpy as np
 from pipeline.records import Share, Status
 
 _encode_lines = msgspec.json.Encoder().encode_lines
+
+SLICE = 500
+"""Endings that are encoded together: few enough to stay in the processor's cache."""
 
 
 class Ending(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -63,8 +67,8 @@ def conclusion(prediction: bytes) -> bytes:
     return prediction[prediction.index(_NUMBER) + len(_NUMBER) :].lstrip(b"0123456789")
 
 
-def encode_endings(endings: Iterable[Ending]) -> list[bytes]:
-    """Encode what follows on an outcome's opening, of at least one outcome.
+def encode_endings(endings: Iterable[Ending]) -> Iterator[bytes]:
+    """Encode what follows on outcomes' openings.
 
     A conclusion that is not `PLAIN` takes the place of the brace at its end. Together they are the bytes of
     the `Outcome`, whose numbers are not written anew.
@@ -80,4 +84,6 @@ def encode_endings(endings: Iterable[Ending]) -> list[bytes]:
     >>> (opening(prediction) + ending[:-1] + conclusion(prediction))[-61:]
     b'"status":"labelled","sequence":4,"challengers":{"nogd":-0.5}}'
     """
-    return _encode_lines(list(endings))[1:-1].split(b"\n{")
+    left = iter(endings)
+    while some := list(islice(left, SLICE)):
+        yield from _encode_lines(some)[1:-1].split(b"\n{")

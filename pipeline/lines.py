@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import chain, compress, count, repeat
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from pipeline import decimals
 from pipeline.endings import PLAIN, Ending, conclusion, encode_endings, end_of_opening, plain_ends
 from pipeline.model import Judgements, Model, Plays
-from pipeline.plan import Plan
+from pipeline.plan import Lessons, Plan
 from pipeline.policy import Policy
 from pipeline.records import Id, LabelRequest, Prediction, Share, encode, encode_all
 
@@ -40,6 +41,7 @@ class Lines(NamedTuple):
         )
 
 
+Value = TypeVar("Value")
 NOTHING: Final = Lines(0, [], [], [])
 
 
@@ -114,7 +116,15 @@ def said(plan: Plan, plays: Plays, judged: Judgements, written: Lines, asked: li
     )
 
 
-def closed(plan: Plan, places: list[int], said: Said, shared: list[Share] | None, model: Model) -> Lines:
+def closed(
+    plan: Plan,
+    places: list[int],
+    lessons: Lessons,
+    said: Said,
+    model: Model,
+    *,
+    shared: list[Share] | None,
+) -> Lines:
     """Predictions joined with their labels, and the losses of those that were learned.
 
     Parameters
@@ -123,44 +133,47 @@ def closed(plan: Plan, places: list[int], said: Said, shared: list[Share] | None
         Its closings.
     places
         Which of the plays each is of.
+    lessons
+        What each teaches.
     said
         Of the plays.
-    shared
-        What was taken over right before the first closing.
     model
         Whose losses they are.
+    shared
+        What was taken over right before the first closing.
     """
     if not plan.closed:
         return NOTHING
-    learned, ratios = plan.watched, plan.watch_ratios
-    scores = [said.scores[place] for place in places]
-    losses = model.losses(
-        np.array(scores), np.array(learned, dtype=np.bool_), np.array([ratio or 0.0 for ratio in ratios])
-    )
+    scores = np.array(_chosen(said.scores, places))
+    losses: list[float | None] = [*model.losses(scores, lessons.labels, lessons.ratios)]
+    correct: list[bool | None] = ((scores > 0.0) == lessons.labels).tolist()
+    for number in np.flatnonzero(~lessons.taught).tolist():
+        losses[number] = correct[number] = None
     endings = encode_endings(
         map(
             Ending,
             plan.closed,
-            ratios,
-            learned,
+            plan.watch_ratios,
+            plan.watched,
             plan.label_timestamps,
-            [
-                None if label is None else label == (score > 0.0)
-                for label, score in zip(learned, scores, strict=True)
-            ],
-            [None if label is None else loss for label, loss in zip(learned, losses, strict=True)],
+            correct,
+            losses,
             ["expired" if moment is None else "labelled" for moment in plan.label_timestamps],
             count(plan.folded),
             chain([shared], repeat(None)),
         )
     )
-    texts, ends = [said.texts[place] for place in places], [said.ends[place] for place in places]
+    texts, ends = _chosen(said.texts, places), _chosen(said.ends, places)
     values = [text[:end] + ending for text, end, ending in zip(texts, ends, endings, strict=True)]
     if said.conclusions.count(PLAIN) < len(said.conclusions):
         values = [value[:-1] + said.conclusions[place] for value, place in zip(values, places, strict=True)]
     return Lines(
         plan.folded,
         values,
-        [said.plays.users[place] for place in places],
-        [said.plays.timestamps[place] for place in places],
+        _chosen(said.plays.users, places),
+        _chosen(said.plays.timestamps, places),
     )
+
+
+def _chosen(column: Sequence[Value], places: list[int]) -> list[Value]:
+    return [column[place] for place in places]

@@ -27,6 +27,15 @@ class DeadLetter(NamedTuple):
     reason: str
 
 
+class Lessons(NamedTuple):
+    """What closings teach, column by column."""
+
+    taught: NDArray[np.bool_]
+    """Whether they teach anything."""
+    labels: NDArray[np.bool_]
+    ratios: NDArray[np.float64]
+
+
 @dataclass
 class Plan:
     """What messages, and the time that has passed, come to before the model was asked, in columns.
@@ -136,11 +145,19 @@ class Plan:
         features = np.frombuffer(b"".join([each.features for each in self.carried]))
         return features.reshape(len(self.carried), len(FEATURES))
 
-    def lessons(self) -> NDArray[np.bool_]:
+    def lessons(self) -> Lessons:
+        """What the closings teach, and which of them do."""
+        return Lessons(
+            np.array([watched is not None for watched in self.watched], dtype=np.bool_),
+            np.array(self.watched, dtype=np.bool_),
+            np.array([ratio or 0.0 for ratio in self.watch_ratios]),
+        )
+
+    def turns(self) -> NDArray[np.bool_]:
         """Which steps are closings, the others being predictions; shape (predictions + closings,)."""
-        lessons = np.ones(len(self.event_ids) + len(self.closed), dtype=np.bool_)
-        lessons[np.arange(len(self.versions)) + np.array(self.versions, dtype=np.int64) - self.folded] = False
-        return lessons
+        turns = np.ones(len(self.event_ids) + len(self.closed), dtype=np.bool_)
+        turns[np.arange(len(self.versions)) + np.array(self.versions, dtype=np.int64) - self.folded] = False
+        return turns
 
     def cut(self, numbers: Sequence[int]) -> list[Plan]:
         """What comes before the closings of these numbers, ascending, and after the last: one piece more.
