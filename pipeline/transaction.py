@@ -89,11 +89,11 @@ class Writer:
         """Write records; the receipt is of the first of them, if there are any."""
         if not lines.values:
             return None
-        produce, receipt = self._producer.produce, Receipt()
-        keys = keys_of(lines.users)
-        reports = chain([receipt], repeat(None))
-        for value, key, report, timestamp in zip(lines.values, keys, reports, lines.timestamps, strict=False):
-            produce(topic, value, key, partition, report, None, timestamp)  # named, these cost twice as much
+        keys, receipt = keys_of(lines.users), Receipt()
+        reports, no_headers = chain([receipt], repeat(None)), repeat(None)
+        every = (repeat(topic), lines.values, keys, repeat(partition), reports, no_headers, lines.timestamps)
+        for _ in map(self._producer.produce, *every):
+            pass  # a call from a loop costs a tenth more, one with named arguments twice as much
         return receipt
 
     def _write_dead_letter(self, partition: int, letter: DeadLetter) -> None:
