@@ -141,7 +141,7 @@ class Deadlines(Generic[Value]):
 
     def _sweep(self) -> None:
         """Drop the entries without a value, if they are many, and say when to look again."""
-        self._line = WaitingLine(entry for entry in self._line if self._holds(*entry[1:]))
+        self._line.keep(self._holds)
         self._heap = [entry for entry in self._heap if self._holds(*entry[1:])]
         heapify(self._heap)
         self._most = 2 * len(self) + SPARE

@@ -7,7 +7,6 @@ from itertools import islice
 from typing import Final
 
 import msgspec
-import numpy as np
 
 from pipeline.records import Share, Status
 
@@ -31,7 +30,6 @@ class Ending(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     shared: list[Share] | None = None
 
 
-_POWERS_OF_TEN: Final = 10 ** np.arange(1, 19)
 _NUMBER: Final = b'"sequence":'
 """The name of a prediction's number: nothing before it can look like this, since text escapes its quotes."""
 
@@ -54,12 +52,13 @@ def plain_ends(first: int, count: int) -> list[int]:
 
     Examples
     --------
-    >>> plain_ends(9, 2), b'{..."sequence":9}'[-13:], b'{..."sequence":10}'[-14:]
-    ([-13, -14], b'"sequence":9}', b'"sequence":10}')
+    >>> plain_ends(7, 2), plain_ends(9, 2), b'{..."sequence":9}'[-13:], b'{..."sequence":10}'[-14:]
+    ([-13, -13], [-13, -14], b'"sequence":9}', b'"sequence":10}')
     """
-    digits = 1 + np.searchsorted(_POWERS_OF_TEN, np.arange(first, first + count), side="right")
-    ends: list[int] = (-len(_NUMBER) - digits - len(PLAIN)).tolist()
-    return ends
+    behind = len(_NUMBER) + len(PLAIN)
+    if len(str(first)) == len(str(first + count)):
+        return [-behind - len(str(first))] * count
+    return [-behind - len(str(number)) for number in range(first, first + count)]
 
 
 def conclusion(prediction: bytes) -> bytes:

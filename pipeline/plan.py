@@ -137,8 +137,9 @@ class Plan:
     def places(self) -> Integers:
         """Which of the plays each closing is of."""
         sequences = np.frombuffer(self.closed, dtype=np.int64)
-        earlier = sequences < self.first
-        return np.where(earlier, np.cumsum(earlier) - 1, sequences - self.first + len(self.carried))
+        places = sequences + (len(self.carried) - self.first)
+        places[sequences < self.first] = np.arange(len(self.carried))
+        return places
 
     def known(self) -> NDArray[np.float64]:
         """The features by which those carried were judged, a row for each."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
 from typing import TypeAlias
 
 import numpy as np
@@ -35,13 +36,11 @@ class WaitingLine:
     True
     """
 
-    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+    def __init__(self) -> None:
         self._deadlines, self._numbers = array("q"), array("q")
         self._ids: list[Id] = []
         self._at = 0
         """Entries taken that are still in the columns."""
-        for entry in entries:
-            self.append(entry)
 
     def __len__(self) -> int:
         return len(self._ids) - self._at
@@ -86,6 +85,18 @@ class WaitingLine:
         while at < len(ids) and not stays(numbers[at], ids[at]):
             at += 1
         self._forget(at - self._at)
+
+    def keep(self, stays: Callable[[int, Id], bool]) -> None:
+        """Take the entries that do not stay."""
+        left = slice(self._at, None)
+        deadlines, numbers, ids = self._deadlines[left], self._numbers[left], self._ids[left]
+        kept = list(map(stays, numbers, ids))
+        self._deadlines, self._numbers = (
+            array("q", compress(deadlines, kept)),
+            array("q", compress(numbers, kept)),
+        )
+        self._ids = list(compress(ids, kept))
+        self._at = 0
 
     def take_until(self, time: int) -> Iterator[tuple[int, Id]]:
         """Take the entries whose deadline lies before `time`: their numbers and events."""

@@ -324,8 +324,15 @@ def test_an_outcome_made_of_its_prediction_as_written_is_the_outcome(
     assert opening(text) + written[:-1] + conclusion(text) == whole
     if prediction.challengers is None and prediction.asked is None:
         assert conclusion(text) == PLAIN
-        [end] = plain_ends(prediction.sequence, 1)
-        assert text[:end] + written == whole
+        assert text[: plain_ends(prediction.sequence, 1)[0]] + written == whole
+
+
+@given(first=st.integers(0, 120), count=st.integers(0, 120))
+def test_the_openings_of_plain_predictions_are_found_from_their_ends(first: int, count: int) -> None:
+    said = Prediction("e", 7, 3, 5, 0.5, None, True, [0.25], model_version=0, sequence=0)
+    texts = [encode(msgspec.structs.replace(said, sequence=first + number)) for number in range(count)]
+    ends = plain_ends(first, count)
+    assert [text[:end] for text, end in zip(texts, ends, strict=True)] == list(map(opening, texts))
 
 
 shares = st.builds(Share, st.just(0), st.just(0), st.just(1), st.just([]), st.just([]))
