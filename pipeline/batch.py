@@ -10,7 +10,6 @@ import numpy as np
 
 from pipeline import lines
 from pipeline.lines import NOTHING, Lines, Said
-from pipeline.merge import Integers
 from pipeline.model import Judgements, Model, Plays
 from pipeline.plan import DeadLetter, Lessons, Plan
 from pipeline.policy import Policy
@@ -77,8 +76,8 @@ def settle(
         if policy is not None:
             piece.withhold(policy)
             counters["unasked"] += piece.unasked()
-        plays, places, lessons = piece.plays(), piece.places(), piece.lessons()
-        judged = _walk(piece, plays, places, lessons, model)
+        plays, lessons = piece.plays(), piece.lessons()
+        judged = _walk(piece, plays, lessons, model)
         if policy is not None:
             asked, wanted = lines.requested(piece, judged, policy, counters)
             requests = requests.then(wanted)
@@ -86,18 +85,17 @@ def settle(
         predictions = predictions.then(written)
         said = lines.said(piece, plays, judged, written, asked)
         _note(piece, judged, said, asked)
-        closed = lines.closed(piece, places.tolist(), lessons, said, model, shared=shared)
-        outcomes = outcomes.then(closed)
+        outcomes = outcomes.then(lines.closed(piece, lessons, said, shared, model))
         if publication is not None:
-            for example in _examples(piece, plays, places, judged):
+            for example in _examples(piece, plays, lessons, judged):
                 publication.add(example)
     told: Sequence[Share] = () if publication is None else publication.take()
     return Batch(predictions, outcomes, plan.dead_letters, plan.steps, told, requests)
 
 
-def _walk(plan: Plan, plays: Plays, places: Integers, lessons: Lessons, model: Model) -> Judgements:
+def _walk(plan: Plan, plays: Plays, lessons: Lessons, model: Model) -> Judgements:
     """Judge, and teach the model. Plays are judged, or learned, or both."""
-    n, turns = len(plays.users), plan.turns()
+    n, turns, places = len(plays.users), plan.turns(), lessons.places
     labels, ratios = np.zeros(n, dtype=np.bool_), np.zeros(n)
     labels[places], ratios[places] = lessons.labels, lessons.ratios
     order, taken = np.empty(len(turns), dtype=np.int64), np.ones(len(turns), dtype=np.bool_)
@@ -121,9 +119,9 @@ def _note(plan: Plan, judged: Judgements, said: Said, asked: list[bool] | None) 
         prediction.asked = None if asked is None else asked[row]
 
 
-def _examples(plan: Plan, plays: Plays, places: Integers, judged: Judgements) -> Iterator[Example | None]:
+def _examples(plan: Plan, plays: Plays, lessons: Lessons, judged: Judgements) -> Iterator[Example | None]:
     """What each closing teaches, if anything."""
     features = np.concatenate([plan.known(), judged.features])
-    for place, watched, ratio in zip(places.tolist(), plan.watched, plan.watch_ratios, strict=True):
+    for place, watched, ratio in zip(lessons.places.tolist(), plan.watched, plan.watch_ratios, strict=True):
         play = (plays.users[place], plays.videos[place], plays.timestamps[place], features[place].tolist())
         yield None if watched is None else Example(*play, watched, ratio or 0.0)

@@ -116,34 +116,25 @@ def said(plan: Plan, plays: Plays, judged: Judgements, written: Lines, asked: li
     )
 
 
-def closed(
-    plan: Plan,
-    places: list[int],
-    lessons: Lessons,
-    said: Said,
-    model: Model,
-    *,
-    shared: list[Share] | None,
-) -> Lines:
+def closed(plan: Plan, lessons: Lessons, said: Said, shared: list[Share] | None, model: Model) -> Lines:
     """Predictions joined with their labels, and the losses of those that were learned.
 
     Parameters
     ----------
     plan
         Its closings.
-    places
-        Which of the plays each is of.
     lessons
-        What each teaches.
+        What these teach.
     said
         Of the plays.
-    model
-        Whose losses they are.
     shared
         What was taken over right before the first closing.
+    model
+        Whose losses they are.
     """
     if not plan.closed:
         return NOTHING
+    places: list[int] = lessons.places.tolist()
     scores = np.array(_chosen(said.scores, places))
     losses: list[float | None] = [*model.losses(scores, lessons.labels, lessons.ratios)]
     correct: list[bool | None] = ((scores > 0.0) == lessons.labels).tolist()

@@ -30,6 +30,8 @@ class DeadLetter(NamedTuple):
 class Lessons(NamedTuple):
     """What closings teach, column by column."""
 
+    places: Integers
+    """Which of the plays each is of."""
     taught: NDArray[np.bool_]
     """Whether they teach anything."""
     labels: NDArray[np.bool_]
@@ -134,21 +136,18 @@ class Plan:
             [each.timestamp for each in carried] + self.timestamps,
         )
 
-    def places(self) -> Integers:
-        """Which of the plays each closing is of."""
-        sequences = np.frombuffer(self.closed, dtype=np.int64)
-        places = sequences + (len(self.carried) - self.first)
-        places[sequences < self.first] = np.arange(len(self.carried))
-        return places
-
     def known(self) -> NDArray[np.float64]:
         """The features by which those carried were judged, a row for each."""
         features = np.frombuffer(b"".join([each.features for each in self.carried]))
         return features.reshape(len(self.carried), len(FEATURES))
 
     def lessons(self) -> Lessons:
-        """What the closings teach, and which of them do."""
+        """What the closings teach."""
+        sequences = np.frombuffer(self.closed, dtype=np.int64)
+        places = sequences + (len(self.carried) - self.first)
+        places[sequences < self.first] = np.arange(len(self.carried))
         return Lessons(
+            places,
             np.array([watched is not None for watched in self.watched], dtype=np.bool_),
             np.array(self.watched, dtype=np.bool_),
             np.array([ratio or 0.0 for ratio in self.watch_ratios]),

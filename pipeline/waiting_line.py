@@ -19,6 +19,9 @@ Entry: TypeAlias = tuple[int, int, Id]
 SPENT = 4_096
 """Entries taken, at least, before the room that they took is made free."""
 
+WASTE = 8
+"""Of so many entries, at most one has been taken and still takes room, beyond those `SPENT`."""
+
 
 class WaitingLine:
     """Entries in their order; they are added at the end and taken from the beginning.
@@ -107,7 +110,7 @@ class WaitingLine:
 
     def _forget(self, count: int) -> None:
         self._at += count
-        if self._at >= SPENT and 2 * self._at >= len(self._ids):
+        if self._at >= SPENT and WASTE * self._at >= len(self._ids):
             for column in (self._deadlines, self._numbers, self._ids):
                 del column[: self._at]
             self._at = 0

@@ -65,7 +65,17 @@ def test_room_of_what_was_taken_is_made_free() -> None:
         line.append(_entry(number))
     for _ in range(2 * waiting_line.SPENT):
         line.drop()
-    assert len(line._deadlines) == len(line._numbers) < 2 * waiting_line.SPENT
+    assert len(line._deadlines) == len(line._numbers) == len(line._ids) < 2 * waiting_line.SPENT
+
+
+def test_what_was_taken_of_a_long_line_takes_little_room() -> None:
+    line = WaitingLine()
+    for number in range(100):
+        line.append(_entry(number))
+    with patch.object(waiting_line, "SPENT", 1):
+        for left in range(99, 0, -1):
+            line.drop()
+            assert len(line._ids) <= left * waiting_line.WASTE / (waiting_line.WASTE - 1) + 1
 
 
 def _entry(number: int) -> Entry:
