@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -19,6 +21,16 @@ def test_a_function_runs_on_one_thread_and_gives_the_others_back() -> None:
     with threadpool_limits(2, user_api="blas"):
         assert on_one_thread(blas_threads)() == {1}
         assert blas_threads() == {2}
+
+
+def test_it_does_so_in_any_thread() -> None:
+    alone = on_one_thread(blas_threads)
+    with threadpool_limits(2, user_api="blas"):
+        pass  # and leaves nobody in charge
+    assert alone() == {1}
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(alone).result() == {1}
+    assert alone() == {1}
 
 
 def test_the_map_is_changed_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
