@@ -163,14 +163,13 @@ class Intake:
     def _by_place(self, messages: list[Message]) -> dict[Place, list[Message]]:
         """The messages of each place; events are met."""
         topics, partitions = list(map(Message.topic, messages)), list(map(Message.partition, messages))
-        errors = list(map(Message.error, messages))
-        # Not `errors.count(None)`: an error that is compared with None leaves an exception behind.
-        if not any(errors) and _alike(topics) and _alike(partitions):
+        # Not counted by `None`: an error that is compared with it leaves an exception behind.
+        if not any(map(Message.error, messages)) and _alike(topics) and _alike(partitions):
             return {(topics[0] or "", partitions[0] or 0): messages}
         arrived: dict[Place, list[Message]] = defaultdict(list)
-        for message, topic, partition, error in zip(messages, topics, partitions, errors, strict=True):
+        for message, topic, partition in zip(messages, topics, partitions, strict=True):
             place = (topic or "", partition or 0)
-            if error is None:
+            if message.error() is None:
                 arrived[place].append(message)
             else:
                 self._meet(message, place)
