@@ -100,18 +100,20 @@ class Intake:
         first = self._consumer.poll(timeout)
         self._pulse.feel(heard=first is not None)
         if first is not None:
-            self._feed([first])
-            self._read_on()
+            self._read_on(first)
         self._mark_ends()
 
-    def _read_on(self) -> None:
-        """Take what else is there, if it is needed, for one batch at most.
+    def _read_on(self, first: Message) -> None:
+        """Take a message and what else is there, if it is needed, for one batch at most.
 
         What is not needed yet waits in the client's queue: pausing an input throws that away.
         """
         left = self._batch if self._wanting() else 0
-        while left and (messages := self._consumer.consume(min(SLICE, left), 0.0)):
+        messages = [first, *self._consumer.consume(min(SLICE, left), 0.0)]
+        left -= len(messages) - 1
+        while messages:
             self._feed(messages)
+            messages = self._consumer.consume(min(SLICE, left), 0.0)
             left -= len(messages)
 
     def _wanting(self) -> bool:
