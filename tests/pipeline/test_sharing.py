@@ -333,3 +333,12 @@ def test_a_partition_is_taught_by_as_many_outcomes_of_others_as_of_its_own(other
         publication.add(Example(7, 3, 5, [0.5] * 10, label=False, watch_ratio=0.0))
     [share] = publication.take()
     assert len(share.examples) * others == 60
+
+
+def test_shares_that_fill_an_outcome_each_go_into_one_after_the_other() -> None:
+    task = new_task()
+    shares = [Share(1, number, number + 1, [VideoCounts(1, 1, 1, 0.5)], []) for number in range(2)]
+    offer(task.reception, [Told(share, 0, LARGEST_TAKEN) for share in shares], 0)
+    feed_all(task, inputs([interaction(n, n) for n in range(3)], [label(n, 10 + n) for n in range(3)]))
+    told = [msgspec.json.decode(value, type=Outcome) for value in task.advance(ALL).outcomes.values]
+    assert [outcome.shared for outcome in told] == [[shares[0]], [shares[1]], None]

@@ -117,3 +117,24 @@ def test_a_usual_stream_is_taken_in_stretches(monkeypatch: pytest.MonkeyPatch) -
     task, written = run(inputs(shown, told), [], join_settings(), 1)
     assert (len(written.predictions), len(written.outcomes)) == (3_000, 3_000)
     assert task.counters["labelled"] == task.counters["predictions"] == 3_000
+
+
+def nearly_all_usual(oddity: list[tuple[int, WatchLabel]]) -> Inputs:
+    """Thirty events whose labels come a little later, and further labels at their times."""
+    told = [(10 * n + 35, label(n, 10 * n + 35)) for n in range(30) if n != 17] + oddity
+    told.sort(key=lambda pair: pair[0])
+    return inputs([interaction(n, 10 * n) for n in range(30)], [each for _, each in told])
+
+
+def test_a_label_right_before_its_interaction_is_early_all_the_same() -> None:
+    given_inputs = nearly_all_usual([(170, label(17, 170))])
+    assert_no_difference(given_inputs, [], join_settings())
+    task, _ = run(given_inputs, [], join_settings(), 1)
+    assert task.counters["early"] == 1
+
+
+def test_a_label_that_repeats_within_a_stretch_is_known_as_that() -> None:
+    given_inputs = nearly_all_usual([(205, label(17, 205)), (205, label(17, 205))])
+    assert_no_difference(given_inputs, [], join_settings())
+    task, _ = run(given_inputs, [], join_settings(), 1)
+    assert task.counters["duplicate_labels"] == 1
