@@ -94,10 +94,8 @@ class WaitingLine:
         left = slice(self._at, None)
         deadlines, numbers, ids = self._deadlines[left], self._numbers[left], self._ids[left]
         kept = list(map(stays, numbers, ids))
-        self._deadlines, self._numbers = (
-            array("q", compress(deadlines, kept)),
-            array("q", compress(numbers, kept)),
-        )
+        self._deadlines = array("q", compress(deadlines, kept))
+        self._numbers = array("q", compress(numbers, kept))
         self._ids = list(compress(ids, kept))
         self._at = 0
 
