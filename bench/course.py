@@ -14,8 +14,8 @@ from pipeline.clients import QUIET, common
 from pipeline.config import Kafka
 from pipeline.topics import Topics
 
-LOOK: Final = 0.01
-"""Seconds between two looks at what is committed."""
+LOOK: Final = 0.05
+"""Seconds between two looks at what is committed: each takes processors from those looked at."""
 ANSWER: Final = 30.0
 """Seconds that the broker may take to tell."""
 GETTING_READY: Final = {

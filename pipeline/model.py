@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from struct import Struct
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, get_type_hints
+from typing import Any, NamedTuple, Protocol, Self, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,6 +133,15 @@ class Plays(NamedTuple):
     users: list[Id]
     videos: list[Id]
     timestamps: list[int]
+
+    @classmethod
+    def of(cls, plays: Sequence[Play]) -> Self:
+        """Take the columns of plays."""
+        return cls(
+            [play.user_id for play in plays],
+            [play.video_id for play in plays],
+            [play.timestamp for play in plays],
+        )
 
 
 class Judgement(NamedTuple):
@@ -310,7 +319,7 @@ class Model:
         examples = [example for share in shares for example in share.examples]
         labels = np.array([example.label for example in examples], dtype=np.bool_)
         ratios = np.array([example.watch_ratio for example in examples], dtype=np.float64)
-        self._teach(examples, running_blocks(examples), labels, ratios)
+        self._teach(Plays.of(examples), running_blocks(examples), labels, ratios)
 
     def _fold_stretch(self, outcomes: Sequence[Outcome], features: NDArray[np.float64]) -> None:
         """Fold outcomes of which only the first may have something of others."""
@@ -320,12 +329,11 @@ class Model:
         taught = [outcome for outcome in outcomes if outcome.label is not None]
         if len(taught) < len(outcomes):
             features = features[[outcome.label is not None for outcome in outcomes]]
-        n = len(taught)
-        users, videos = [play.user_id for play in taught], [play.video_id for play in taught]
+        n, plays = len(taught), Plays.of(taught)
         labels = np.array([bool(play.label) for play in taught], dtype=np.bool_)
         ratios = np.array([play.watch_ratio or 0.0 for play in taught], dtype=np.float64)
-        self._teach(taught, features, labels, ratios)
-        self.statistics.walk(np.arange(n, 2 * n), users, videos, labels, ratios)
+        self._teach(plays, features, labels, ratios)
+        self.statistics.walk(np.arange(n, 2 * n), plays.users, plays.videos, labels, ratios)
 
     def learn(self, play: Play, features: list[float], watched: bool, watch_ratio: float) -> None:
         """Learn from a play whose running features were `features` when it was judged.
@@ -340,14 +348,13 @@ class Model:
 
     def _teach(
         self,
-        plays: Sequence[Outcome | Example],
+        plays: Plays,
         running: NDArray[np.float64],
         labels: NDArray[np.bool_],
         watch_ratios: NDArray[np.float64],
     ) -> None:
         y = targets(self.learner.settings.loss, labels, watch_ratios)
-        users, videos = [play.user_id for play in plays], [play.video_id for play in plays]
-        X = self._contexts(Plays(users, videos, [play.timestamp for play in plays]), running)
+        X = self._contexts(plays, running)
         self.learner.predict_and_learn_many(X, y)  # nobody asks for the losses
         for shadow in self.challengers.values():
             shadow.learn_many(X, labels, watch_ratios)
