@@ -330,7 +330,7 @@ class Model:
         if len(taught) < len(outcomes):
             features = features[[outcome.label is not None for outcome in outcomes]]
         n, plays = len(taught), Plays.of(taught)
-        labels = np.array([bool(play.label) for play in taught], dtype=np.bool_)
+        labels = np.array([play.label for play in taught], dtype=np.bool_)
         ratios = np.array([play.watch_ratio or 0.0 for play in taught], dtype=np.float64)
         self._teach(plays, features, labels, ratios)
         self.statistics.walk(np.arange(n, 2 * n), plays.users, plays.videos, labels, ratios)
