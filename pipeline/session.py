@@ -91,6 +91,8 @@ class Session:
         self._producer = transactional_producer(config, instance, LARGEST_DEAD_LETTER)
         self._consumer: Consumer = group_consumer(config)
         self.membership = Membership(config.kafka, self._consumer)
+        self._generation: object = None
+        """The consumer's membership in the group, as it was when partitions were assigned last."""
         self._intake = Intake(self._consumer, config)
         patience = config.worker.transaction_timeout / 1000
         self._writer = Writer(self._producer, self.topics, settings, patience)
@@ -206,7 +208,7 @@ class Session:
 
     def _begin_commit(self, parts: list[Part]) -> None:
         self._end_commit()
-        self._commits.begin(lambda: self._writer.commit(parts, self._consumer))
+        self._commits.begin(lambda: self._writer.commit(parts, self._generation))
         for part in parts:
             partition = part.task.partition
             self._moved.discard(partition)
@@ -225,6 +227,7 @@ class Session:
     def _assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         """Start from the committed offsets, but read nothing before the state is restored."""
         self.membership.note()
+        self._generation = consumer.consumer_group_metadata()
         partitions = int(self._settings["partitions"])
         for place in places:
             if place.partition >= partitions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain, repeat
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Producer
 
 from pipeline.commits import Commit, Part, Receipts
 from pipeline.deadline import Attempt
@@ -40,10 +40,18 @@ class Writer:
         self._settings = settings
         self._patience = patience
 
-    def commit(self, parts: Sequence[Part], consumer: Consumer) -> Commit:
+    def commit(self, parts: Sequence[Part], membership: object) -> Commit:
         """Write the parts, their state records and the input offsets, all in one transaction.
 
         What they say is taken at once, and the tasks may go on, while the brokers are still at it.
+
+        Parameters
+        ----------
+        parts
+            What to write.
+        membership
+            As the consumer had it when it was given the partitions, by its `consumer_group_metadata`. One
+            that the group has lost since has none, and brokers take offsets of whoever has none.
 
         Raises
         ------
@@ -55,7 +63,6 @@ class Writer:
         self._write_snapshots([part.task for part in parts if part.snapshot])
         states = [part.task.state(self._settings) for part in parts]
         written = [write_state(self._producer, self._topics, state) for state in states]
-        group = consumer.consumer_group_metadata()
 
         def finish() -> list[Start]:
             flush(self._producer, self._patience)
@@ -64,7 +71,7 @@ class Writer:
                 for state, receipt in zip(states, written, strict=True)
                 for place in places(self._topics, state, receipt.offset)
             ]
-            self._producer.send_offsets_to_transaction(offsets, group, self._patience)
+            self._producer.send_offsets_to_transaction(offsets, membership, self._patience)
             self._producer.commit_transaction(self._patience)
             return [
                 Start(state.interactions.offset, state.labels.offset, receipt.offset)
