@@ -16,6 +16,8 @@ from typing import Self
 
 END_TRANSACTION = 26
 """The request's number in Kafka's protocol: the commit."""
+HEARTBEAT = 12
+"""The same: a member's sign of life to its group."""
 
 Rule = Callable[[int], str]
 """Told a request's number; what happens to it: `PASS`, `LOSE_ANSWER`, `CUT`, or `SWALLOW`."""

@@ -12,12 +12,16 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from confluent_kafka import KafkaException
 
+from pipeline.batch import Batch
 from pipeline.broker.launch import free_ports
 from pipeline.broker.settings import server_properties
 from pipeline.broker.temporary import temporary_broker
+from pipeline.commits import Part
 from tests.kafka.harness import Feed, Pipeline, assert_as_in_one_go, invented_events, until
-from tests.kafka.proxy import CUT, END_TRANSACTION, LOSE_ANSWER, PASS, SWALLOW, Proxy
+from tests.kafka.proxy import CUT, END_TRANSACTION, HEARTBEAT, LOSE_ANSWER, PASS, SWALLOW, Proxy
+from tests.kafka.test_session import run_until, session_of
 
 SILENCE = 8.0
 """Seconds, longer than a session and a transaction."""
@@ -117,3 +121,32 @@ def test_trouble_on_the_network_does_not_show(proxied: tuple[Proxy, str], tmp_pa
         until(partial(follower.reached, feed.labels), "outcomes after that", worker)
     feed.finish()
     assert_as_in_one_go(pipeline, feed.events)
+
+
+def test_who_was_lost_to_the_group_commits_nothing_though_the_client_knows_it_before_the_worker(
+    proxied: tuple[Proxy, str], tmp_path: Path
+) -> None:
+    """Brokers take offsets of whoever names no membership; its own keeps who had one from being such."""
+    proxy, direct = proxied
+    pipeline = Pipeline(direct, "lost-", tmp_path)
+    events = invented_events(tmp_path, 600)
+    pipeline.produce_events(events)
+    third = len(events) // 3
+    straight = pipeline.kafka
+    pipeline.kafka = straight.model_copy(update={"bootstrap": f"127.0.0.1:{proxy.port}"})
+    with session_of(pipeline, "lost") as lost:
+        run_until(lost, lambda tasks: bool(tasks) and tasks[0].model.folded >= third, "the first outcomes")
+        member, task = lost._consumer.memberid(), lost._tasks[0]
+        proxy.rule = lambda request: CUT if request == HEARTBEAT else PASS
+        pipeline.kafka = straight
+        with session_of(pipeline, "other") as other:
+            run_until(
+                other, lambda tasks: bool(tasks) and tasks[0].model.folded >= 2 * third, "more outcomes"
+            )
+            until(lambda: lost._consumer.memberid() != member, "news of the group")
+            batch = task.advance(50)
+            assert batch != Batch()
+            with pytest.raises(KafkaException):
+                lost._writer.commit([Part(task, batch, snapshot=False)], lost._generation).wait()
+            run_until(other, lambda tasks: tasks[0].model.folded == len(events), "all outcomes")
+    assert_as_in_one_go(pipeline, events)
