@@ -1,0 +1,62 @@
+"""Digests of the golden replays as JSON: `python -m tests.golden`; `--record` writes them to `digests.json`.
+
+The replays run in a process whose linear algebra library computes as on one kind of processor, so that the
+digests hold on every x86-64 processor with AVX2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.golden.processor import ENVIRONMENT
+
+FILE = Path(__file__).with_name("digests.json")
+
+
+def digests(folder: Path | None) -> dict[str, Any]:
+    """Digests of the replays through the pure core, by replay; `folder` has the sample of KuaiRec."""
+    from tests.golden import core, scenarios  # noqa: PLC0415 - a record does without their linear algebra
+
+    found = {
+        "invented": core.replay(scenarios.invented(shared=True), batch=150, snapshot_every=5),
+        "invented, all labels": core.replay(
+            scenarios.invented(shared=False, policy=False), batch=400, snapshot_every=3
+        ),
+    }
+    if folder is not None:
+        found["kuairec"] = core.replay(scenarios.kuairec(folder), batch=5_000, snapshot_every=4)
+    return found
+
+
+def digests_apart(folder: Path | None) -> dict[str, Any]:
+    """The same in a process of its own, with the linear algebra of the recorded digests."""
+    command = [sys.executable, "-m", "tests.golden", *(("--kuairec", str(folder)) if folder else ())]
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = os.environ | ENVIRONMENT | {"PYTHONPATH": path}
+    done = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.PIPE, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kuairec", type=Path, help="folder with the shared sample")
+    parser.add_argument("--record", action="store_true", help="write the digests of the pure core")
+    options = parser.parse_args()
+    if not options.record:
+        print(json.dumps(digests(options.kuairec), indent=2))
+        return
+    recorded = json.loads(FILE.read_text()) if FILE.exists() else {}
+    recorded["core"] = recorded.get("core", {}) | digests_apart(options.kuairec)
+    FILE.write_text(json.dumps(recorded, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""Golden replays through the pure core and the writer of transactions, without a broker."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from confluent_kafka import Producer
+
+from pipeline.blueprint import Blueprint
+from pipeline.commits import Commits, Part
+from pipeline.config import Config
+from pipeline.decoding import INTERACTIONS, LABELS
+from pipeline.inlet import Inlet, Position
+from pipeline.policy import policy_of
+from pipeline.records import Source
+from pipeline.sharing import Publication
+from pipeline.task import Task
+from pipeline.topics import Topics
+from pipeline.transaction import Writer
+from tests.golden.recorder import Recorder
+from tests.golden.scenarios import Scenario
+from tests.pipeline.entries import entries, queued
+
+LATEST: Final = 2**53
+"""No timestamp is in the future."""
+PATIENCE: Final = 60.0
+"""Seconds that nothing here takes."""
+
+
+def replay(scenario: Scenario, *, batch: int, snapshot_every: int) -> dict[str, str]:
+    """Digests of all that a worker hands to its producer.
+
+    Parameters
+    ----------
+    scenario
+        What is replayed.
+    batch
+        Steps of each partition in a transaction.
+    snapshot_every
+        Transactions from one snapshot to the next.
+    """
+    config, recorder, topics = scenario.config, Recorder(), Topics()
+    blueprint = Blueprint(config)
+    settings = blueprint.settings(scenario.partitions)
+    tasks = [_task(config, blueprint, scenario, number) for number in range(scenario.partitions)]
+    producer = cast(Producer, recorder)
+    writer, commits = Writer(producer, topics, settings, PATIENCE), Commits(producer)
+    number = 0
+    while True:
+        number += 1
+        parts = [Part(task, task.advance(batch), number % snapshot_every == 0) for task in tasks]
+        if all(part.batch.empty for part in parts):
+            parts = [part._replace(snapshot=True) for part in parts]
+        commits.begin(lambda parts=parts: writer.commit(parts, None))
+        commits.end()
+        for part in parts:
+            _share(tasks, part, recorder)
+        if all(part.batch.empty for part in parts):
+            return recorder.hexdigests() | {
+                "counters": repr([sorted(task.counters.items()) for task in tasks])
+            }
+
+
+def _task(config: Config, blueprint: Blueprint, scenario: Scenario, number: int) -> Task:
+    """A partition's task with all of its messages."""
+    topics, partitions = Topics(), scenario.partitions
+    task = Task(number, blueprint.new_model(), config.join, Position(0), Position(0))
+    task.policy = policy_of(config.labels)
+    if config.sharing.interval is not None:
+        task.publication = Publication(number, partitions, config.sharing.interval, 0)
+    _feed(task.interactions, scenario, topics.interactions, number, INTERACTIONS)
+    _feed(task.labels, scenario, topics.labels, number, LABELS)
+    return task
+
+
+def _feed(inlet: Inlet, scenario: Scenario, topic: str, number: int, decoder: Any) -> None:
+    given = scenario.of_partition(topic, number)
+    sources = [Source(topic, number, offset, each.key, each.value) for offset, each in enumerate(given)]
+    inlet.feed(queued(entries(sources, decoder, LATEST)))
+    inlet.at_end = True
+
+
+def _share(tasks: list[Task], part: Part, recorder: Recorder) -> None:
+    """Offer what a partition has shared to the others, at the offsets at which it was written."""
+    shares = part.batch.shares
+    first = recorder.last.get((Topics().shared, part.task.partition), 0) - len(shares)
+    for task in tasks:
+        for place, share in enumerate(shares):
+            task.reception.offer(share, first + place, 1_000)

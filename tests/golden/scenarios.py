@@ -1,0 +1,165 @@
+"""The inputs and the configuration of each golden replay."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pipeline.config import Config
+from pipeline.kuairec import read_events, tables_beside
+from pipeline.partition import partition
+from pipeline.topics import Topics
+
+INVENTED_EVENTS: Final = 3_000
+BEGIN: Final = 1_700_000_000_000
+"""Time of the first invented event, in milliseconds."""
+STEP: Final = 20_000
+"""Milliseconds between two invented events."""
+CHALLENGERS: Final = {
+    "linear": {"learner": "arow"},
+    "small": {"learner": "nogd", "budget": 40, "rank": 10},
+    "squared": {"learner": "forks", "budget": 40, "cycle": 50, "loss": "squared"},
+}
+
+
+class Input(NamedTuple):
+    """A message of an input topic."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A fixed replay.
+
+    Attributes
+    ----------
+    settings
+        Sections of the configuration.
+    partitions
+        Partitions of each topic.
+    inputs
+        Messages of both inputs, each in the order in which it is produced.
+    """
+
+    settings: dict[str, Any]
+    partitions: int
+    inputs: list[Input]
+
+    @property
+    def config(self) -> Config:
+        """The configuration, with default names of topics."""
+        return Config(**self.settings)
+
+    def environment(self) -> dict[str, str]:
+        """The settings as environment variables of a worker."""
+        return {f"FORKS_{section.upper()}": json.dumps(given) for section, given in self.settings.items()}
+
+    def of_partition(self, topic: str, number: int) -> list[Input]:
+        """Messages of one partition of a topic, in the order of their offsets."""
+        return [
+            each
+            for each in self.inputs
+            if each.topic == topic and partition(each.key or b"", self.partitions) == number
+        ]
+
+
+def kuairec(folder: Path) -> Scenario:
+    """The shared sample of KuaiRec, in two partitions, with the default settings and all tables."""
+    topics = Topics()
+    rows = list(read_events(folder).frame.iter_rows(named=True))
+    by_label_time = sorted(rows, key=lambda row: row["label_timestamp"])
+    inputs = [_input(topics.interactions, row, row["timestamp"], "video_duration") for row in rows]
+    inputs += [
+        _input(topics.labels, row, row["label_timestamp"], "play_duration", "watch_ratio")
+        for row in by_label_time
+    ]
+    tables = {name: str(path) for name, path in tables_beside(folder).items() if path is not None}
+    return Scenario({"features": tables}, 2, inputs)
+
+
+def invented(*, shared: bool, policy: bool = True) -> Scenario:
+    """Invented events with every kind of bad and late message, challengers and a label policy.
+
+    Parameters
+    ----------
+    shared
+        Whether the partitions share what they learn.
+    policy
+        Whether labels are asked for by a policy; all are learned otherwise.
+    """
+    settings: dict[str, Any] = {
+        "join": {"window": "30m", "early": "5m", "max_jump": "2d", "max_pending": 12},
+        "learner": {"budget": 60, "cycle": 80},
+        "features": {"max_entities": 30},
+        "challengers": CHALLENGERS,
+    }
+    if policy:
+        settings["labels"] = {"policy": "adaptive", "rate": 0.5, "seed": 7}
+    if shared:
+        settings["sharing"] = {"interval": 20}
+    return Scenario(settings, 3, list(_invented_inputs()))
+
+
+def _input(topic: str, row: dict[str, Any], timestamp: int, *fields: str) -> Input:
+    record = {name: row[name] for name in ("event_id", "user_id", "video_id")} | {"timestamp": timestamp}
+    value = json.dumps(record | {name: row[name] for name in fields}).encode()
+    return Input(topic, str(row["user_id"]).encode(), value, timestamp)
+
+
+def _invented_inputs() -> Iterator[Input]:
+    """Interactions first, then labels; only `random.Random`, whose numbers no version changes."""
+    chance, topics = random.Random(17), Topics()
+    tastes = defaultdict[int, float](lambda: chance.uniform(-1, 1))
+    labels: list[Input] = []
+    for number in range(INVENTED_EVENTS):
+        user, video = chance.randrange(40), chance.randrange(60)
+        timestamp = BEGIN + STEP * number
+        play = 30_000.0 * max(0.0, 0.8 + tastes[user] + tastes[1_000 + video] + chance.gauss(0, 0.4))
+        row = {
+            "event_id": f"event-{number}" if number % 3 else number,
+            "user_id": user if user % 4 else f"user {user}",
+            "video_id": video,
+            "video_duration": 30_000.0,
+            "play_duration": play,
+            "watch_ratio": play / 30_000.0,
+        }
+        yield _input(topics.interactions, row, timestamp, "video_duration")
+        delay = (
+            int(chance.expovariate(1 / 300_000)) if number % 11 else 40 * 60_000
+        )  # the latter come too late
+        labelled = {**row, "video_id": 99} if number % 89 == 5 else row
+        label = _input(topics.labels, labelled, timestamp + delay, "play_duration", "watch_ratio")
+        if number % 17:
+            labels.append(label)
+        if number % 53 == 0:
+            labels.append(label)
+            yield _input(topics.interactions, row, timestamp, "video_duration")
+        key = str(row["user_id"]).encode()
+        if number % 97 == 1:
+            yield Input(topics.interactions, key, b'{"event_id": 1', timestamp)
+            yield Input(topics.interactions, key, None, timestamp)
+            labels.append(Input(topics.labels, key, b'{"event_id": -0.5}', timestamp))
+            yield _input(
+                topics.interactions, {**row, "event_id": number + 3 * 10**6}, timestamp, "video_duration"
+            )._replace(key=b"another")
+        if number % 71 == 2:
+            orphan = {**row, "event_id": f"nobody-{number}"}
+            labels.append(_input(topics.labels, orphan, timestamp, "play_duration", "watch_ratio"))
+            jump = _input(
+                topics.interactions, {**row, "event_id": number + 10**6}, timestamp + 10**9, "video_duration"
+            )
+            yield jump
+        if number % 61 == 3:  # the label is there before its interaction
+            early = {**row, "event_id": number + 2 * 10**6}
+            labels.append(_input(topics.labels, early, timestamp, "play_duration", "watch_ratio"))
+            yield _input(topics.interactions, early, timestamp + 60_000, "video_duration")
+    yield from sorted(labels, key=lambda each: each.timestamp)
