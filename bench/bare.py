@@ -16,10 +16,10 @@ from typing import Final
 import msgspec
 from confluent_kafka import Consumer, KafkaException, Message, Producer
 
-from pipeline.clients import common
-from pipeline.config import Kafka
-from pipeline.records import Id
-from pipeline.topics import Topics, admin, create
+from pipeline.config.tree import Kafka
+from pipeline.kafka.clients import common
+from pipeline.kafka.topics import Topics, admin, create
+from pipeline.records.fields import Id
 
 POLL: Final = 0.1
 """Seconds to wait for a first message."""

@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 from confluent_kafka import Message, TopicPartition
 
-from pipeline.clients import reader
-from pipeline.config import Kafka
+from pipeline.config.tree import Kafka
+from pipeline.kafka.clients import reader
 
 POLL: Final = 0.05
 """Seconds to wait for a first message."""

@@ -21,11 +21,11 @@ from bench.options import Options
 from forks import Forks, ForksSettings
 from forks.arrays import FloatArray
 from forks.validation import auc, log_loss
-from pipeline.features import TagTable
-from pipeline.kuairec import read_events
-from pipeline.labels import RATIO_CAP
-from pipeline.statistics import FEATURES
-from pipeline.totals import PRIOR_WEIGHT
+from pipeline.features.statistics import FEATURES
+from pipeline.features.tables import TagTable
+from pipeline.features.target import RATIO_CAP
+from pipeline.features.totals import PRIOR_WEIGHT
+from pipeline.sources.kuairec import read_events
 
 ORDERS = 6
 HALF_LIFE = 20.0

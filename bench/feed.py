@@ -15,11 +15,12 @@ from typing import Final, NamedTuple
 
 from confluent_kafka import Producer
 
-from pipeline.clients import common
-from pipeline.config import Kafka
-from pipeline.kuairec import Events
-from pipeline.records import Interaction, WatchLabel, encode
-from pipeline.topics import Topics
+from pipeline.config.tree import Kafka
+from pipeline.kafka.clients import common
+from pipeline.kafka.topics import Topics
+from pipeline.records.encoding import encode
+from pipeline.records.inputs import Interaction, WatchLabel
+from pipeline.sources.kuairec import Events
 
 LABEL_DELAY: Final = 1.0
 """Seconds from an interaction to its label."""

@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 
 from forks.arrays import FloatArray, IntArray
-from pipeline.features import TagTable
-from pipeline.kuairec import read_events
-from pipeline.labels import WATCHED
-from pipeline.schedule import merge
-from pipeline.statistics import RunningStatistics
-from pipeline.tags import TagLists
+from pipeline.features.statistics import RunningStatistics
+from pipeline.features.tables import TagTable
+from pipeline.features.tags import TagLists
+from pipeline.features.target import WATCHED
+from pipeline.sources.kuairec import read_events
+from pipeline.sources.schedule import merge
 
 
 @dataclass(frozen=True)

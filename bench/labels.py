@@ -9,14 +9,14 @@ import numpy as np
 import polars as pl
 
 from bench.options import Options
-from bench.spread import percent
-from pipeline.config import Labels, Learner
-from pipeline.features import Tables
-from pipeline.kuairec import read_events
-from pipeline.labels import WATCHED
-from pipeline.model import Model, learner_settings, warm_up
-from pipeline.policy import policy_of
-from pipeline.records import Interaction
+from bench.summary import percent
+from pipeline.config.tree import Labels, Learner
+from pipeline.features.tables import Tables
+from pipeline.features.target import WATCHED
+from pipeline.model.label_policy import policy_of
+from pipeline.model.model import Model, learner_settings, warm_up
+from pipeline.records.inputs import Interaction
+from pipeline.sources.kuairec import read_events
 
 PERMUTATIONS = 3
 RATES = (0.05, 0.1, 0.2, 0.5)

@@ -23,13 +23,13 @@ import polars as pl
 
 from bench.bare import bare, outputs
 from bench.delays import Delay, Listener, Percentiles, apart
+from bench.deployment import Stage, invented
 from bench.feed import feeding, plays
 from bench.options import Options
-from bench.stage import Stage, invented
 from pipeline.broker.temporary import temporary_broker
-from pipeline.config import Kafka
-from pipeline.kuairec import Events
-from pipeline.logs import configure
+from pipeline.cli.logs import configure
+from pipeline.config.tree import Kafka
+from pipeline.sources.kuairec import Events
 
 ROUNDS: Final = {100: 3, 1_000: 5, 5_000: 3}
 """How often each rate is tried, in events a second."""

@@ -17,15 +17,15 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from bench import usual
+from bench import other_libraries as usual
 from bench.options import Options
 from bench.timing import microseconds
 from bench.workload import VIDEOS, Workload
 from forks import Forks, ForksSettings
 from forks.arrays import FloatArray
-from forks.experiments.plain import PlainForks
-from pipeline.statistics import FEATURES, RunningStatistics
-from pipeline.tags import TagLists
+from pipeline.features.statistics import FEATURES, RunningStatistics
+from pipeline.features.tags import TagLists
+from research.variants.plain import PlainForks
 
 COLUMNS = 212
 EVENTS = 20_000

@@ -22,15 +22,15 @@ import numpy as np
 import psutil
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from bench.chunks import Chunks
-from bench.course import Committed
+from bench.deployment import Stage, invented
+from bench.event_chunks import Chunks
+from bench.group_progress import Committed
 from bench.options import Options
-from bench.stage import Stage, invented
 from pipeline.broker.temporary import temporary_broker
-from pipeline.clients import common
-from pipeline.logs import configure
-from pipeline.sender import Sender
-from pipeline.topics import admin
+from pipeline.cli.logs import configure
+from pipeline.kafka.clients import common
+from pipeline.kafka.topics import admin
+from pipeline.sources.sender import Sender
 
 EVENTS: Final = 10_000_000
 CHUNK: Final = 200_000

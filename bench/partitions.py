@@ -17,16 +17,18 @@ import numpy as np
 from bench.options import Options
 from forks.arrays import FloatArray, IntArray
 from forks.validation import auc
-from pipeline.config import Learner
-from pipeline.features import Tables
-from pipeline.kuairec import read_events
-from pipeline.labels import WATCHED
-from pipeline.model import Model, learner_settings, warm_up
-from pipeline.partition import partition
-from pipeline.records import Interaction, Outcome, encode
-from pipeline.schedule import merge
-from pipeline.sharing import Publication, Reception
-from pipeline.synth import Size, write_files
+from pipeline.config.tree import Learner
+from pipeline.features.tables import Tables
+from pipeline.features.target import WATCHED
+from pipeline.kafka.partitioner import partition
+from pipeline.model.model import Model, learner_settings, warm_up
+from pipeline.records.encoding import encode
+from pipeline.records.inputs import Interaction
+from pipeline.records.outputs import Outcome
+from pipeline.sources.kuairec import read_events
+from pipeline.sources.schedule import merge
+from pipeline.sources.synth import Size, write_files
+from pipeline.task.sharing import Publication, Reception
 
 PARTITIONS = (2, 4, 8, 16)
 INTERVALS = (10, 20, 50, 100)

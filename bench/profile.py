@@ -19,30 +19,30 @@ from types import MappingProxyType
 from typing import Any, Final
 from unittest.mock import patch
 
-from bench.laps import Laps, Seconds
+from bench.deployment import Stage, invented
 from bench.options import Options
-from bench.stage import Stage, invented
-from pipeline.batch import Batch
+from bench.stage_timer import Laps, Seconds
 from pipeline.broker.temporary import temporary_broker
-from pipeline.logs import configure
-from pipeline.task import Task
-from pipeline.worker import Worker
+from pipeline.cli.logs import configure
+from pipeline.task.batch import Batch
+from pipeline.task.task import Task
+from pipeline.worker.worker import Worker
 
 ROUNDS: Final = 5
 EVENTS: Final = 200_000
 STAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "consume": "pipeline.intake.Intake.receive",
-        "decode": "pipeline.intake.Intake._feed",
-        "merge and join": "pipeline.task.Task.advance",
-        "columns for the model": "pipeline.batch._walk",
-        "statistics": "pipeline.statistics.RunningStatistics.walk",
+        "consume": "pipeline.worker.source.Intake.receive",
+        "decode": "pipeline.worker.source.Intake._feed",
+        "merge and join": "pipeline.task.task.Task.advance",
+        "columns for the model": "pipeline.task.batch._walk",
+        "statistics": "pipeline.features.statistics.RunningStatistics.walk",
         "learner": "forks.learner.Forks.walk",
-        "build and encode predictions": "pipeline.lines.predicted",
-        "build and encode outcomes": "pipeline.lines.closed",
-        "produce": "pipeline.transaction.Writer._write_records",
-        "snapshot": "pipeline.transaction.Writer._write_snapshots",
-        "state record": "pipeline.transaction.Writer.commit",
+        "build and encode predictions": "pipeline.task.encoding.predicted",
+        "build and encode outcomes": "pipeline.task.encoding.closed",
+        "produce": "pipeline.worker.transaction.Writer._write_records",
+        "snapshot": "pipeline.worker.transaction.Writer._write_snapshots",
+        "state record": "pipeline.worker.transaction.Writer.commit",
         "wait for the commit before": "pipeline.commits.Commits.end",
     }
 )

@@ -11,12 +11,12 @@ import numpy as np
 from bench.kuairec import Stream, in_time_order, permuted
 from bench.options import Options
 from bench.rivals import Entry, Learner, entries
-from bench.spread import percent, spread
+from bench.summary import percent, spread
 from forks import ForksSettings
 from forks.arrays import FloatArray
 from forks.validation import auc, log_loss
-from pipeline.model import warm_up
-from pipeline.statistics import FEATURES
+from pipeline.features.statistics import FEATURES
+from pipeline.model.model import warm_up
 
 PERMUTATIONS = 5
 

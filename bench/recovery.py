@@ -12,18 +12,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from bench.folding import rates
 from bench.options import Options
-from bench.recovery_parts import Restores
+from bench.outcome_learning import rates
+from bench.recovery_steps import Restores
 from bench.recovery_worker import Tail, restart, worker
 from pipeline.broker.temporary import temporary_broker
-from pipeline.clients import common
-from pipeline.config import Config, load
-from pipeline.demo import fill
-from pipeline.kuairec import Events, read_events, tables_beside
-from pipeline.logs import configure
-from pipeline.synth import Size, write_files
-from pipeline.topics import Topics, admin, create
+from pipeline.cli.logs import configure
+from pipeline.config.loader import load
+from pipeline.config.tree import Config
+from pipeline.kafka.clients import common
+from pipeline.kafka.topics import Topics, admin, create
+from pipeline.sources.kuairec import Events, read_events, tables_beside
+from pipeline.sources.synth import Size, write_files
+from pipeline.tools.demo import fill
 
 RUNS: Final = 5
 SINCE: Final = 100_000

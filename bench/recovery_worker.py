@@ -16,10 +16,10 @@ from typing import Any, Final, Self
 import msgspec
 from confluent_kafka import TopicPartition
 
-from pipeline.clients import reader
-from pipeline.config import Config
-from pipeline.kuairec import Events
-from pipeline.replay import Replay
+from pipeline.config.tree import Config
+from pipeline.kafka.clients import reader
+from pipeline.sources.kuairec import Events
+from pipeline.sources.replay import Replay
 
 FORKS: Final = (sys.executable, "-c", "from pipeline.cli import main; main()")
 PATIENCE: Final = 180.0

@@ -12,10 +12,11 @@ from river import compose, linear_model, preprocessing, tree
 from sklearn.linear_model import SGDClassifier
 
 from forks import Forks, ForksSettings
+from forks.algorithm.moments import standardize, update_moments
 from forks.arrays import FloatArray
-from forks.moments import standardize, update_moments
-from forks.rivals import FourierNewton, MatrixFactorisation, RunningMeans
-from pipeline.statistics import FEATURES
+from forks.rivals import FourierNewton
+from pipeline.features.statistics import FEATURES
+from research.rivals import MatrixFactorisation, RunningMeans
 
 BLOCK = 50
 """Labels that scikit-learn's `partial_fit` is given at a time."""

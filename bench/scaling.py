@@ -21,17 +21,17 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import psutil
 
-from bench.course import Committed, Course, course
-from bench.gate import Gate
+from bench.deployment import Stage, broker_process, invented
+from bench.group_progress import Committed, Course, course
 from bench.needs import BUSY, REPLICAS, Event, needs
+from bench.open_transaction import Gate
 from bench.options import Options
 from bench.recovery_worker import FORKS
 from bench.sizes import snapshot_bytes
-from bench.stage import Stage, broker_process, invented
-from pipeline.blueprint import Blueprint
 from pipeline.broker.temporary import temporary_broker
-from pipeline.kuairec import Events
-from pipeline.logs import configure
+from pipeline.cli.logs import configure
+from pipeline.model.factory import Blueprint
+from pipeline.sources.kuairec import Events
 
 ROUNDS: Final = 3
 EVENTS: Final = 200_000

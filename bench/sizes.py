@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.model import Model
-from pipeline.snapshot import pack
+from pipeline.model.model import Model
+from pipeline.model.snapshot import pack
 
 ENTITIES: Final = 20_000
 """Users, then videos, that are added to see what one adds."""

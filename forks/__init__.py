@@ -18,8 +18,8 @@ True
 True
 """
 
-from forks.entities import EntityTables
 from forks.learner import Forks
+from forks.learning.entities import EntityTables
 from forks.losses import LOSSES, LossName, probability
 from forks.settings import ForksSettings
 from forks.state import State

@@ -7,15 +7,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forks import rounds
+from forks.algorithm.kernels import precision
 from forks.arrays import FloatArray
 from forks.checks import check_label, check_labels, check_matrix, check_order, check_vector
-from forks.entities import EntityEvents
-from forks.events import EventSource, Rows
-from forks.kernels import precision
+from forks.learning import event_loop as rounds
+from forks.learning.entities import EntityEvents
+from forks.learning.events import EventSource, Rows
+from forks.learning.stages import Stages
 from forks.losses import LOSSES, loss_value
 from forks.settings import ForksSettings
-from forks.stages import Stages
 from forks.state import State
 
 # The steps of `Forks.walk` for one event.

@@ -53,7 +53,7 @@ class ForksSettings:
     linear_columns, kernel_columns : (start, stop) of the columns that the part sees
     entity_blocks : (start, stop) of the kernel's first columns, block after block, that depend only on
         an entity (a user, an item). They are never standardised, and the Gaussian kernel is computed as
-        the product of its values on the blocks, so that `forks.entities` can keep the factors. The
+        the product of its values on the blocks, so that `forks.learning.entities` can keep the factors. The
         linear part may only see columns behind them
     seed : of everything random, >= 0
 

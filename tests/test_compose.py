@@ -17,8 +17,9 @@ from typer.main import get_command
 
 from pipeline.broker.settings import VERSION, container_environment
 from pipeline.cli import app
-from pipeline.config import Kafka, load
-from pipeline.demo import LEAVE
+from pipeline.config.loader import load
+from pipeline.config.tree import Kafka
+from pipeline.tools.demo import LEAVE
 
 ROOT = Path(__file__).parents[1]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())

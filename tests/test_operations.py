@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 import pytest
 
-from pipeline.challengers import contenders
 from pipeline.cli import app
-from pipeline.config import Config, Learner
+from pipeline.config.tree import Config, Learner
 from pipeline.errors import ForksError
-from pipeline.model import learner_settings
+from pipeline.model.challengers import contenders
+from pipeline.model.model import learner_settings
 
 TEXT = (Path(__file__).parents[1] / "docs" / "operations.md").read_text()
 ROWS = re.findall(r"^\| `(\w+)\.(\w+)` \| (.*?) \| (.*?) \|", TEXT, re.MULTILINE)

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import psutil
 
-from bench.course import Committed, Course, course
+from bench.deployment import Stage
+from bench.group_progress import Committed, Course, course
 from bench.options import Options
 from bench.peers.environment import environment
-from bench.race import pipeline, race
-from bench.stage import Stage
+from bench.throughput_comparison import pipeline, race
 
 ROUNDS: Final = 3
 EVENTS: Final = 200_000

@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from forks.algorithm.newton import NewtonState, newton_step
 from forks.arrays import FloatArray
+from forks.compiled.products import dot
 from forks.losses import SQUARED_HINGE, loss_curvature, loss_slope
-from forks.newton import NewtonState, newton_step
-from forks.products import dot
-from forks.rivals.learner import VectorRival, positive
+from forks.rivals.base.learner import VectorRival, positive
 
 
 class AROW(VectorRival):
@@ -18,7 +18,7 @@ class AROW(VectorRival):
 
     Crammer, Kulesza and Dredze, NIPS 2009. An example with a margin below 1 adds x x' / r to Sigma^-1,
     and moves w to where the distance from the belief before and the squared hinge loss over 2 r are least
-    together. That is `forks.newton.newton_step` on this loss, from the prior N(0, I). An event costs
+    together. That is `forks.algorithm.newton.newton_step` on this loss, from the prior N(0, I). An event costs
     O(dimension^2). There is no intercept but a column of ones.
 
     Parameters

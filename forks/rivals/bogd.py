@@ -8,8 +8,8 @@ import numpy as np
 
 from forks.arrays import FloatArray
 from forks.losses import LOSSES, LossName, loss_slope
-from forks.rivals.budgeted import Budgeted, random_slot
-from forks.rivals.learner import at_least, known_loss, positive
+from forks.rivals.base.budgeted import Budgeted, random_slot
+from forks.rivals.base.learner import at_least, known_loss, positive
 
 
 class BOGD(Budgeted):

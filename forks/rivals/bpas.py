@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from forks.arrays import FloatArray
-from forks.rivals.budgeted import Budgeted
-from forks.rivals.learner import positive
+from forks.rivals.base.budgeted import Budgeted
+from forks.rivals.base.learner import positive
 
 
 class BPAS(Budgeted):

@@ -9,9 +9,9 @@ import numpy as np
 from numba import njit
 
 from forks.arrays import FloatArray
+from forks.compiled.products import combine, dot
 from forks.losses import LOSSES, LossName, loss_slope
-from forks.products import combine, dot
-from forks.rivals.learner import VectorRival, at_least, known_loss, positive
+from forks.rivals.base.learner import VectorRival, at_least, known_loss, positive
 
 
 class FOGD(VectorRival):

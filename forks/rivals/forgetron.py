@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
+from forks.algorithm.kernels import gaussian
 from forks.arrays import FloatArray
-from forks.kernels import gaussian
-from forks.rivals.budgeted import Budgeted
+from forks.rivals.base.budgeted import Budgeted
 
 # The damage of forgetting may come to this share of the mistakes so far.
 SHARE = 15.0 / 32.0

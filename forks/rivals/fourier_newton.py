@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from forks.algorithm.moments import standardize, update_moments
+from forks.algorithm.newton import NewtonState, clipped, newton_step, project
 from forks.arrays import FloatArray
+from forks.compiled.products import dot
 from forks.losses import LOGISTIC, LossName, loss_curvature, loss_slope
-from forks.moments import standardize, update_moments
-from forks.newton import NewtonState, clipped, newton_step, project
-from forks.products import dot
-from forks.rivals.learner import VectorRival, at_least, positive
+from forks.rivals.base.learner import VectorRival, at_least, positive
 
 
 class FourierNewton(VectorRival):
@@ -21,7 +21,7 @@ class FourierNewton(VectorRival):
     The features are an intercept, the standardised columns, and sqrt(2 / D) cos(omega_i'x + b_i) for
     i = 1 ... D with omega_i normal of variance 1 / width^2 and b_i uniform in [0, 2 pi], whose inner
     products approximate the Gaussian kernel (Rahimi and Recht, NIPS 2007, Algorithm 1). Without them,
-    D = 0, it is linear. The step is that of `forks.newton`, with the logistic loss's own curvature.
+    D = 0, it is linear. The step is that of `forks.algorithm.newton`, with the logistic loss's own curvature.
 
     Parameters
     ----------

@@ -6,14 +6,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from forks.algorithm.kernels import gaussian_matrix
 from forks.arrays import FloatArray
-from forks.blas import on_one_thread
-from forks.eigen import symmetric_eigen
-from forks.kernels import gaussian_matrix
+from forks.compiled.products import spread
+from forks.linalg.blas import on_one_thread
+from forks.linalg.eigen import symmetric_eigen
 from forks.losses import LOSSES, LossName, loss_slope
-from forks.products import spread
-from forks.rivals.budgeted import Budgeted, kernel_features
-from forks.rivals.learner import at_least, known_loss, positive
+from forks.rivals.base.budgeted import Budgeted, kernel_features
+from forks.rivals.base.learner import at_least, known_loss, positive
 
 
 class NOGD(Budgeted):

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from forks.arrays import FloatArray
+from forks.compiled.products import dot
 from forks.losses import LOSSES, LossName, loss_slope
-from forks.products import dot
-from forks.rivals.learner import VectorRival, known_loss, positive
+from forks.rivals.base.learner import VectorRival, known_loss, positive
 
 
 class OGD(VectorRival):

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from forks.algorithm.kernels import precision
+from forks.algorithm.kogd import Expansion, expansion_value
 from forks.arrays import FloatArray
-from forks.kernels import precision
-from forks.kogd import Expansion, expansion_value
-from forks.rivals.learner import VectorRival, positive
+from forks.rivals.base.learner import VectorRival, positive
 
 
 class Perceptron(VectorRival):

@@ -9,9 +9,9 @@ import numpy as np
 from numba import njit
 
 from forks.arrays import FloatArray
-from forks.products import dot
-from forks.rivals.budgeted import Budgeted
-from forks.rivals.learner import positive
+from forks.compiled.products import dot
+from forks.rivals.base.budgeted import Budgeted
+from forks.rivals.base.learner import positive
 
 # Below this part of k(x, x) = 1, what of k(x, .) lies outside of the stored points' span is rounding.
 NEGLIGIBLE = 1e-10

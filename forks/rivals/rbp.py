@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from forks.arrays import FloatArray
-from forks.rivals.budgeted import Budgeted, random_slot
-from forks.rivals.learner import at_least
+from forks.rivals.base.budgeted import Budgeted, random_slot
+from forks.rivals.base.learner import at_least
 
 
 class RBP(Budgeted):

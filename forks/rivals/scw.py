@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from forks.algorithm.newton import NewtonState, newton_step
 from forks.arrays import FloatArray
-from forks.newton import NewtonState, newton_step
-from forks.products import combine, dot
-from forks.rivals.learner import VectorRival, positive
+from forks.compiled.products import combine, dot
+from forks.rivals.base.learner import VectorRival, positive
 
 
 class SCW(VectorRival):

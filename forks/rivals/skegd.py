@@ -6,13 +6,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from forks.algorithm.sketched_kernel import SketchedKernel
 from forks.arrays import FloatArray
-from forks.blas import on_one_thread
+from forks.compiled.products import dot
+from forks.linalg.blas import on_one_thread
 from forks.losses import LOSSES, loss_slope
-from forks.products import dot
-from forks.rivals.budgeted import Budgeted, kernel_features
+from forks.rivals.base.budgeted import Budgeted, kernel_features
 from forks.settings import ForksSettings
-from forks.sketched_kernel import SketchedKernel
 from forks.state import State, StateReader
 
 PREFIX = "kernel_"

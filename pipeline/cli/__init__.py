@@ -15,13 +15,12 @@ from pipeline.cli import (
     rebuild,
     replay,
     report,
-    reproduce,
     run,
     synth,
     topics,
 )
 from pipeline.cli.failures import failures_told
-from pipeline.logs import configure
+from pipeline.cli.logs import configure
 
 app = typer.Typer(
     help="A learner that lives in a Kafka stream: predicts at once, joins labels later, learns exactly once.",
@@ -44,7 +43,6 @@ app.command(epilog=rebuild.EPILOG)(rebuild.rebuild)
 app.command(epilog=promote.EPILOG)(promote.promote)
 app.command(epilog=audit.EPILOG)(audit.audit)
 app.command(epilog=evaluate.EPILOG)(evaluate.evaluate)
-app.command(epilog=reproduce.EPILOG)(reproduce.reproduce)
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
 from pipeline.cli.progress import progress
-from pipeline.config import load
+from pipeline.config.loader import load
 
 EPILOG = """
 Examples:
@@ -42,7 +42,7 @@ def audit(
     It needs the workers' settings, only reads, and workers may run meanwhile: what they commit after it
     began is left to the next audit.
     """
-    from pipeline.audit import examine, render, take_view  # noqa: PLC0415 - numba takes a second to load
+    from pipeline.tools.audit import examine, render, take_view  # noqa: PLC0415 - numba takes a second to load
 
     flags = {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group}
     settings = load(config, flags)

@@ -10,11 +10,11 @@ import msgspec
 import typer
 from rich.console import Console
 
-from pipeline.checkpoint import Group, contents, import_snapshot, listed, render_contents, render_list
 from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
-from pipeline.config import load
+from pipeline.config.loader import load
 from pipeline.errors import ConfigError, DataError
-from pipeline.snapshot import parse
+from pipeline.model.snapshot import parse
+from pipeline.tools.checkpoint import Group, contents, import_snapshot, listed, render_contents, render_list
 
 PROVING = "Folding outcomes, to prove that it belongs here ..."
 Partition = Annotated[int, typer.Option(min=0, help="Whose.", show_default=False)]

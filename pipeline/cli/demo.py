@@ -12,10 +12,10 @@ from rich.console import Console
 
 from pipeline.broker import available_broker
 from pipeline.cli.progress import progress
-from pipeline.demo import Course, consume, demo_kafka, fill
 from pipeline.errors import ForksError
-from pipeline.kuairec import DEFAULT_MATRIX, Events, read_events, tables_beside
-from pipeline.synth import Size, write_files
+from pipeline.sources.kuairec import DEFAULT_MATRIX, Events, read_events, tables_beside
+from pipeline.sources.synth import Size, write_files
+from pipeline.tools.demo import Course, consume, demo_kafka, fill
 
 EPILOG = """
 Examples:
@@ -43,7 +43,7 @@ def demo(
     Uses the Kafka of FORKS_KAFKA__BOOTSTRAP if that is set, else Docker if there, else an embedded one
     that ends with the demo.
     """
-    from pipeline.report import check_format, draw, render, summarize  # noqa: PLC0415 - slow to load
+    from pipeline.tools.report import check_format, draw, render, summarize  # noqa: PLC0415 - slow to load
 
     out.parent.mkdir(parents=True, exist_ok=True)
     check_format(out)

@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 
 from pipeline.cli.progress import progress
-from pipeline.config import Learner
+from pipeline.config.tree import Learner
 from pipeline.errors import ConfigError
-from pipeline.kuairec import DEFAULT_MATRIX
+from pipeline.sources.kuairec import DEFAULT_MATRIX
 
 EPILOG = """
 Examples:
@@ -83,8 +83,8 @@ def evaluate(
     Every event counts, from the first on. Labels are -1 and 1, or 0 and 1.
     Plays of KuaiRec get the pipeline's features: running statistics.
     """
-    from pipeline import evaluate as evaluation  # noqa: PLC0415 - scipy's optimizers take a second to load
-    from pipeline.model import warm_up  # noqa: PLC0415 - so does numba
+    from pipeline.model.model import warm_up  # noqa: PLC0415 - so does numba
+    from pipeline.tools import evaluate as evaluation  # noqa: PLC0415 - scipy's optimizers take a second to load
 
     learner = Learner.model_validate({**parse_changes(changes or []), "preset": preset})
     console = Console(stderr=True)

@@ -10,8 +10,8 @@ from confluent_kafka import KafkaException
 from rich.console import Console
 from rich.markup import escape
 
-from pipeline.clients import explain
 from pipeline.errors import BrokerError, ForksError
+from pipeline.kafka.clients import explain
 
 
 @contextmanager

@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 
 from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
-from pipeline.config import load
-from pipeline.inspect import Kind, Last, as_object, heading, parse_start, read, show
-from pipeline.topics import Topics
+from pipeline.config.loader import load
+from pipeline.kafka.topics import Topics
+from pipeline.tools.inspect import Kind, Last, as_object, heading, parse_start, read, show
 
 DEFAULT_COUNT = 20
 

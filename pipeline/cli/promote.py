@@ -8,11 +8,11 @@ import msgspec
 import typer
 from rich.console import Console
 
-from pipeline.checkpoint import Group
 from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
 from pipeline.cli.progress import progress
-from pipeline.config import load
-from pipeline.promotion import Promotion
+from pipeline.config.loader import load
+from pipeline.tools.checkpoint import Group
+from pipeline.tools.promotion import Promotion
 
 EPILOG = """
 Examples:

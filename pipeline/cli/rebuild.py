@@ -8,12 +8,12 @@ import msgspec
 import typer
 from rich.console import Console
 
-from pipeline.checkpoint import Group
 from pipeline.cli.evaluate import parse_changes
 from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
 from pipeline.cli.progress import progress
-from pipeline.config import load
+from pipeline.config.loader import load
 from pipeline.errors import ConfigError
+from pipeline.tools.checkpoint import Group
 
 EPILOG = """
 Examples:
@@ -63,7 +63,7 @@ def rebuild(
     transaction, with the challengers of the configuration. No worker may run then; workers need these
     settings from then on.
     """
-    from pipeline import rebuild as rebuilding  # noqa: PLC0415 - scipy's statistics take a second to load
+    from pipeline.tools import rebuild as rebuilding  # noqa: PLC0415 - scipy's statistics take a second to load
 
     different = _of_learner(changes or [])
     flags = {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group}

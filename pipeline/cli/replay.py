@@ -14,10 +14,10 @@ from rich.console import Console
 
 from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
 from pipeline.cli.progress import progress
-from pipeline.config import load
-from pipeline.kuairec import DEFAULT_MATRIX, read_events
-from pipeline.replay import Replay, Summary
-from pipeline.signals import stop_on_signals
+from pipeline.cli.signals import stop_on_signals
+from pipeline.config.loader import load
+from pipeline.sources.kuairec import DEFAULT_MATRIX, read_events
+from pipeline.sources.replay import Replay, Summary
 
 EPILOG = """
 Examples:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
-from pipeline.config import load
+from pipeline.config.loader import load
 
 EPILOG = """
 Examples:
@@ -48,7 +48,7 @@ def report(
 
     Counts every labelled event from the first on. It only reads, and a worker may run meanwhile.
     """
-    from pipeline.report import check_format, draw, render, summarize  # noqa: PLC0415 - see below
+    from pipeline.tools.report import check_format, draw, render, summarize  # noqa: PLC0415 - see below
 
     # matplotlib and scipy.stats take a second to load: only this command is to wait for them.
     if out is not None:

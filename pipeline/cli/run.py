@@ -9,12 +9,13 @@ from typing import Annotated, TypeAlias
 import typer
 
 from pipeline.cli.failures import failures_told
+from pipeline.cli.logs import configure
 from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
-from pipeline.config import Config, load
-from pipeline.crew import Crew, Heed
-from pipeline.logs import configure
-from pipeline.signals import stop_on_signals
-from pipeline.worker import Worker
+from pipeline.cli.signals import stop_on_signals
+from pipeline.config.loader import load
+from pipeline.config.tree import Config
+from pipeline.worker.supervisor import Crew, Heed
+from pipeline.worker.worker import Worker
 
 Flags: TypeAlias = dict[str, str | None]
 """What the command line sets, by dotted name."""

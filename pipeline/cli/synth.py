@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from pipeline.synth import Size, write_files
+from pipeline.sources.synth import Size, write_files
 
 SIZE = Size()
 

@@ -9,12 +9,12 @@ import typer
 from confluent_kafka.admin import AdminClient
 
 from pipeline.cli.options import Bootstrap, ConfigFile, Json, Prefix
-from pipeline.clients import common
-from pipeline.config import load
+from pipeline.config.loader import load
 from pipeline.errors import TopicError
-from pipeline.topics import Topics, admin, topics_of
-from pipeline.topics import check as find_differences
-from pipeline.topics import create as create_missing
+from pipeline.kafka.clients import common
+from pipeline.kafka.topics import Topics, admin, topics_of
+from pipeline.kafka.topics import check as find_differences
+from pipeline.kafka.topics import create as create_missing
 
 app = typer.Typer(help="The topics: create them, check them.", no_args_is_help=True)
 

@@ -9,7 +9,7 @@ import pytest
 from bench.features import Totals, block, candidates, run, sets
 from bench.kuairec import labels_at_once
 from bench.options import Options
-from pipeline.kuairec import read_events
+from pipeline.sources.kuairec import read_events
 
 TAGS = {video: [video % 2] for video in range(4)}
 

@@ -7,11 +7,11 @@ import pytest
 
 from bench.labels import Figures, Play, judge, plays_of, run
 from bench.options import Options
-from pipeline.config import Labels
-from pipeline.features import Tables
-from pipeline.kuairec import read_events
-from pipeline.model import Model
-from tests.pipeline.builders import LEARNER
+from pipeline.config.tree import Labels
+from pipeline.features.tables import Tables
+from pipeline.model.model import Model
+from pipeline.sources.kuairec import read_events
+from tests.support.builders import LEARNER
 
 
 def plays_in(folder: Path) -> list[Play]:

@@ -6,11 +6,11 @@ import msgspec
 import polars as pl
 import pytest
 
-from bench.chunks import Chunks
+from bench.event_chunks import Chunks
 from bench.memory import Sample, slope
-from pipeline.kuairec import Events
-from pipeline.records import Interaction, WatchLabel
-from pipeline.topics import Topics
+from pipeline.kafka.topics import Topics
+from pipeline.records.inputs import Interaction, WatchLabel
+from pipeline.sources.kuairec import Events
 
 TOPICS = Topics()
 

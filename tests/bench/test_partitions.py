@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bench.partitions import Plays, Sharing, play
-from pipeline.config import Learner
-from pipeline.model import Model, learner_settings
-from pipeline.partition import partition
+from pipeline.config.tree import Learner
+from pipeline.kafka.partitioner import partition
+from pipeline.model.model import Model, learner_settings
 
 
 def test_one_partition_is_the_model_itself(folder: Path) -> None:

@@ -4,8 +4,8 @@ from pkgutil import resolve_name
 
 import pytest
 
-from bench.laps import Laps, Seconds
 from bench.profile import STAGES
+from bench.stage_timer import Laps, Seconds
 
 
 class Clocks:

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from bench.sizes import snapshot_bytes
-from pipeline.blueprint import Blueprint
-from pipeline.config import Config
+from pipeline.config.tree import Config
+from pipeline.model.factory import Blueprint
 
 
 def test_an_entity_adds_its_totals_and_its_id() -> None:

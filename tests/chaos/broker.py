@@ -18,7 +18,7 @@ from pipeline.broker import guard
 from pipeline.broker.launch import free_ports, log_file, prepare, start_failure
 from pipeline.broker.ready import wait_until_ready
 from pipeline.errors import BrokerError
-from tests.kafka.harness import until
+from tests.integration.harness import until
 
 SESSION = 2.0
 """Seconds after which the controller takes a silent broker's partitions from it: 9 unless told otherwise."""

@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pipeline.clients import reader
-from pipeline.policy import Policy
-from pipeline.records import LabelRequest, Outcome, Prediction
+from pipeline.kafka.clients import reader
+from pipeline.model.label_policy import Policy
+from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 from tests.chaos.challengers import Challenger, challengers
 from tests.chaos.derivation import WrongError, agree, derive
 from tests.chaos.expected import Expected, Letter, Step
 from tests.chaos.world import World
-from tests.kafka.harness import Pipeline, Written, read_to_end
+from tests.integration.harness import Pipeline, Written, read_to_end
 
 Record = TypeVar("Record", Prediction, Outcome, LabelRequest)
 

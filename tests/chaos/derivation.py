@@ -9,11 +9,11 @@ import numpy as np
 
 from forks import LOSSES, Forks, probability
 from forks.losses import loss_value
-from pipeline.config import Learner
-from pipeline.model import learner_settings
-from pipeline.policy import Policy
-from pipeline.records import Outcome, Prediction, Share
-from pipeline.statistics import RunningStatistics
+from pipeline.config.tree import Learner
+from pipeline.features.statistics import RunningStatistics
+from pipeline.model.label_policy import Policy
+from pipeline.model.model import learner_settings
+from pipeline.records.outputs import Outcome, Prediction, Share
 from tests.chaos.challengers import Challenger
 from tests.chaos.expected import Expected, Step
 from tests.chaos.world import NO_LABEL

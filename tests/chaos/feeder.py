@@ -7,7 +7,7 @@ from itertools import islice
 from threading import Event
 
 from tests.chaos.world import Input, World
-from tests.kafka.harness import Pipeline, input_producer
+from tests.integration.harness import Pipeline, input_producer
 
 CHUNK = 500
 """Messages after which all have to be acknowledged: neither input gets further ahead of the other."""

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from itertools import count
 
 from tests.chaos.broker import Broker
-from tests.chaos.crew import Worker
+from tests.chaos.deployment import Stage
 from tests.chaos.schedule import Fault, Strike
-from tests.chaos.stage import Stage
+from tests.chaos.worker_pool import Worker
 
 
 class Killer:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipeline.config import Labels
-from pipeline.policy import Policy
+from pipeline.config.tree import Labels
+from pipeline.model.label_policy import Policy
 
 RATE: Final = 0.4
 SETTINGS: Final = {"FORKS_LABELS__POLICY": "adaptive", "FORKS_LABELS__RATE": str(RATE)}

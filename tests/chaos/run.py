@@ -9,18 +9,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline.topics import admin, create
+from pipeline.kafka.topics import admin, create
 from tests.chaos.broker import Broker
 from tests.chaos.challengers import SETTINGS as CHALLENGERS
 from tests.chaos.checker import check, compare
+from tests.chaos.deployment import Stage
 from tests.chaos.killer import Killer
 from tests.chaos.policies import SETTINGS as POLICY
 from tests.chaos.policies import policy
 from tests.chaos.report import Options, Report
 from tests.chaos.schedule import SESSION_TIMEOUT, plan
-from tests.chaos.stage import Stage
 from tests.chaos.world import EARLY, MINUTE, WINDOW, World
-from tests.kafka.harness import FORKS, Pipeline
+from tests.integration.harness import FORKS, Pipeline
 
 SETTINGS = {
     "FORKS_JOIN__WINDOW": f"{WINDOW // MINUTE}m",

@@ -11,17 +11,18 @@ import msgspec
 import numpy as np
 import pytest
 
-from pipeline.challengers import contenders
-from pipeline.config import Config, Join, Learner
-from pipeline.decoding import INTERACTIONS, LABELS
-from pipeline.features import Tables
-from pipeline.inlet import Position
-from pipeline.model import Model, learner_settings
-from pipeline.policy import Policy
-from pipeline.records import Example, Outcome, Prediction, Share, Source, VideoCounts
-from pipeline.sharing import LARGEST_TAKEN
-from pipeline.statistics import FEATURES
-from pipeline.task import Task
+from pipeline.config.tree import Config, Join, Learner
+from pipeline.features.statistics import FEATURES
+from pipeline.features.tables import Tables
+from pipeline.model.challengers import contenders
+from pipeline.model.label_policy import Policy
+from pipeline.model.model import Model, learner_settings
+from pipeline.records.decoding import INTERACTIONS, LABELS
+from pipeline.records.inputs import Source
+from pipeline.records.outputs import Example, Outcome, Prediction, Share, VideoCounts
+from pipeline.task.record_queue import Position
+from pipeline.task.sharing import LARGEST_TAKEN
+from pipeline.task.task import Task
 from tests.chaos.challengers import SETTINGS as CHALLENGERS
 from tests.chaos.challengers import challengers
 from tests.chaos.derivation import WrongError, derive
@@ -30,8 +31,8 @@ from tests.chaos.policies import policy
 from tests.chaos.run import SETTINGS
 from tests.chaos.schedule import Fault, plan
 from tests.chaos.world import Kind, World
-from tests.pipeline.builders import told
-from tests.pipeline.entries import entries, queued
+from tests.support.builders import told
+from tests.support.entries import entries, queued
 
 WORLD = World(seed=5, events=1_200, partitions=2, minutes=5.0)
 PARTITION = 1

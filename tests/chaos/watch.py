@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from pipeline.clients import reader
-from tests.kafka.harness import DEADLINE, Pipeline
+from pipeline.kafka.clients import reader
+from tests.integration.harness import DEADLINE, Pipeline
 
 NOT_NOW = {
     KafkaError._TRANSPORT,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.partition import partition
+from pipeline.kafka.partitioner import partition
 
 Integers = NDArray[np.int64]
 

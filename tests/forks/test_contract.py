@@ -11,38 +11,40 @@ from scipy.sparse import csr_array
 from forks import Forks, ForksSettings, rivals
 from forks.arrays import FloatArray, IntArray
 from forks.rivals import (
-    AKSG,
     AROW,
     BOGD,
     BPAS,
     FOGD,
-    GPA,
-    KOGD,
-    KONS,
     NOGD,
     OGD,
-    OKL,
-    OKSG,
-    PROSNKONS,
     RBP,
     SCW,
     Forgetron,
     FourierNewton,
-    MatrixFactorisation,
     Perceptron,
     Projectron,
     ProjectronPlus,
-    RunningMeans,
     SkeGD,
-    SketchedKONS,
     Standardised,
 )
-from forks.rivals.graphs.learner import NodeRival
-from forks.rivals.learner import Rival, VectorRival
-from forks.rivals.pairs import PairRival
+from forks.rivals.base.learner import Rival, VectorRival
+from research.rivals import (
+    AKSG,
+    GPA,
+    KOGD,
+    KONS,
+    OKL,
+    OKSG,
+    PROSNKONS,
+    MatrixFactorisation,
+    RunningMeans,
+    SketchedKONS,
+)
+from research.rivals.graphs.learner import NodeRival
+from research.rivals.pairs import PairRival
 from tests.forks import contract
 from tests.forks.contract import EVERY, RESTORABLE, RestorableSubject, Subject
-from tests.forks.rivals.graphs.small import KERNEL, NODES
+from tests.research.rivals.graphs.small import KERNEL, NODES
 
 RNG = np.random.default_rng(13)
 X = RNG.normal([0.0, 5.0, -1.0], [1.0, 3.0, 0.1], size=(200, 3))

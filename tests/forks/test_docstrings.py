@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import forks
+import research
 from forks import validation
 
 # Plain types and a table of constants: what they are shows where they are used.
@@ -19,8 +20,9 @@ WITHOUT_EXAMPLE = {"LOSSES", "LossName", "State"}
 
 
 def modules() -> Iterator[ModuleType]:
-    for found in pkgutil.walk_packages(forks.__path__, "forks."):
-        yield importlib.import_module(found.name)
+    for package in (forks, research):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            yield importlib.import_module(found.name)
 
 
 def public_names() -> list[Any]:

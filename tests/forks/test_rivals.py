@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from forks import State
 from forks.arrays import FloatArray
-from forks.rivals import FourierNewton, MatrixFactorisation, Perceptron, RunningMeans
-from forks.rivals.learner import Rival
+from forks.rivals import FourierNewton, Perceptron
+from forks.rivals.base.learner import Rival
+from research.rivals import MatrixFactorisation, RunningMeans
 
 pairs = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from([-1.0, 1.0])), min_size=1, max_size=40

@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forks import Forks, ForksSettings, rounds
-from tests.threads import runs_beside
+from forks import Forks, ForksSettings
+from forks.learning import event_loop as rounds
+from tests.support.threads import runs_beside
 
 
 def test_other_threads_run_while_a_batch_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final, cast
 
 from confluent_kafka import Producer
 
-from pipeline.blueprint import Blueprint
-from pipeline.commits import Commits, Part
-from pipeline.config import Config
-from pipeline.decoding import INTERACTIONS, LABELS
-from pipeline.inlet import Inlet, Position
-from pipeline.policy import policy_of
-from pipeline.records import Source
-from pipeline.sharing import Publication
-from pipeline.task import Task
-from pipeline.topics import Topics
-from pipeline.transaction import Writer
+from pipeline.config.tree import Config
+from pipeline.kafka.topics import Topics
+from pipeline.model.factory import Blueprint
+from pipeline.model.label_policy import policy_of
+from pipeline.records.decoding import INTERACTIONS, LABELS
+from pipeline.records.inputs import Source
+from pipeline.task.record_queue import Inlet, Position
+from pipeline.task.sharing import Publication
+from pipeline.task.task import Task
+from pipeline.worker.transaction import Commits, Part, Writer
 from tests.golden.recorder import Recorder
 from tests.golden.scenarios import Scenario
-from tests.pipeline.entries import entries, queued
+from tests.support.entries import entries, queued
 
 LATEST: Final = 2**53
 """No timestamp is in the future."""
@@ -51,7 +51,7 @@ def replay(scenario: Scenario, *, batch: int, snapshot_every: int) -> dict[str, 
         parts = [Part(task, task.advance(batch), number % snapshot_every == 0) for task in tasks]
         if all(part.batch.empty for part in parts):
             parts = [part._replace(snapshot=True) for part in parts]
-        commits.begin(lambda parts=parts: writer.commit(parts, None))
+        commits.begin(partial(writer.commit, parts, None))
         commits.end()
         for part in parts:
             _share(tasks, part, recorder)

@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import Message, TopicPartition
 
-from pipeline.topics import Topics
+from pipeline.kafka.topics import Topics
 
 CHECKPOINTS = Topics().checkpoints
 

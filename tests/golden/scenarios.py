@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pipeline.config import Config
-from pipeline.kuairec import read_events, tables_beside
-from pipeline.partition import partition
-from pipeline.topics import Topics
+from pipeline.config.tree import Config
+from pipeline.kafka.partitioner import partition
+from pipeline.kafka.topics import Topics
+from pipeline.sources.kuairec import read_events, tables_beside
 
 INVENTED_EVENTS: Final = 3_000
 BEGIN: Final = 1_700_000_000_000

@@ -5,7 +5,7 @@ import pytest
 
 from forks.arrays import FloatArray
 from forks.rivals import BOGD, bogd
-from forks.rivals.budgeted import random_slot
+from forks.rivals.base.budgeted import random_slot
 from tests.forks.rivals.naive import WIDTH, kernel, stream
 
 BUDGET, STEP, DECAY = 8, 0.3, 0.05

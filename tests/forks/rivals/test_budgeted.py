@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from forks.rivals import BOGD, BPAS, FOGD, NOGD, RBP, Forgetron, Projectron, ProjectronPlus, SkeGD
-from forks.rivals.budgeted import Budgeted
+from forks.rivals.base.budgeted import Budgeted
 from tests.forks.rivals.naive import stream
 
 BUDGET = 12

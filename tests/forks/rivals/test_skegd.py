@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from forks.algorithm.sjlt import Sjlt
 from forks.arrays import FloatArray
 from forks.rivals import SkeGD
-from forks.sjlt import Sjlt
 from tests.forks.rivals.naive import gram, kernels, stream
 
 BUDGET, CYCLE, STEP, DECAY = 12, 7, 0.3, 0.05

@@ -1,0 +1,59 @@
+"""Logs that are written, and that nobody sees before a word is given: they are in one open transaction."""
+
+from __future__ import annotations
+
+from typing import Final, Self
+
+from confluent_kafka import Producer
+
+from pipeline.config.tree import Kafka
+from pipeline.kafka.clients import QUIET, common
+from pipeline.sources.kuairec import Events
+from pipeline.sources.replay import Replay
+
+OPEN: Final = 600
+"""Seconds for which the gate may stay closed."""
+AT_ONCE: Final = 2_000
+"""Records after which the client is asked how it is."""
+
+
+class Gate:
+    """Interactions and labels that readers of committed records find all at once.
+
+    Parameters
+    ----------
+    events
+        What is written.
+    kafka
+        Where to, and the prefix of the topics.
+    """
+
+    def __init__(self, events: Events, kafka: Kafka) -> None:
+        self._records = Replay(events, kafka).records()
+        self._producer = Producer(
+            common(kafka)
+            | {
+                "transactional.id": f"{kafka.prefix}gate",
+                "transaction.timeout.ms": 1_000 * OPEN,
+                "partitioner": "murmur2_random",
+                "compression.type": "lz4",
+                "linger.ms": 5,
+                "queue.buffering.max.messages": 2_000_000,
+            },
+            logger=QUIET,
+        )
+
+    def fill(self) -> Self:
+        """Write everything."""
+        self._producer.init_transactions()
+        self._producer.begin_transaction()
+        for number, (timestamp, topic, key, value) in enumerate(self._records):
+            self._producer.produce(topic, value, key, timestamp=timestamp)
+            if number % AT_ONCE == 0:
+                self._producer.poll(0)
+        self._producer.flush()
+        return self
+
+    def open(self) -> None:
+        """Let it be seen."""
+        self._producer.commit_transaction()

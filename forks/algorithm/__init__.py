@@ -1,0 +1,1 @@
+"""The mathematics of FORKS: one part a module, each beside its equation."""

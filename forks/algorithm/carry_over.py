@@ -1,0 +1,93 @@
+"""What the learner knows, carried from one feature map to the next instead of reset."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forks.algorithm.newton import NewtonState
+from forks.arrays import FloatArray
+from forks.linalg.eigen import symmetric_eigen
+from forks.linalg.least_squares import plain_least_squares
+
+# Directions of the new map that the stored points hardly show are not told anything by the old one.
+RELATIVE_CUTOFF = 1e-3
+
+
+def transfer(old: FloatArray, new: FloatArray) -> FloatArray:
+    """Return T = argmin |new T - old|_F, which makes old weights w the new weights T w.
+
+    Parameters
+    ----------
+    old : (n, k_old) float64, the stored points under the old map
+    new : (n, k_new) float64, the same points under the new map
+
+    Returns
+    -------
+    (k_new, k_old) float64
+    """
+    return plain_least_squares(new, old, RELATIVE_CUTOFF)
+
+
+def first_weights(newton: NewtonState, values: FloatArray, new: FloatArray) -> NewtonState:
+    """Return the state for the first map: a function's values become weights of the kernel part.
+
+    Nothing was learned of how sure these are.
+
+    Parameters
+    ----------
+    newton : on linear + k features
+    values : (n,) float64, of stage 1's function at the stored points
+    new : (n, k) float64, the same points under the map
+    """
+    weights = newton.weights.copy()
+    weights[len(weights) - new.shape[1] :] = transfer(values[:, None], new)[:, 0]
+    return newton._replace(weights=weights)
+
+
+def carry_over(newton: NewtonState, T: FloatArray, alpha: float) -> NewtonState:
+    """Return the state for the new map; the linear part, whose features come first, is kept.
+
+    On the kernel part w <- T w and A^-1 <- T A^-1 T' + (1/alpha) [I - T T']_+, where [.]_+ keeps the
+    positive part: a direction that the old map did not span is as uncertain as at the beginning.
+
+    Parameters
+    ----------
+    newton : on linear + k features
+    T : (k, k) float64, from `transfer`
+    alpha : the prior is I / alpha
+    """
+    linear = len(newton.weights) - len(T)
+    weights, inverse = newton.weights.copy(), newton.inverse_hessian.copy()
+    weights[linear:] = T @ weights[linear:]
+    inverse[linear:] = T @ inverse[linear:]
+    inverse[:, linear:] = inverse[:, linear:] @ T.T
+    inverse[linear:, linear:] += _positive_part(np.eye(len(T)) - T @ T.T) / alpha
+    return NewtonState(weights, (inverse + inverse.T) / 2)
+
+
+def forget(newton: NewtonState, share: float, alpha: float) -> NewtonState:
+    """Return the state with ``share`` of its Hessian, but no direction made vaguer than the prior.
+
+    Without it the inverse Hessian, and with it every step, goes to zero like one over the events learned,
+    and the learner of a long stream no longer follows it.
+
+    Parameters
+    ----------
+    newton : on any features
+    share : what is kept, in (0, 1]
+    alpha : the prior is I / alpha
+    """
+    if share == 1.0:
+        return newton
+    values, vectors = symmetric_eigen(newton.inverse_hessian)
+    vaguer = np.maximum(values, np.minimum(values / share, 1.0 / alpha))
+    inverse = (vectors * vaguer) @ vectors.T
+    return newton._replace(inverse_hessian=(inverse + inverse.T) / 2)
+
+
+def _positive_part(matrix: FloatArray) -> FloatArray:
+    values, vectors = symmetric_eigen(matrix)
+    first = int(np.searchsorted(values, 0.0))
+    positive = vectors[:, first:]
+    part: FloatArray = (positive * values[first:]) @ positive.T
+    return part

@@ -1,0 +1,54 @@
+"""The time-varying explicit feature map (FORKS, section 3.1)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from forks.algorithm.kernels import distances_each, gaussians
+from forks.algorithm.sketch import KernelSketch
+from forks.algorithm.tisvd import Factors
+from forks.arrays import FloatArray
+from forks.compiled.alignment import on_lines
+from forks.compiled.products import combine_each
+from forks.linalg.least_squares import least_squares
+
+# Phi_pm's singular values fall as fast as the kernel's eigenvalues. What lies below this part of the
+# largest, or of the kernel's own largest value, 1, is noise to the map, and dividing by it would make
+# features of it. The latter counts where points are so alike that they cancel in Phi_pm.
+CUTOFF = 1e-6
+
+
+class FeatureMap(NamedTuple):
+    """phi(x) = [k(x, x_1), ..., k(x, x_m)] Z, between two changes of the sketch.
+
+    Parameters
+    ----------
+    landmarks : x_1 ... x_m, as columns: (dimension, s_m)
+    Z : (s_m, k)
+    """
+
+    landmarks: FloatArray
+    Z: FloatArray
+
+
+def build_map(sketch: KernelSketch, factors: Factors) -> FeatureMap:
+    """Return the map with Z = pinv(Phi_pm) U Sigma^(1/2)."""
+    target = factors.vectors * np.sqrt(np.abs(factors.values))
+    size = float(np.linalg.norm(sketch.phi_pm))
+    if size <= CUTOFF:
+        Z = np.zeros((sketch.phi_pm.shape[1], target.shape[1]))
+    else:
+        Z = least_squares(sketch.phi_pm, target, CUTOFF * max(1.0, 1.0 / size))
+    return FeatureMap(np.ascontiguousarray(sketch.landmark_points.T), Z)
+
+
+def map_points(X: FloatArray, feature_map: FeatureMap, gamma: float) -> FloatArray:
+    """Return phi of each row of ``X`` (n, dimension), (n, k)."""
+    landmarks, Z = (on_lines(matrix) for matrix in feature_map)
+    kernel, phi = (np.empty((len(X), matrix.shape[1])) for matrix in (landmarks, Z))
+    distances_each(X, landmarks, kernel)
+    gaussians(kernel.reshape(-1), gamma)
+    combine_each(kernel, Z, phi)
+    return phi[:, : feature_map.Z.shape[1]].copy()

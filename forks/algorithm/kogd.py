@@ -1,0 +1,48 @@
+"""Stage 1: kernelized online gradient descent (Kivinen et al., IEEE Trans. Signal Process. 52, 2004).
+
+`forks.learning.event_loop` says what to mind when compiled functions change.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import numpy as np
+from numba import njit
+
+from forks.algorithm.kernels import gaussian
+from forks.arrays import FloatArray
+from forks.compiled.simd import fma
+
+
+class Expansion(NamedTuple):
+    """A function f(x) = sum_i coefficients[i] k(points[i], x); nothing stored is f = 0.
+
+    Parameters
+    ----------
+    points : (n, dimension) float64
+    coefficients : (n,) float64
+    """
+
+    points: FloatArray
+    coefficients: FloatArray
+
+    @classmethod
+    def empty(cls, dimension: int) -> Self:
+        return cls(np.empty((0, dimension)), np.empty(0))
+
+    def descend(self, x: FloatArray, slope: float, *, store: bool, step: float, decay: float) -> Self:
+        """Return f <- (1 - step decay) f - step slope k(x, .), the last term only with ``store``."""
+        kept = (1.0 - step * decay) * self.coefficients
+        if not store:
+            return self._replace(coefficients=kept)
+        return self._replace(points=np.vstack([self.points, x]), coefficients=np.append(kept, -step * slope))
+
+
+@njit(cache=True)
+def expansion_value(x: FloatArray, expansion: Expansion, gamma: float) -> float:
+    """Return f(x), summed from the oldest point to the newest."""
+    total = 0.0
+    for i in range(expansion.points.shape[0]):
+        total = fma(gaussian(x, expansion.points[i], gamma), expansion.coefficients[i], total)
+    return total

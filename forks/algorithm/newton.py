@@ -1,0 +1,118 @@
+"""Online Newton Step with clipping (FORKS, Eq. 10), in place, in O(features^2)."""
+
+# ruff: noqa: PLR0917 -- compiled code is called by position
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Self
+
+import numpy as np
+from numba import njit
+
+from forks.arrays import FloatArray
+from forks.compiled.products import combine, dot, lower
+from forks.compiled.simd import fma
+
+
+class NewtonState(NamedTuple):
+    """What Online Newton Step keeps.
+
+    Parameters
+    ----------
+    weights : w, (n,) float64
+    inverse_hessian : A^-1, (n, n) float64, symmetric; in the loops (n, m), with m - n columns of zeros
+    """
+
+    weights: FloatArray
+    inverse_hessian: FloatArray
+
+    @classmethod
+    def prior(cls, features: int, alpha: float) -> Self:
+        """Return the state to begin with: w = 0, A = alpha I."""
+        return cls(np.zeros(features), np.eye(features) / alpha)
+
+
+@njit(cache=True)
+def clipped(score: float, clip: float) -> float:
+    """Return s - h(s) for h(s) = sign(s) max(|s| - C, 0), the score that `project` leaves."""
+    return min(max(score, -clip), clip)
+
+
+@njit(cache=True)
+def project(newton: NewtonState, z: FloatArray, clip: float, room: FloatArray) -> float:
+    """Move w the least, in the norm of A, so that |w'z| <= C, and return w'z: the second half of Eq. 10.
+
+    The paper does this when z arrives, before the prediction. It can as well wait for the label: until
+    then the prediction is the clipped score, which is the same number.
+
+    Parameters
+    ----------
+    newton : weights are changed
+    z : (n,) float64, features
+    clip : C > 0
+    room : (m,) float64, overwritten
+    """
+    score = dot(newton.weights, z)
+    kept = clipped(score, clip)
+    if kept != score:
+        combine(z, newton.inverse_hessian, room)
+        step_along(newton.weights, z, room, score - kept, 0.0, 0.0, room)
+    return kept
+
+
+@njit(cache=True)
+def newton_step(newton: NewtonState, z: FloatArray, slope: float, curvature: float, room: FloatArray) -> None:
+    """Add ``curvature`` z z' to A, then take w <- w - A^-1 g with g = ``slope`` z: the first half of Eq. 10.
+
+    The step uses the A that this event is part of, as Hazan et al. (Machine Learning 69, 2007) have it
+    and as the paper's sum for A_t says; its Algorithm 1 can also be read with the A of the event before.
+
+    A^-1 follows by Sherman and Morrison: with u = A^-1 z and q = 1 + curvature z'u it loses r r' for
+    r = sqrt(curvature / q) u, and the new A^-1 z is u / q.
+
+    Parameters
+    ----------
+    newton : changed
+    z : (n,) float64, features
+    slope : derivative of the loss with respect to the score w'z
+    curvature : >= 0
+    room : (m,) float64, overwritten
+    """
+    combine(z, newton.inverse_hessian, room)
+    step_along(newton.weights, z, room, 0.0, slope, curvature, room)
+    lower(newton.inverse_hessian, room)
+
+
+@njit(cache=True, inline="always")
+def step_along(
+    weights: FloatArray,
+    z: FloatArray,
+    u: FloatArray,
+    excess: float,
+    slope: float,
+    curvature: float,
+    root: FloatArray,
+) -> None:
+    """Do what `project` and then `newton_step` do to w, given u = A^-1 z.
+
+    Parameters
+    ----------
+    weights : w, (n,) float64, changed
+    z : (n,) float64, features
+    u : (m,) float64; m >= n
+    excess : w'z less what `project` leaves of it
+    slope : derivative of the loss with respect to the score that is left
+    curvature : >= 0
+    root : (m,) float64, may be ``u``; overwritten by the r whose r r' A^-1 has to lose, see `newton_step`
+    """
+    along = max(dot(z, u), 0.0)  # A^-1 is positive; what rounding may make of the sum is not
+    q = 1.0 + curvature * along
+    step = slope / q
+    if along > 0.0:
+        step += excess / along
+    for i in range(weights.shape[0]):
+        weights[i] = fma(-step, u[i], weights[i])
+    scale = math.sqrt(curvature / q)
+    for i in range(root.shape[0]):
+        root[i] = scale * u[i]

@@ -1,0 +1,173 @@
+"""Incremental randomized sketches of the kernel matrix of the stored points (FORKS, appendix C)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from forks.algorithm.kernels import gaussian_matrix
+from forks.algorithm.sjlt import Sjlt, SjltRows
+from forks.arrays import FloatArray, IntArray
+from forks.randomness import Purpose, draws
+
+
+class Modification(NamedTuple):
+    """A change of Phi_pp by A B', as `forks.algorithm.tisvd.tisvd` takes it; A and B are (s_p, 2)."""
+
+    A: FloatArray
+    B: FloatArray
+
+
+class KernelSketch:
+    """Phi_pm = S_p' K S_m and Phi_pp = S_p' K S_p (Eq. 4), exact after any insertions and evictions.
+
+    S_p is a sparse Johnson-Lindenstrauss transform with a row for each stored point. S_m samples the
+    columns of K that belong to the landmarks, at all times a uniform sample of the stored points.
+
+    Parameters
+    ----------
+    points : (n, dimension) float64, the stored points
+    serials : (n,) int64, their serial numbers, never used twice
+    landmarks : (s_m,) int64, indices of the landmarks in ``points``
+    phi_pm : (s_p, s_m) float64
+    phi_pp : (s_p, s_p) float64
+    sjlt : where the rows of S_p come from
+    gamma : precision of the Gaussian kernel
+    """
+
+    def __init__(
+        self,
+        points: FloatArray,
+        serials: IntArray,
+        landmarks: IntArray,
+        phi_pm: FloatArray,
+        phi_pp: FloatArray,
+        *,
+        sjlt: Sjlt,
+        gamma: float,
+    ) -> None:
+        self.points = points
+        self.serials = serials
+        self.landmarks = landmarks
+        self.phi_pm = phi_pm
+        self.phi_pp = phi_pp
+        self._sjlt = sjlt
+        self._gamma = gamma
+        self._rows = sjlt.rows(serials)
+
+    @classmethod
+    def of(cls, points: FloatArray, landmarks: int, *, sjlt: Sjlt, gamma: float) -> KernelSketch:
+        """Sketch the kernel matrix of ``points`` (n, dimension), ``landmarks`` of them sampled."""
+        n = len(points)
+        serials = np.arange(n, dtype=np.int64)
+        order = np.argsort(draws(sjlt.seed, Purpose.FIRST_LANDMARKS, 0, n), kind="stable")
+        chosen = np.ascontiguousarray(order[:landmarks], dtype=np.int64)
+        kernel = gaussian_matrix(points, points, gamma)
+        S = sjlt.rows(serials).dense()
+        phi_pm = np.ascontiguousarray(S.T @ kernel[:, chosen])
+        phi_pp = np.ascontiguousarray(S.T @ kernel @ S)
+        return cls(points, serials, chosen, phi_pm, phi_pp, sjlt=sjlt, gamma=gamma)
+
+    @property
+    def landmark_points(self) -> FloatArray:
+        """The landmarks themselves, (s_m, dimension)."""
+        return self.points[self.landmarks]
+
+    def insert(self, x: FloatArray) -> Modification:
+        """Store ``x``, (dimension,), and return the change of Phi_pp (Eq. 11, 12).
+
+        The new point becomes a landmark, in place of a random one, as often as a uniform sample asks for.
+        """
+        serial = int(self.serials[-1]) + 1
+        row = self._sjlt.rows(np.array([serial]))
+        modification = self._changed_by(row, self._column(x), 1.0)
+        self.points = np.vstack([self.points, x])
+        self.serials = np.append(self.serials, serial)
+        self._rows = self._rows.append(row)
+        draw = draws(self._sjlt.seed, Purpose.LANDMARK_ENTRY, serial, 1)[0]
+        slot = int(draw % np.uint64(len(self.points)))
+        if slot < len(self.landmarks):
+            self._sample(slot, len(self.points) - 1)
+        return modification
+
+    def evict(self, index: int) -> Modification:
+        """Forget the stored point at ``index`` and return the change of Phi_pp.
+
+        If it was a landmark, a random other stored point takes its column.
+
+        Raises
+        ------
+        ValueError
+            Every stored point is a landmark, so that none could take the column.
+        """
+        if len(self.points) <= len(self.landmarks):
+            raise ValueError("evict: all stored points are landmarks; store more points than landmarks")
+        serial = int(self.serials[index])
+        row = self._rows.chosen(np.array([index]))
+        modification = self._changed_by(row, self._column(self.points[index]), -1.0)
+        kept = np.arange(len(self.points)) != index
+        self.points, self.serials = self.points[kept], self.serials[kept]
+        self._rows = self._rows.chosen(kept)
+        slots = np.flatnonzero(self.landmarks == index)
+        self.landmarks = self.landmarks - (self.landmarks > index)
+        if len(slots):
+            self._replace_landmark(int(slots[0]), serial)
+        return modification
+
+    def _changed_by(self, row: SjltRows, column: FloatArray, sign: float) -> Modification:
+        """Add or remove a point, with k(x, x) = 1, and return the change of Phi_pp.
+
+        With the point's row s of S_p and q = S_p' k, for k its kernel with the stored points, Phi_pp changes
+        by s q' + q s' + s s' when it enters (Eq. 12). When it goes, q has s in it, and the change is
+        -s q' - q s' + s s'. Both are +-(s h' + h s') for h = q +- s / 2, and only rows and columns in which
+        s has entries change.
+
+        Parameters
+        ----------
+        row : of the point
+        column : (n,) float64, its kernel with the stored points, itself among them if it goes
+        sign : 1 if it enters, -1 if it goes
+        """
+        h = self._rows.project(column)
+        places, values = row.places[0], sign * row.values[0]
+        _modify(self.phi_pm, self.phi_pp, places, values, column[self.landmarks], h)
+        s = row.dense()[0]
+        return Modification(sign * np.column_stack([s, h]), np.column_stack([h, s]))
+
+    def _replace_landmark(self, slot: int, evicted_serial: int) -> None:
+        free = np.ones(len(self.points), dtype=np.bool_)
+        free[np.delete(self.landmarks, slot)] = False
+        candidates = np.flatnonzero(free)
+        draw = draws(self._sjlt.seed, Purpose.LANDMARK_SUCCESSOR, evicted_serial, 1)[0]
+        self._sample(slot, int(candidates[int(draw % np.uint64(len(candidates)))]))
+
+    def _sample(self, slot: int, index: int) -> None:
+        """Let the stored point at ``index`` be the landmark of column ``slot``."""
+        self.landmarks[slot] = index
+        self.phi_pm[:, slot] = self._rows.project(self._column(self.points[index]))
+
+    def _column(self, x: FloatArray) -> FloatArray:
+        """Return k(x, .) at the stored points, (n,)."""
+        column: FloatArray = gaussian_matrix(x[None, :], self.points, self._gamma)[0]
+        return column
+
+
+@njit(cache=True)
+def _modify(  # noqa: PLR0917 -- compiled code is called by position
+    phi_pm: FloatArray,
+    phi_pp: FloatArray,
+    places: IntArray,
+    values: FloatArray,
+    column: FloatArray,
+    h: FloatArray,
+) -> None:
+    """Change both sketches, and q to h, for a row with these entries; ``column`` is that of the landmarks."""
+    for b in range(places.shape[0]):
+        h[places[b]] += values[b] / 2.0
+    for b in range(places.shape[0]):
+        place, value = places[b], values[b]
+        phi_pm[place] += value * column
+        phi_pp[place] += value * h
+        phi_pp[:, place] += value * h

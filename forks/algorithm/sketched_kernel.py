@@ -1,0 +1,119 @@
+"""The feature map as it follows the stream: sketch, decomposition and map, changed together."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+
+from forks.algorithm.feature_map import FeatureMap, build_map, map_points
+from forks.algorithm.kernels import precision
+from forks.algorithm.sjlt import Sjlt
+from forks.algorithm.sketch import KernelSketch
+from forks.algorithm.tisvd import Factors, tisvd, truncated_svd
+from forks.arrays import FloatArray
+from forks.settings import ForksSettings
+from forks.state import State, StateReader
+
+
+class SketchedKernel:
+    """Stage 2's kernel: a point enters at each change, and the feature map is made anew.
+
+    Parameters
+    ----------
+    settings : of the learner
+    sketch : of the stored points' kernel matrix
+    factors : of the sketch's Phi_pp
+    feature_map : made of both
+    changes : how often the map was changed
+    """
+
+    def __init__(
+        self,
+        settings: ForksSettings,
+        sketch: KernelSketch,
+        factors: Factors,
+        feature_map: FeatureMap,
+        changes: int,
+    ) -> None:
+        self._settings = settings
+        self._sketch = sketch
+        self._factors = factors
+        self._changes = changes
+        self._features: FloatArray | None = None
+        self.feature_map = feature_map
+
+    @classmethod
+    def of(cls, points: FloatArray, settings: ForksSettings) -> Self:
+        """Return the kernel of the points, (budget, columns), that stage 1 stored."""
+        sketch = KernelSketch.of(points, settings.landmarks, sjlt=_sjlt(settings), gamma=_gamma(settings))
+        factors = truncated_svd(sketch.phi_pp, settings.rank)
+        return cls(settings, sketch, factors, build_map(sketch, factors), 0)
+
+    def features(self) -> FloatArray:
+        """Return those of the stored points, (n, k)."""
+        if self._features is None:
+            self._features = self._mapped(self._sketch.points)
+        return self._features
+
+    def features_with(self, point: FloatArray) -> FloatArray:
+        """Return those of the points that will be stored after `change`, under the map before it, (n, k)."""
+        kept = self.features()[1:] if self._settings.bounded else self.features()
+        return np.vstack([kept, self._mapped(point[None])])
+
+    def change(self, point: FloatArray) -> None:
+        """Store ``point``, (columns,), and change the map; a bounded one forgets the oldest point first."""
+        self._changes += 1
+        self._features = None
+        modifications = [self._sketch.evict(0)] if self._settings.bounded else []
+        modifications.append(self._sketch.insert(point))
+        if self._settings.refresh and self._changes % self._settings.refresh == 0:
+            self._factors = truncated_svd(self._sketch.phi_pp, self._settings.rank)
+        else:
+            A, B = (np.hstack(sides) for sides in zip(*modifications, strict=True))
+            self._factors = tisvd(self._factors, A, B)
+        self.feature_map = build_map(self._sketch, self._factors)
+
+    def _mapped(self, points: FloatArray) -> FloatArray:
+        features: FloatArray = map_points(points, self.feature_map, _gamma(self._settings))
+        return features
+
+    def state(self) -> State:
+        """Return the part of `forks.Forks.state` that is the kernel's."""
+        return {
+            "changes": self._changes,
+            "points": self._sketch.points.copy(),
+            "serials": self._sketch.serials.copy(),
+            "landmarks": self._sketch.landmarks.copy(),
+            "phi_pm": self._sketch.phi_pm.copy(),
+            "phi_pp": self._sketch.phi_pp.copy(),
+            "eigenvectors": self._factors.vectors.copy(),
+            "eigenvalues": self._factors.values.copy(),
+            "Z": self.feature_map.Z.copy(),
+        }
+
+    @classmethod
+    def from_state(cls, settings: ForksSettings, reader: StateReader) -> Self:
+        """Return the kernel that `state` described."""
+        s_p, s_m, k = settings.sketch_size, settings.landmarks, settings.rank
+        points = reader.floats("points", None, settings.kernel_columns[1] - settings.kernel_columns[0])
+        sketch = KernelSketch(
+            points,
+            reader.integers("serials", len(points)),
+            reader.integers("landmarks", s_m),
+            reader.floats("phi_pm", s_p, s_m),
+            reader.floats("phi_pp", s_p, s_p),
+            sjlt=_sjlt(settings),
+            gamma=_gamma(settings),
+        )
+        factors = Factors(reader.floats("eigenvectors", s_p, k), reader.floats("eigenvalues", k))
+        feature_map = FeatureMap(np.ascontiguousarray(sketch.landmark_points.T), reader.floats("Z", s_m, k))
+        return cls(settings, sketch, factors, feature_map, reader.integer("changes"))
+
+
+def _sjlt(settings: ForksSettings) -> Sjlt:
+    return Sjlt(settings.sketch_size, settings.blocks, settings.seed)
+
+
+def _gamma(settings: ForksSettings) -> float:
+    return precision(settings.width)

@@ -1,0 +1,1 @@
+"""Compiled primitives of the event loop, in a fixed order of summation."""

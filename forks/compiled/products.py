@@ -1,0 +1,173 @@
+"""Products of small vectors and matrices, each sum in a fixed order, without BLAS.
+
+Each product is added to its sum with one rounding, see `forks.compiled.simd.fma`.
+"""
+
+# ruff: noqa: PLR0917 -- compiled code is called by position
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from forks.arrays import FloatArray
+from forks.compiled.alignment import LINE
+from forks.compiled.simd import eight_at, eight_of, fma, put, sum_of
+
+
+@njit(cache=True)
+def dot(u: FloatArray, v: FloatArray) -> float:
+    """Return u'v of two C-contiguous vectors.
+
+    Eight sums grow side by side, of every eighth product each; `forks.compiled.simd.sum_of` adds them, and then come
+    the last products that make no whole eight, in turn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    11.0
+    """
+    whole = u.shape[0] - u.shape[0] % LINE
+    sums = eight_of(0.0)
+    for i in range(0, whole, LINE):
+        sums = fma(eight_at(u, i), eight_at(v, i), sums)
+    total: float = sum_of(sums)
+    for i in range(whole, u.shape[0]):
+        total = fma(u[i], v[i], total)
+    return total
+
+
+@njit(cache=True)
+def combine(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
+    """Write ``weights``' ``rows``, each number summed from first to last.
+
+    Row by row, no sum waits for the one before it. Eight rows at a time, in order, a sum is fetched and
+    stored an eighth as often.
+
+    Parameters
+    ----------
+    weights : (n,) float64
+    rows : (n, at least m) float64
+    out : (m,) float64, overwritten
+    """
+    out[:] = 0.0
+    eights = weights.shape[0] - weights.shape[0] % 8
+    for n in range(0, eights, 8):
+        a, b, c, d = weights[n], weights[n + 1], weights[n + 2], weights[n + 3]
+        e, f, g, h = weights[n + 4], weights[n + 5], weights[n + 6], weights[n + 7]
+        for i in range(out.shape[0]):
+            total = fma(a, rows[n, i], out[i])
+            total = fma(b, rows[n + 1, i], total)
+            total = fma(c, rows[n + 2, i], total)
+            total = fma(d, rows[n + 3, i], total)
+            total = fma(e, rows[n + 4, i], total)
+            total = fma(f, rows[n + 5, i], total)
+            total = fma(g, rows[n + 6, i], total)
+            out[i] = fma(h, rows[n + 7, i], total)
+    for n in range(eights, weights.shape[0]):
+        a = weights[n]
+        for i in range(out.shape[0]):
+            out[i] = fma(a, rows[n, i], out[i])
+
+
+@njit(cache=True)
+def combine_each(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
+    """Write `combine` of each row of ``weights``, with the same bits.
+
+    Four at a time, each row is fetched a quarter as often, and the sums stay in registers.
+
+    Parameters
+    ----------
+    weights : (count, at least n) float64
+    rows : (n, m) float64, in whole lines
+    out : (count, m) float64, in whole lines, overwritten
+    """
+    fours = out.shape[0] - out.shape[0] % 4
+    for i in range(0, fours, 4):
+        for j in range(0, out.shape[1], LINE):
+            a = b = c = d = eight_of(0.0)
+            for n in range(rows.shape[0]):
+                row = eight_at(rows, (n, j))
+                a = fma(eight_of(weights[i, n]), row, a)
+                b = fma(eight_of(weights[i + 1, n]), row, b)
+                c = fma(eight_of(weights[i + 2, n]), row, c)
+                d = fma(eight_of(weights[i + 3, n]), row, d)
+            put(out, (i, j), a)
+            put(out, (i + 1, j), b)
+            put(out, (i + 2, j), c)
+            put(out, (i + 3, j), d)
+    for i in range(fours, out.shape[0]):
+        combine(weights[i, : rows.shape[0]], rows, out[i])
+
+
+@njit(cache=True)
+def lower(matrix: FloatArray, root: FloatArray) -> None:
+    """Take ``root`` ``root``' from a ``matrix``, which stays symmetric to the bit.
+
+    Parameters
+    ----------
+    matrix : (n, m) float64, changed; m >= n
+    root : (m,) float64
+    """
+    for i in range(matrix.shape[0]):
+        factor = -root[i]
+        for j in range(matrix.shape[1]):
+            matrix[i, j] = fma(factor, root[j], matrix[i, j])
+
+
+@njit(cache=True)
+def lower_and_combine(matrix: FloatArray, root: FloatArray, weights: FloatArray, out: FloatArray) -> None:
+    """Do `lower` and then `combine` with the bits of both, but fetch the matrix only once.
+
+    It takes as long as writing the matrix. Two lines of each row at a time keep two sums going, one of
+    which would wait for itself.
+
+    Parameters
+    ----------
+    matrix : (n, m) float64, in whole lines, changed; m >= n
+    root : (m,) float64, in whole lines
+    weights : (at least n,) float64
+    out : (m,) float64, in whole lines, overwritten
+    """
+    pairs = matrix.shape[1] - matrix.shape[1] % (2 * LINE)
+    for j in range(0, pairs, 2 * LINE):
+        first, second = eight_at(root, j), eight_at(root, j + LINE)
+        a = b = eight_of(0.0)
+        for i in range(matrix.shape[0]):
+            factor, weight = eight_of(-root[i]), eight_of(weights[i])
+            a = _lowered(matrix, i, j, factor, first, weight, a)
+            b = _lowered(matrix, i, j + LINE, factor, second, weight, b)
+        put(out, j, a)
+        put(out, j + LINE, b)
+    for j in range(pairs, matrix.shape[1], LINE):
+        first = eight_at(root, j)
+        a = eight_of(0.0)
+        for i in range(matrix.shape[0]):
+            a = _lowered(matrix, i, j, eight_of(-root[i]), first, eight_of(weights[i]), a)
+        put(out, j, a)
+
+
+@njit(cache=True, inline="always")
+def _lowered(matrix: FloatArray, i: int, j: int, factor: Any, root: Any, weight: Any, total: Any) -> Any:
+    """Add ``factor`` ``root`` to a line of a row; return ``total`` and ``weight`` times what came of it."""
+    row = fma(factor, root, eight_at(matrix, (i, j)))
+    put(matrix, (i, j), row)
+    return fma(weight, row, total)
+
+
+@njit(cache=True)
+def spread(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return ``rows`` ``weights``, (n,), for ``rows`` (n, m), each number summed as `dot` does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> spread(np.array([[1.0, 2.0], [0.0, 3.0]]), np.array([1.0, 1.0]))
+    array([3., 3.])
+    """
+    out = np.empty(rows.shape[0])
+    for i in range(rows.shape[0]):
+        out[i] = dot(rows[i], weights)
+    return out

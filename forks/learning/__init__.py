@@ -1,0 +1,1 @@
+"""The event loop, its stages, and the columns that it works on."""

@@ -1,0 +1,84 @@
+"""Events as the learner takes them: whole rows, or entities' numbers beside the columns that vary.
+
+`forks.learning.event_loop` says what to mind when compiled functions change.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numba import njit
+
+from forks.algorithm.feature_map import FeatureMap
+from forks.algorithm.kernels import gaussian_row
+from forks.arrays import FloatArray, IntArray
+from forks.learning.tile import Events
+from forks.settings import ForksSettings
+
+NO_FACTORS = np.empty((0, 0))
+NO_SLOTS = np.empty((0, 0), dtype=np.int64)
+
+# Steps that factors are worked out for at a time, so that memory does not grow with the steps given.
+STEPS_AT_A_TIME = 1024
+
+
+class EventSource(Protocol):
+    """A finite run of events, n of them."""
+
+    def __len__(self) -> int: ...
+
+    def row(self, event: int) -> FloatArray:
+        """Return the whole row of an event, (dimension,)."""
+        ...
+
+    def take(self, order: IntArray, feature_map: FeatureMap) -> Events:
+        """Return steps for the loops, i to score event i, n + i to learn it: at least the first of them."""
+        ...
+
+
+class Rows:
+    """Events that are whole rows.
+
+    Parameters
+    ----------
+    X : (n, dimension) float64
+    settings : of the learner
+    gamma : precision of its kernel
+    """
+
+    __slots__ = ("_X", "_gamma", "_settings")
+
+    def __init__(self, X: FloatArray, settings: ForksSettings, gamma: float) -> None:
+        self._X = X
+        self._settings = settings
+        self._gamma = gamma
+
+    def __len__(self) -> int:
+        return len(self._X)
+
+    def row(self, event: int) -> FloatArray:
+        row: FloatArray = self._X[event]
+        return row
+
+    def take(self, order: IntArray, feature_map: FeatureMap) -> Events:
+        blocks = self._settings.entity_blocks
+        if not blocks:
+            return Events(self._X, 0, NO_FACTORS, NO_SLOTS, order)
+        order = order[:STEPS_AT_A_TIME]
+        X = self._X[order % len(self)]
+        edge = self._settings.kernel_columns[0]
+        factors = [
+            _factors(X[:, a:b], feature_map.landmarks[a - edge : b - edge], self._gamma) for a, b in blocks
+        ]
+        slots = np.arange(len(blocks) * len(X)).reshape(len(blocks), len(X)).T
+        return Events(self._X, 0, np.concatenate(factors), np.ascontiguousarray(slots), order)
+
+
+@njit(cache=True)
+def _factors(X: FloatArray, landmarks: FloatArray, gamma: float) -> FloatArray:
+    """Return the kernel of each row of ``X`` (n, columns) with ``landmarks`` (columns, s_m), (n, s_m)."""
+    out = np.empty((X.shape[0], landmarks.shape[1]))
+    for i in range(X.shape[0]):
+        gaussian_row(X[i], landmarks, gamma, out[i])
+    return out

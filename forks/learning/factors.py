@@ -1,0 +1,143 @@
+"""Kernels of entities' blocks against the landmarks' blocks, each kept until its landmark changes.
+
+`forks.learning.event_loop` says what to mind when compiled functions change.
+"""
+
+# ruff: noqa: PLR0917 -- compiled code is called by position
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numba import njit
+
+from forks.algorithm.feature_map import FeatureMap
+from forks.algorithm.kernels import gaussian, gaussian_row, precision
+from forks.arrays import FloatArray, IntArray
+from forks.compiled.alignment import on_lines
+from forks.learning.tile import event_of
+from forks.settings import ForksSettings
+
+EMPTY = -1
+"""In place of an entity's number where none is kept."""
+
+
+class FactorCache:
+    """The factors of a bounded number of entities of each table.
+
+    An entity has one slot that it can be in, so that a look-up costs the same however many there are.
+    After a change of the map only the factors of those landmarks that are new are worked out again, for
+    an entity when it is next asked for.
+
+    Parameters
+    ----------
+    settings : of the learner
+    tables : one (entities, columns) matrix for each entity block
+    max_entities : slots for each table
+    """
+
+    def __init__(self, settings: ForksSettings, tables: Sequence[FloatArray], max_entities: int) -> None:
+        self._gamma = precision(settings.width)
+        self._tables = tables
+        edge = settings.kernel_columns[0]
+        self._blocks = [(start - edge, stop - edge) for start, stop in settings.entity_blocks]
+        sizes = [min(max_entities, len(table)) for table in tables]
+        self._edges = np.cumsum([0, *sizes]).tolist()
+        total = self._edges[-1]
+        self.factors = on_lines(np.zeros((total, settings.landmarks)))
+        """(slots of all tables, s_m in whole lines)"""
+        self._entities = np.full(total, EMPTY)
+        self._versions = np.zeros(total, dtype=np.int64)  # of the landmarks that the factors are for
+        self._requests = np.zeros(total, dtype=np.int64)  # the last that needed the slot
+        self._request = 0
+        self._landmarks = np.full((settings.kernel_columns[1] - edge, settings.landmarks), np.nan)
+        self._version = 0
+        self._changed = np.zeros(settings.landmarks, dtype=np.int64)  # version in which each is new
+
+    def slots(self, numbers: IntArray, order: IntArray, feature_map: FeatureMap) -> IntArray:
+        """Return the rows of `factors` for steps, until the next call.
+
+        Parameters
+        ----------
+        numbers : (n, blocks) int64, each event's entities
+        order : (steps,) int64, steps >= 1; i and n + i are steps of event i
+        feature_map : whose landmarks count
+
+        Returns
+        -------
+        (m, blocks) int64
+            For the first m >= 1 steps, as many as need no slot for two entities.
+        """
+        self._follow(feature_map.landmarks)
+        self._request += 1
+        slots = np.empty((len(order), len(self._blocks)), dtype=np.int64)
+        for b, (start, stop) in enumerate(self._blocks):
+            low, high = self._edges[b : b + 2]
+            count: int = _provide(
+                order[: len(slots)],
+                numbers,
+                self._tables[b],
+                self._landmarks[start:stop],
+                self._gamma,
+                low,
+                high - low,
+                self.factors,
+                self._entities,
+                self._versions,
+                self._requests,
+                self._request,
+                self._version,
+                self._changed,
+                slots,
+                b,
+            )
+            slots = slots[:count]
+        return slots
+
+    def _follow(self, landmarks: FloatArray) -> None:
+        """Find out which landmarks are new; a map's arrays are never written to, so identity tells most."""
+        if landmarks is not self._landmarks:
+            self._version += 1
+            new = (landmarks != self._landmarks).any(axis=0)
+            self._changed[new] = self._version
+            self._landmarks = landmarks
+
+
+@njit(cache=True)
+def _provide(
+    order: IntArray,
+    numbers: IntArray,
+    table: FloatArray,
+    landmarks: FloatArray,
+    gamma: float,
+    first: int,
+    size: int,
+    factors: FloatArray,
+    entities: IntArray,
+    versions: IntArray,
+    requests: IntArray,
+    request: int,
+    version: int,
+    changed: IntArray,
+    slots: IntArray,
+    block: int,
+) -> int:
+    """Bring the slots of the steps' entities up to date, until one is needed twice; return how many are."""
+    for i in range(order.shape[0]):
+        event, _ = event_of(order[i], numbers.shape[0])
+        entity = numbers[event, block]
+        slot = first + entity % size
+        if entities[slot] != entity:
+            if requests[slot] == request:
+                return i
+            gaussian_row(table[entity], landmarks, gamma, factors[slot])
+            entities[slot] = entity
+            versions[slot] = version
+        elif versions[slot] != version:
+            for m in range(changed.shape[0]):
+                if changed[m] > versions[slot]:
+                    factors[slot, m] = gaussian(table[entity], landmarks[:, m], gamma)
+            versions[slot] = version
+        requests[slot] = request
+        slots[i, block] = slot
+    return len(order)

@@ -1,0 +1,216 @@
+"""FORKS, Algorithm 1: stage 1 until the budget is full, then stage 2, whose map changes once a cycle."""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+import numpy as np
+
+from forks.algorithm.carry_over import carry_over, first_weights, forget, transfer
+from forks.algorithm.feature_map import FeatureMap
+from forks.algorithm.kernels import gaussian_matrix, precision
+from forks.algorithm.kogd import Expansion
+from forks.algorithm.newton import NewtonState
+from forks.algorithm.sketched_kernel import SketchedKernel
+from forks.arrays import FloatArray, IntArray
+from forks.learning import event_loop as rounds
+from forks.learning.events import EventSource
+from forks.learning.params import rule_of
+from forks.linalg.blas import on_one_thread
+from forks.losses import LOSSES, loss_slope, loss_value
+from forks.settings import ForksSettings
+from forks.state import State, StateReader
+
+# The first events of a stream are not typical of it, so a bounded learner changes its map faster then: at
+# first twenty times as fast, and no later than when a twentieth of what was learned so far came since.
+WARM_UP_CYCLES = 20
+WARM_UP_SPEED = 20
+
+
+class Stages:
+    """What a learner knows, and how steps change it.
+
+    Lessons are worked through in compiled loops for as long as they change only moments and Newton's state:
+    in stage 2 up to a change of the map.
+
+    Parameters
+    ----------
+    settings : of the learner, which knows nothing yet
+    """
+
+    def __init__(self, settings: ForksSettings) -> None:
+        self._settings = settings
+        self._rule = rule_of(settings)
+        self._loss = LOSSES[settings.loss]
+        self._gamma = precision(settings.width)
+        self._memory = rounds.memory_for(settings, self._rule)
+        self.updates = 0
+        """Number of events learned."""
+        self._since_change = 0
+        self._kernel: SketchedKernel | None = None
+        start, stop = settings.kernel_columns
+        self._adopt(
+            rounds.Hypothesis(
+                mean=np.zeros(settings.dimension),
+                squares=np.zeros(settings.dimension),
+                newton=NewtonState.prior(settings.features, settings.alpha),
+                feature_map=FeatureMap(np.empty((stop - start, 0)), np.empty((0, settings.rank))),
+                expansion=Expansion.empty(stop - start),
+            )
+        )
+
+    def state(self) -> State:
+        """Return the entries of `forks.Forks.state`."""
+        hypothesis = self._hypothesis
+        state: State = {
+            "updates": self.updates,
+            "since_change": self._since_change,
+            "mean": hypothesis.mean.copy(),
+            "squares": hypothesis.squares.copy(),
+            "weights": hypothesis.newton.weights.copy(),
+            "inverse_hessian": hypothesis.newton.inverse_hessian.copy(),
+        }
+        if self._kernel is not None:
+            return state | {"stage": 2} | self._kernel.state()
+        points, coefficients = hypothesis.expansion
+        return state | {"stage": 1, "points": points.copy(), "coefficients": coefficients.copy()}
+
+    @classmethod
+    def from_state(cls, settings: ForksSettings, state: State) -> Self:
+        """Return what `state` described; raise what `forks.Forks.from_state` says."""
+        stages = cls(settings)
+        reader = StateReader(state)
+        stages.updates = reader.integer("updates")
+        stages._since_change = reader.integer("since_change")
+        hypothesis = stages._hypothesis._replace(
+            mean=reader.floats("mean", settings.dimension),
+            squares=reader.floats("squares", settings.dimension),
+            newton=NewtonState(
+                reader.floats("weights", settings.features),
+                reader.floats("inverse_hessian", settings.features, settings.features),
+            ),
+        )
+        if reader.integer("stage") == 1:
+            points = reader.floats("points", None, hypothesis.expansion.points.shape[1])
+            expansion = Expansion(points, reader.floats("coefficients", len(points)))
+            stages._adopt(hypothesis._replace(expansion=expansion))
+        else:
+            stages._kernel = SketchedKernel.from_state(settings, reader)
+            stages._adopt(hypothesis._replace(feature_map=stages._kernel.feature_map))
+        return stages
+
+    def take(self, events: EventSource, order: IntArray, y: FloatArray) -> FloatArray:
+        """Take the steps of ``order``: i scores event i, n + i learns it.
+
+        Parameters
+        ----------
+        events : n of them
+        order : (steps,)
+        y : (steps,), labels of the steps' events, read at lessons only
+
+        Returns
+        -------
+        (steps,) float64
+            Each step's score, at a lesson that of before.
+        """
+        out = np.empty(len(order))
+        start = 0
+        while start < len(order):
+            stop = rounds.end_of_part(order, len(events), start, self._lessons_alike())
+            if start < stop:
+                start += self.take_alike(events, order[start:stop], y[start:stop], out[start:stop])
+            else:
+                stop = start + 1
+                self._take_turn(events, order[start:stop], y[start:stop], out[start:stop])
+                start = stop
+        return out
+
+    def take_alike(self, events: EventSource, order: IntArray, y: FloatArray, out: FloatArray) -> int:
+        """Take steps that leave the map and the expansion alone; return how many were taken, at least one."""
+        part = events.take(order, self._hypothesis.feature_map)
+        updates = rounds.walk(*part, y, self._rule, self.updates, *self._arrays, self._memory, out)
+        self._since_change += updates - self.updates
+        self.updates = updates
+        return len(part.order)
+
+    def _adopt(self, hypothesis: rounds.Hypothesis) -> None:
+        self._hypothesis, self._arrays = hypothesis.laid_out()
+
+    def _lessons_alike(self) -> int:
+        """Return how many lessons from now on change only moments and Newton's state."""
+        return 0 if self._kernel is None else self._cycle() - self._since_change
+
+    def _cycle(self) -> int:
+        """Return the events from one change of the map to the next, at this point of the stream."""
+        cycle = self._settings.cycle
+        if not self._settings.bounded:
+            return cycle
+        return min(cycle, max(1, cycle // WARM_UP_SPEED, self.updates // WARM_UP_CYCLES))
+
+    def _take_turn(self, events: EventSource, order: IntArray, y: FloatArray, out: FloatArray) -> None:
+        """Take a lesson, the only step given, that changes the map or the expansion too."""
+        row = events.row(int(order[0]) - len(events))
+        if self._kernel is None and len(self._hypothesis.expansion.points) < self._settings.budget:
+            point = self._kernel_point(row)
+            self.take_alike(events, order, y, out)
+            self._descend(point, out[0], y[0])
+        else:
+            self.take_alike(events, order - len(events), y, out)
+            score = out[0]  # of the old map; that of the new one was never given to anyone
+            self._change_map(row)
+            self.take_alike(events, order, y, out)
+            out[0] = score
+
+    def _descend(self, point: FloatArray, score: float, label: float) -> None:
+        """Take stage 1's step of KOGD; a linear part beside it has taken its own on the sum's slope."""
+        expansion = self._hypothesis.expansion.descend(
+            point,
+            loss_slope(self._loss, score, label),
+            store=loss_value(self._loss, score, label) > 0.0,
+            step=self._settings.step,
+            decay=self._settings.decay,
+        )
+        self._adopt(self._hypothesis._replace(expansion=expansion))
+
+    def _kernel_point(self, x: FloatArray) -> FloatArray:
+        """Return what of the row ``x`` is stored, (kernel columns,)."""
+        point: FloatArray = rounds.kernel_point(x, self._rule, self.updates, *self._arrays[:2])
+        return point
+
+    @on_one_thread
+    def _change_map(self, x: FloatArray) -> None:
+        """Make the first map, or change it with ``x`` as the newest stored point; carry over or reset."""
+        before = self._hypothesis
+        if self._kernel is None:
+            self._kernel = SketchedKernel.of(before.expansion.points, self._settings)
+            newton = self._first_newton(before, self._kernel)
+        else:
+            newton = self._next_newton(before.newton, self._kernel, self._kernel_point(x))
+        self._adopt(
+            before._replace(
+                newton=newton,
+                feature_map=self._kernel.feature_map,
+                expansion=Expansion.empty(before.expansion.points.shape[1]),
+            )
+        )
+        self._since_change = 0
+
+    def _first_newton(self, before: rounds.Hypothesis, kernel: SketchedKernel) -> NewtonState:
+        """Return Newton's state for the first map, whose weights make the values of stage 1's function."""
+        if not self._settings.carry_over:
+            return NewtonState.prior(self._settings.features, self._settings.alpha)
+        points, coefficients = before.expansion
+        values = gaussian_matrix(points, points, self._gamma) @ coefficients
+        return first_weights(before.newton, values, kernel.features())
+
+    def _next_newton(self, before: NewtonState, kernel: SketchedKernel, point: FloatArray) -> NewtonState:
+        """Change the map; return Newton's state for it, so that values at the stored points hardly change."""
+        if not self._settings.carry_over:
+            kernel.change(point)
+            return NewtonState.prior(self._settings.features, self._settings.alpha)
+        old = kernel.features_with(point)
+        kernel.change(point)
+        newton = carry_over(before, transfer(old, kernel.features()), self._settings.alpha)
+        share = math.exp(-self._since_change / self._settings.memory)
+        return forget(newton, share, self._settings.alpha)

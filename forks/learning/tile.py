@@ -1,0 +1,173 @@
+"""A strip: some steps in a row, their events worked out together from columns to features.
+
+Between two changes of the map, what is learned changes no features but through the moments, which are known
+beforehand. So the features of several steps can be had before the first of them is taken. Operation after
+operation for all of them, the loops are long enough to become vector instructions, and no event waits for the
+one before it. Each event's own sums keep their order, so its bits do not show how many were in the strip.
+"""
+
+# ruff: noqa: PLR0917 -- compiled code is called by position
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from numba import njit
+
+from forks.algorithm.feature_map import FeatureMap
+from forks.algorithm.kernels import distances_each, gaussians
+from forks.algorithm.moments import standardize, update_moments
+from forks.arrays import FloatArray, IntArray
+from forks.compiled.alignment import whole_lines
+from forks.compiled.products import combine_each
+from forks.settings import ForksSettings
+
+LENGTH = 32
+"""Steps in a strip: enough for long loops, few enough for the fastest cache."""
+
+
+class Events(NamedTuple):
+    """Steps for the loops; rows are whole or without what the factors of their entities stand for.
+
+    Parameters
+    ----------
+    X : (n, columns) float64
+    first : number of X's first column: 0 for whole rows, else the first that is in no entity block
+    factors : (slots, s_m) float64, kernels of entities' blocks against the landmarks' blocks
+    slots : (steps, entity blocks) int64, the factors of each step's row
+    order : (steps,) int64, i scores row i, n + i learns it
+    """
+
+    X: FloatArray
+    first: int
+    factors: FloatArray
+    slots: IntArray
+    order: IntArray
+
+
+class Strip(NamedTuple):
+    """Room for the steps of a strip, a row for each.
+
+    Parameters
+    ----------
+    inputs : (LENGTH, used columns), standardised where the rule says so
+    kernel : (LENGTH, s_m in whole lines), the kernel against the landmarks
+    phi : (LENGTH, k in whole lines), the kernel part's features
+    """
+
+    inputs: FloatArray
+    kernel: FloatArray
+    phi: FloatArray
+
+
+def strip_size(settings: ForksSettings, inputs: int) -> int:
+    """Return the numbers in the strips of a learner that uses this many columns."""
+    return LENGTH * (inputs + whole_lines(settings.landmarks) + whole_lines(settings.rank))
+
+
+@njit(cache=True)
+def strip_in(memory: FloatArray, inputs: int, feature_map: FeatureMap) -> Strip:
+    """Return a strip that lies at the beginning of ``memory``, of at most `strip_size` numbers."""
+    landmarks, features = feature_map.landmarks.shape[1], feature_map.Z.shape[1]
+    a = LENGTH * inputs
+    b = a + LENGTH * landmarks
+    c = b + LENGTH * features
+    return Strip(
+        memory[:a].reshape((LENGTH, inputs)),
+        memory[a:b].reshape((LENGTH, landmarks)),
+        memory[b:c].reshape((LENGTH, features)),
+    )
+
+
+@njit(cache=True)
+def event_of(step: int, n: int) -> tuple[int, bool]:
+    """Return the event that a step is about, of n events, and whether the step is a lesson: learns it."""
+    if step < n:
+        return step, False
+    return step - n, True
+
+
+@njit(cache=True)
+def describe(
+    events: Events,
+    start: int,
+    count: int,
+    rule: Any,
+    learned: int,
+    mean: FloatArray,
+    squares: FloatArray,
+    feature_map: FeatureMap,
+    strip: Strip,
+) -> int:
+    """Fill the strip with ``count`` <= `LENGTH` steps from ``start`` on.
+
+    Parameters
+    ----------
+    rule : a record of `forks.learning.params.RULE`
+    learned : number of events in the moments
+    mean, squares : (dimension,) float64, the moments; an event that is learned enters them here, before
+        the next step
+    feature_map : in whole lines
+
+    Returns
+    -------
+    int
+        Number of events in the moments then.
+    """
+    learned = _fill_inputs(events, start, count, rule, learned, mean, squares, strip.inputs)
+    if feature_map.Z.shape[0] > 0:
+        _fill_kernel(events, start, count, rule, feature_map.landmarks, strip)
+    combine_each(strip.kernel, feature_map.Z, strip.phi[:count])
+    return learned
+
+
+@njit(cache=True, inline="always")
+def fill_features(strip: Strip, i: int, rule: Any, z: FloatArray) -> None:
+    """Write the features of the strip's step i, linear part first, to ``z`` (features,)."""
+    linear = rule.linear_features
+    if linear > 0:
+        z[0] = 1.0
+        for j in range(1, linear):
+            z[j] = strip.inputs[i, rule.linear_start - rule.used_start + j - 1]
+    for k in range(linear, z.shape[0]):
+        z[k] = strip.phi[i, k - linear]
+
+
+@njit(cache=True)
+def _fill_inputs(
+    events: Events,
+    start: int,
+    count: int,
+    rule: Any,
+    learned: int,
+    mean: FloatArray,
+    squares: FloatArray,
+    inputs: FloatArray,
+) -> int:
+    a, b = rule.used_start, rule.used_stop
+    for i in range(count):
+        event, lesson = event_of(events.order[start + i], events.X.shape[0])
+        x = events.X[event, a - events.first : b - events.first]
+        if rule.standardize:
+            standardize(x, learned, mean[a:b], squares[a:b], inputs[i])
+            if lesson:
+                update_moments(x, learned + 1, mean[a:b], squares[a:b])
+        else:
+            inputs[i] = x
+        learned += lesson
+    return learned
+
+
+@njit(cache=True)
+def _fill_kernel(
+    events: Events, start: int, count: int, rule: Any, landmarks: FloatArray, strip: Strip
+) -> None:
+    """Multiply the kernel on the varying columns by the factors of the entities."""
+    varying = landmarks[rule.entity_stop - rule.kernel_start :]
+    first = rule.entity_stop - rule.used_start
+    distances_each(strip.inputs[:, first : first + varying.shape[0]], varying, strip.kernel[:count])
+    gaussians(strip.kernel.reshape(-1)[: count * strip.kernel.shape[1]], rule.gamma)
+    for b in range(events.slots.shape[1]):
+        for i in range(count):
+            slot = events.slots[start + i, b]
+            for m in range(events.factors.shape[1]):
+                strip.kernel[i, m] *= events.factors[slot, m]

@@ -1,0 +1,1 @@
+"""LAPACK on one thread."""

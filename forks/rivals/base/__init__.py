@@ -1,0 +1,1 @@
+"""What rivals have in common."""

@@ -1,0 +1,1 @@
+"""What can be set: the tree of settings, and the loader of file, environment and flags."""

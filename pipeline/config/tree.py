@@ -1,0 +1,222 @@
+"""The settings, as one typed and checked tree. `pipeline.config.loader` reads it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+)
+
+CHAMPION = "champion"
+"""What the learner of [learner] is called beside its challengers."""
+UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def milliseconds(text: object) -> int:
+    """A duration like "90s", "30m", "6h" or "7d" in milliseconds.
+
+    Examples
+    --------
+    >>> milliseconds("6h")
+    21600000
+    """
+    match = re.fullmatch(r"([0-9]+)\s*(ms|s|m|h|d)", text.strip()) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError('a duration is a whole number and a unit, like "500ms", "90s", "30m", "6h" or "7d"')
+    return int(match[1]) * UNITS[match[2]]
+
+
+Milliseconds = Annotated[int, BeforeValidator(milliseconds), Field(le=2**53)]
+"""At most as many as a timestamp may have, so that their sum with one is no number too large."""
+
+
+def _plain(value: object) -> object:
+    if not isinstance(value, str | int | float | bool):
+        raise ValueError("a setting of librdkafka is text, a number, true or false")  # noqa: TRY004 - pydantic's
+    return value
+
+
+Plain = Annotated[str | int | float | bool, BeforeValidator(_plain)]
+
+
+class Section(BaseModel):
+    """Part of the configuration; unknown names are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class Kafka(Section):
+    """Where Kafka is and how things are called there."""
+
+    bootstrap: str = Field("127.0.0.1:9092", min_length=1)
+    prefix: str = Field("", pattern=r"^[a-zA-Z0-9._-]*$")
+    """Put before every topic's name."""
+    group: str = Field("forks", min_length=1)
+    instance: str | None = Field(None, min_length=1)
+    """A name that stays with this worker over restarts: lets it take its partitions up at once."""
+    client: dict[str, Plain] = {}
+    """Further settings for librdkafka, such as security.protocol; for consumer and producer alike."""
+
+
+class Join(Section):
+    """How predictions and labels find one another."""
+
+    window: Milliseconds = Field("6h")  # type: ignore[assignment]  # validated like any other value
+    """How long a prediction waits for its label."""
+    early: Milliseconds = Field("10m")  # type: ignore[assignment]  # as above
+    """How long a label waits for its interaction."""
+    early_bytes: int = Field(256_000, ge=0, le=768_000)
+    """Room for early labels in a partition's state record; the oldest make way."""
+    max_pending: int = Field(500_000, ge=1)
+    """Predictions of a partition that wait for their label; beyond that the oldest expire early."""
+    max_closed: int = Field(1_000_000, ge=1)
+    """Closed events that a partition remembers; beyond that the oldest are forgotten."""
+    on_missing: Literal["negative", "drop"] = "negative"
+    """What an expired prediction teaches: that the video was not watched, or nothing."""
+    max_ahead: Milliseconds = Field("10m", le=3_600_000)  # type: ignore[assignment]  # as above
+    """How far an event's timestamp may lie after the wall clock."""
+    max_jump: Milliseconds = Field("7d")  # type: ignore[assignment]  # as above
+    """How far a single event's timestamp may lie after the one before it."""
+    max_idle: Milliseconds = Field("0ms")  # type: ignore[assignment]  # as above
+    """How long an input has to be at its end before the other goes on without it. Nothing is quickest;
+    take a second or more where events are replayed much faster than they happened while a worker runs."""
+    idle_advance: Milliseconds | None = None
+    """With this, stream time goes on after so long a silence, as fast as time passes, at this distance."""
+
+
+class Features(Section):
+    """Tables for the static blocks of the context vector."""
+
+    users: Path | None = None
+    """KuaiRec's user_features.csv."""
+    tags: Path | None = None
+    """KuaiRec's item_categories.csv."""
+    daily: Path | None = None
+    """KuaiRec's item_daily_features.csv."""
+    same_day: bool = False
+    """Take daily figures of the event's own day, which leaks the future; only to match the paper."""
+    max_entities: int = Field(1_000_000, ge=1)
+    """Users, and videos, that running statistics are kept for."""
+
+
+class Learner(BaseModel):
+    """The preset, and whatever of `forks.ForksSettings` is to differ from it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    preset: Literal["practical", "paper"] = "practical"
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """The settings named beside the preset."""
+        return dict(self.model_extra or {})
+
+
+FORKS = "forks"
+"""The name of the project's own learner, beside those of `pipeline.model.rival.RIVALS`."""
+
+
+class Challenger(BaseModel):
+    """A learner in the shadow: FORKS with a preset and overrides, or a rival with its parameters."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    learner: str
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What is named beside the learner."""
+        return dict(self.model_extra or {})
+
+
+ChallengerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
+CHALLENGER_NAME = TypeAdapter[str](ChallengerName)
+
+
+def _not_champion(challengers: dict[str, Challenger]) -> dict[str, Challenger]:
+    if CHAMPION in challengers:
+        raise ValueError(f"a challenger cannot be called {CHAMPION}: that is what [learner] is called")
+    return challengers
+
+
+class Sharing(Section):
+    """What partitions tell one another."""
+
+    interval: int | None = Field(None, ge=1, le=100)
+    """Outcomes of which a partition tells the others at once, in a record that then fits into a message;
+    without it, each learns from its own users only."""
+
+
+class Labels(Section):
+    """Which labels are worth having."""
+
+    policy: Literal["all", "random", "margin", "adaptive"] = "all"
+    """All are learned as they come; or those are asked for that a coin picks, or whose score is close to 0,
+    or that are unsure by their score and by what is known. See `pipeline.model.label_policy`."""
+    rate: float = Field(0.2, gt=0.0, le=1.0)
+    """Share of a partition's predictions whose label is asked for."""
+    learn_unasked: bool = False
+    """Whether a label that comes without having been asked for is learned all the same."""
+    seed: int = Field(0, ge=0, lt=2**64)
+    """Of the coins."""
+
+
+class Checkpoint(Section):
+    """When the learner's state is written whole."""
+
+    outcomes: int = Field(50_000, ge=1)
+    """Outcomes after which a partition's state is written, at the latest."""
+    interval: Milliseconds = Field("60s")  # type: ignore[assignment]  # as above
+    """Time after which it is written if anything was learned since."""
+
+
+class Worker(Section):
+    """How a worker goes about its batches."""
+
+    batch: int = Field(5_000, ge=1, le=100_000)
+    """Most messages in one transaction and partition."""
+    buffer: int = Field(64 * 2**20, ge=2**20, le=2**30)
+    """Bytes of messages, of all inputs, that may be read ahead of being processed."""
+    dead_letters: int = Field(60_000, ge=1)
+    """Dead letters of a partition in a minute, after which it waits for the minute to be over."""
+    session_timeout: Milliseconds = Field("10s", ge=6_000)  # type: ignore[assignment]  # as above
+    """How long the group waits for a worker that is silent."""
+    transaction_timeout: Milliseconds = Field("10s", ge=1_000)  # type: ignore[assignment]  # as above
+    """How long readers wait for the open transaction of a worker that is gone."""
+
+
+def _address(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65_535:
+        raise ValueError('an address is a host and a port, like "127.0.0.1:9100"')
+    return text
+
+
+class Metrics(Section):
+    """Gauges for Prometheus."""
+
+    address: Annotated[str, AfterValidator(_address)] | None = None
+    """Where a worker answers scrapes; nowhere without it."""
+
+
+class Config(Section):
+    """The whole configuration."""
+
+    kafka: Kafka = Kafka()
+    join: Join = Join()
+    features: Features = Features()
+    learner: Learner = Learner()
+    challengers: Annotated[dict[ChallengerName, Challenger], AfterValidator(_not_champion)] = {}
+    sharing: Sharing = Sharing()
+    labels: Labels = Labels()
+    checkpoint: Checkpoint = Checkpoint()
+    worker: Worker = Worker()
+    metrics: Metrics = Metrics()

@@ -1,0 +1,195 @@
+"""The running block of the context vector: what users, videos and their tags did until now.
+
+Everything here changes only when an outcome is folded, never before, so a feature is what was known
+when the prediction was made, and no more. Memory is bounded: the entity seen longest ago goes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.features import totals
+from pipeline.features.entities import EntityTotals
+from pipeline.features.tags import TagLists
+from pipeline.features.target import RATIO_CAP
+from pipeline.records.fields import Id
+from pipeline.records.outputs import VideoCounts
+
+Floats: TypeAlias = NDArray[np.float64]
+
+FEATURES = (
+    "user_label_mean",
+    "user_label_logit",
+    "user_ratio_mean",
+    "user_log_count",
+    "video_label_mean",
+    "video_label_logit",
+    "video_ratio_mean",
+    "video_log_count",
+    "video_tag_label_mean",
+    "video_tag_ratio_mean",
+)
+"""Names of the running features, in the order in which predictions carry them."""
+
+
+class RunningStatistics:
+    """Running label means, their logits, running ratio means and log counts of users and videos.
+
+    Means are smoothed towards the global mean with a prior weight of `pipeline.features.totals.PRIOR_WEIGHT`. Those
+    of the video are there a second time, smoothed towards the mean of its tags, which is itself smoothed
+    towards the global one: a new video starts as others like it went. A video without known tags has its
+    plain means twice.
+
+    Parameters
+    ----------
+    max_entities
+        Users, and videos, that are kept.
+    tags
+        The videos' tags, where they are known.
+
+    Examples
+    --------
+    >>> statistics = RunningStatistics(max_entities=1000, tags=TagLists({3: [8], 4: [8]}))
+    >>> statistics.update(7, 3, True, 1.2)
+    >>> named = dict(zip(FEATURES, statistics.features(7, 4), strict=True))
+    >>> named["user_log_count"], named["video_log_count"]
+    (0.693147, 0.0)
+    >>> named["video_label_mean"] < named["video_tag_label_mean"]
+    True
+    """
+
+    def __init__(self, max_entities: int, tags: TagLists | None = None) -> None:
+        self._lists = TagLists({}) if tags is None else tags
+        self.users = EntityTotals(max_entities)
+        self.videos = EntityTotals(max_entities, note=self._lists.find)
+        self.tags: Floats = np.zeros((self._lists.count, 3))
+        """Events, labels and ratios by tag; a label counts once for each tag of its video."""
+        self.everything: Floats = np.zeros((1, 3))
+        """Those of all labels."""
+
+    def features(self, user_id: Id, video_id: Id) -> list[float]:
+        """The running block for a user and a video, in the order of `FEATURES`."""
+        users, videos, lists = self.users, self.videos, self._lists
+        return list(
+            totals.features(
+                users.find(user_id),
+                videos.find(video_id),
+                lists.find(video_id),
+                users.totals,
+                videos.totals,
+                self.tags,
+                self.everything,
+                lists.packed,
+            )
+        )
+
+    def update(self, user_id: Id, video_id: Id, label: bool, watch_ratio: float) -> None:
+        """Count a label that was joined."""
+        users, videos, lists = self.users, self.videos, self._lists
+        user, video = users.enter(user_id), videos.enter(video_id)
+        gone_user, gone_video = totals.count(
+            user,
+            video,
+            lists.find(video_id),
+            label,
+            min(float(watch_ratio), RATIO_CAP),
+            users.totals,
+            users.ring,
+            users.room,
+            videos.totals,
+            videos.ring,
+            videos.room,
+            self.tags,
+            self.everything,
+            lists.packed,
+        )
+        users.settle([gone_user] if gone_user else [])
+        videos.settle([gone_video] if gone_video else [])
+
+    def walk(
+        self,
+        order: NDArray[np.int64],
+        users: Sequence[Id],
+        videos: Sequence[Id],
+        labels: NDArray[np.bool_],
+        watch_ratios: Floats,
+    ) -> Floats:
+        """Ask for events and count their labels in any order, with the same bits as one by one.
+
+        Parameters
+        ----------
+        order
+            Steps, shape (steps,): i asks for event i's features, n + i counts its label. Not every event
+            needs both: what is missing may be a step of another call.
+        users, videos, labels, watch_ratios
+            Of each of the n events.
+
+        Returns
+        -------
+        ndarray
+            Shape (n, features): what was asked for; not a number where an event was not asked for.
+
+        Raises
+        ------
+        ValueError
+            The columns are not of the same length, or a step is not of their events. Nothing has changed.
+        """
+        n = len(users)
+        lengths = [n, len(videos), len(labels), len(watch_ratios)]
+        if len(set(lengths)) > 1:
+            raise ValueError(f"users, videos, labels and watch_ratios must be as many, not {lengths}")
+        if order.size and not 0 <= order.min() <= order.max() < 2 * n:
+            raise ValueError(f"steps in order must be from 0 to {2 * n - 1}, for {n} events")
+        user_rows, video_rows = self.users.enter_all(users), self.videos.enter_all(videos)
+        out = np.full((n, len(FEATURES)), np.nan)
+        forgotten = np.zeros((2, len(order)), dtype=np.int64)
+        totals.walk(
+            order,
+            user_rows,
+            video_rows,
+            self.videos.notes[video_rows],
+            labels,
+            np.minimum(watch_ratios, RATIO_CAP),
+            self.users.totals,
+            self.users.ring,
+            self.users.room,
+            self.videos.totals,
+            self.videos.ring,
+            self.videos.room,
+            self.tags,
+            self.everything,
+            self._lists.packed,
+            out,
+            forgotten,
+        )
+        for entities, gone in zip((self.users, self.videos), forgotten, strict=True):
+            entities.settle(gone[gone != totals.NOBODY].tolist())
+        return out
+
+    def take_over(self, counted: Sequence[VideoCounts]) -> None:
+        """Count labels of other users, by what they come to for each video.
+
+        A video may be there more than once. Each time it counts as seen.
+        """
+        videos = self.videos
+        ids = [counts.video_id for counts in counted]
+        rows = videos.enter_all(ids)
+        sums = [(counts.events, counts.labels, counts.ratios) for counts in counted]
+        forgotten = np.zeros(len(ids), dtype=np.int64)
+        totals.take_over(
+            rows,
+            videos.notes[rows],
+            np.array(sums, dtype=np.float64).reshape(len(ids), 3),
+            videos.totals,
+            videos.ring,
+            videos.room,
+            self.tags,
+            self.everything,
+            self._lists.packed,
+            forgotten,
+        )
+        videos.settle(forgotten[forgotten != totals.NOBODY].tolist())

@@ -1,0 +1,47 @@
+"""The tags of each video, packed so that compiled code can walk them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.records.fields import Id
+
+
+class TagLists:
+    """Which tags a video has.
+
+    Parameters
+    ----------
+    tags
+        The numbers of each video's tags, from 0; one that is named twice counts once.
+
+    Attributes
+    ----------
+    count
+        One more than the largest number of a tag.
+    packed
+        Each list's length, and then its tags, ascending; the empty list at 0. Shape (numbers,).
+
+    Examples
+    --------
+    >>> lists = TagLists({"a": [8, 3], "b": [8]})
+    >>> lists.packed.tolist(), lists.find("a"), lists.find("b"), lists.find("unknown")
+    ([0, 2, 3, 8, 1, 8], 1, 4, 0)
+    """
+
+    def __init__(self, tags: Mapping[Id, Collection[int]]) -> None:
+        self._places: dict[Id, int] = {}
+        packed = [0]
+        for video, numbers in tags.items():
+            own = sorted(set(numbers))
+            self._places[video] = len(packed)
+            packed += [len(own), *own]
+        self.count = 1 + max((tag for numbers in tags.values() for tag in numbers), default=-1)
+        self.packed: NDArray[np.int64] = np.array(packed, dtype=np.int64)
+
+    def find(self, video: Id) -> int:
+        """Where the video's list stands in `packed`; that of the empty one if the video is unknown."""
+        return self._places.get(video, 0)

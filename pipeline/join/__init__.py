@@ -1,0 +1,1 @@
+"""Which label belongs to which prediction, and what is too late."""

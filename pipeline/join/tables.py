@@ -1,0 +1,246 @@
+"""Delayed labels: predictions wait for their label, early labels for their prediction.
+
+Pure state, moved only by calls: no clock, no I/O. Time is stream time. A prediction at time t waits
+until t + `window`; after that it expires. A label waits `early` for its interaction; after that it
+is an orphan. What is closed is remembered for one more window, so that repetitions and labels that
+come too late are known for what they are.
+
+Each table has room for so much. Where that runs out, what would go next goes before its time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from pipeline.config.tree import Join as JoinSettings
+from pipeline.join.merge import Integers
+from pipeline.join.timers import Deadlines
+from pipeline.records.decoding import FIRST
+from pipeline.records.encoding import encode
+from pipeline.records.fields import Id
+from pipeline.records.inputs import Source, WatchLabel
+from pipeline.records.outcome_encoder import PLAIN, conclusion, opening
+from pipeline.records.outputs import Prediction
+
+
+class Pending(msgspec.Struct, gc=False):
+    """A prediction that waits for its label. What the model says of it comes when the batch is judged.
+
+    Features and text are kept as bytes: as single numbers they would be most of what a worker holds, and
+    scattered all over its memory.
+    """
+
+    event_id: Id
+    user_id: Id
+    video_id: Id
+    timestamp: int
+    model_version: int
+    sequence: int
+    score: float = math.nan
+    features: bytes = b""
+    """The running features, as float64."""
+    opening: bytes = b""
+    """What its outcome begins with: see `pipeline.records.outcome_encoder.opening`."""
+    conclusion: bytes = PLAIN
+    """What its outcome ends with: see `pipeline.records.outcome_encoder.conclusion`."""
+    asked: bool | None = None
+    """Whether its label was asked for; None where all labels are learned as they come."""
+
+    @classmethod
+    def of(cls, prediction: Prediction) -> Pending:
+        """One that was written."""
+        text = encode(prediction)
+        return cls(
+            prediction.event_id,
+            prediction.user_id,
+            prediction.video_id,
+            prediction.timestamp,
+            prediction.model_version,
+            prediction.sequence,
+            prediction.score,
+            np.array(prediction.features, dtype=np.float64).tobytes(),
+            opening(text),
+            conclusion(text),
+            prediction.asked,
+        )
+
+
+class EarlyLabel(NamedTuple):
+    """A label that came before its interaction, with its message in case none comes."""
+
+    label: WatchLabel
+    source: Source
+
+
+class Join:
+    """The join's tables.
+
+    Parameters
+    ----------
+    settings
+        How long predictions and labels wait, and how much room there is for them.
+    """
+
+    def __init__(self, settings: JoinSettings) -> None:
+        self.window = settings.window
+        self.early = settings.early
+        self.early_bytes = settings.early_bytes
+        self.max_pending = settings.max_pending
+        self.max_closed = settings.max_closed
+        self.pending: dict[Id, Pending] = {}
+        """Predictions without an outcome, in the order in which they were made."""
+        self.closed: dict[Id, int] = {}
+        """The outcomes not yet forgotten, in their order: twice the sequence, and 1 more if it expired."""
+        self.waiting: dict[Id, EarlyLabel] = {}
+        """Early labels, in the order in which they came."""
+        self.waiting_bytes = 0
+        """Room that early labels take."""
+        self._expiries = Deadlines(self.pending, attrgetter("sequence"), self.crowded)
+        self._memory = Deadlines(self.closed, int, self._closed_crowded)
+        self._patience = Deadlines(self.waiting, attrgetter("source.offset"), self._waiting_crowded)
+
+    def knows(self, event_id: Id) -> bool:
+        """Whether the event was predicted, as far as memory goes."""
+        return event_id in self.pending or event_id in self.closed
+
+    def has_expired(self, event_id: Id) -> bool:
+        """Whether the event is known as one whose prediction expired."""
+        return self.closed.get(event_id, 0) % 2 == 1
+
+    def deadline(self, prediction: Pending) -> int:
+        """The last moment at which the prediction's label is in time."""
+        return prediction.timestamp + self.window
+
+    def quiet(self, stream_time: int) -> bool:
+        """Whether at this time nothing has expired, waited too long or is to be forgotten."""
+        return (
+            stream_time <= self._memory.first
+            and stream_time <= self._expiries.first
+            and stream_time <= self._patience.first
+        )
+
+    def quiet_until(self) -> int:
+        """The last stream time at which no prediction has expired and no early label waited too long."""
+        return min(self._expiries.next(), self._patience.next())
+
+    def has_room(self, predictions: int, outcomes: int) -> bool:
+        """Whether so many more leave no table too full."""
+        return (
+            len(self.pending) + predictions <= self.max_pending
+            and len(self.closed) + outcomes <= self.max_closed
+        )
+
+    def are_new(self, event_ids: dict[Id, int]) -> bool:
+        """Whether none of the events is known or has a label that waits."""
+        return (
+            self.pending.keys().isdisjoint(event_ids)
+            and self.closed.keys().isdisjoint(event_ids)
+            and self.waiting.keys().isdisjoint(event_ids)
+        )
+
+    def open(self, prediction: Pending) -> None:
+        """Let a prediction wait for its label."""
+        self.pending[prediction.event_id] = prediction
+        self._expiries.add(prediction.timestamp + self.window, prediction.sequence, prediction.event_id)
+
+    def close(self, prediction: Pending, label_timestamp: int | None, sequence: int) -> None:
+        """End a prediction's wait with an outcome of this sequence; remember how for one more window."""
+        del self.pending[prediction.event_id]
+        self.remember(prediction.event_id, prediction.timestamp, label_timestamp, sequence)
+
+    def open_all(self, predictions: list[Pending]) -> None:
+        """`open` each; their events are all new."""
+        event_ids = [each.event_id for each in predictions]
+        deadlines = np.array([each.timestamp for each in predictions], dtype=np.int64) + self.window
+        self.pending.update(zip(event_ids, predictions, strict=True))
+        self._expiries.add_all(
+            deadlines, np.array([each.sequence for each in predictions], dtype=np.int64), event_ids
+        )
+
+    def close_all(
+        self, waited: list[Pending], event_ids: list[Id], label_timestamps: Integers, first: int
+    ) -> None:
+        """`close` the predictions of events, of which only these waited; the outcomes begin with `first`."""
+        for prediction in waited:
+            del self.pending[prediction.event_id]
+        numbers = 2 * np.arange(first, first + len(event_ids))
+        self.closed.update(zip(event_ids, numbers.tolist(), strict=True))
+        self._memory.add_all(label_timestamps + self.window, numbers, event_ids)
+
+    def remembered_until(self, timestamp: int, label_timestamp: int | None) -> int:
+        """The stream time up to which an event is known as closed: one window after it was."""
+        return (timestamp + self.window if label_timestamp is None else label_timestamp) + self.window
+
+    def remember(self, event_id: Id, timestamp: int, label_timestamp: int | None, sequence: int) -> None:
+        """Know an event as closed, with an outcome of this sequence."""
+        number, known = 2 * sequence + (label_timestamp is None), self.closed
+        # An id used again after it was forgotten goes to the end: `closed` stays in the order of sequences.
+        known.pop(event_id, None)
+        known[event_id] = number
+        self._memory.add(self.remembered_until(timestamp, label_timestamp), number, event_id)
+        if len(known) > self.max_closed:
+            self.forget(FIRST)
+
+    def forget(self, stream_time: int) -> None:
+        """Forget the closed events whose time is over or for which there is no room, by when it is over."""
+        for number, event_id in self._memory.take_until(stream_time):
+            if self.closed.get(event_id) == number:
+                del self.closed[event_id]
+        for event_id in self._memory.due(stream_time):
+            del self.closed[event_id]
+
+    def expired(self, stream_time: int) -> Iterator[Pending]:
+        """Predictions whose label has not come in time or for which there is no room, by deadline.
+
+        The caller closes each before it asks for the next.
+        """
+        return map(self.pending.__getitem__, self._expiries.due(stream_time))
+
+    def crowded(self) -> bool:
+        """Whether more predictions wait than there is room for."""
+        return len(self.pending) > self.max_pending
+
+    def hold(self, early: EarlyLabel) -> None:
+        """Let a label wait for its interaction."""
+        event_id = early.label.event_id
+        self.waiting[event_id] = early
+        self.waiting_bytes += early.source.size
+        self._patience.add(early.label.timestamp + self.early, early.source.offset, event_id)
+
+    def take(self, event_id: Id) -> EarlyLabel | None:
+        """The label that waits for this event, which then waits no longer."""
+        early = self.waiting.pop(event_id, None)
+        if early is not None:
+            self.waiting_bytes -= early.source.size
+        return early
+
+    def orphans(self, stream_time: int) -> Iterator[EarlyLabel]:
+        """Labels that have waited too long or for which there is no room, the oldest first; they are gone."""
+        for event_id in self._patience.due(stream_time):
+            early = self.waiting[event_id]
+            self.take(event_id)
+            yield early
+
+    def _closed_crowded(self) -> bool:
+        return len(self.closed) > self.max_closed
+
+    def _waiting_crowded(self) -> bool:
+        return self.waiting_bytes > self.early_bytes
+
+    def lowest_needed(self, next_prediction: int, next_outcome: int) -> tuple[int, int]:
+        """The sequences from which predictions and outcomes have to be read to build these tables again.
+
+        An outcome's sequence is never below the `model_version` of its prediction, which is how far
+        back outcomes are needed to know which predictions are still pending.
+        """
+        oldest = next(iter(self.pending.values()), None)
+        lowest_prediction = next_prediction if oldest is None else oldest.sequence
+        lowest_outcome = next_outcome if oldest is None else oldest.model_version
+        closed = next(iter(self.closed.values()), None)
+        return lowest_prediction, lowest_outcome if closed is None else min(lowest_outcome, closed // 2)

@@ -1,0 +1,114 @@
+"""Deadlines that come in order, in columns: as objects, hundreds of thousands would litter the memory."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.records.fields import Id
+
+Entry: TypeAlias = tuple[int, int, Id]
+"""A deadline, the number of a value, and its event."""
+
+SPENT = 4_096
+"""Entries taken, at least, before the room that they took is made free."""
+
+WASTE = 8
+"""Of so many entries, at most one has been taken and still takes room, beyond those `SPENT`."""
+
+
+class WaitingLine:
+    """Entries in their order; they are added at the end and taken from the beginning.
+
+    Examples
+    --------
+    >>> line = WaitingLine()
+    >>> line.extend(np.array([10, 30]), np.array([0, 1]), ["a", "b"])
+    >>> line.head, line.last, len(line)
+    ((10, 0, 'a'), (30, 1), 2)
+    >>> list(line.take_until(30)), list(line)
+    ([(0, 'a')], [(30, 1, 'b')])
+    >>> line.drop()
+    >>> line.head is None
+    True
+    """
+
+    def __init__(self) -> None:
+        self._deadlines, self._numbers = array("q"), array("q")
+        self._ids: list[Id] = []
+        self._at = 0
+        """Entries taken that are still in the columns."""
+
+    def __len__(self) -> int:
+        return len(self._ids) - self._at
+
+    def __iter__(self) -> Iterator[Entry]:
+        left = slice(self._at, None)
+        return zip(self._deadlines[left], self._numbers[left], self._ids[left], strict=True)
+
+    @property
+    def head(self) -> Entry | None:
+        """The first entry, if there is one."""
+        at = self._at
+        return (self._deadlines[at], self._numbers[at], self._ids[at]) if at < len(self._ids) else None
+
+    @property
+    def last(self) -> tuple[int, int]:
+        """Deadline and number of the last entry, of at least one."""
+        return self._deadlines[-1], self._numbers[-1]
+
+    def append(self, entry: Entry) -> None:
+        """Add an entry, later than all."""
+        deadline, number, event_id = entry
+        self._deadlines.append(deadline)
+        self._numbers.append(number)
+        self._ids.append(event_id)
+
+    def extend(
+        self, deadlines: NDArray[np.int64], numbers: NDArray[np.int64], event_ids: Sequence[Id]
+    ) -> None:
+        """Add entries, later than all, in their order."""
+        self._deadlines.frombytes(deadlines.tobytes())
+        self._numbers.frombytes(numbers.tobytes())
+        self._ids.extend(event_ids)
+
+    def drop(self) -> None:
+        """Take the first entry."""
+        self._forget(1)
+
+    def drop_until(self, stays: Callable[[int, Id], bool]) -> None:
+        """Take the entries before the first that stays, by its number and event."""
+        numbers, ids, at = self._numbers, self._ids, self._at
+        while at < len(ids) and not stays(numbers[at], ids[at]):
+            at += 1
+        self._forget(at - self._at)
+
+    def keep(self, stays: Callable[[int, Id], bool]) -> None:
+        """Take the entries that do not stay."""
+        left = slice(self._at, None)
+        deadlines, numbers, ids = self._deadlines[left], self._numbers[left], self._ids[left]
+        kept = list(map(stays, numbers, ids))
+        self._deadlines = array("q", compress(deadlines, kept))
+        self._numbers = array("q", compress(numbers, kept))
+        self._ids = list(compress(ids, kept))
+        self._at = 0
+
+    def take_until(self, time: int) -> Iterator[tuple[int, Id]]:
+        """Take the entries whose deadline lies before `time`: their numbers and events."""
+        due = slice(self._at, bisect_left(self._deadlines, time, self._at))
+        numbers, ids = self._numbers[due], self._ids[due]
+        self._forget(len(ids))
+        return zip(numbers, ids, strict=True)
+
+    def _forget(self, count: int) -> None:
+        self._at += count
+        if self._at >= SPENT and WASTE * self._at >= len(self._ids):
+            for column in (self._deadlines, self._numbers, self._ids):
+                del column[: self._at]
+            self._at = 0

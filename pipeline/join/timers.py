@@ -1,0 +1,152 @@
+"""The entries of a table in the order of their deadlines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Final, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.join.timer_columns import Entry, WaitingLine
+from pipeline.records.fields import Id
+
+Value = TypeVar("Value")
+
+SPARE = 1_000
+"""Entries without a value that are not worth a search for them."""
+NEVER: Final = 2**63
+"""Later than any deadline."""
+
+
+class Deadlines(Generic[Value]):
+    """Finds what is due in a table of events.
+
+    Deadlines mostly come in order, and then wait in a line, which costs the same however long it is; those
+    that come out of order wait in a heap. The entries of events that leave the table before are passed over
+    when they come up, and searched for when they are most of what waits: that stays within the size of the
+    table, not of all that has been in it.
+
+    Parameters
+    ----------
+    table
+        Values by event.
+    number
+        The number of a value, which tells it from earlier and later ones of the same event.
+    crowded
+        Whether the table holds more than it should.
+
+    Attributes
+    ----------
+    first
+        No deadline lies before this: up to here nothing is due for its time.
+
+    Examples
+    --------
+    >>> table = {"a": 0, "b": 1, "c": 2}
+    >>> deadlines = Deadlines(table, number=lambda value: value, crowded=lambda: len(table) > 2)
+    >>> for deadline, event_id in ((30, "a"), (10, "b"), (20, "c")):
+    ...     deadlines.add(deadline, table[event_id], event_id)
+    >>> [table.pop(event_id) for event_id in deadlines.due(5)]
+    [1]
+    >>> deadlines.first
+    20
+    """
+
+    def __init__(
+        self, table: dict[Id, Value], number: Callable[[Value], int], crowded: Callable[[], bool]
+    ) -> None:
+        self.first = NEVER
+        self._table = table
+        self._number = number
+        self._crowded = crowded
+        self._line = WaitingLine()
+        self._heap: list[Entry] = []
+        self._most = SPARE
+
+    def __len__(self) -> int:
+        return len(self._line) + len(self._heap)
+
+    def add(self, deadline: int, number: int, event_id: Id) -> None:
+        """Note the deadline of an event that is in the table now."""
+        entry, line = (deadline, number, event_id), self._line
+        if not line or (deadline, number) > line.last:
+            line.append(entry)
+        else:
+            heappush(self._heap, entry)
+        self.first = min(self.first, deadline)
+        if len(line) + len(self._heap) > self._most:
+            self._sweep()
+
+    def add_all(
+        self, deadlines: NDArray[np.int64], numbers: NDArray[np.int64], event_ids: Sequence[Id]
+    ) -> None:
+        """`add` each."""
+        if not len(deadlines):
+            return
+        line, first = self._line, int(deadlines[0])
+        if (line and first <= line.last[0]) or (deadlines[1:] < deadlines[:-1]).any():
+            for each in zip(deadlines.tolist(), numbers.tolist(), event_ids, strict=True):
+                self.add(*each)
+            return
+        line.extend(deadlines, numbers, event_ids)
+        self.first = min(self.first, first)
+        if len(self) > self._most:
+            self._sweep()
+
+    def next(self) -> int:
+        """The earliest deadline of a value that is in the table, `NEVER` if it is empty."""
+        heap = self._heap
+        self._line.drop_until(self._holds)
+        while heap and not self._holds(*heap[0][1:]):
+            heappop(heap)
+        head = self._head()
+        self.first = NEVER if head is None else head[0]
+        return self.first
+
+    def due(self, time: int) -> Iterator[Id]:
+        """Events whose deadline lies before `time`, or for which there is no room, by deadline.
+
+        The caller takes each from the table before it asks for the next.
+        """
+        while (head := self._head()) is not None:
+            deadline, number, event_id = head
+            held = self._holds(number, event_id)
+            if held and deadline >= time and not self._crowded():
+                self.first = deadline
+                return
+            self._drop(head)
+            if held:
+                yield event_id
+        self.first = NEVER
+
+    def take_until(self, time: int) -> Iterator[tuple[int, Id]]:
+        """Take entries that are due at `time`, at less cost than by `due`, as far as the line goes.
+
+        Their numbers and events, some of which may have left the table; `due` gives the rest.
+        """
+        return self._line.take_until(min(time, self._heap[0][0]) if self._heap else time)
+
+    def _head(self) -> Entry | None:
+        """The entry with the earliest deadline."""
+        first, heap = self._line.head, self._heap
+        return heap[0] if heap and (first is None or heap[0] < first) else first
+
+    def _drop(self, head: Entry) -> None:
+        if head == self._line.head:
+            self._line.drop()
+        else:
+            heappop(self._heap)
+
+    def _sweep(self) -> None:
+        """Drop the entries without a value, if they are many, and say when to look again."""
+        self._line.keep(self._holds)
+        self._heap = [entry for entry in self._heap if self._holds(*entry[1:])]
+        heapify(self._heap)
+        self._most = 2 * len(self) + SPARE
+
+    def _holds(self, number: int, event_id: Id) -> bool:
+        """Whether the value of this number and event is in the table."""
+        value = self._table.get(event_id)
+        return value is not None and self._number(value) == number

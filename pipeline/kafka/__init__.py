@@ -1,0 +1,1 @@
+"""How Kafka is spoken to: clients, topics, offsets, logs."""

@@ -1,0 +1,136 @@
+"""Kafka clients with the settings that this pipeline needs, and what their errors mean."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+import structlog
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+
+from pipeline.config.tree import Config, Kafka, Worker
+
+QUIET = logging.getLogger("librdkafka")
+"""Where librdkafka's own log lines go: one for every attempt to connect, so only when asked for."""
+QUIET.setLevel(logging.CRITICAL)
+
+REPEAT = 10.0
+"""Seconds for which the same trouble is not said again."""
+
+_log = structlog.get_logger()
+_said: dict[str, float] = {}
+
+FENCED = {
+    KafkaError._FATAL,  # what librdkafka says instead, once the first call was told the true code
+    KafkaError._FENCED,
+    KafkaError.PRODUCER_FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+    KafkaError.FENCED_INSTANCE_ID,
+}
+
+
+def common(kafka: Kafka) -> dict[str, Any]:
+    """Settings of every client."""
+    return {
+        "bootstrap.servers": kafka.bootstrap,
+        "reconnect.backoff.ms": 20,  # half of it is also what a client may wait before it connects at all
+        **kafka.client,
+    }
+
+
+def say(error: KafkaError) -> None:
+    """Log a trouble that the client goes on to cope with, such as a broker that is away."""
+    now = time.monotonic()
+    if now - _said.get(error.name(), -REPEAT) >= REPEAT:
+        _said[error.name()] = now
+        _log.warning("kafka", trouble=error.name(), text=error.str())
+
+
+def heartbeat(worker: Worker) -> int:
+    """Milliseconds between two signs of life to the group, whose answers tell what has become of it."""
+    return max(1_000, worker.session_timeout // 5)
+
+
+def group_consumer(config: Config) -> Consumer:
+    """The consumer of the group: offsets are committed by transactions only.
+
+    A rebalance waits for members that are silent for as long as these may be between two polls. A worker
+    polls after each transaction and between two slices of a restore; the longest is a transaction whose
+    every step takes all of its time, four of them, and then it is thrown away.
+    """
+    settings = common(config.kafka) | {
+        "error_cb": say,
+        "group.id": config.kafka.group,
+        "session.timeout.ms": config.worker.session_timeout,
+        "heartbeat.interval.ms": heartbeat(config.worker),
+        "max.poll.interval.ms": max(
+            60_000, 6 * config.worker.transaction_timeout, config.worker.session_timeout
+        ),
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "error",
+        "isolation.level": "read_committed",
+        "partition.assignment.strategy": "range",
+        "enable.partition.eof": True,
+        "fetch.queue.backoff.ms": 10,
+        "fetch.wait.max.ms": 100,
+        # Of what may be read ahead, the inlets have half. This one queue of all partitions goes beyond its
+        # limit by what a fetch brings.
+        "queued.max.messages.kbytes": config.worker.buffer // 4 // 1024,
+        "fetch.max.bytes": config.worker.buffer // 4,
+    }
+    if config.kafka.instance:
+        settings["group.instance.id"] = config.kafka.instance
+    return Consumer(settings, logger=QUIET)
+
+
+def reader(kafka: Kafka, longest_fetch: int = 100) -> Consumer:
+    """A consumer outside any group, that reads what is committed and tells where the end is.
+
+    At the end, brokers keep it waiting for `longest_fetch` milliseconds: so late it hears that it is there,
+    or goes to another partition.
+    """
+    return Consumer(
+        common(kafka)
+        | {
+            "error_cb": say,
+            "group.id": f"{kafka.group}-reader",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "fetch.queue.backoff.ms": 10,
+            "fetch.wait.max.ms": longest_fetch,
+        },
+        logger=QUIET,
+    )
+
+
+def transactional_producer(config: Config, instance: str, largest_message: int) -> Producer:
+    """The producer of a worker; its name makes sure that an older one with it can do nothing more."""
+    return Producer(
+        common(config.kafka)
+        | {
+            "error_cb": say,
+            "transactional.id": f"{config.kafka.prefix}{config.kafka.group}-{instance}",
+            "transaction.timeout.ms": config.worker.transaction_timeout,
+            "linger.ms": 5,
+            "compression.type": "lz4",
+            "retry.backoff.ms": 5,
+            "queue.buffering.max.messages": 2_000_000,
+            "message.max.bytes": largest_message,
+        },
+        logger=QUIET,
+    )
+
+
+def fenced(error: KafkaException) -> bool:
+    """Whether somebody else has taken this client's place, so that it can do nothing more."""
+    return error.args[0].code() in FENCED
+
+
+def explain(error: KafkaException) -> str:
+    """The error's name and text."""
+    return f"{error.args[0].name()}: {error.args[0].str()}"

@@ -1,0 +1,209 @@
+"""Read a topic's committed records from an offset to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from pipeline.config.tree import Kafka
+from pipeline.errors import StateError
+from pipeline.kafka.clients import reader
+from pipeline.kafka.liveness import Pulse
+
+Record = TypeVar("Record")
+
+SLICE = 500
+"""Messages handed over at once, at most: what they are decoded to then stays in the processor's cache."""
+LONGEST_FETCH = 10
+"""Milliseconds that a fetch at the end may take; going to another topic waits for it, too."""
+TIMEOUT = 10.0
+"""Seconds for a broker to say where a topic is."""
+NOT_OURS: Final = (msgspec.DecodeError, UnicodeDecodeError)
+"""What decoding raises for a record that no worker wrote."""
+
+
+class Log:
+    """Reads single partitions of topics, from any offset, as far as they are committed.
+
+    Use as a context manager, or `close` it.
+
+    Parameters
+    ----------
+    kafka
+        Where to read.
+    patience
+        Seconds to wait for records that are known to be there, while an open transaction hides them.
+    """
+
+    def __init__(self, kafka: Kafka, patience: float = 0.0) -> None:
+        self.patience = patience
+        self._consumer: Consumer = reader(kafka, LONGEST_FETCH)
+        self._located: set[str] = set()
+
+    def __enter__(self) -> Log:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._consumer.close()
+
+    def read(self, topic: str, partition: int, offset: int = OFFSET_BEGINNING) -> Iterator[list[Message]]:
+        """Messages from an offset on, in slices; at the end an empty slice, again each tenth of a second.
+
+        It never ends by itself, since more may be committed: the caller stops at an empty slice, or
+        goes on to wait for more. Nothing is yielded for longer than a tenth of a second only while
+        the broker does not answer.
+
+        Raises
+        ------
+        KafkaException
+            The partition cannot be read, or no broker answers any more: at its end, what comes after it
+            cannot be known then.
+        """
+        if topic not in self._located:  # else librdkafka looks for the topic only a second later
+            self._consumer.list_topics(topic, TIMEOUT)
+            self._located.add(topic)
+        place = TopicPartition(topic, partition, offset)
+        self._consumer.assign([place])
+        pulse = Pulse(self._consumer, topic)
+        at_end = False  # the client tells of it once
+        while True:
+            messages = []
+            first = self._consumer.poll(0.1)  # consume() alone would wait for a slice to be full
+            pulse.feel(heard=first is not None)
+            if first is None:
+                if at_end:
+                    self._consumer.get_watermark_offsets(place, TIMEOUT)  # fails while the broker is away
+                    yield []
+                continue
+            for message in (first, *self._consumer.consume(SLICE - 1, 0.0)):
+                error = message.error()
+                if error is None:
+                    messages.append(message)
+                    at_end = False
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    at_end = True
+                elif not error.retriable():
+                    raise KafkaException(error)
+            if messages:
+                yield messages
+            if at_end:
+                yield []
+
+    def read_to_end(self, topic: str, partition: int, offset: int = OFFSET_BEGINNING) -> Iterator[Message]:
+        """Messages from an offset to the end as it is when it is reached."""
+        for messages in self.read(topic, partition, offset):
+            if not messages:
+                return
+            yield from messages
+
+    def empty(self, topic: str, partition: int) -> bool:
+        """Whether nothing is committed.
+
+        Where begin and end are the same there is nothing; where they are not, it may all have been aborted.
+        """
+        place = TopicPartition(topic, partition)
+        low, high = self._consumer.get_watermark_offsets(place, TIMEOUT)
+        return low == high or next(self.read_to_end(topic, partition), None) is None
+
+    def at(self, topic: str, partition: int, offset: int) -> Message:
+        """The committed message at an offset.
+
+        Raises
+        ------
+        StateError
+            If there is none, or none any more, also not after a transaction that may hide it has ended.
+        """
+        begin = time.monotonic()
+        for messages in self.read(topic, partition, offset):
+            if messages and messages[0].offset() == offset:
+                return messages[0]
+            if messages or time.monotonic() - begin > self.patience:
+                break
+        raise StateError(f"{topic} has no record at offset {offset} of partition {partition}")
+
+
+def decoded(decoder: msgspec.json.Decoder[Record], message: Message) -> Record:
+    """The record that a worker wrote.
+
+    Raises
+    ------
+    StateError
+        If no worker can have written it.
+    """
+    try:
+        return decoder.decode(message.value() or b"")
+    except NOT_OURS as error:
+        raise StateError(
+            f"{message.topic()}, partition {message.partition()}, offset {message.offset()}: no worker wrote "
+            f"this record: {error}. Something else writes to this topic"
+        ) from error
+
+
+def all_decoded(decoder: msgspec.json.Decoder[Record], messages: Sequence[Message]) -> list[Record]:
+    """The records that a worker wrote.
+
+    Raises
+    ------
+    StateError
+        If no worker can have written one of them: see `decoded`.
+    """
+    decode = decoder.decode
+    try:
+        return [decode(message.value() or b"") for message in messages]
+    except NOT_OURS:
+        return [decoded(decoder, message) for message in messages]  # which of them, and why
+
+
+def offsets_of(messages: Sequence[Message]) -> list[int]:
+    """Where the messages are."""
+    return [message.offset() or 0 for message in messages]
+
+
+Slice = TypeVar("Slice")
+
+
+class Records(NamedTuple, Generic[Record]):
+    """A slice of a log, decoded."""
+
+    records: list[Record]
+    offsets: list[int]
+
+    def __bool__(self) -> bool:
+        return bool(self.records)
+
+
+def decoded_slices(
+    log: Log, decoder: msgspec.json.Decoder[Record], place: TopicPartition
+) -> Iterator[Records[Record]]:
+    """Records from a place on, in the slices of `Log.read`.
+
+    Raises
+    ------
+    StateError
+        At a record that no worker wrote.
+    """
+    for messages in log.read(place.topic, place.partition, place.offset):
+        yield Records(all_decoded(decoder, messages), offsets_of(messages))
+
+
+def read_until(slices: Iterable[Slice], left: Callable[[], int], patience: float) -> Iterator[Slice]:
+    """Slices as `Log.read` gives them, up to the end.
+
+    They go past it as long as records known to be there are hidden by a transaction, at most for `patience`
+    seconds.
+    """
+    begin = time.monotonic()
+    for each in slices:
+        if each:
+            begin = time.monotonic()
+        elif left() <= 0 or time.monotonic() - begin > patience:
+            return
+        yield each

@@ -1,0 +1,67 @@
+"""Whether both inputs were written with the partitioner that keeps a user's events together."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
+
+from pipeline.config.tree import Kafka
+from pipeline.errors import TopicError
+from pipeline.kafka.clients import reader
+from pipeline.kafka.partitioner import partition
+from pipeline.kafka.topics import Topics
+
+SAMPLE = 1_000
+"""Messages to look at, at most."""
+PATIENCE = 30.0
+"""Seconds to look, at most."""
+
+
+def check_placement(kafka: Kafka, topics: Topics, partitions: int) -> None:
+    """Look at the first messages of the inputs, whether their keys are where murmur2 puts them.
+
+    Both inputs have to be spread alike, or a label never meets its interaction; librdkafka's own
+    default differs from that of the Java clients.
+
+    Raises
+    ------
+    TopicError
+        Naming the topic, if most of its keys are elsewhere.
+    """
+    if partitions == 1:
+        return
+    right, seen = Counter[str](), Counter[str]()
+    for topic, number, key in _first_keys(kafka, topics, partitions):
+        seen[topic] += 1
+        right[topic] += partition(key, partitions) == number
+    for topic, count in seen.items():
+        if right[topic] < count / 2:
+            raise TopicError(
+                f"{topic}: only {right[topic]} of its first {count} keys are in the partition that murmur2 "
+                "gives; write it with the Java clients' default partitioner, or with librdkafka's "
+                "partitioner=murmur2_random"
+            )
+
+
+def _first_keys(kafka: Kafka, topics: Topics, partitions: int) -> list[tuple[str, int, bytes]]:
+    """Topic, partition and key of some messages at the beginning of every partition."""
+    places = [TopicPartition(t, p, OFFSET_BEGINNING) for t in topics.inputs for p in range(partitions)]
+    keys: list[tuple[str, int, bytes]] = []
+    ended = 0
+    consumer = reader(kafka)
+    try:
+        consumer.list_topics(timeout=PATIENCE)
+        consumer.assign(places)
+        end = time.monotonic() + PATIENCE
+        while len(keys) < SAMPLE and ended < len(places) and time.monotonic() < end:
+            for message in consumer.consume(SAMPLE, 0.1):
+                error, key = message.error(), message.key()
+                if error is None and key is not None:
+                    keys.append((message.topic() or "", message.partition() or 0, key))
+                elif error is not None and error.code() == KafkaError._PARTITION_EOF:
+                    ended += 1
+    finally:
+        consumer.close()
+    return keys

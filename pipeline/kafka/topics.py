@@ -1,0 +1,257 @@
+"""The topics: what they are called, how they have to be, and what of that does not hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+    TopicMetadata,
+)
+
+from pipeline.config.tree import Config
+from pipeline.errors import BrokerError, TopicError
+from pipeline.kafka.offsets import Place, list_offsets
+
+LARGEST_DEAD_LETTER = 32 * 1024 * 1024
+KEEP = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+"""The outputs are the log that everything is derived from again: kept for ever unless told otherwise."""
+
+LONGEST_AWAY = 30 * 86_400_000
+"""Milliseconds for which partitions find what others share: what they take over is in their own outcomes."""
+
+
+@dataclass(frozen=True)
+class Topics:
+    """The topics of one pipeline.
+
+    Examples
+    --------
+    >>> Topics("test-").labels
+    'test-watch-labels'
+    """
+
+    prefix: str = ""
+    asking: bool = False
+    """Whether labels are asked for, which takes one more."""
+
+    @property
+    def interactions(self) -> str:
+        return f"{self.prefix}interactions"
+
+    @property
+    def labels(self) -> str:
+        return f"{self.prefix}watch-labels"
+
+    @property
+    def predictions(self) -> str:
+        return f"{self.prefix}predictions"
+
+    @property
+    def outcomes(self) -> str:
+        return f"{self.prefix}outcomes"
+
+    @property
+    def dead_letters(self) -> str:
+        return f"{self.prefix}dead-letters"
+
+    @property
+    def checkpoints(self) -> str:
+        return f"{self.prefix}checkpoints"
+
+    @property
+    def shared(self) -> str:
+        return f"{self.prefix}shared"
+
+    @property
+    def label_requests(self) -> str:
+        return f"{self.prefix}label-requests"
+
+    @property
+    def inputs(self) -> tuple[str, str]:
+        """What is read."""
+        return self.interactions, self.labels
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What workers write."""
+        always = (self.predictions, self.outcomes, self.dead_letters, self.checkpoints, self.shared)
+        return (*always, self.label_requests) if self.asking else always
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Every topic that is needed."""
+        return (*self.inputs, *self.outputs)
+
+    def settings(self, name: str) -> dict[str, str]:
+        """Settings with which a topic is created."""
+        if name == self.checkpoints:
+            return {"cleanup.policy": "compact"}
+        if name == self.shared:
+            return {"cleanup.policy": "delete", "retention.ms": str(LONGEST_AWAY)}
+        if name == self.dead_letters:
+            return KEEP | {"max.message.bytes": str(LARGEST_DEAD_LETTER)}
+        return KEEP
+
+
+def topics_of(config: Config) -> Topics:
+    """The topics of a pipeline with this configuration."""
+    return Topics(config.kafka.prefix, asking=config.labels.policy != "all")
+
+
+class Difference(NamedTuple):
+    """Something about a topic that is not as the pipeline needs it."""
+
+    topic: str
+    what: str
+    remedy: str
+    fatal: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.topic}: {self.what}; {self.remedy}"
+
+
+def admin(settings: dict[str, str | int | float | bool]) -> AdminClient:
+    """An administrative client that is known to reach the broker.
+
+    Raises
+    ------
+    BrokerError
+        Naming the address, if no broker answers within five seconds.
+    """
+    client = AdminClient({"log_level": 0, **settings})
+    try:
+        client.list_topics(timeout=5.0)
+    except KafkaException as error:
+        raise BrokerError(
+            f"no Kafka answers at {settings['bootstrap.servers']}: {error.args[0].str()}. Start one with "
+            "`forks broker start`, or name yours with --bootstrap or FORKS_KAFKA__BOOTSTRAP"
+        ) from error
+    return client
+
+
+def create(client: AdminClient, topics: Topics, partitions: int, replication: int) -> list[str]:
+    """Create the topics that are missing, and return their names once every partition answers.
+
+    Raises
+    ------
+    TopicError
+        If the broker refuses one, with its reason.
+    """
+    existing = client.list_topics(timeout=10.0).topics
+    missing = [name for name in topics.all if name not in existing]
+    futures = (
+        client.create_topics(
+            [NewTopic(name, partitions, replication, config=topics.settings(name)) for name in missing]
+        )
+        if missing
+        else {}
+    )
+    for name, future in futures.items():
+        try:
+            future.result()
+        except KafkaException as error:
+            raise TopicError(f"{name} cannot be created: {error.args[0].str()}") from error
+    new = [Place(name, number) for name in missing for number in range(partitions)]
+    list_offsets(client, new, OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # lacks its types
+    return missing
+
+
+def partition_count(client: AdminClient, topics: Topics) -> int:
+    """Partitions of the inputs, once all topics fit.
+
+    Raises
+    ------
+    TopicError
+        With everything that does not fit.
+    """
+    fatal = [difference for difference in check(client, topics) if difference.fatal]
+    if fatal:
+        raise TopicError("\n       ".join(str(difference) for difference in fatal))
+    return len(client.list_topics(timeout=10.0).topics[topics.interactions].partitions)
+
+
+def check(client: AdminClient, topics: Topics) -> list[Difference]:
+    """Everything in which the topics differ from what is needed."""
+    existing = client.list_topics(timeout=10.0).topics
+    differences = [
+        Difference(name, "the topic does not exist", _creation(topics, name))
+        for name in topics.all
+        if name not in existing
+    ]
+    present = [name for name in topics.all if name in existing]
+    differences += _partitions(topics, existing)
+    if present:
+        settings = _settings(client, present)
+        differences += [d for name in present for d in _policy(topics, name, settings[name])]
+        differences += _sizes(topics, settings)
+    return differences
+
+
+def _creation(topics: Topics, name: str) -> str:
+    command = "create it with `forks topics create`"
+    return f"labels.policy needs it: {command}" if name == topics.label_requests else command
+
+
+def _partitions(topics: Topics, existing: dict[str, TopicMetadata]) -> list[Difference]:
+    if topics.interactions not in existing:
+        return []
+    wanted = len(existing[topics.interactions].partitions)
+    return [
+        Difference(
+            name,
+            f"it has {count} partitions where {topics.interactions} has {wanted}",
+            "all topics of a pipeline need the same number: create it anew with that many",
+        )
+        for name in topics.all
+        if name in existing and (count := len(existing[name].partitions)) != wanted
+    ]
+
+
+def _settings(client: AdminClient, names: list[str]) -> dict[str, dict[str, str]]:
+    futures = client.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in names])
+    return {
+        resource.name: {entry.name: entry.value for entry in future.result().values()}
+        for resource, future in futures.items()
+    }
+
+
+def _policy(topics: Topics, name: str, settings: dict[str, str]) -> list[Difference]:
+    policy = settings["cleanup.policy"]
+    wanted = topics.settings(name)["cleanup.policy"]
+    if policy != wanted:
+        return [Difference(name, f"cleanup.policy is {policy}", f"set it to {wanted}")]
+    if name in (topics.predictions, topics.outcomes) and settings["retention.ms"] != "-1":
+        return [
+            Difference(
+                name,
+                f"retention.ms is {settings['retention.ms']}",
+                "what it deletes cannot be derived again; set it to -1 to keep everything",
+                fatal=False,
+            )
+        ]
+    return []
+
+
+def _sizes(topics: Topics, settings: dict[str, dict[str, str]]) -> list[Difference]:
+    if topics.dead_letters not in settings:
+        return []
+    room = int(settings[topics.dead_letters]["max.message.bytes"])
+    largest = max(
+        (int(settings[name]["max.message.bytes"]) for name in topics.inputs if name in settings), default=0
+    )
+    if room >= largest:
+        return []
+    return [
+        Difference(
+            topics.dead_letters,
+            f"max.message.bytes is {room}, an input's is {largest}",
+            "a message that cannot be used has to fit into it: set it to at least as much",
+        )
+    ]

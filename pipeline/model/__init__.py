@@ -1,0 +1,1 @@
+"""What predicts and learns: the model, its challengers, label policy and snapshot."""

@@ -1,0 +1,65 @@
+"""From the configuration's challengers to what they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from pipeline.config.tree import FORKS, Challenger, Learner
+from pipeline.errors import ConfigError
+from pipeline.model.model import checked_setting, learner_settings
+from pipeline.model.rival import RIVALS, RivalSettings, parameter_types
+from pipeline.model.shadow import Contender
+
+
+def contenders(challengers: Mapping[str, Challenger], static_columns: int) -> dict[str, Contender]:
+    """What the challengers are made of, in the order of their names.
+
+    Parameters
+    ----------
+    challengers
+        By name.
+    static_columns
+        Of the context vector, before the running block.
+
+    Raises
+    ------
+    ConfigError
+        Naming the setting and what is accepted.
+    """
+    return {
+        name: _contender(f"challengers.{name}", challenger, static_columns)
+        for name, challenger in sorted(challengers.items())
+    }
+
+
+def as_learner(where: str, parameters: Mapping[str, Any]) -> Learner:
+    """Preset and overrides of FORKS, checked as far as the configuration can.
+
+    Raises
+    ------
+    ConfigError
+        Naming the setting and what is accepted.
+    """
+    try:
+        return Learner.model_validate(dict(parameters))
+    except ValidationError as error:
+        detail = error.errors()[0]
+        raise ConfigError(f"{where}.preset: {detail['msg']} (got {detail['input']!r})") from error
+
+
+def _contender(where: str, challenger: Challenger, static_columns: int) -> Contender:
+    kind, parameters = challenger.learner, challenger.parameters
+    if kind == FORKS:
+        return learner_settings(as_learner(where, parameters), static_columns, where)
+    if kind not in RIVALS:
+        accepted = ", ".join([FORKS, *RIVALS])
+        raise ConfigError(f"{where}.learner: there is no learner {kind!r}. Accepted here: {accepted}")
+    types = parameter_types(kind)
+    checked = {name: checked_setting(where, name, value, types) for name, value in parameters.items()}
+    try:
+        return RivalSettings.of(kind, checked)
+    except ValueError as error:
+        raise ConfigError(f"{where}.{error}") from error

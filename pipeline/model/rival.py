@@ -1,0 +1,107 @@
+"""The rivals that a configuration may name, and their parameters."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, get_type_hints
+
+import numpy as np
+
+from forks import ForksSettings, LossName, rivals
+from forks.rivals.base.learner import VectorRival
+from forks.rivals.skegd import SETTINGS as SKEGD_SETTINGS
+from pipeline.features.statistics import FEATURES
+
+RIVALS: Final[Mapping[str, type[VectorRival]]] = MappingProxyType(
+    {
+        kind.__name__.lower(): kind
+        for kind in (
+            rivals.AROW,
+            rivals.BOGD,
+            rivals.BPAS,
+            rivals.FOGD,
+            rivals.Forgetron,
+            rivals.FourierNewton,
+            rivals.NOGD,
+            rivals.OGD,
+            rivals.Perceptron,
+            rivals.Projectron,
+            rivals.ProjectronPlus,
+            rivals.RBP,
+            rivals.SCW,
+            rivals.SkeGD,
+        )
+    }
+)
+"""By the name that stands in a configuration. Left out are those whose cost grows fast with the stream."""
+
+
+@dataclass(frozen=True)
+class RivalSettings:
+    """A rival of the running features, standardised, and what it is made with.
+
+    Parameters
+    ----------
+    kind
+        Of `RIVALS`.
+    parameters
+        By name; the rest are its defaults.
+
+    Raises
+    ------
+    ValueError
+        Naming the parameter.
+    """
+
+    kind: str
+    parameters: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def of(cls, kind: str, parameters: Mapping[str, Any]) -> RivalSettings:
+        """The settings with the defaults of what is not named, so that other defaults are other settings."""
+        settings = cls(kind, tuple(sorted((_defaults(kind) | dict(parameters)).items())))
+        settings.make()
+        return settings
+
+    @property
+    def loss(self) -> LossName:
+        """What its scores are judged by."""
+        loss: LossName = dict(self.parameters).get("loss", RIVALS[self.kind].loss)
+        return loss
+
+    def make(self) -> rivals.Standardised:
+        """A rival that knows nothing."""
+        make: Any = RIVALS[self.kind]
+        return rivals.Standardised(make(len(FEATURES), **dict(self.parameters)))
+
+    def warm_up(self) -> None:
+        """Compile what it calls, through all stages; quick where it was done before."""
+        parameters = dict(self.parameters)
+        events = 2 * parameters.get("budget", 20) + parameters.get("cycle", 0)
+        chance = np.random.default_rng(0)
+        labels = np.where(chance.random(events) < 0.5, -1.0, 1.0)
+        self.make().learn_many(chance.normal(size=(events, len(FEATURES))), labels)
+
+
+def parameter_types(kind: str) -> dict[str, Any]:
+    """The parameters of a rival and their types.
+
+    Examples
+    --------
+    >>> parameter_types("nogd")["budget"], parameter_types("skegd")["cycle"]
+    (<class 'int'>, <class 'int'>)
+    """
+    hints = get_type_hints(RIVALS[kind].__init__)
+    types = {name: hints[name] for name in _defaults(kind)}
+    if RIVALS[kind] is rivals.SkeGD:
+        learner = get_type_hints(ForksSettings)
+        types |= {name: learner[name] for name in SKEGD_SETTINGS}
+    return types
+
+
+def _defaults(kind: str) -> dict[str, Any]:
+    parameters = inspect.signature(RIVALS[kind]).parameters.values()
+    return {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}

@@ -1,7 +1,0 @@
-"""A group's outcomes folded under other settings, each event predicted as it would have been."""
-
-from pipeline.rebuild.comparison import Comparison, PartitionFold, compare
-from pipeline.rebuild.rebuilding import Rebuild
-from pipeline.rebuild.render import render
-
-__all__ = ["Comparison", "PartitionFold", "Rebuild", "compare", "render"]

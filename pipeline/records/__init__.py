@@ -1,0 +1,1 @@
+"""What crosses the topics, byte for byte."""

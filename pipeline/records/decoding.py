@@ -1,0 +1,112 @@
+"""Messages of the inputs, decoded: records, or the reason why a message cannot be used."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.records.encoding import keys_of
+from pipeline.records.inputs import Interaction, WatchLabel
+
+FIRST = -1
+"""Merge time of a message that cannot be used: it goes before everything that has a timestamp."""
+
+
+class Poison(NamedTuple):
+    """Why a message cannot be used. `fault` is the counter it goes to."""
+
+    fault: Literal["undecodable", "invalid", "wrong_key", "future", "orphan", "late", "mismatched"]
+    reason: str
+
+    @property
+    def timestamp(self) -> int:
+        """Where it goes in the merge."""
+        return FIRST
+
+
+Record = Interaction | WatchLabel | Poison
+
+
+class Decoded(NamedTuple):
+    """What messages were decoded to, in their order."""
+
+    records: list[Record]
+    times: NDArray[np.int64]
+    """Timestamps, in milliseconds, shape (n,); `FIRST` for what cannot be used."""
+
+
+INTERACTIONS = msgspec.json.Decoder(Interaction)
+LABELS = msgspec.json.Decoder(WatchLabel)
+InputDecoder = msgspec.json.Decoder[Interaction] | msgspec.json.Decoder[WatchLabel]
+
+_MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""Not JSON, not UTF-8, nested too deeply."""
+
+
+def decode(
+    keys: list[bytes | None], values: list[bytes | None], decoder: InputDecoder, latest: int
+) -> Decoded:
+    r"""Decode messages of one input.
+
+    Each is parsed for itself: joining them into one text to parse at once would let half an object and the
+    next message's other half pass for one, and measured slower. What is wrong with one is looked into only
+    where something is wrong with any.
+
+    Parameters
+    ----------
+    keys, values
+        Of messages in the order of their offsets.
+    decoder
+        `INTERACTIONS` or `LABELS`.
+    latest
+        The largest timestamp to accept, in milliseconds. What lies beyond would push stream time
+        ahead and let everything expire that still waits for its label.
+
+    Examples
+    --------
+    >>> good = b'{"event_id":1,"user_id":7,"video_id":3,"timestamp":5,"video_duration":900}'
+    >>> decode([b"7"], [good], INTERACTIONS, latest=10).records[0].video_duration
+    900.0
+    >>> decode([b"8"], [good], INTERACTIONS, latest=10).records
+    [Poison(fault='wrong_key', reason='the key is b\'8\', but user_id is 7: the key has to be "7"')]
+    """
+    try:
+        parsed: list[Any] = list(map(decoder.decode, values))  # type: ignore[arg-type]  # TypeError for None
+    except (TypeError, *_MALFORMED):
+        pass
+    else:
+        times = times_of(parsed)
+        if times.max(initial=0) <= latest and keys_of([record.user_id for record in parsed]) == keys:
+            return Decoded(parsed, times)
+    records = [_decode(key, value, decoder, latest) for key, value in zip(keys, values, strict=True)]
+    return Decoded(records, times_of(records))
+
+
+def times_of(records: list[Record]) -> NDArray[np.int64]:
+    """The timestamps of records, `FIRST` for what cannot be used."""
+    return np.fromiter([record.timestamp for record in records], np.int64, len(records))
+
+
+def _decode(key: bytes | None, value: bytes | None, decoder: InputDecoder, latest: int) -> Record:
+    if value is None:
+        return Poison("undecodable", "the value is null (a tombstone)")
+    try:
+        record = decoder.decode(value)
+    except msgspec.ValidationError as error:
+        return Poison("invalid", str(error))
+    except _MALFORMED as error:
+        return Poison("undecodable", f"the value is not a JSON object: {error}")
+    expected = str(record.user_id)
+    if key != expected.encode():
+        return Poison(
+            "wrong_key",
+            f'the key is {key!r}, but user_id is {record.user_id!r}: the key has to be "{expected}"',
+        )
+    if record.timestamp > latest:
+        return Poison(
+            "future", f"the timestamp {record.timestamp} lies in the future (accepted up to {latest})"
+        )
+    return record

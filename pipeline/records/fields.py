@@ -1,0 +1,24 @@
+"""Types of record fields, with their ranges."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+INTEGER_LIMIT = 2**63
+IntegerId = Annotated[int, msgspec.Meta(ge=-INTEGER_LIMIT, le=INTEGER_LIMIT - 1)]
+StringId = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+Id = IntegerId | StringId
+Timestamp = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""Milliseconds since 1970, UTC."""
+Duration = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+"""Milliseconds."""
+WatchRatio = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+"""Play duration over video duration; above 1 where a video was watched more than once."""
+Count = Annotated[int, msgspec.Meta(ge=0)]
+FEATURES_LENGTH = 10
+"""As many as `pipeline.features.statistics.FEATURES`, which `test_records` holds it to."""
+Features = Annotated[list[float], msgspec.Meta(min_length=FEATURES_LENGTH, max_length=FEATURES_LENGTH)]
+"""The running block of a context vector."""
+Status = Literal["labelled", "expired"]

@@ -1,0 +1,86 @@
+"""Records of the input topics, and their messages as they came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+
+from pipeline.records.fields import Duration, Id, Timestamp, WatchRatio
+
+
+class Interaction(msgspec.Struct, frozen=True, gc=False):
+    """A user is shown a video."""
+
+    event_id: Id
+    user_id: Id
+    video_id: Id
+    timestamp: Timestamp
+    video_duration: Duration
+
+
+class WatchLabel(msgspec.Struct, frozen=True, gc=False):
+    """How much of the video the user watched; `timestamp` is when that became known."""
+
+    event_id: Id
+    user_id: Id
+    video_id: Id
+    timestamp: Timestamp
+    play_duration: Duration
+    watch_ratio: WatchRatio
+
+
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+
+
+class Delivered(Protocol):
+    """A message as a client hands it over."""
+
+    def topic(self) -> str | None: ...
+    def partition(self) -> int | None: ...
+    def offset(self) -> int | None: ...
+    def key(self) -> bytes | None: ...
+    def value(self) -> bytes | None: ...
+    def headers(self) -> Any: ...
+
+
+class Source(NamedTuple):
+    """A message as it came, wherever it came from."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+    @classmethod
+    def of(cls, message: Delivered) -> Source:
+        """What was delivered."""
+        return cls(
+            message.topic() or "",
+            message.partition() or 0,
+            message.offset() or 0,
+            message.key(),
+            message.value(),
+            message.headers() or [],
+        )
+
+    @property
+    def size(self) -> int:
+        """Bytes in key, value and headers."""
+        [size] = sizes([self.key], [self.value], [self.headers])
+        return size
+
+
+def sizes(keys: Sequence[bytes | None], values: Sequence[bytes | None], headers: Sequence[Any]) -> list[int]:
+    """Bytes in the key, the value and the headers, pairs or None, of each message."""
+    bare = [len(key or b"") + len(value or b"") for key, value in zip(keys, values, strict=True)]
+    if not any(headers):
+        return bare
+    return [size + _headers_size(pairs or ()) for size, pairs in zip(bare, headers, strict=True)]
+
+
+def _headers_size(headers: Headers) -> int:
+    return sum(len(name) + len(value or b"") for name, value in headers)

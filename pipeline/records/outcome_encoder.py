@@ -1,0 +1,89 @@
+"""The text of outcomes, made of their predictions as they were written and of what labels add to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from pipeline.records.fields import Status
+from pipeline.records.outputs import Share
+
+_encode_lines = msgspec.json.Encoder().encode_lines
+
+SLICE = 500
+"""Endings that are encoded together: few enough to stay in the processor's cache."""
+
+
+class Ending(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What an outcome says beyond its prediction: the middle of `Outcome`, field by field."""
+
+    prediction_sequence: int
+    watch_ratio: float | None
+    label: bool | None
+    label_timestamp: int | None
+    correct: bool | None
+    loss: float | None
+    status: Status
+    sequence: int
+    shared: list[Share] | None = None
+
+
+_NUMBER: Final = b'"sequence":'
+"""The name of a prediction's number: nothing before it can look like this, since text escapes its quotes."""
+
+PLAIN: Final = b"}"
+"""`conclusion` of a prediction that ends with its number."""
+
+
+def opening(prediction: bytes) -> bytes:
+    """What an outcome begins with: its prediction as it was written, up to its number."""
+    return prediction[: end_of_opening(prediction)]
+
+
+def end_of_opening(prediction: bytes) -> int:
+    """Where its number begins."""
+    return prediction.index(_NUMBER)
+
+
+def plain_ends(first: int, count: int) -> list[int]:
+    """`end_of_opening` of predictions of consecutive numbers that end with these, counted from their ends.
+
+    Examples
+    --------
+    >>> plain_ends(7, 2), plain_ends(9, 2), b'{..."sequence":9}'[-13:], b'{..."sequence":10}'[-14:]
+    ([-13, -13], [-13, -14], b'"sequence":9}', b'"sequence":10}')
+    """
+    behind = len(_NUMBER) + len(PLAIN)
+    if len(str(first)) == len(str(first + count)):
+        return [-behind - len(str(first))] * count
+    return [-behind - len(str(number)) for number in range(first, first + count)]
+
+
+def conclusion(prediction: bytes) -> bytes:
+    """What an outcome ends with: its prediction as it was written, from behind its number."""
+    return prediction[prediction.index(_NUMBER) + len(_NUMBER) :].lstrip(b"0123456789")
+
+
+def encode_endings(endings: Iterable[Ending]) -> Iterator[bytes]:
+    """Encode what follows on outcomes' openings.
+
+    A conclusion that is not `PLAIN` takes the place of the brace at its end. Together they are the bytes of
+    the `Outcome`, whose numbers are not written anew.
+
+    Examples
+    --------
+    >>> from pipeline.records.outputs import Prediction, encode
+    >>> said = Prediction("e", 7, 3, 5, 0.5, None, True, [0.25], model_version=0, sequence=9)
+    >>> prediction = encode(msgspec.structs.replace(said, challengers={"nogd": -0.5}))
+    >>> opening(prediction)[-36:], conclusion(prediction)
+    (b'"features":[0.25],"model_version":0,', b',"challengers":{"nogd":-0.5}}')
+    >>> [ending] = encode_endings([Ending(9, 0.8, True, 6, True, 0.2, "labelled", sequence=4)])
+    >>> (opening(prediction) + ending[:-1] + conclusion(prediction))[-61:]
+    b'"status":"labelled","sequence":4,"challengers":{"nogd":-0.5}}'
+    """
+    left = iter(endings)
+    while some := list(islice(left, SLICE)):
+        yield from _encode_lines(some)[1:-1].split(b"\n{")

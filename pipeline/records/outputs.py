@@ -1,0 +1,147 @@
+"""Records of the output topics.
+
+Every value is one JSON object; `schemas/` holds the JSON Schema of each. msgspec checks types and ranges while
+it parses.
+
+Records that are held by the hundred thousand are not tracked by the garbage collector (`gc=False`): what refers
+to nothing but numbers and text cannot be part of a cycle.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from pipeline.records.fields import Count, Features, Id, Status, Timestamp, WatchRatio
+
+
+class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What the model said of an interaction, with all that is needed to say it again."""
+
+    event_id: Id
+    user_id: Id
+    video_id: Id
+    timestamp: Timestamp
+    score: float
+    probability: float | None
+    predicted: bool
+    features: Features
+    """The running block of the context vector, see `pipeline.features.statistics.FEATURES`."""
+    model_version: Count
+    """Outcomes folded into the model when it predicted."""
+    sequence: Count
+    """The prediction's number in its partition, from 0."""
+    challengers: dict[str, float] | None = None
+    """What the challengers said, by name, in the order of their names; not written if there were none."""
+    asked: bool | None = None
+    """Whether its label is asked for; not written where all labels are learned as they come."""
+
+
+class LabelRequest(msgspec.Struct, frozen=True, gc=False):
+    """A prediction whose label is wanted, for whoever provides labels."""
+
+    event_id: Id
+    user_id: Id
+    video_id: Id
+    timestamp: Timestamp
+    score: float
+    prediction_sequence: Count
+    sequence: Count
+    """The request's number in its partition, from 0."""
+
+    @classmethod
+    def of(cls, prediction: Prediction, sequence: int) -> LabelRequest:
+        """What asks for a prediction's label, after so many others."""
+        return cls(
+            prediction.event_id,
+            prediction.user_id,
+            prediction.video_id,
+            prediction.timestamp,
+            prediction.score,
+            prediction.sequence,
+            sequence,
+        )
+
+
+class VideoCounts(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """What labels of one video come to."""
+
+    video_id: Id
+    events: Count
+    labels: Count
+    """Those that said watched."""
+    ratios: Annotated[float, msgspec.Meta(ge=0)]
+    """Their watch ratios, each counted as `pipeline.features.target.RATIO_CAP` at most."""
+
+    def __post_init__(self) -> None:
+        """Refuse counts of which no mean can be made."""
+        if self.labels > self.events:
+            raise ValueError(f"{self.labels} of {self.events} labels of video {self.video_id!r} said watched")
+
+
+class Example(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """What a learner is taught by an outcome."""
+
+    user_id: Id
+    video_id: Id
+    timestamp: Timestamp
+    features: Features
+    label: bool
+    watch_ratio: WatchRatio
+    """0 if none came."""
+
+
+class Share(msgspec.Struct, frozen=True, gc=False):
+    """What a partition tells the others of a stretch of its outcomes."""
+
+    partition: Count
+    since: Count
+    """The stretch's first outcome, by its sequence."""
+    until: Count
+    """The one after its last."""
+    videos: list[VideoCounts]
+    examples: list[Example]
+
+
+class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A prediction joined with its label, or with the fact that none came: a training example.
+
+    `label` is what the model learns: None where it learns nothing, because no label came (with
+    `join.on_missing = "drop"`), or because it was not asked for (`labels.policy`).
+    `correct` judges the prediction by it, and so does `loss`, but for squared loss: see
+    `pipeline.features.target.target`.
+    """
+
+    event_id: Id
+    user_id: Id
+    video_id: Id
+    timestamp: Timestamp
+    score: float
+    probability: float | None
+    predicted: bool
+    features: Features
+    model_version: Count
+    prediction_sequence: Count
+    watch_ratio: float | None
+    label: bool | None
+    label_timestamp: Timestamp | None
+    correct: bool | None
+    loss: float | None
+    status: Status
+    sequence: Count
+    """Outcomes of the partition folded before this one."""
+    shared: list[Share] | None = None
+    """What was taken over from other partitions, folded right before this one; not written if nothing was."""
+    challengers: dict[str, float] | None = None
+    """The prediction's."""
+    asked: bool | None = None
+    """As in its prediction."""
+
+    @property
+    def example(self) -> Example | None:
+        """What it teaches, if anything."""
+        if self.label is None:
+            return None
+        play = (self.user_id, self.video_id, self.timestamp, self.features)
+        return Example(*play, self.label, self.watch_ratio or 0.0)

@@ -1,0 +1,77 @@
+"""Outcomes for a fold: their features are read into columns, many records at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from confluent_kafka import TopicPartition
+from numpy.typing import NDArray
+
+from pipeline.kafka.log import NOT_OURS, Log, all_decoded, offsets_of
+from pipeline.records.decimals import decode_rows
+from pipeline.records.fields import FEATURES_LENGTH, Features
+from pipeline.records.outputs import Example, Outcome
+
+
+class RawOutcome(Outcome, frozen=True, gc=False):
+    """An outcome whose features are text still: lists of numbers cost more than all else of it."""
+
+    features: msgspec.Raw  # type: ignore[assignment]  # the text of what the outcome has
+
+    @property
+    def example(self) -> Example | None:
+        """What it teaches, if anything."""
+        if self.label is None:
+            return None
+        features = _FEATURES.decode(self.features)
+        play = (self.user_id, self.video_id, self.timestamp, features)
+        return Example(*play, self.label, self.watch_ratio or 0.0)
+
+
+class Outcomes(NamedTuple):
+    """A slice of a log of outcomes."""
+
+    records: list[RawOutcome]
+    offsets: list[int]
+    features: NDArray[np.float64]
+    """A row for each, shape (n, features)."""
+
+    def __bool__(self) -> bool:
+        return bool(self.records)
+
+
+_FEATURES = msgspec.json.Decoder(Features)
+_RAW = msgspec.json.Decoder(RawOutcome)
+_OUTCOMES = msgspec.json.Decoder(Outcome)
+
+
+def decode_outcomes(values: Sequence[bytes]) -> tuple[list[RawOutcome], NDArray[np.float64]]:
+    """The records, and their features, shape (n, features).
+
+    Raises
+    ------
+    msgspec.DecodeError, UnicodeDecodeError
+        One of them is no outcome.
+    """
+    records = list(map(_RAW.decode, values))
+    return records, decode_rows([record.features for record in records], FEATURES_LENGTH)
+
+
+def outcome_slices(log: Log, place: TopicPartition) -> Iterator[Outcomes]:
+    """Outcomes from a place on, in the slices of `Log.read`.
+
+    Raises
+    ------
+    StateError
+        At a record that no worker wrote.
+    """
+    for messages in log.read(place.topic, place.partition, place.offset):
+        try:
+            records, features = decode_outcomes([message.value() or b"" for message in messages])
+        except NOT_OURS:
+            all_decoded(_OUTCOMES, messages)  # which of them, and why
+            raise
+        yield Outcomes(records, offsets_of(messages), features)

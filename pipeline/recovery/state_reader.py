@@ -1,0 +1,94 @@
+"""Read a committed state record and the snapshot that it names."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+import msgspec
+import structlog
+
+from pipeline.errors import StateError
+from pipeline.kafka.committed import Start
+from pipeline.kafka.log import Log, decoded
+from pipeline.kafka.topics import Topics
+from pipeline.model.model import Model
+from pipeline.model.snapshot import unpack
+from pipeline.task.state import STATE_VERSION, SnapshotReference, State
+
+
+class _Version(msgspec.Struct):
+    version: int
+
+
+_VERSIONS = msgspec.json.Decoder(_Version)
+_STATES = msgspec.json.Decoder(State)
+_log = structlog.get_logger()
+
+
+def read_state(log: Log, topics: Topics, partition: int, start: Start) -> State:
+    """The state record that was committed with the offsets.
+
+    Raises
+    ------
+    StateError
+        If it is not there, of another version, or of other offsets.
+    """
+    assert start.state_offset is not None
+    message = log.at(topics.checkpoints, partition, start.state_offset)
+    version = decoded(_VERSIONS, message).version
+    if version != STATE_VERSION:
+        raise StateError(
+            f"the state record of partition {partition} has version {version}, "
+            f"this program reads version {STATE_VERSION}. Use the program that wrote it, or replay into new "
+            "topics, with another kafka.prefix"
+        )
+    state = decoded(_STATES, message)
+    found = (state.interactions.offset, state.labels.offset)
+    if found != (start.interactions, start.labels):
+        raise StateError(
+            f"the group's offsets of partition {partition} are {start[:2]}, but its state record was written "
+            f"for {found}: the offsets were set by hand. Set them back to go on"
+        )
+    return state
+
+
+def read_snapshot(
+    log: Log, topics: Topics, state: State, new_model: Callable[[], Model]
+) -> tuple[Model, State]:
+    """The model of the latest snapshot that can be used, and the state record without those that cannot.
+
+    If there is none at all, the model is one that has seen nothing, into which all outcomes are to be folded.
+    """
+    left = state.snapshots
+    while left:
+        model, reference = new_model(), left.pop(0)
+        try:
+            unpack(snapshot_bytes(log, topics, state.partition, reference), model)
+        except StateError as error:
+            instead = "trying the one before it" if left else "folding all outcomes instead"
+            _log.warning(
+                f"snapshot unusable, {instead}",
+                partition=state.partition,
+                outcomes=reference.folded,
+                reason=str(error),
+            )
+        else:
+            previous = left[0] if left else None
+            return model, msgspec.structs.replace(state, snapshot=reference, previous=previous)
+    return new_model(), msgspec.structs.replace(state, snapshot=None, previous=None)
+
+
+def snapshot_bytes(log: Log, topics: Topics, partition: int, reference: SnapshotReference) -> bytes:
+    """A snapshot as it was written.
+
+    Raises
+    ------
+    StateError
+        If a chunk is not there, or its bytes are not those that the state record names.
+    """
+    chunks = [log.at(topics.checkpoints, partition, offset).value() or b"" for offset in reference.chunks]
+    data = b"".join(chunks)
+    if hashlib.sha256(data).hexdigest() != reference.sha256:
+        raise StateError("its bytes do not have the SHA-256 that the state record names")
+    return data

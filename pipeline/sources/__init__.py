@@ -1,0 +1,1 @@
+"""Where events come from when there is no producer."""

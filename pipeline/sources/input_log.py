@@ -1,0 +1,114 @@
+"""The two input topics as a replay finds them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from pipeline.config.tree import Kafka
+from pipeline.errors import BrokerError, StateError, TopicError
+from pipeline.kafka.clients import QUIET, common
+from pipeline.kafka.topics import Topics, admin
+from pipeline.sources.resume import Tail, Tails
+
+TIMEOUT: Final = 10.0
+"""Seconds for a broker that has just answered to answer once more."""
+LAST_RECORD: Final = -2001
+"""librdkafka's logical offset of the last record, OFFSET_TAIL(1)."""
+
+
+class InputLog:
+    """The topics of interactions and labels.
+
+    Attributes
+    ----------
+    topics
+        Their names.
+    partitions
+        Of each.
+
+    Raises
+    ------
+    BrokerError
+        No broker answers.
+    TopicError
+        A topic is missing, or the two have different numbers of partitions.
+    """
+
+    def __init__(self, kafka: Kafka) -> None:
+        self.topics = Topics(kafka.prefix).inputs
+        self._kafka = kafka
+        self._admin = admin(common(kafka))
+        self.partitions = self._count_partitions()
+
+    def tails(self) -> Tails:
+        """Read where the partitions end and the last record of each.
+
+        Raises
+        ------
+        BrokerError
+            The broker answers no more.
+        StateError
+            A last record is gone.
+        """
+        places = [
+            TopicPartition(topic, n, LAST_RECORD) for topic in self.topics for n in range(self.partitions)
+        ]
+        consumer = Consumer(
+            common(self._kafka)
+            | {
+                "group.id": "forks-replay",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "isolation.level": "read_uncommitted",
+                "enable.partition.eof": True,
+                "fetch.wait.max.ms": 10,
+            },
+            logger=QUIET,
+        )
+        try:
+            consumer.assign(places)
+            found = self._read_to_ends(consumer, len(places))
+        finally:
+            consumer.close()
+        first, second = ([found[topic, n] for n in range(self.partitions)] for topic in self.topics)
+        return first, second
+
+    @staticmethod
+    def _read_to_ends(consumer: Consumer, partitions: int) -> dict[tuple[str | None, int | None], Tail]:
+        last: dict[tuple[str | None, int | None], bytes | None] = {}
+        found: dict[tuple[str | None, int | None], Tail] = {}
+        while len(found) < partitions:
+            message = consumer.poll(TIMEOUT)
+            if message is None:
+                raise BrokerError(f"Kafka does not tell how far the topics have come within {TIMEOUT:.0f} s")
+            place = message.topic(), message.partition()
+            error = message.error()
+            if error is None:
+                last[place] = message.value()
+            elif error.code() == KafkaError._PARTITION_EOF:
+                found[place] = Tail(message.offset() or 0, last.get(place))
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                raise StateError(
+                    f"{place[0]}, partition {place[1]}: the last record is gone, probably by the topic's "
+                    f"retention ({error.str()}); replay into new topics, with another --prefix"
+                )
+        return found
+
+    def _count_partitions(self) -> int:
+        present = self._admin.list_topics(timeout=TIMEOUT).topics
+        prefix = f" --prefix {self._kafka.prefix}" if self._kafka.prefix else ""
+        missing = [topic for topic in self.topics if topic not in present]
+        if missing:
+            raise TopicError(
+                f"no topic {' and no topic '.join(missing)} at {self._kafka.bootstrap}; "
+                f"create what is needed with: forks topics create{prefix}"
+            )
+        first, second = (len(present[topic].partitions) for topic in self.topics)
+        if first != second:
+            raise TopicError(
+                f"{self.topics[0]} has {first} partitions and {self.topics[1]} {second}, but an interaction "
+                "and its label belong in partitions of the same number; create them anew with as many"
+            )
+        return first

@@ -1,0 +1,209 @@
+"""Interactions in KuaiRec's files: read, cleaned, named, in the order in which they happened.
+
+Gao et al., "KuaiRec: A Fully-observed Dataset and Insights for Evaluating Recommender Systems", CIKM 2022.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from pipeline.errors import DataError
+
+DEFAULT_MATRIX: Final = "small_matrix.csv"
+TABLES: Final = {
+    "users": "user_features.csv",
+    "tags": "item_categories.csv",
+    "daily": "item_daily_features.csv",
+}
+
+COLUMNS: Final[dict[str, type[pl.DataType]]] = {
+    "user_id": pl.Int64,
+    "video_id": pl.Int64,
+    "play_duration": pl.Float64,
+    "video_duration": pl.Float64,
+    "timestamp": pl.Float64,
+    "watch_ratio": pl.Float64,
+}
+"""What is read of an interactions file, and as what."""
+
+# What the records accept, see `pipeline.records.outputs`.
+LATEST_TIMESTAMP: Final = 2**53
+LONGEST_DURATION: Final = 1e12
+HIGHEST_WATCH_RATIO: Final = 1e9
+
+IDENTITY: Final = ("user_id", "video_id", "timestamp")
+"""What an event's id is made of."""
+
+
+@dataclass(frozen=True)
+class Events:
+    """The usable interactions of a file, with their labels.
+
+    Attributes
+    ----------
+    frame
+        One row for each interaction, by timestamp and then by position in the file. `event_id` is a
+        string, `user_id` and `video_id` are integers, `timestamp` and `label_timestamp` integer
+        milliseconds since 1970, `play_duration` and `video_duration` milliseconds (float), and
+        `watch_ratio` is a float.
+    rows
+        Rows of the file, usable or not.
+    skipped
+        Rows that cannot be used, by the first reason that applies: `no_id`, `no_timestamp`,
+        `no_duration`, `no_watch_ratio`, `out_of_range` (negative, not a number, or beyond what the
+        records accept).
+    """
+
+    frame: pl.DataFrame
+    rows: int
+    skipped: dict[str, int]
+
+    def __len__(self) -> int:
+        """Give the number of usable interactions."""
+        return self.frame.height
+
+    def first(self, count: int | None) -> Events:
+        """Keep the first `count` interactions and their labels; all of them if `count` is None."""
+        return self if count is None else replace(self, frame=self.frame.head(count))
+
+
+def read_events(path: Path, matrix: str = DEFAULT_MATRIX) -> Events:
+    """Read the interactions of a CSV file in KuaiRec's columns, or of a folder of such files.
+
+    A label becomes known when the play has ended, at `timestamp + play_duration`.
+
+    An event's id is `USER-VIDEO-TIMESTAMP`, and `USER-VIDEO-TIMESTAMP#2`, `#3` ... for rows that say the
+    same user, video and millisecond again (KuaiRec's big matrix has many such). So it is the same on every
+    run and in every excerpt of the file, it can be looked up in the file by eye, and the only other rows
+    that it depends on are earlier ones that it could not be told apart from.
+
+    Parameters
+    ----------
+    path
+        A CSV file, or a folder that holds `matrix`.
+    matrix
+        The file to read where `path` is a folder.
+
+    Raises
+    ------
+    DataError
+        There is no such file, a column is missing, or a value is not a number.
+    """
+    file = _find(path, matrix)
+    raw = _read(file)
+    fault = _fault()
+    judged = raw.select(fault.alias("fault"))["fault"]
+    counts = judged.drop_nulls().value_counts().sort("fault").rows()
+    clean = raw.filter(judged.is_null()).with_columns((pl.col("timestamp") * 1000).round().cast(pl.Int64))
+    ordered = clean.sort("timestamp", maintain_order=True)
+    frame = ordered.select(
+        _event_ids(ordered),
+        "user_id",
+        "video_id",
+        "timestamp",
+        (pl.col("timestamp") + pl.col("play_duration").round().cast(pl.Int64)).alias("label_timestamp"),
+        "play_duration",
+        "video_duration",
+        "watch_ratio",
+    )
+    return Events(frame, raw.height, dict(counts))
+
+
+def tables_beside(path: Path) -> dict[str, Path]:
+    """Find which of KuaiRec's tables are in a folder, or beside a CSV file, by `features` setting."""
+    folder = path if path.is_dir() else path.parent
+    return {name: folder / file for name, file in TABLES.items() if (folder / file).is_file()}
+
+
+def _find(path: Path, matrix: str) -> Path:
+    if path.is_file():
+        return path
+    if not path.is_dir():
+        raise DataError(f"{path}: there is no such file or folder; give a CSV of KuaiRec or its data folder")
+    file = path / matrix
+    if not file.is_file():
+        there = ", ".join(sorted(entry.name for entry in path.glob("*.csv"))) or "no CSV file at all"
+        raise DataError(f"{path}: there is no {matrix} (there is {there}); choose one with --matrix")
+    return file
+
+
+def _read(file: Path) -> pl.DataFrame:
+    try:
+        scan = pl.scan_csv(file, schema_overrides=COLUMNS)
+        present = scan.collect_schema().names()
+        missing = [column for column in COLUMNS if column not in present]
+        if missing:
+            raise DataError(
+                f"{file}, line 1: no column {', '.join(missing)}; expected are {', '.join(COLUMNS)}, "
+                f"found are {', '.join(present)}"
+            )
+        return scan.select(list(COLUMNS)).collect()
+    except pl.exceptions.NoDataError as error:
+        raise DataError(f"{file}: the file is empty; expected is a line of column names and rows") from error
+    except pl.exceptions.ComputeError as error:
+        raise DataError(_explain(file, error)) from error
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read: {error.strerror or error}") from error
+
+
+def _explain(file: Path, error: pl.exceptions.ComputeError) -> str:
+    """Find the value that polars could not read, which its own message does not place."""
+    message = f"{file}: not a CSV file as expected: {str(error).splitlines()[0]}"
+    try:
+        raw = (
+            pl.scan_csv(file, infer_schema=False)
+            .select(list(COLUMNS))
+            .with_row_index("line", offset=2)
+            .collect()
+        )
+    except pl.exceptions.ComputeError:
+        return message
+    for column, dtype in COLUMNS.items():
+        bad = pl.col(column).is_not_null() & pl.col(column).cast(dtype, strict=False).is_null()
+        found = raw.filter(bad).head(1)
+        if found.height:
+            line, value = found.select("line", column).row(0)
+            kind = "an integer" if dtype is pl.Int64 else "a number"
+            return f"{file}, line {line}, column {column}: {value!r} is not {kind}"
+    return message
+
+
+def _fault() -> pl.Expr:
+    """Name why a row cannot be used; null where it can."""
+
+    def outside(column: str, limit: float) -> pl.Expr:
+        return ~pl.col(column).is_between(0, limit) | pl.col(column).is_nan()
+
+    return (
+        pl.when(pl.any_horizontal(pl.col("user_id", "video_id").is_null()))
+        .then(pl.lit("no_id"))
+        .when(pl.col("timestamp").is_null())
+        .then(pl.lit("no_timestamp"))
+        .when(pl.any_horizontal(pl.col("play_duration", "video_duration").is_null()))
+        .then(pl.lit("no_duration"))
+        .when(pl.col("watch_ratio").is_null())
+        .then(pl.lit("no_watch_ratio"))
+        .when(
+            outside("timestamp", (LATEST_TIMESTAMP - LONGEST_DURATION) / 1000)
+            | outside("play_duration", LONGEST_DURATION)
+            | outside("video_duration", LONGEST_DURATION)
+            | outside("watch_ratio", HIGHEST_WATCH_RATIO)
+        )
+        .then(pl.lit("out_of_range"))
+    )
+
+
+def _event_ids(ordered: pl.DataFrame) -> pl.Series:
+    """Name the events; those that are told apart by nothing but their position get a number."""
+    names = ordered.select(pl.format("{}-{}-{}", *IDENTITY).alias("event_id")).to_series()
+    alike = ordered.select(pl.struct(IDENTITY).is_duplicated()).to_series()
+    number = ordered.filter(alike).select(pl.int_range(1, pl.len() + 1).over(IDENTITY)).to_series()
+    again = number > 1
+    numbered = pl.select(
+        pl.format("{}#{}", names.filter(alike).filter(again), number.filter(again))
+    ).to_series()
+    return names.scatter(alike.arg_true().filter(again), numbered)

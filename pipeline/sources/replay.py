@@ -1,0 +1,206 @@
+"""A file of interactions and labels, sent to Kafka in the order and at the pace in which it happened."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from threading import Event
+from typing import Final
+
+import msgspec
+
+from pipeline.config.tree import Kafka
+from pipeline.errors import DataError, StateError
+from pipeline.records.encoding import encode
+from pipeline.records.inputs import Interaction, WatchLabel
+from pipeline.sources.input_log import InputLog
+from pipeline.sources.kuairec import Events
+from pipeline.sources.resume import count_by_partition, remaining
+from pipeline.sources.schedule import Integers, Schedule
+from pipeline.sources.sender import Sender
+
+SLICE: Final = 2_000
+"""Records that are made ready at once."""
+STEP: Final = 0.1
+"""Seconds after which a waiting replay looks whether it is to stop."""
+
+COLUMNS: Final = (
+    *("event_id", "user_id", "video_id", "timestamp", "label_timestamp"),
+    *("play_duration", "video_duration", "watch_ratio"),
+)
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """What a replay did."""
+
+    rows: int
+    """Rows of the file."""
+    skipped: dict[str, int]
+    """Rows that cannot be used, by reason."""
+    events: int
+    """Usable rows, up to the limit: each is an interaction and a label."""
+    there_before: int
+    """Records that a replay before had sent."""
+    interactions: int
+    """Interactions sent now."""
+    labels: int
+    """Labels sent now."""
+    seconds: float
+    events_per_s: float
+    """Interactions sent a second."""
+    complete: bool
+    """Whether nothing remains to be sent."""
+
+
+class Pace:
+    """When what is due, at so many times real time.
+
+    Examples
+    --------
+    >>> pace = Pace(speed=60, timestamp=1_000, now=7.0)
+    >>> pace.due(61_000)
+    8.0
+    """
+
+    def __init__(self, speed: float, timestamp: int, now: float) -> None:
+        self._speed = speed
+        self._first = timestamp
+        self._begin = now
+
+    def due(self, timestamp: int) -> float:
+        """Give the time, on the clock of `now` and in seconds, at which an event is to be sent."""
+        return self._begin + (timestamp - self._first) / 1000 / self._speed
+
+
+class Replay:
+    """A replay of events into the two input topics.
+
+    Parameters
+    ----------
+    events
+        What to send.
+    kafka
+        Where to, and the prefix of the topics.
+    resume
+        Leave out what the topics hold already.
+    patience
+        Seconds without acknowledgement after which it fails.
+
+    Raises
+    ------
+    BrokerError
+        No broker answers.
+    TopicError
+        A topic is missing, or the two have different numbers of partitions.
+    DataError
+        There is nothing to send, or with `resume` the topics hold something else than the beginning of
+        this replay.
+    """
+
+    def __init__(self, events: Events, kafka: Kafka, *, resume: bool = False, patience: float = 30.0) -> None:
+        if len(events) == 0:
+            raise DataError(f"none of the {events.rows} rows can be used: {events.skipped}")
+        self._kafka = kafka
+        self._patience = patience
+        self._log = InputLog(kafka)
+        self._schedule = Schedule(events, self._log.partitions)
+        self._before = self._log.tails()
+        self.order = self._schedule.order
+        """Numbers of the records to send, see `Schedule`."""
+        if resume:
+            self.order = remaining(self._schedule, self._log.topics, self._before)
+
+    @property
+    def there_before(self) -> int:
+        """Records that the topics held before."""
+        return sum(tail.end for of_topic in self._before for tail in of_topic)
+
+    def run(
+        self, speed: float | None, stop: Event, progress: Callable[[int], None] = lambda _: None
+    ) -> Summary:
+        """Send everything, or until `stop` is set; what is under way then is sent to its end.
+
+        Parameters
+        ----------
+        speed
+            Times real time; None for as fast as possible.
+        stop
+            Ends the replay early.
+        progress
+            Called with the number of records sent.
+
+        Raises
+        ------
+        BrokerError
+            The broker refuses records, or acknowledges none for too long.
+        StateError
+            Something else wrote to the topics at the same time.
+        """
+        sender = Sender(self._kafka, self._patience)
+        begin = time.monotonic()
+        pace: Pace | None = None
+        for moment, topic, key, value in self.records():
+            if speed:
+                pace = pace or Pace(speed, moment, begin)
+                _wait(sender, pace.due(moment), stop)
+            if stop.is_set():
+                break
+            sender.send(topic, key, value, moment)
+            if sender.sent % SLICE == 0 or speed:
+                sender.serve()
+                progress(sender.sent)
+        sender.flush()
+        progress(sender.sent)
+        return self._summary(sender.sent, time.monotonic() - begin)
+
+    def records(self) -> Iterator[tuple[int, str, bytes, bytes]]:
+        """Make the records ready: time, topic, key and value of each."""
+        count = len(self._schedule.events)
+        frame = self._schedule.events.frame.select(COLUMNS)
+        interactions, labels = self._log.topics
+        for start in range(0, len(self.order), SLICE):
+            records = self.order[start : start + SLICE]
+            rows = frame[records % count].iter_rows()
+            for is_label, row in zip((records >= count).tolist(), rows, strict=True):
+                event_id, user_id, video_id, timestamp, known, played, duration, ratio = row
+                key = str(user_id).encode()
+                if is_label:
+                    label = WatchLabel(event_id, user_id, video_id, known, played, ratio)
+                    yield known, labels, key, encode(label)
+                else:
+                    interaction = Interaction(event_id, user_id, video_id, timestamp, duration)
+                    yield timestamp, interactions, key, encode(interaction)
+
+    def _summary(self, sent: int, seconds: float) -> Summary:
+        events = self._schedule.events
+        counts = count_by_partition(self._schedule, self.order[:sent])
+        self._verify(counts)
+        interactions, labels = (int(of_topic.sum()) for of_topic in counts)
+        return Summary(
+            rows=events.rows,
+            skipped=events.skipped,
+            events=len(events),
+            there_before=self.there_before,
+            interactions=interactions,
+            labels=labels,
+            seconds=seconds,
+            events_per_s=interactions / seconds,
+            complete=sent == len(self.order),
+        )
+
+    def _verify(self, sent: tuple[Integers, Integers]) -> None:
+        """Make sure that the topics grew by what was sent, partition by partition, and by nothing else."""
+        parts = zip(self._log.topics, self._before, self._log.tails(), sent, strict=True)
+        for topic, before, after, counts in parts:
+            grown = [end.end - begin.end for begin, end in zip(before, after, strict=True)]
+            if grown != counts.tolist():
+                raise StateError(
+                    f"{topic}: {counts.tolist()} records were sent to its partitions, but they grew by "
+                    f"{grown}. Something else writes there too, perhaps another replay; begin again in new "
+                    "topics, with another --prefix"
+                )
+
+
+def _wait(sender: Sender, due: float, stop: Event) -> None:
+    while (left := due - time.monotonic()) > 0 and not stop.is_set():
+        sender.serve(min(left, STEP))

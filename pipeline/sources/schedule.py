@@ -1,0 +1,85 @@
+"""In which order the records of a replay are sent, and where each of them goes."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.kafka.partitioner import partition
+from pipeline.sources.kuairec import Events
+
+Integers = NDArray[np.int64]
+
+
+def merge(timestamp: Integers, label_timestamp: Integers) -> Integers:
+    """Merge interactions and their labels by time, as River's `stream.simulate_qa` does.
+
+    At the same time labels come first, by the order of their interactions, but never before their own
+    interaction.
+
+    Parameters
+    ----------
+    timestamp
+        Of the interactions, ascending, shape (n,).
+    label_timestamp
+        Of their labels, none before its interaction's, shape (n,).
+
+    Returns
+    -------
+    ndarray
+        Shape (2 n,): i for interaction i, n + i for its label.
+
+    Examples
+    --------
+    >>> merge(np.array([10, 20, 20]), np.array([20, 25, 20])).tolist()
+    [0, 3, 1, 2, 5, 4]
+    """
+    count = len(timestamp)
+    labels = np.argsort(label_timestamp, kind="stable")
+    interactions_before = np.maximum(np.searchsorted(timestamp, label_timestamp[labels]), labels + 1)
+    is_label = np.zeros(2 * count, dtype=bool)
+    is_label[interactions_before + np.arange(count)] = True
+    order = np.empty(2 * count, dtype=np.int64)
+    order[is_label] = count + labels
+    order[~is_label] = np.arange(count)
+    return order
+
+
+class Schedule:
+    """The records of a replay: event i's interaction is number i, its label number `len(events)` + i.
+
+    Parameters
+    ----------
+    events
+        What is replayed.
+    partitions
+        Of each of the two input topics.
+    """
+
+    def __init__(self, events: Events, partitions: int) -> None:
+        self.events = events
+        self.partitions = partitions
+        frame = events.frame
+        self.order = merge(frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy())
+        """Numbers of the records, in the order in which they are sent."""
+
+    @cached_property
+    def partition(self) -> Integers:
+        """The partition of each event's two records, shape (n,)."""
+        users, position = np.unique(self.events.frame["user_id"].to_numpy(), return_inverse=True)
+        partitions = [partition(str(user).encode(), self.partitions) for user in users.tolist()]
+        return np.array(partitions, dtype=np.int64)[position]
+
+    def contents(self) -> tuple[list[Integers], list[Integers]]:
+        """Give the numbers of the records that each partition is sent, in order: interactions, labels."""
+        count = len(self.events)
+        return (
+            self._by_partition(self.order[self.order < count]),
+            self._by_partition(self.order[self.order >= count]),
+        )
+
+    def _by_partition(self, records: Integers) -> list[Integers]:
+        partition = self.partition[records % len(self.events)] if len(records) else records
+        return [records[partition == number] for number in range(self.partitions)]

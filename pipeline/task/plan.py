@@ -1,0 +1,223 @@
+"""What a batch's messages come to before the model is asked: whom to judge, what to learn, in which order."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.features.statistics import FEATURES
+from pipeline.join.merge import Integers
+from pipeline.join.tables import Pending
+from pipeline.model.label_policy import Policy
+from pipeline.model.model import Plays
+from pipeline.records.fields import Id
+from pipeline.records.inputs import Interaction, Source
+
+
+class DeadLetter(NamedTuple):
+    """A message that could not be used, and why."""
+
+    source: Source
+    fault: str
+    reason: str
+
+
+class Lessons(NamedTuple):
+    """What closings teach, column by column."""
+
+    places: Integers
+    """Which of the plays each is of."""
+    taught: NDArray[np.bool_]
+    """Whether they teach anything."""
+    labels: NDArray[np.bool_]
+    ratios: NDArray[np.float64]
+
+
+@dataclass
+class Plan:
+    """What messages, and the time that has passed, come to before the model was asked, in columns.
+
+    Predictions are made, and closings learned, each in their order. A prediction's version is the number of
+    outcomes before it: that says which comes first.
+    """
+
+    first: int
+    """The sequence of the first prediction."""
+    folded: int
+    """The sequence of the first outcome."""
+    event_ids: list[Id] = field(default_factory=list)
+    """Of the predictions, to be made; so are the next four."""
+    users: list[Id] = field(default_factory=list)
+    videos: list[Id] = field(default_factory=list)
+    timestamps: list[int] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
+    waiting: list[Pending] = field(default_factory=list)
+    """Those of them that the join, or a later piece, has to do with: they are told what the model says."""
+    closed: array[int] = field(default_factory=lambda: array("q"))
+    """The sequences of the predictions whose wait ends; the next three say how."""
+    watched: list[bool | None] = field(default_factory=list)
+    """What is learned; None for nothing. A policy has its say once the prediction is judged."""
+    watch_ratios: list[float | None] = field(default_factory=list)
+    """The labels', if one came in time."""
+    label_timestamps: list[int | None] = field(default_factory=list)
+    carried: list[Pending] = field(default_factory=list)
+    """Those of the closed that were judged before, in their order."""
+    dead_letters: list[DeadLetter] = field(default_factory=list)
+    steps: int = 0
+    """Messages processed, and predictions and early labels whose time ran out."""
+
+    @property
+    def outcomes(self) -> int:
+        """Outcomes that come before the next one."""
+        return self.folded + len(self.closed)
+
+    def predict(self, interaction: Interaction) -> Pending:
+        """Judge this next; give what waits for its label."""
+        row = len(self.event_ids)
+        self.event_ids.append(interaction.event_id)
+        self.users.append(interaction.user_id)
+        self.videos.append(interaction.video_id)
+        self.timestamps.append(interaction.timestamp)
+        self.versions.append(self.outcomes)
+        [prediction] = self.pending([row])
+        self.waiting.append(prediction)
+        return prediction
+
+    def close(
+        self,
+        prediction: Pending,
+        watched: bool | None,
+        watch_ratio: float | None,
+        label_timestamp: int | None,
+    ) -> None:
+        """Learn from this next."""
+        self.closed.append(prediction.sequence)
+        self.watched.append(watched)
+        self.watch_ratios.append(watch_ratio)
+        self.label_timestamps.append(label_timestamp)
+        if prediction.sequence < self.first:
+            self.carried.append(prediction)
+
+    def then(self, later: Plan) -> None:
+        """Do what follows on this next."""
+        self.event_ids += later.event_ids
+        self.users += later.users
+        self.videos += later.videos
+        self.timestamps += later.timestamps
+        self.versions += later.versions
+        self.waiting += later.waiting
+        self.closed += later.closed
+        self.watched += later.watched
+        self.watch_ratios += later.watch_ratios
+        self.label_timestamps += later.label_timestamps
+        self.carried += [prediction for prediction in later.carried if prediction.sequence < self.first]
+        self.dead_letters += later.dead_letters
+        self.steps += later.steps
+
+    def pending(self, rows: Sequence[int]) -> list[Pending]:
+        """What waits for the labels of these predictions."""
+        columns: list[list[Any]] = [self.event_ids, self.users, self.videos, self.timestamps, self.versions]
+        chosen = columns
+        if len(rows) < len(self.event_ids):
+            chosen = [[column[row] for row in rows] for column in columns]
+        return list(map(Pending, *chosen, [self.first + row for row in rows]))
+
+    def plays(self) -> Plays:
+        """Those carried, and then those to be judged."""
+        carried = self.carried
+        return Plays(
+            [each.user_id for each in carried] + self.users,
+            [each.video_id for each in carried] + self.videos,
+            [each.timestamp for each in carried] + self.timestamps,
+        )
+
+    def known(self) -> NDArray[np.float64]:
+        """The features by which those carried were judged, a row for each."""
+        features = np.frombuffer(b"".join([each.features for each in self.carried]))
+        return features.reshape(len(self.carried), len(FEATURES))
+
+    def lessons(self) -> Lessons:
+        """What the closings teach."""
+        sequences = np.frombuffer(self.closed, dtype=np.int64)
+        places = sequences + (len(self.carried) - self.first)
+        places[sequences < self.first] = np.arange(len(self.carried))
+        return Lessons(
+            places,
+            np.array([watched is not None for watched in self.watched], dtype=np.bool_),
+            np.array(self.watched, dtype=np.bool_),
+            np.array([ratio or 0.0 for ratio in self.watch_ratios]),
+        )
+
+    def turns(self) -> NDArray[np.bool_]:
+        """Which steps are closings, the others being predictions; shape (predictions + closings,)."""
+        turns = np.ones(len(self.event_ids) + len(self.closed), dtype=np.bool_)
+        turns[np.arange(len(self.versions)) + np.array(self.versions, dtype=np.int64) - self.folded] = False
+        return turns
+
+    def cut(self, numbers: Sequence[int]) -> list[Plan]:
+        """What comes before the closings of these numbers, ascending, and after the last: one piece more.
+
+        A closing is the first of a piece, with what comes after it. Dead letters and steps are in none.
+        """
+        if not numbers:
+            return [self]
+        shown = [0, *self._shown_before(numbers).tolist(), len(self.event_ids)]
+        pieces = [
+            self._piece(slice(*rows), slice(*closings))
+            for rows, closings in zip(pairwise(shown), pairwise([0, *numbers, len(self.closed)]), strict=True)
+        ]
+        held = {each.sequence: each for each in (*self.carried, *self.waiting)}
+        for piece in pieces:
+            needed = [sequence for sequence in piece.closed if sequence < piece.first]
+            lacking = [sequence - self.first for sequence in needed if sequence not in held]
+            held |= {each.sequence: each for each in self.pending(lacking)}
+            piece.carried += [held[sequence] for sequence in needed]
+        for piece in pieces:
+            own = range(piece.first, piece.first + len(piece.event_ids))
+            piece.waiting += [held[sequence] for sequence in own if sequence in held]
+        return pieces
+
+    def _piece(self, rows: slice, closings: slice) -> Plan:
+        return Plan(
+            first=self.first + rows.start,
+            folded=self.folded + closings.start,
+            event_ids=self.event_ids[rows],
+            users=self.users[rows],
+            videos=self.videos[rows],
+            timestamps=self.timestamps[rows],
+            versions=self.versions[rows],
+            closed=self.closed[closings],
+            watched=self.watched[closings],
+            watch_ratios=self.watch_ratios[closings],
+            label_timestamps=self.label_timestamps[closings],
+        )
+
+    def undecided(self) -> list[int]:
+        """The closings before which to cut, so that each piece closes what was judged in an earlier one."""
+        shown, judged, numbers = self._shown_before(range(len(self.closed))).tolist(), 0, []
+        for number, sequence in enumerate(self.closed):
+            if sequence - self.first >= judged:
+                judged = shown[number]
+                numbers.append(number)
+        return numbers
+
+    def _shown_before(self, numbers: Sequence[int]) -> Integers:
+        """How many predictions come before each of these closings."""
+        return np.searchsorted(self.versions, [self.folded + number for number in numbers], side="right")
+
+    def withhold(self, policy: Policy) -> None:
+        """Teach nothing where the policy says so; all predictions closed here are carried."""
+        for number, (prediction, came) in enumerate(zip(self.carried, self.label_timestamps, strict=True)):
+            if not policy.teaches(prediction.asked, came is not None):
+                self.watched[number] = None
+
+    def unasked(self) -> int:
+        """Labels that came though they were not asked for; all predictions closed here are carried."""
+        pairs = zip(self.carried, self.label_timestamps, strict=True)
+        return sum(prediction.asked is False and came is not None for prediction, came in pairs)

@@ -1,0 +1,177 @@
+"""The state record: what a restart needs to know beside the log itself.
+
+One is written in every transaction, and its offset is the metadata of the committed input offsets.
+The marks in it are lower bounds: records of the very transaction have no offset yet when it is
+written, and sequence numbers tell which of the records read again are already in.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from typing import Annotated
+
+import msgspec
+
+from pipeline.join.tables import EarlyLabel
+from pipeline.records.decoding import LABELS
+from pipeline.records.fields import Count
+from pipeline.records.inputs import Source
+from pipeline.task.record_queue import Position
+
+STATE_VERSION = 3
+
+CASES = (
+    "interactions",
+    "labels",
+    "predictions",
+    "labelled",
+    "expired",
+    "crowded_out",
+    "early",
+    "orphan",
+    "late",
+    "mismatched",
+    "duplicate_interactions",
+    "duplicate_labels",
+    "undecodable",
+    "invalid",
+    "wrong_key",
+    "future",
+    "asked",
+    "unasked",
+)
+"""The counters. Every message read is in `interactions` or `labels`, and in just one of its fates; `early`
+labels and `crowded_out` predictions have another one besides. Under a policy, `asked` counts the predictions
+whose label was asked for, and `unasked` the labels that were joined though theirs was not."""
+
+
+class SnapshotReference(msgspec.Struct, frozen=True):
+    """Where a snapshot is, and from where the outcomes after it are."""
+
+    chunks: list[int]
+    """Offsets in the checkpoints topic."""
+    sha256: str
+    slot: int
+    folded: Count
+    """Outcomes in it."""
+    outcome_offset: int
+    """No outcome from `folded` on lies below this offset."""
+
+
+class SavedLabel(msgspec.Struct, frozen=True):
+    """A label that waits for its interaction, as its message came."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes
+    headers: list[tuple[str, bytes | None]]
+
+    @classmethod
+    def save(cls, early: EarlyLabel) -> SavedLabel:
+        """The message of an early label."""
+        source = early.source
+        return cls(*source[:4], source.value or b"", list(source.headers))
+
+    def restore(self) -> EarlyLabel:
+        """The early label of this message."""
+        source = Source(self.topic, self.partition, self.offset, self.key, self.value, self.headers)
+        return EarlyLabel(LABELS.decode(self.value), source)
+
+
+class Era(msgspec.Struct, frozen=True):
+    """A time that has ended, in which the outputs depended on other settings."""
+
+    settings: dict[str, str]
+    """What they depended on."""
+    predictions: Count
+    """Predictions below this sequence were made under these settings, from the era before on."""
+    outcomes: Count
+    """The same of outcomes."""
+
+
+class State(msgspec.Struct, frozen=True):
+    """A partition's state record."""
+
+    partition: Annotated[int, msgspec.Meta(ge=0)]
+    settings: dict[str, str]
+    """What the outputs depend on: a restart under other settings is refused."""
+    stream_time: int
+    interactions: Position
+    labels: Position
+    predictions: Count
+    """Predictions made: the sequence of the next one."""
+    outcomes: Count
+    """Outcomes folded: the sequence of the next one."""
+    pending: Count
+    """Predictions that wait for their label."""
+    pending_from: Count
+    """Sequence below which no prediction waits."""
+    outcomes_from: Count
+    """Sequence below which the join's tables need no outcome."""
+    prediction_offset: Count
+    """No prediction from `pending_from` on lies below this offset."""
+    outcome_offset: Count
+    """No outcome from `outcomes_from` on lies below this offset."""
+    snapshot: SnapshotReference | None
+    waiting: list[SavedLabel]
+    counters: dict[str, int]
+    previous: SnapshotReference | None = None
+    """The snapshot before `snapshot`, in case that cannot be used; of the same settings."""
+    earlier: list[Era] = []
+    """The eras that have ended, oldest first."""
+    published: Count | None = None
+    """Outcomes that the other partitions were told of; None while nothing is shared."""
+    taken: dict[Annotated[int, msgspec.Meta(ge=0)], Count] = {}
+    """By other partition, the offset in `shared` after what was taken over of it."""
+    version: int = STATE_VERSION
+
+    @property
+    def snapshots(self) -> list[SnapshotReference]:
+        """Both snapshots, as far as they are there, the later one first."""
+        return [each for each in (self.snapshot, self.previous) if each is not None]
+
+    def under(self, settings: dict[str, str]) -> State:
+        """The record with which an era under other settings begins where this one ends; with no snapshot."""
+        ended = Era(self.settings, self.predictions, self.outcomes)
+        return msgspec.structs.replace(
+            self, settings=settings, snapshot=None, previous=None, earlier=[*self.earlier, ended]
+        )
+
+
+class Marks:
+    """Offsets at which some of a topic's sequence numbers are known to be.
+
+    Examples
+    --------
+    >>> marks = Marks(start=5)
+    >>> marks.add(sequence=100, offset=130)
+    >>> marks.floor(99), marks.floor(100), marks.floor(250)
+    (5, 130, 130)
+    """
+
+    def __init__(self, start: int) -> None:
+        self._sequences = [0]
+        self._offsets = [start]
+
+    def add(self, sequence: int, offset: int) -> None:
+        """Note where a sequence number is; later notes are of later ones."""
+        if sequence > self._sequences[-1]:
+            self._sequences.append(sequence)
+            self._offsets.append(offset)
+
+    def floor(self, sequence: int) -> int:
+        """An offset below which neither this sequence number nor any later one is."""
+        return self._offsets[bisect_right(self._sequences, sequence) - 1]
+
+    def forget(self, sequence: int) -> None:
+        """Drop what is only needed for smaller sequence numbers than this."""
+        keep = bisect_right(self._sequences, sequence) - 1
+        del self._sequences[:keep], self._offsets[:keep]
+
+
+def counters() -> Counter[str]:
+    """All counters at zero."""
+    return Counter(dict.fromkeys(CASES, 0))

@@ -1,0 +1,298 @@
+"""The pure core of one partition: messages in, records out, no clock, no I/O, no Kafka.
+
+What is to be predicted and learned, and in which order, depends on ids and times alone. So a batch's messages
+are merged and joined first, one after the other, and the model then takes all of it at once, with the same
+bits as one by one (`pipeline.task.batch`). The result does not depend on how messages fell into batches.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from pipeline.config.tree import Join as JoinSettings
+from pipeline.features.target import WATCHED
+from pipeline.join.tables import EarlyLabel, Join, Pending
+from pipeline.model.comparison import Tally
+from pipeline.model.label_policy import Policy
+from pipeline.model.model import Model
+from pipeline.records.decoding import FIRST, Poison
+from pipeline.records.inputs import Interaction, Source, WatchLabel
+from pipeline.records.outputs import Share
+from pipeline.task import fast_path as stretch
+from pipeline.task.batch import Batch, settle
+from pipeline.task.plan import DeadLetter, Plan
+from pipeline.task.record_queue import Inlet, Position
+from pipeline.task.sharing import Publication, Reception
+from pipeline.task.state import Era, Marks, SavedLabel, SnapshotReference, State, counters
+
+
+class Task:
+    """One partition's state, moved by `advance`.
+
+    Parameters
+    ----------
+    partition
+        Its number.
+    model
+        The fold so far.
+    settings
+        How predictions and labels find one another.
+    interactions, labels
+        Where to go on in the inputs.
+    """
+
+    def __init__(
+        self, partition: int, model: Model, settings: JoinSettings, interactions: Position, labels: Position
+    ) -> None:
+        self.partition = partition
+        self.model = model
+        self.interactions = Inlet(interactions, settings.max_jump)
+        self.labels = Inlet(labels, settings.max_jump)
+        self.join = Join(settings)
+        self.stream_time = FIRST
+        """The largest timestamp merged, in milliseconds."""
+        self.predicted = 0
+        """Predictions made: the sequence of the next one."""
+        self.counters = counters()
+        self.prediction_marks = Marks(0)
+        self.outcome_marks = Marks(0)
+        self.snapshot: SnapshotReference | None = None
+        self.previous: SnapshotReference | None = None
+        """The snapshot before that."""
+        self.earlier: list[Era] = []
+        """The eras that have ended."""
+        self.publication: Publication | None = None
+        """What the other partitions are told; None to tell them nothing."""
+        self.reception = Reception(partition, {})
+        """What they have told this one."""
+        self.tally = Tally(model) if model.challengers else None
+        """How champion and challengers have done; None where there are none."""
+        self.policy: Policy | None = None
+        """Which labels are asked for; None where all are learned as they come."""
+        self._teach_missing = settings.on_missing == "negative"
+        self._plan = Plan(0, 0)
+        self._reach = stretch.LONGEST
+        """Messages that may make a stretch: fewer where the last one was shorter."""
+
+    def advance(self, limit: int) -> Batch:
+        """Merge and process messages, as far as the inputs allow, in at most `limit` steps.
+
+        By timestamp, labels first on ties. Where an input has nothing buffered but may have more, the
+        merge waits; where it is at its end, the other goes on without it.
+        """
+        plan, alone = self._begin(), 0
+        while plan.steps < limit and (inlet := self._next()) is not None:
+            if not alone:
+                alone = self._take_stretch(min(self._reach, limit - plan.steps))
+                continue
+            alone -= 1
+            time = inlet.time
+            assert time is not None
+            if time <= self.stream_time or self._move_time(time, limit):
+                self._process(inlet)
+                plan.steps += 1
+        return self._hand_over()
+
+    def tick(self, now: int, limit: int) -> Batch:
+        """Move stream time towards `now` (milliseconds) without a message, if that is forward."""
+        self._begin()
+        if now > self.stream_time:
+            self._move_time(now, limit)
+        return self._hand_over()
+
+    def rewind(self) -> None:
+        """Forget what was read ahead: both inputs will be fed again from their positions on."""
+        self.interactions.rewind()
+        self.labels.rewind()
+
+    def _begin(self) -> Plan:
+        self._plan = Plan(first=self.predicted, folded=self.model.folded)
+        return self._plan
+
+    def _hand_over(self) -> Batch:
+        plan = self._plan
+        taken: list[list[Share]] = []
+        while len(taken) < len(plan.closed) and (shares := self.reception.take()):
+            taken.append(shares)
+        batch = settle(
+            plan, self.model, self.counters, taken=taken, publication=self.publication, policy=self.policy
+        )
+        if self.tally is not None:
+            self.tally.add(batch.outcomes.values, self.earlier[-1].predictions if self.earlier else 0)
+        return batch
+
+    def _next(self) -> Inlet | None:
+        """The input that the next message is taken from; None to wait for more."""
+        shown, told = self.interactions.time, self.labels.time
+        if shown is None:
+            if told is None or not self.interactions.at_end:
+                return None
+            return self.labels
+        if told is None:
+            return self.interactions if self.labels.at_end else None
+        return self.labels if told <= shown else self.interactions
+
+    def _take_stretch(self, most: int) -> int:
+        """Take the next messages at once, if they make a stretch; else tell how many to take one by one."""
+        if len(self.interactions) + len(self.labels) < stretch.SHORTEST:
+            return stretch.SHORTEST
+        join, folded = self.join, self._plan.outcomes
+        messages = stretch.merged(self.interactions, self.labels, join, most)
+        n, m = len(messages.interactions), len(messages.labels)
+        found = None
+        if n + m >= stretch.SHORTEST:
+            found = stretch.usual(messages, join, self.predicted, folded)
+        if found is None:
+            self._reach = max(stretch.SHORTEST, min(most, n + m) // 2)
+            return stretch.SHORTEST
+        self._reach = min(stretch.LONGEST, 2 * (n + m))
+        self.interactions.take(n)
+        self.labels.take(m)
+        self.counters.update(interactions=n, labels=m, predictions=n, labelled=m)
+        self.predicted += n
+        self._plan.then(found)
+        join.open_all(found.waiting)
+        answered = [label.event_id for label in messages.labels]
+        join.close_all(found.carried, answered, messages.told_times, folded)
+        self.stream_time = max(self.stream_time, messages.time)
+        join.forget(self.stream_time)
+        return 0
+
+    def _process(self, inlet: Inlet) -> None:
+        record = inlet.pop()
+        self.counters["interactions" if inlet is self.interactions else "labels"] += 1
+        if isinstance(record, Poison):
+            self._bury(inlet.source(), record)
+        elif isinstance(record, Interaction):
+            self._predict(record)
+        else:
+            self._match(record)
+
+    def _move_time(self, time: int, limit: int) -> bool:
+        """Close what is overdue at a later time, as far as the limit allows; whether it has come with that.
+
+        While something is left, stream time stays: whoever goes on from a state record finds the rest again.
+        """
+        if not self.join.quiet(time):
+            plan = self._plan
+            for prediction in islice(self.join.expired(time), limit - plan.steps):
+                self._expire(prediction, time)
+                plan.steps += 1
+            for early in islice(self.join.orphans(time), limit - plan.steps):
+                self._bury_orphan(early)
+                plan.steps += 1
+            if plan.steps == limit:
+                return False
+            self.join.forget(time)
+        self.stream_time = time
+        return True
+
+    def _expire(self, prediction: Pending, time: int) -> None:
+        if self.join.deadline(prediction) >= time:
+            self.counters["crowded_out"] += 1
+        self._close(prediction, None)
+
+    def _bury_orphan(self, early: EarlyLabel) -> None:
+        reason = "no interaction with this event_id came while the label waited"
+        self._bury(early.source, Poison("orphan", reason))
+
+    def _predict(self, interaction: Interaction) -> None:
+        event_id, join = interaction.event_id, self.join
+        if join.knows(event_id):
+            self.counters["duplicate_interactions"] += 1
+            return
+        prediction = self._plan.predict(interaction)
+        self.predicted += 1
+        self.counters["predictions"] += 1
+        join.open(prediction)
+        early = join.take(event_id)
+        if early is not None:
+            self._join(early.label, prediction, early.source)
+        if join.crowded():
+            for oldest in islice(join.expired(FIRST), 1):
+                self._expire(oldest, FIRST)
+
+    def _match(self, label: WatchLabel) -> None:
+        event_id, join = label.event_id, self.join
+        prediction = join.pending.get(event_id)
+        if prediction is not None:
+            self._join(label, prediction, None)
+        elif event_id in join.closed:
+            if join.has_expired(event_id):
+                reason = "the label came after its prediction had expired"
+                self._bury(self.labels.source(), Poison("late", reason))
+            else:
+                self.counters["duplicate_labels"] += 1
+        elif event_id in join.waiting:
+            self.counters["duplicate_labels"] += 1
+        else:
+            self.counters["early"] += 1
+            join.hold(EarlyLabel(label, self.labels.source()))
+            for oldest in join.orphans(self.stream_time):
+                self._bury_orphan(oldest)
+
+    def _join(self, label: WatchLabel, prediction: Pending, source: Source | None) -> None:
+        if label.user_id != prediction.user_id or label.video_id != prediction.video_id:
+            reason = "user_id or video_id differ from those of the interaction"
+            self._bury(source or self.labels.source(), Poison("mismatched", reason))
+            return
+        self._close(prediction, label)
+
+    def _close(self, prediction: Pending, label: WatchLabel | None) -> None:
+        """Let an outcome come of a prediction, to learn from."""
+        if label is None:
+            watched, ratio, known_at = (False if self._teach_missing else None), None, None
+            self.counters["expired"] += 1
+        else:
+            ratio, known_at = label.watch_ratio, label.timestamp
+            watched = ratio > WATCHED
+            self.counters["labelled"] += 1
+        join, sequence = self.join, self._plan.outcomes
+        self._plan.close(prediction, watched, ratio, known_at)
+        join.close(prediction, known_at, sequence)
+        if not join.quiet(self.stream_time):
+            join.forget(self.stream_time)
+
+    def _bury(self, source: Source, poison: Poison) -> None:
+        self.counters[poison.fault] += 1
+        self._plan.dead_letters.append(DeadLetter(source, poison.fault, poison.reason))
+
+    def state(self, settings: dict[str, str]) -> State:
+        """The state record of this moment, with the marks known so far."""
+        prediction, outcome = self._lowest_needed()
+        return State(
+            partition=self.partition,
+            settings=settings,
+            stream_time=self.stream_time,
+            interactions=self.interactions.position,
+            labels=self.labels.position,
+            predictions=self.predicted,
+            outcomes=self.model.folded,
+            pending=len(self.join.pending),
+            pending_from=prediction,
+            outcomes_from=outcome,
+            prediction_offset=self.prediction_marks.floor(prediction),
+            outcome_offset=self.outcome_marks.floor(outcome),
+            snapshot=self.snapshot,
+            waiting=[SavedLabel.save(early) for early in self.join.waiting.values()],
+            counters=dict(self.counters),
+            previous=self.previous,
+            earlier=self.earlier,
+            published=self.publication.since if self.publication else None,
+            taken=dict(self.reception.taken),
+        )
+
+    def _lowest_needed(self) -> tuple[int, int]:
+        """The sequences from which a restart needs predictions and outcomes, beside those for the model."""
+        prediction, outcome = self.join.lowest_needed(self.predicted, self.model.folded)
+        return prediction, min(outcome, self.publication.since) if self.publication else outcome
+
+    def note_offsets(self, batch: Batch, prediction_offset: int | None, outcome_offset: int | None) -> None:
+        """Learn at which offsets the first prediction and the first outcome of a batch were written."""
+        prediction, outcome = self._lowest_needed()
+        if prediction_offset is not None:
+            self.prediction_marks.add(batch.predictions.first, prediction_offset)
+            self.prediction_marks.forget(prediction)
+        if outcome_offset is not None:
+            self.outcome_marks.add(batch.outcomes.first, outcome_offset)
+            self.outcome_marks.forget(outcome)

@@ -1,0 +1,1 @@
+"""What a user looks at, proves or changes by hand."""

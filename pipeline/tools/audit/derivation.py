@@ -1,0 +1,222 @@
+"""The fold once more: each prediction again from the outcomes before it, each outcome from its prediction."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from pipeline.features.target import WATCHED
+from pipeline.kafka.topics import Topics
+from pipeline.model.label_policy import Policy
+from pipeline.model.model import Judgement
+from pipeline.model.snapshot import pack
+from pipeline.records.encoding import encode
+from pipeline.records.inputs import Interaction
+from pipeline.records.outputs import Outcome, Prediction
+from pipeline.tools.audit.differences import Ledger, field_difference, tensor_difference
+from pipeline.tools.audit.epochs import Eras
+from pipeline.tools.audit.topic_records import Line
+
+CARRIED: Final = tuple(name for name in Prediction.__struct_fields__ if name != "sequence")
+"""What an outcome has from its prediction."""
+DECIDED: Final = "decisions to ask for a label derived again"
+DERIVED: Final = "predictions derived again"
+COMPARED: Final = "outcomes compared with their prediction"
+FOLDED: Final = "outcomes folded"
+LOOKED_AT: Final = (DERIVED, COMPARED, FOLDED)
+"""What is counted, and told also where there was none."""
+
+
+class Derivation:
+    """Walks predictions and outcomes in the order in which they came about.
+
+    A prediction was made when `model_version` outcomes were folded, so it comes before the outcome of
+    that sequence. What was made before the model at hand is compared with other records, but not derived.
+
+    Parameters
+    ----------
+    eras
+        The models, as they were after the outcomes that they say they have folded. They are folded on.
+    topics
+        Their names.
+    ledger
+        Where to note what differs.
+    teach_missing
+        Whether an expired prediction counts as not watched.
+    policy
+        Which labels were asked for; None if all were learned as they came.
+    asked
+        How many were asked for before the first prediction; None if retention has taken predictions, so that
+        decisions cannot be derived.
+    snapshot
+        Outcomes in the snapshot, its bytes and offset; None if there is none to compare with.
+    """
+
+    def __init__(
+        self,
+        eras: Eras,
+        topics: Topics,
+        ledger: Ledger,
+        *,
+        teach_missing: bool,
+        policy: Policy | None,
+        asked: int | None,
+        snapshot: tuple[int, bytes, int] | None,
+    ) -> None:
+        self.pending: dict[int, Prediction] = {}
+        """Predictions that have no outcome yet, by sequence."""
+        self.statuses: Counter[str] = Counter()
+        """Outcomes by status."""
+        self.unasked = 0
+        """Labels that were joined, but not asked for."""
+        self.asked = asked
+        """Predictions whose label was asked for, as far as is known."""
+        self._eras = eras
+        self._begin = eras.present.folded
+        self._teach_missing = teach_missing
+        self._policy = policy
+        self._snapshot = snapshot
+        self._topics = topics
+        self._ledger = ledger
+        self._broken = False
+        self._first_prediction: int | None = None
+
+    def run(
+        self, predictions: Iterator[Line[Prediction]], outcomes: Iterator[Line[Outcome]]
+    ) -> Iterator[Line[Prediction] | Line[Outcome]]:
+        """Check all, and hand each on."""
+        self._ledger.checked.update(dict.fromkeys(LOOKED_AT, 0))
+        self._compare_snapshot()
+        upcoming = next(predictions, None)
+        for outcome in outcomes:
+            self._notice_gap(outcome)
+            while upcoming is not None and upcoming.record.model_version <= outcome.record.sequence:
+                self._prediction(upcoming)
+                yield upcoming
+                upcoming = next(predictions, None)
+            self._outcome(outcome)
+            yield outcome
+        while upcoming is not None:
+            self._prediction(upcoming)
+            yield upcoming
+            upcoming = next(predictions, None)
+
+    def _prediction(self, line: Line[Prediction]) -> None:
+        written = line.record
+        model = self._eras.predicting(written.sequence)
+        if self._first_prediction is None:
+            self._first_prediction = written.sequence
+        self.pending[written.sequence] = written
+        before = self.asked
+        if before is not None:
+            self.asked = before + (written.asked is True)
+        if model.folded < self._begin or written.model_version < self._begin:
+            return
+        if self._broken and written.model_version > model.folded:
+            return
+        shown = Interaction(written.event_id, written.user_id, written.video_id, written.timestamp, 0.0)
+        judgement = model.judge(shown)
+        derived = Prediction(
+            event_id=written.event_id,
+            user_id=written.user_id,
+            video_id=written.video_id,
+            timestamp=written.timestamp,
+            score=judgement.score,
+            probability=judgement.probability,
+            predicted=judgement.predicted,
+            features=judgement.features,
+            model_version=model.folded,
+            sequence=written.sequence,
+            challengers=judgement.challengers,
+            asked=self._asks(written, judgement, before),
+        )
+        self._ledger.checked[DERIVED] += 1
+        self._compare(derived, line, self._topics.predictions)
+
+    def _asks(self, written: Prediction, judgement: Judgement, asked: int | None) -> bool | None:
+        """The decision once more, with as many labels asked for before as was written."""
+        if self._policy is None:
+            return None
+        if asked is None:
+            return written.asked
+        self._ledger.checked[DECIDED] += 1
+        return self._policy.asks(
+            written.event_id,
+            judgement.score,
+            judgement.features,
+            predicted=written.sequence,
+            asked=asked,
+        )
+
+    def _outcome(self, line: Line[Outcome]) -> None:
+        written = line.record
+        self.statuses[written.status] += 1
+        self.unasked += written.asked is False and written.status == "labelled"
+        prediction = self.pending.pop(written.prediction_sequence, None)
+        if prediction is not None:
+            self._ledger.checked[COMPARED] += 1
+            self._compare(self._outcome_of(prediction, written), line, self._topics.outcomes)
+        elif self._first_prediction is not None and written.prediction_sequence >= self._first_prediction:
+            self._ledger.differs(
+                self._topics.outcomes,
+                line.source.offset,
+                "a prediction that waits for its label",
+                f"prediction_sequence {written.prediction_sequence}, which does not",
+            )
+        self._fold(written)
+
+    def _notice_gap(self, line: Line[Outcome]) -> None:
+        """What was made after an outcome that is missing cannot be derived."""
+        sequence, folded = line.record.sequence, self._eras.present.folded
+        if not self._broken and sequence > folded:
+            self._broken = True
+            expected = f"outcome {folded}, without which nothing after it can be derived"
+            self._ledger.differs(self._topics.outcomes, line.source.offset, expected, f"outcome {sequence}")
+
+    def _fold(self, outcome: Outcome) -> None:
+        if self._broken or outcome.sequence < self._begin:
+            return
+        self._eras.fold(outcome)
+        self._ledger.checked[FOLDED] += 1
+        self._compare_snapshot()
+
+    def _outcome_of(self, prediction: Prediction, written: Outcome) -> Outcome:
+        """The outcome that follows from its prediction and what it says of the label."""
+        ratio = written.watch_ratio
+        if ratio is not None:
+            watched: bool | None = ratio > WATCHED
+        else:
+            watched = False if self._teach_missing else None
+        if self._policy is not None and not self._policy.teaches(prediction.asked, ratio is not None):
+            watched = None
+        model = self._eras.learning(written.sequence)
+        return Outcome(
+            **{name: getattr(prediction, name) for name in CARRIED},
+            prediction_sequence=prediction.sequence,
+            watch_ratio=ratio,
+            label=watched,
+            label_timestamp=None if ratio is None else written.label_timestamp,
+            correct=None if watched is None else watched == prediction.predicted,
+            loss=None if watched is None else model.loss(prediction.score, watched, ratio or 0.0),
+            status="expired" if ratio is None else "labelled",
+            sequence=written.sequence,
+            shared=written.shared,
+        )
+
+    def _compare(
+        self, derived: Prediction | Outcome, line: Line[Prediction] | Line[Outcome], topic: str
+    ) -> None:
+        if encode(derived) != line.source.value:
+            self._ledger.differs(topic, line.source.offset, *field_difference(derived, line.record))
+
+    def _compare_snapshot(self) -> None:
+        model = self._eras.present
+        if self._snapshot is None or model.folded != self._snapshot[0]:
+            return
+        folded, data, offset = self._snapshot
+        self._ledger.checked["snapshots compared with the fold"] += 1
+        derived = pack(model)
+        if data != derived:
+            expected = f"a snapshot of the fold of {folded} outcomes"
+            self._ledger.differs(self._topics.checkpoints, offset, expected, tensor_difference(derived, data))

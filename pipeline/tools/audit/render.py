@@ -1,0 +1,56 @@
+"""An audit's report as text."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.tools.audit.differences import Finding
+from pipeline.tools.audit.group import PartitionReport, Report
+
+
+def render(report: Report) -> RenderableType:
+    """What was checked, a line each, the first difference of each partition, and the verdict."""
+    parts: list[RenderableType] = [_checked(partition) for partition in report.partitions]
+    parts += [_first(partition) for partition in report.partitions if partition.findings]
+    if report.differences:
+        parts.append(Text(f"{report.differences:,} differences", style="bold red"))
+    else:
+        parts.append(Text("no difference: the outputs follow from the inputs", style="bold green"))
+    return Group(*parts)
+
+
+def _checked(report: PartitionReport) -> Table:
+    begin = "the start" if not report.folded_from else f"the snapshot of {report.folded_from:,} outcomes"
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right")
+    eras = f"; earlier eras, of other settings: {report.earlier_eras}" if report.earlier_eras else ""
+    table.add_row(Text(f"partition {report.partition}", style="bold"), Text(f"folded from {begin}{eras}"))
+    for name, count in report.checked.items():
+        table.add_row(f"{count:,}", Text(name))
+    if not report.checked:
+        table.add_row("0", Text("records: no worker has committed anything yet"))
+    table.add_row(f"{report.differences:,}", Text("differences"))
+    return table
+
+
+def _first(report: PartitionReport) -> Text:
+    finding = report.findings[0]
+    return Text(
+        f"first difference: {place(finding)}\n  expected  {finding.expected}\n  found     {finding.found}"
+    )
+
+
+def place(finding: Finding) -> str:
+    """Where it is.
+
+    Examples
+    --------
+    >>> place(Finding("outcomes", 0, 12, "label true", "label false"))
+    'outcomes, partition 0, offset 12'
+    >>> place(Finding("outcomes", 0, None, "sequence 4", "the end"))
+    'outcomes, partition 0'
+    """
+    offset = "" if finding.offset is None else f", offset {finding.offset}"
+    return f"{finding.topic}, partition {finding.partition}{offset}"

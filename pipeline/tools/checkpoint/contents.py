@@ -1,0 +1,150 @@
+"""What is in a snapshot. Pure: bytes in, figures out."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.config.tree import Learner
+from pipeline.errors import StateError
+from pipeline.features.statistics import FEATURES
+from pipeline.model.model import learner_settings
+from pipeline.model.settings_text import CHALLENGERS, KIND
+from pipeline.model.snapshot import Tensors, entity_ids, parse
+
+PRESETS: Final = ("practical", "paper")
+
+
+class Array(msgspec.Struct, frozen=True):
+    """An array's shape and its Euclidean (for a matrix: Frobenius) norm."""
+
+    shape: list[int]
+    norm: float
+
+
+class Challenger(msgspec.Struct, frozen=True):
+    """A learner in the shadow."""
+
+    name: str
+    learner: str
+    """FORKS, or which rival."""
+    bytes: int
+    """Of its arrays."""
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """A model in figures."""
+
+    outcomes: int
+    """Folded into it."""
+    bytes: int
+    preset: str
+    """The one that its settings are nearest to."""
+    changes: dict[str, str]
+    """The settings that differ from the preset's."""
+    updates: int
+    """Events that the learner has learned."""
+    stage: int
+    """1 until the budget is full, then 2."""
+    map_changes: int
+    """How often the feature map was changed."""
+    points: Array
+    """The stored points, (n, columns)."""
+    sketch: dict[str, Array]
+    """Phi_pp, Phi_pm and Z, the map made of them; empty in stage 1."""
+    singular_values: list[float]
+    """Of Phi_pp, as TISVD keeps them, largest first."""
+    weights: Array
+    inverse_hessian: Array
+    smallest_eigenvalue: float
+    """Of the inverse Hessian; below 0 it would be broken."""
+    largest_eigenvalue: float
+    """Of the inverse Hessian."""
+    users: int
+    """With running statistics, as `videos` and `tags`."""
+    videos: int
+    tags: int
+    challengers: list[Challenger]
+
+
+def contents(data: bytes, settings: dict[str, Any]) -> Contents:
+    """Look into a snapshot.
+
+    Parameters
+    ----------
+    data
+        Its bytes.
+    settings
+        Those of its state record.
+
+    Raises
+    ------
+    StateError
+        If the bytes are no snapshot of this version.
+    """
+    tensors, plain = parse(data)
+    preset, changes = nearest_preset(settings)
+    try:
+        inverse_hessian = tensors["learner.inverse_hessian"]
+        eigenvalues = np.linalg.eigvalsh(inverse_hessian)
+        return Contents(
+            outcomes=plain.folded,
+            bytes=len(data),
+            preset=preset,
+            changes=changes,
+            updates=int(plain.learner["updates"]),
+            stage=int(plain.learner["stage"]),
+            map_changes=int(plain.learner.get("changes", 0)),
+            points=_array(tensors["learner.points"]),
+            sketch={
+                name: _array(tensors[f"learner.{name}"])
+                for name in ("phi_pp", "phi_pm", "Z")
+                if f"learner.{name}" in tensors
+            },
+            singular_values=_singular_values(tensors),
+            weights=_array(tensors["learner.weights"]),
+            inverse_hessian=_array(inverse_hessian),
+            smallest_eigenvalue=float(eigenvalues[0]),
+            largest_eigenvalue=float(eigenvalues[-1]),
+            users=len(entity_ids(tensors, "users")),
+            videos=len(entity_ids(tensors, "videos")),
+            tags=len(tensors["tags.totals"]),
+            challengers=[_challenger(name, tensors, settings) for name in plain.challengers or ()],
+        )
+    except (LookupError, ValueError, np.linalg.LinAlgError) as error:
+        raise StateError(f"the snapshot is damaged: {error!r}") from error
+
+
+def nearest_preset(settings: dict[str, Any]) -> tuple[str, dict[str, str]]:
+    """The preset from which the settings of a state record differ least, and where they do."""
+    prefix = "learner."
+    found = {name.removeprefix(prefix): text for name, text in settings.items() if name.startswith(prefix)}
+    differences = {}
+    for preset in PRESETS:
+        usual = asdict(
+            learner_settings(
+                Learner.model_validate({"preset": preset}), int(found["dimension"]) - len(FEATURES)
+            )
+        )
+        differences[preset] = {name: text for name, text in found.items() if text != str(usual[name])}
+    nearest = min(PRESETS, key=lambda preset: len(differences[preset]))
+    return nearest, differences[nearest]
+
+
+def _challenger(name: str, tensors: Tensors, settings: dict[str, Any]) -> Challenger:
+    prefix = f"{CHALLENGERS}{name}."
+    sizes = [array.nbytes for tensor, array in tensors.items() if tensor.startswith(prefix)]
+    return Challenger(name, settings[prefix + KIND], sum(sizes))
+
+
+def _array(array: NDArray[Any]) -> Array:
+    return Array(list(array.shape), float(np.linalg.norm(array)))
+
+
+def _singular_values(tensors: Tensors) -> list[float]:
+    values: list[float] = np.abs(tensors.get("learner.eigenvalues", np.empty(0))).tolist()
+    return values

@@ -1,0 +1,106 @@
+"""A snapshot from a file becomes the one that the group continues from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+import msgspec
+
+from pipeline.errors import StateError
+from pipeline.kafka.log import decoded
+from pipeline.model.factory import Blueprint
+from pipeline.model.model import Model
+from pipeline.model.snapshot import pack, unpack
+from pipeline.records.outputs import Outcome
+from pipeline.recovery.settings_check import rebuild_command, refuse_other_settings
+from pipeline.recovery.state_reader import read_snapshot
+from pipeline.task.state import State
+from pipeline.tools.checkpoint.belonging import prove
+from pipeline.tools.checkpoint.group import Group
+from pipeline.tools.checkpoint.installing import Replacement, install
+
+_OUTCOMES = msgspec.json.Decoder(Outcome)
+
+
+def import_snapshot(group: Group, partition: int, data: bytes) -> State:
+    """Let a partition continue from a snapshot, if it is a fold of the partition's own outcomes.
+
+    Returns
+    -------
+    State
+        The state record that it was for. The outcomes since the snapshot are folded when a worker starts.
+
+    Raises
+    ------
+    StateError
+        If the bytes are no snapshot, or not one of this log and these settings, or the group has members.
+    """
+    group.refuse_members()
+    saved = group.saved(partition)
+    if saved is None:
+        raise StateError(
+            f"nothing was committed for partition {partition} yet that a snapshot could belong to"
+        )
+    blueprint = Blueprint(group.config)
+    refuse_other_settings(saved.state, blueprint.settings(group.partitions))
+    try:
+        candidate = _read(data, blueprint, saved.state)
+        folded = candidate.folded
+        lowest = _proved(group, saved.state, candidate, data, blueprint)
+    except StateError:
+        _refuse_earlier_era(group, saved.state, data, blueprint)
+        raise
+    state = msgspec.structs.replace(saved.state, previous=saved.state.snapshot)
+    install(group, [Replacement(saved, state, data, folded, lowest)])
+    return saved.state
+
+
+def _read(data: bytes, blueprint: Blueprint, state: State) -> Model:
+    candidate = blueprint.new_model()
+    unpack(data, candidate)
+    if pack(candidate) != data:
+        raise StateError("the file has a model of these settings in it, but it is not as a worker writes it")
+    if candidate.folded > state.outcomes:
+        raise StateError(
+            f"the snapshot holds {candidate.folded} outcomes, but partition {state.partition} has only "
+            f"{state.outcomes}"
+        )
+    return candidate
+
+
+def _proved(group: Group, state: State, candidate: Model, data: bytes, blueprint: Blueprint) -> int:
+    """An offset below which no outcome lies that the candidate has not folded, once it is proved."""
+    if state.snapshot is not None and hashlib.sha256(data).hexdigest() == state.snapshot.sha256:
+        return state.snapshot.outcome_offset
+    trusted, usable = read_snapshot(group.log, group.topics, state, blueprint.new_model)
+    begin = usable.snapshot.outcome_offset if usable.snapshot else 0
+    if candidate.folded < trusted.folded:
+        begin = 0
+    return prove(candidate, trusted, _outcomes(group, state.partition, begin), begin)
+
+
+def _refuse_earlier_era(group: Group, state: State, data: bytes, blueprint: Blueprint) -> None:
+    """Tell a snapshot of an earlier era from one that belongs nowhere."""
+    for era in state.earlier:
+        if _is_fold(blueprint.as_saved(era.settings), data, _outcomes(group, state.partition, 0)):
+            wanted = {name: text for name, text in era.settings.items() if state.settings.get(name) != text}
+            raise StateError(
+                f"the snapshot is of an era of this log that ended after {era.outcomes} outcomes, and was "
+                f"made under other settings. `{rebuild_command(wanted)}` brings these back, no snapshot does"
+            )
+
+
+def _is_fold(blueprint: Blueprint, data: bytes, outcomes: Iterator[tuple[int, Outcome]]) -> bool:
+    candidate = blueprint.new_model()
+    try:
+        unpack(data, candidate)
+        prove(candidate, blueprint.new_model(), outcomes, begin=0)
+    except StateError:
+        return False
+    return True
+
+
+def _outcomes(group: Group, partition: int, begin: int) -> Iterator[tuple[int, Outcome]]:
+    for message in group.log.read_to_end(group.topics.outcomes, partition, begin):
+        yield message.offset() or 0, decoded(_OUTCOMES, message)

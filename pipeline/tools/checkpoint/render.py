@@ -1,0 +1,77 @@
+"""Checkpoints for a terminal of 80 columns or more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.tools.checkpoint.contents import Array, Challenger, Contents
+from pipeline.tools.checkpoint.listing import Checkpoint, Snapshot
+from pipeline.tools.times import duration
+
+
+def render_list(checkpoints: Sequence[Checkpoint]) -> RenderableType:
+    """A line for each snapshot of each partition, and the whole hashes below."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("partition", "state at", "outcomes", "snapshot of", "chunks at", "bytes", "age"):
+        table.add_column(name, justify="right")
+    hashes: list[Text] = []
+    for checkpoint in checkpoints:
+        state = "-" if checkpoint.state_offset is None else str(checkpoint.state_offset)
+        begin = (str(checkpoint.partition), state, f"{checkpoint.outcomes:,}")
+        snapshot, previous = checkpoint.snapshot, checkpoint.previous
+        table.add_row(*begin, *(("none", "-", "-", "-") if snapshot is None else _cells(snapshot)))
+        if snapshot is not None:
+            hashes += _hash(f"partition {checkpoint.partition}", snapshot)
+        if previous is not None:
+            table.add_row("", "", "before", *_cells(previous), style="dim")
+            hashes += _hash("  the one before", previous)
+    return Group(table, *([Text(), *hashes] if hashes else []))
+
+
+def _hash(whose: str, snapshot: Snapshot) -> list[Text]:
+    lines = [Text(f"{whose}: SHA-256 {snapshot.sha256}")]
+    if snapshot.damage is not None:
+        lines.append(Text(f"  unusable: {snapshot.damage}", style="red"))
+    return lines
+
+
+def _cells(snapshot: Snapshot) -> tuple[str, str, str, str]:
+    return (
+        f"{snapshot.outcomes:,}",
+        ", ".join(map(str, snapshot.offsets)),
+        "-" if snapshot.bytes is None else f"{snapshot.bytes:,}",
+        "-" if snapshot.age is None else duration(1_000 * snapshot.age),
+    )
+
+
+def render_contents(partition: int, found: Contents) -> RenderableType:
+    """What is in a partition's snapshot, a figure a line."""
+    table = Table.grid(padding=(0, 2))
+    for name, value in {
+        "outcomes": f"{found.outcomes:,}, of which {found.updates:,} were learned",
+        "preset": ", ".join([found.preset, *(f"{name} = {text}" for name, text in found.changes.items())]),
+        "size": f"{found.bytes:,} bytes",
+        "stage": f"{found.stage}, map changed {found.map_changes:,} times",
+        "stored points": _array(found.points),
+        **{f"sketch {name}": _array(array) for name, array in found.sketch.items()},
+        "singular values": ", ".join(f"{value:.4g}" for value in found.singular_values) or "-",
+        "weights": _array(found.weights),
+        "inverse Hessian": f"{_array(found.inverse_hessian)}, eigenvalues from "
+        f"{found.smallest_eigenvalue:.4g} to {found.largest_eigenvalue:.4g}",
+        "challengers": ", ".join(map(_challenger, found.challengers)) or "-",
+        "kept": f"{found.users:,} users, {found.videos:,} videos, {found.tags:,} tags",
+    }.items():
+        table.add_row(Text(name, style="bold"), Text(value))
+    return Group(Text(f"partition {partition}", style="bold"), table)
+
+
+def _challenger(found: Challenger) -> str:
+    return f"{found.name} ({found.learner}, {found.bytes:,} bytes)"
+
+
+def _array(array: Array) -> str:
+    return f"{' x '.join(f'{size:,}' for size in array.shape)}, norm {array.norm:.4g}"

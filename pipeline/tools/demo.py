@@ -1,0 +1,167 @@
+"""Everything put together: broker, topics, data, a worker that is killed and recovers, the report."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import NamedTuple
+from uuid import uuid4
+
+from confluent_kafka import TopicPartition
+
+from pipeline.config.tree import Kafka
+from pipeline.errors import ForksError
+from pipeline.kafka.clients import common, reader
+from pipeline.kafka.topics import Topics, admin, create
+from pipeline.sources.kuairec import Events
+from pipeline.sources.replay import Replay
+
+FORKS = (sys.executable, "-c", "from pipeline.cli import main; main()")
+LEAVE = 60.0
+"""Seconds that a worker may take to stop."""
+STALL = 120.0
+"""Seconds without a new record after which something is wrong."""
+
+
+class Course(NamedTuple):
+    """How the worker's part of the demo went."""
+
+    seconds: float
+    """From the first prediction to the last outcome, the kill and the recovery included."""
+    killed_at: int
+    """Outcomes committed when the worker was killed."""
+    recovery_s: float
+    """From the kill to the next new prediction."""
+
+
+def demo_kafka(bootstrap: str) -> Kafka:
+    """Topics and group of a demo, with a prefix that no other has."""
+    prefix = f"demo-{uuid4().hex[:6]}-"
+    return Kafka(bootstrap=bootstrap, prefix=prefix, group=f"{prefix}group")
+
+
+def fill(events: Events, kafka: Kafka, progress: Callable[[int], None]) -> None:
+    """Create the topics and send all interactions and labels."""
+    create(admin(common(kafka)), Topics(kafka.prefix), partitions=1, replication=1)
+    Replay(events, kafka).run(None, Event(), progress)
+
+
+def consume(
+    kafka: Kafka,
+    events: int,
+    tables: Mapping[str, Path],
+    log: Path,
+    *,
+    say: Callable[[str], None],
+    progress: Callable[[int], None],
+) -> Course:
+    """Run a worker over everything that was sent, and kill it in the middle.
+
+    Parameters
+    ----------
+    kafka
+        As given by `demo_kafka`, filled.
+    events
+        How many were sent.
+    tables
+        The worker's tables, by `features` setting.
+    log
+        File for the worker's log.
+    say
+        Told what happens.
+    progress
+        Told how many outcomes are committed.
+
+    Raises
+    ------
+    ForksError
+        If the worker ends by itself or gets no further.
+    """
+    topics = Topics(kafka.prefix)
+    with _Tail(kafka, topics.predictions) as predictions, _Tail(kafka, topics.outcomes) as outcomes:
+        with _worker(kafka, tables, log) as worker:
+            _follow(predictions, 1, worker, log, lambda _: None)
+            begin = time.monotonic()
+            killed_at = _follow(outcomes, events // 2, worker, log, progress)
+            worker.send_signal(signal.SIGKILL)
+            worker.wait()
+        killed = time.monotonic()
+        while predictions.more():
+            pass
+        say(f"kill -9 after {killed_at:,} outcomes; the same worker starts again")
+        with _worker(kafka, tables, log) as worker:
+            _follow(predictions, min(predictions.count + 1, events), worker, log, lambda _: None)
+            recovery = time.monotonic() - killed
+            say(f"recovered: the next prediction was committed {recovery:.1f} s after the kill")
+            _follow(outcomes, events, worker, log, progress)
+            seconds = time.monotonic() - begin
+            worker.send_signal(signal.SIGTERM)
+            worker.wait(LEAVE)
+    return Course(seconds, killed_at, recovery)
+
+
+class _Tail:
+    """Counts the committed records of a topic of one partition as they come."""
+
+    def __init__(self, kafka: Kafka, topic: str) -> None:
+        self.topic = topic
+        self.count = 0
+        self._consumer = reader(kafka)
+        self._consumer.assign([TopicPartition(topic, 0, 0)])
+
+    def __enter__(self) -> _Tail:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+
+    def more(self) -> int:
+        """Count what has come; how many that was."""
+        messages = self._consumer.consume(10_000, 0.1)
+        new = sum(message.error() is None for message in messages)
+        self.count += new
+        return new
+
+
+@contextmanager
+def _worker(kafka: Kafka, tables: Mapping[str, Path], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    options = ("--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group)
+    features = {f"FORKS_FEATURES__{name.upper()}": str(path) for name, path in tables.items()}
+    with log.open("ab") as file:
+        process = subprocess.Popen(
+            (*FORKS, "run", *options, "--instance", "demo"),
+            stdout=file,
+            stderr=file,
+            env=os.environ | features,
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _follow(
+    tail: _Tail, count: int, worker: subprocess.Popen[bytes], log: Path, progress: Callable[[int], None]
+) -> int:
+    """Wait until that many records are there; how many then are."""
+    last = time.monotonic()
+    while tail.count < count:
+        if tail.more():
+            last = time.monotonic()
+            progress(tail.count)
+        ended = worker.poll()
+        if ended is not None or time.monotonic() - last > STALL:
+            what = "gets no further" if ended is None else f"ended with {ended}"
+            raise ForksError(
+                f"the worker {what} at {tail.count} of {count} records in {tail.topic}; its log ends:\n"
+                + "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+            )
+    return tail.count

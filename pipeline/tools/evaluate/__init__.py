@@ -1,0 +1,7 @@
+"""Progressive validation of a preset on a file: what `forks evaluate` does."""
+
+from pipeline.tools.evaluate.evaluation import Evaluation, evaluate, run
+from pipeline.tools.evaluate.render import render
+from pipeline.tools.evaluate.trial import Order, Trial, prepare
+
+__all__ = ["Evaluation", "Order", "Trial", "evaluate", "prepare", "render", "run"]

@@ -1,0 +1,120 @@
+"""An evaluation: the run, and what it found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from forks.validation import Event, Figures, Judged, progressive, summarize
+from pipeline.config.tree import Learner
+from pipeline.errors import DataError
+from pipeline.tools.evaluate.trial import Trial
+
+TELL_EVERY = 1_000
+"""Events from one call of the progress function to the next."""
+
+
+class Evaluation(msgspec.Struct, frozen=True):
+    """What `forks evaluate --json` prints; the figures are explained at `forks.validation.Figures`."""
+
+    events: int
+    mistakes: float
+    auc: float | None
+    log_loss: float | None
+    majority: float
+    seconds: float
+    """Of predicting and learning, without reading, compiling and summing up."""
+    learner: str
+    """The preset."""
+    changes: dict[str, Any]
+    """The settings that differ from the preset's."""
+    features: int
+    delayed: bool
+    """Whether labels came when the play had ended, rather than at once."""
+    positive: float
+    loss_name: str
+    loss: float
+    brier: float | None
+    calibration_error: float | None
+    regret: float | None
+    windows: list[Figures]
+
+
+class Run(NamedTuple):
+    """What the learner said, and the seconds that it took."""
+
+    judged: Judged
+    seconds: float
+
+
+def run(trial: Trial, progress: Callable[[int], None]) -> Run:
+    """Let the trial's learner predict and learn its whole stream, which is possible once.
+
+    `progress` is called now and then with the number of events predicted.
+    """
+    begin = time.perf_counter()
+    judged = progressive(trial.learner, _told(trial.stream, progress))
+    return Run(Judged(judged.scores, trial.targets), time.perf_counter() - begin)
+
+
+def evaluate(
+    trial: Trial, learner: Learner, done: Run, *, window: int | None = None, regret: bool = True
+) -> Evaluation:
+    """Sum up a run.
+
+    Parameters
+    ----------
+    trial
+        What was run.
+    learner
+        The preset and what differs from it.
+    done
+        What came of it.
+    window
+        Events in a window; by default a tenth of all.
+    regret
+        Whether to look for the best fixed linear predictor, which takes long where there are hundreds of
+        features.
+
+    Raises
+    ------
+    DataError
+        The best fixed linear predictor was not found.
+    """
+    loss = trial.settings.loss
+    try:
+        summary = summarize(done.judged, loss=loss, X=trial.X if regret else None, window=window)
+    except RuntimeError as error:
+        raise DataError(
+            f"no regret: {error}. Features with extreme outliers do this; see --no-regret"
+        ) from error
+    total = summary.total
+    return Evaluation(
+        events=total.events,
+        mistakes=total.mistakes,
+        auc=total.auc,
+        log_loss=total.log_loss,
+        majority=total.majority,
+        seconds=done.seconds,
+        learner=learner.preset,
+        changes=learner.overrides,
+        features=trial.X.shape[1],
+        delayed=trial.delayed,
+        positive=total.positive,
+        loss_name=loss,
+        loss=total.loss,
+        brier=total.brier,
+        calibration_error=total.calibration_error,
+        regret=total.regret,
+        windows=summary.windows,
+    )
+
+
+def _told(stream: Iterable[Event[Any]], progress: Callable[[int], None]) -> Iterator[Event[Any]]:
+    for number, event in enumerate(stream):
+        if number % TELL_EVERY == 0:
+            progress(number)
+        yield event

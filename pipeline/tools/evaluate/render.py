@@ -1,0 +1,60 @@
+"""An evaluation as text."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.tools.evaluate.evaluation import Evaluation
+
+
+def render(found: Evaluation) -> RenderableType:
+    """The evaluation for a terminal of 80 columns or more."""
+    changes = "".join(f", {name} = {value}" for name, value in found.changes.items())
+    labels = "delayed by the play" if found.delayed else "known at once"
+    title = f"{found.learner}{changes}: {found.events:,} events of {found.features} features, labels {labels}"
+    return Group(Text(title, style="bold"), Text(), _total(found), Text(), _windows(found))
+
+
+def _total(found: Evaluation) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for justify in ("left", "right", "left"):
+        table.add_column(justify=justify)
+    for name, value, meaning in (
+        ("mistakes", f"{found.mistakes:.2%}", "of all events, from the first"),
+        ("majority", f"{found.majority:.2%}", "mistakes of the more frequent label, known in hindsight"),
+        ("AUC", _figure(found.auc), ""),
+        ("log loss", _figure(found.log_loss), "nats"),
+        ("Brier score", _figure(found.brier), ""),
+        ("calibration", _figure(found.calibration_error), "expected error of the probabilities, ten bins"),
+        ("loss", _figure(found.loss), found.loss_name.replace("_", " ")),
+        ("regret", _regret(found.regret), "loss summed, less that of the best fixed linear predictor"),
+        ("time", f"{found.seconds:.2f} s", f"{found.events / found.seconds:,.0f} events/s"),
+    ):
+        table.add_row(name, value, Text(meaning, style="dim"))
+    return table
+
+
+def _windows(found: Evaluation) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("events", "mistakes", "majority", "AUC", "loss", "regret"):
+        table.add_column(name, justify="right")
+    for piece in found.windows:
+        table.add_row(
+            f"{piece.first + 1:,} - {piece.first + piece.events:,}",
+            f"{piece.mistakes:.2%}",
+            f"{piece.majority:.2%}",
+            _figure(piece.auc),
+            _figure(piece.loss),
+            _regret(piece.regret),
+        )
+    return table
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _regret(value: float | None) -> str:
+    return "-" if value is None else f"{value:+,.1f}"

@@ -1,0 +1,29 @@
+"""The kinds of records that can be looked at."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pipeline.kafka.topics import Topics
+
+
+class Kind(StrEnum):
+    """What workers write."""
+
+    PREDICTIONS = "predictions"
+    OUTCOMES = "outcomes"
+    DEAD_LETTERS = "dead-letters"
+    CHECKPOINTS = "checkpoints"
+    LABEL_REQUESTS = "label-requests"
+    SHARED = "shared"
+
+    def topic(self, topics: Topics) -> str:
+        """The topic that holds them."""
+        return {
+            Kind.PREDICTIONS: topics.predictions,
+            Kind.OUTCOMES: topics.outcomes,
+            Kind.DEAD_LETTERS: topics.dead_letters,
+            Kind.CHECKPOINTS: topics.checkpoints,
+            Kind.LABEL_REQUESTS: topics.label_requests,
+            Kind.SHARED: topics.shared,
+        }[self]

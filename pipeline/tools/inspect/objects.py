@@ -1,0 +1,55 @@
+"""Records as JSON objects, for scripts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from confluent_kafka import Message
+
+from pipeline.records.dead_letter import read_letter
+from pipeline.tools.inspect.chunk import read_chunk
+from pipeline.tools.inspect.kinds import Kind
+from pipeline.tools.inspect.readable import encoded
+
+
+def as_object(kind: Kind, message: Message) -> dict[str, Any]:
+    """A message as a JSON object.
+
+    `encoding` says what `value` is: `json`, `utf-8` text, or `base64`, which is how dead letters and
+    whatever is not JSON are given. Of a snapshot's chunks `bytes` tells the size instead.
+    """
+    key, key_encoding = encoded(message.key())
+    record = {
+        "partition": message.partition(),
+        "offset": message.offset(),
+        "timestamp": message.timestamp()[1],
+        "key": key,
+        "key_encoding": key_encoding,
+    }
+    chunk = read_chunk(message.key()) if kind is Kind.CHECKPOINTS else None
+    if chunk is not None:
+        return record | {"snapshot": chunk._asdict(), "bytes": len(message.value() or b"")}
+    if kind is Kind.DEAD_LETTERS:
+        value, encoding = encoded(message.value())
+        return record | {"value": value, "encoding": encoding} | _letter(message)
+    content, encoding = _content(message.value())
+    return record | {"value": content, "encoding": encoding}
+
+
+def _letter(message: Message) -> dict[str, Any]:
+    letter = read_letter(message)
+    headers = [dict(zip(("value", "encoding"), encoded(value), strict=True)) for _, value in letter.headers]
+    return {
+        "fault": letter.fault,
+        "reason": letter.reason,
+        "source": {"topic": letter.topic, "partition": letter.partition, "offset": letter.offset},
+        "headers": [{"name": name} | value for (name, _), value in zip(letter.headers, headers, strict=True)],
+    }
+
+
+def _content(value: bytes | None) -> tuple[Any, str | None]:
+    try:
+        return msgspec.json.decode(value or b""), "json"
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return encoded(value)

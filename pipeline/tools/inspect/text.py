@@ -1,0 +1,197 @@
+"""Records as lines for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, TypeVar
+
+import msgspec
+from confluent_kafka import Message
+from rich.text import Text
+
+from pipeline.features.statistics import FEATURES
+from pipeline.records.dead_letter import read_letter
+from pipeline.records.outputs import LabelRequest, Outcome, Prediction, Share
+from pipeline.task.state import State
+from pipeline.tools.inspect.chunk import is_state, read_chunk
+from pipeline.tools.inspect.kinds import Kind
+from pipeline.tools.inspect.readable import described, printable
+from pipeline.tools.times import duration, instant
+
+_PREDICTIONS = msgspec.json.Decoder(Prediction)
+_OUTCOMES = msgspec.json.Decoder(Outcome)
+_REQUESTS = msgspec.json.Decoder(LabelRequest)
+_SHARES = msgspec.json.Decoder(Share)
+_STATES = msgspec.json.Decoder(State)
+Record = TypeVar("Record")
+
+PLACE_WIDTH: Final = 10
+TIME_WIDTH: Final = 23
+INDENT: Final = " " * (PLACE_WIDTH + 2)
+ID_CUT: Final = 32
+WATCHED: Final = {True: "watched", False: "not", None: "-"}
+
+
+def heading(kind: Kind) -> Text:
+    """Names of the columns."""
+    columns = f"{'offset':>{PLACE_WIDTH}}  {'time (UTC)':{TIME_WIDTH}}"
+    if kind in (Kind.PREDICTIONS, Kind.OUTCOMES):
+        columns += f"  {'event':28}  {'user':>8}  {'video':>8}  {'score':>7}  {'prob.':>5}  {'predicted':9}"
+    if kind is Kind.LABEL_REQUESTS:
+        columns += f"  {'event':28}  {'user':>8}  {'video':>8}  {'score':>7}"
+    if kind is Kind.OUTCOMES:
+        columns += f"  {'label':8}  {'ratio':>6}  {'after':>8}"
+    if kind is Kind.SHARED:
+        columns += f"  {'outcomes':>20}  {'videos':>6}  {'labels':>6}  {'watched':>7}  {'examples':>8}"
+    return Text(columns.rstrip(), style="bold")
+
+
+def show(kind: Kind, message: Message, *, detail: bool = False) -> Text:
+    """A message in a line or a few.
+
+    Parameters
+    ----------
+    kind
+        What it should be. What cannot be decoded as such is shown raw.
+    message
+        As it was read.
+    detail
+        Whether every field of predictions and outcomes is to be shown, features by their names,
+        and every video and example of shares.
+    """
+    try:
+        lines = list(_LINES[kind](message, detail))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        lines = [
+            Text(f"cannot be decoded: {printable(str(error))}", style="red"),
+            Text.assemble(("key    ", "dim"), described(message.key())),
+            Text.assemble(("value  ", "dim"), described(message.value())),
+        ]
+    place = f"{message.partition()}:{message.offset()}"
+    first = Text.assemble((f"{place:>{PLACE_WIDTH}}", "bold"), f"  {instant(message.timestamp()[1])}  ")
+    return first + Text(f"\n{INDENT}").join(lines)
+
+
+def _prediction(message: Message, detail: bool) -> Iterator[Text]:
+    prediction = _PREDICTIONS.decode(message.value() or b"")
+    yield _judgement(prediction)
+    if detail:
+        yield from _fields(prediction)
+
+
+def _outcome(message: Message, detail: bool) -> Iterator[Text]:
+    outcome = _OUTCOMES.decode(message.value() or b"")
+    style = {True: "green", False: "red", None: ""}[outcome.correct]
+    delay = None if outcome.label_timestamp is None else outcome.label_timestamp - outcome.timestamp
+    yield Text.assemble(
+        _judgement(outcome),
+        (f"  {WATCHED[outcome.label]:8}", style),
+        f"  {_number(outcome.watch_ratio, '.2f'):>6}",
+        f"  {outcome.status if delay is None else duration(delay):>8}",
+    )
+    if detail:
+        yield from _fields(outcome)
+
+
+def _judgement(record: Prediction | Outcome) -> Text:
+    return Text(f"{_scored(record)}  {_number(record.probability, '.3f'):>5}  {WATCHED[record.predicted]:9}")
+
+
+def _scored(record: Prediction | Outcome | LabelRequest) -> str:
+    event, user, video = (
+        printable(str(name), ID_CUT) for name in (record.event_id, record.user_id, record.video_id)
+    )
+    return f"{event:28}  {user:>8}  {video:>8}  {record.score:>+7.3f}"
+
+
+def _fields(record: Prediction | Outcome) -> Iterator[Text]:
+    """Every field that has a line of its own, in full."""
+    for name, value in msgspec.structs.asdict(record).items():
+        if name != "features":
+            yield Text.assemble((f"{name:22}", "dim"), printable(str(value)))
+    for name, value in zip(FEATURES, record.features, strict=True):
+        yield Text.assemble((f"{name:22}", "dim"), repr(value))
+
+
+def _label_request(message: Message, detail: bool) -> Iterator[Text]:
+    request = _REQUESTS.decode(message.value() or b"")
+    yield Text(_scored(request))
+    if detail:
+        for name, value in msgspec.structs.asdict(request).items():
+            yield Text.assemble((f"{name:22}", "dim"), printable(str(value)))
+
+
+def _share(message: Message, detail: bool) -> Iterator[Text]:
+    share = _SHARES.decode(message.value() or b"")
+    stretch = f"{share.since:,} to {share.until - 1:,}"
+    labels, watched = (sum(getattr(video, name) for video in share.videos) for name in ("events", "labels"))
+    yield Text(f"{stretch:>20}  {len(share.videos):>6}  {labels:>6}  {watched:>7}  {len(share.examples):>8}")
+    if detail:
+        for video in share.videos:
+            watched_of = f"{video.labels:,} of {video.events:,} watched, watch ratios {video.ratios:g} in all"
+            yield Text.assemble((f"video {printable(str(video.video_id), ID_CUT):16}", "dim"), watched_of)
+        for example in share.examples:
+            user, item = (printable(str(name), ID_CUT) for name in (example.user_id, example.video_id))
+            yield Text.assemble(
+                (f"{'example':22}", "dim"), f"user {user}, video {item}: {WATCHED[example.label]}"
+            )
+
+
+def _dead_letter(message: Message, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all is shown anyway
+    letter = read_letter(message)
+    origin = f"{letter.topic} {letter.partition}:{letter.offset}" if letter.topic else "of unknown origin"
+    yield Text.assemble((printable(letter.fault or "no fault named"), "bold red"), f"  {printable(origin)}")
+    yield Text(printable(letter.reason or "no reason given"))
+    yield Text.assemble(("key    ", "dim"), described(message.key()))
+    yield Text.assemble(("value  ", "dim"), described(message.value()))
+    for name, value in letter.headers:
+        yield Text.assemble(("header ", "dim"), f"{printable(name)}, {described(value)}")
+
+
+def _checkpoint(message: Message, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all is shown anyway
+    chunk = read_chunk(message.key())
+    if chunk is not None:
+        size = len(message.value() or b"")
+        yield Text.assemble(
+            ("snapshot", "bold"), f"  slot {chunk.slot}, chunk {chunk.number}, {size:,} bytes"
+        )
+    elif is_state(message.key()):
+        yield from _state(_STATES.decode(message.value() or b""))
+    else:
+        raise msgspec.DecodeError("the key is neither that of a state record nor of a snapshot")
+
+
+def _state(state: State) -> Iterator[Text]:
+    yield Text.assemble(("state", "bold"), f"  stream time {instant(state.stream_time)}")
+    snapshot = "none yet"
+    if state.snapshot is not None:
+        reference = state.snapshot
+        chunks = ", ".join(map(str, reference.chunks))
+        snapshot = (
+            f"slot {reference.slot} of {reference.folded:,} outcomes, chunks at {chunks}, outcomes since "
+            f"from {reference.outcome_offset}, SHA-256 {printable(reference.sha256, 16)}"
+        )
+    for name, value in {
+        "next input": f"interactions {state.interactions.offset}, labels {state.labels.offset}",
+        "written": f"{state.predictions:,} predictions, {state.outcomes:,} outcomes",
+        "waiting": f"{state.pending:,} predictions for their label, {len(state.waiting):,} labels for their "
+        "interaction",
+        "read from": f"predictions {state.prediction_offset}, outcomes {state.outcome_offset}",
+        "snapshot": snapshot,
+        "counters": ", ".join(f"{printable(case)} {count:,}" for case, count in state.counters.items()),
+    }.items():
+        yield Text.assemble((f"{name:12}", "dim"), value)
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+_LINES: Final = {
+    Kind.PREDICTIONS: _prediction,
+    Kind.OUTCOMES: _outcome,
+    Kind.DEAD_LETTERS: _dead_letter,
+    Kind.CHECKPOINTS: _checkpoint,
+    Kind.LABEL_REQUESTS: _label_request,
+    Kind.SHARED: _share,
+}

@@ -1,0 +1,108 @@
+"""The swap of a group's champion and challenger, in all partitions in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from pipeline.errors import StateError
+from pipeline.kafka.log import all_decoded, read_until
+from pipeline.model.factory import Blueprint
+from pipeline.model.model import Model
+from pipeline.model.snapshot import pack
+from pipeline.records.outputs import Outcome
+from pipeline.recovery.settings_check import refuse_other_settings
+from pipeline.recovery.state_reader import read_snapshot
+from pipeline.task.state import State
+from pipeline.tools.checkpoint import Group, Saved
+from pipeline.tools.checkpoint.installing import Replacement, install
+from pipeline.tools.promotion.roles import swap, swapped, toml_lines
+
+_OUTCOMES: Final = msgspec.json.Decoder(Outcome)
+
+
+class Promotion:
+    """A challenger that is to become the champion of a group.
+
+    Parameters
+    ----------
+    group
+        It has to run under its configuration, and have no members.
+    name
+        The challenger, one of FORKS.
+    former
+        What the present champion is called from then on.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such challenger, it is a rival, or the other name cannot be used.
+    StateError
+        If the group runs under other settings or has members, or a partition has no state yet.
+    """
+
+    def __init__(self, group: Group, name: str, former: str) -> None:
+        self._group, self._name, self._former = group, name, former
+        self._config = swapped(group.config, name, former)
+        self._before, self._after = Blueprint(group.config), Blueprint(self._config)
+        self._saved = group.all_saved()
+        for saved in self._saved:
+            refuse_other_settings(saved.state, self._before.settings(group.partitions))
+        group.refuse_members()
+        self.outcomes = sum(map(_unfolded, self._saved))
+        """How many there are to fold, at least: those since the snapshots."""
+
+    def run(self, progress: Callable[[int], None]) -> list[str]:
+        """Fold to the end of the log, swap, and install.
+
+        Parameters
+        ----------
+        progress
+            Called now and then with the number of outcomes folded.
+
+        Returns
+        -------
+        list of str
+            Lines for the workers' forks.toml, in place of [learner] and all [challengers.NAME].
+
+        Raises
+        ------
+        KafkaException
+            If the transaction did not come about, or if that is not known.
+        StateError
+            If a worker has come meanwhile, or outcomes are missing. Nothing has changed then.
+        """
+        settings, replacements, done = self._after.settings(self._group.partitions), [], 0
+        for saved in self._saved:
+            model = self._folded(saved.state)
+            data = pack(swap(model, self._after.new_model(), self._name, self._former))
+            state = saved.state.under(settings)
+            replacements.append(Replacement(saved, state, data, state.outcomes, state.outcome_offset))
+            done += _unfolded(saved)
+            progress(done)
+        install(self._group, replacements)
+        return toml_lines(self._config, self._after)
+
+    def _folded(self, state: State) -> Model:
+        """The model of all outcomes that the state record counts."""
+        group = self._group
+        model, usable = read_snapshot(group.log, group.topics, state, self._before.new_model)
+        begin = usable.snapshot.outcome_offset if usable.snapshot else 0
+        slices = group.log.read(group.topics.outcomes, state.partition, begin)
+        for messages in read_until(slices, lambda: state.outcomes - model.folded, group.log.patience):
+            outcomes = all_decoded(_OUTCOMES, messages)
+            try:
+                model.fold_many([each for each in outcomes if model.folded <= each.sequence < state.outcomes])
+            except ValueError as error:
+                raise StateError(f"partition {state.partition}: {error}") from error
+        if model.folded < state.outcomes:
+            raise StateError(f"outcome {model.folded} of partition {state.partition} is missing at the end")
+        return model
+
+
+def _unfolded(saved: Saved) -> int:
+    """Outcomes that the snapshot does not hold."""
+    snapshot = saved.state.snapshot
+    return saved.state.outcomes - (snapshot.folded if snapshot else 0)

@@ -1,0 +1,89 @@
+"""Who is champion and who is challenger: swapped in a configuration and in a model. Pure."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from forks import Forks, ForksSettings
+from pipeline.config.tree import CHALLENGER_NAME, CHAMPION, FORKS, Challenger, Config
+from pipeline.errors import ConfigError
+from pipeline.model.challengers import as_learner
+from pipeline.model.factory import Blueprint
+from pipeline.model.model import Model
+from pipeline.model.settings_text import as_toml
+
+
+def swapped(config: Config, name: str, former: str) -> Config:
+    """The configuration with a challenger as `learner`, and what that was as the challenger `former`.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such challenger, it is a rival, or `former` cannot be a challenger's name.
+    """
+    challengers = dict(config.challengers)
+    if name not in challengers:
+        there = ", ".join(challengers) or "none: name one in a table [challengers.NAME] of the configuration"
+        raise ConfigError(f"there is no challenger {name!r}. There are: {there}")
+    chosen = challengers.pop(name)
+    if chosen.learner != FORKS:
+        raise ConfigError(
+            f"challengers.{name} is a rival ({chosen.learner}), which is there to be compared with: only a "
+            f'challenger of learner = "{FORKS}" can become champion'
+        )
+    if former in challengers or former == CHAMPION:
+        raise ConfigError(f"--former {former}: the name is taken. Name the champion of now otherwise")
+    try:
+        CHALLENGER_NAME.validate_python(former)
+    except ValidationError as error:
+        raise ConfigError(f"--former {former}: {error.errors()[0]['msg']}") from error
+    parameters = {"learner": FORKS, "preset": config.learner.preset, **config.learner.overrides}
+    challengers[former] = Challenger.model_validate(parameters)
+    learner = as_learner(f"challengers.{name}", chosen.parameters)
+    return config.model_copy(update={"learner": learner, "challengers": challengers})
+
+
+def swap(model: Model, empty: Model, name: str, former: str) -> Model:
+    """What a model knows, its champion and a challenger swapped, in a model of the swapped settings.
+
+    No bit of any learner changes: what it learned does not depend on what it is called.
+
+    Parameters
+    ----------
+    model
+        It is used up.
+    empty
+        New, of the swapped settings.
+    name
+        The challenger that becomes champion.
+    former
+        What the champion is called as a challenger.
+    """
+    champion = model.challengers[name].learner
+    assert isinstance(champion, Forks), "a rival is not promoted"
+    empty.learner = champion
+    for each, shadow in empty.challengers.items():
+        shadow.learner = model.learner if each == former else model.challengers[each].learner
+    empty.statistics, empty.folded = model.statistics, model.folded
+    return empty
+
+
+def toml_lines(config: Config, blueprint: Blueprint) -> list[str]:
+    """The sections [learner] and [challengers.NAME] of a configuration, as a file has them."""
+    lines = ["[learner]", f"preset = {as_toml(config.learner.preset)}"]
+    lines += _settings(list(config.learner.overrides), blueprint.learner)
+    for name, contender in blueprint.challengers.items():
+        challenger = config.challengers[name]
+        lines += ["", f"[challengers.{name}]", f"learner = {as_toml(challenger.learner)}"]
+        given = challenger.parameters
+        if isinstance(contender, ForksSettings):
+            lines += [f"preset = {as_toml(given.pop('preset'))}"] if "preset" in given else []
+            lines += _settings(list(given), contender)
+        else:
+            values = dict(contender.parameters)
+            lines += [f"{parameter} = {as_toml(values[parameter])}" for parameter in given]
+    return lines
+
+
+def _settings(names: list[str], learner: ForksSettings) -> list[str]:
+    return [f"{name} = {as_toml(getattr(learner, name))}" for name in names]

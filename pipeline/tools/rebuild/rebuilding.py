@@ -1,0 +1,219 @@
+"""From a partition's topics to its model under other settings."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from forks import LossName
+from pipeline.config.tree import Learner
+from pipeline.errors import ConfigError, StateError
+from pipeline.kafka.log import Log, decoded, read_until
+from pipeline.kafka.topics import Topics
+from pipeline.model.challengers import as_learner
+from pipeline.model.factory import Blueprint
+from pipeline.model.model import Model
+from pipeline.model.settings_text import as_toml
+from pipeline.model.snapshot import pack
+from pipeline.records.outputs import Outcome, Prediction
+from pipeline.recovery.settings_check import differences, refuse_other_settings
+from pipeline.task.state import SnapshotReference, State
+from pipeline.tools.checkpoint import Group
+from pipeline.tools.checkpoint.installing import Replacement, install
+from pipeline.tools.rebuild.comparison import Comparison, PartitionFold, compare
+from pipeline.tools.rebuild.replay_outcomes import CASE, Cases, refold
+
+LOOK_EVERY = 1_000
+"""Outcomes folded from one look at the model to the next."""
+
+_OUTCOMES = msgspec.json.Decoder(Outcome)
+_PREDICTIONS = msgspec.json.Decoder(Prediction)
+
+
+class Rebuild:
+    """All partitions of a group, folded once more.
+
+    Parameters
+    ----------
+    group
+        Whose outcomes; its members may go on meanwhile, unless the result is to be installed.
+    changes
+        The settings of the learner that differ from the configuration's, by name.
+    check
+        Whether the configuration has to be the one that the group runs under. Else its learner and its
+        challengers may differ, too.
+
+    Attributes
+    ----------
+    blueprint
+        What the rebuilt models are made of.
+    changes
+        The settings in which they differ from what the state records name: as they are there, and here.
+    outcomes
+        How many there are to fold.
+
+    Raises
+    ------
+    ConfigError
+        Naming the setting and what is accepted.
+    StateError
+        If the outputs depend on more that differs than the learner.
+    """
+
+    def __init__(self, group: Group, changes: Mapping[str, Any], *, check: bool) -> None:
+        self._group = group
+        self._learner = _changed(group.config.learner, changes)
+        self._saved = [
+            saved for number in range(group.partitions) if (saved := group.saved(number)) is not None
+        ]
+        running = Blueprint(group.config)
+        self.blueprint = running.with_learner(self._learner)
+        if self._saved and not check:
+            running = running.as_saved(self._saved[0].state.settings)
+        before, after = running.settings(group.partitions), self.blueprint.settings(group.partitions)
+        for saved in self._saved:
+            refuse_other_settings(saved.state, before)
+        self._settings = after
+        self.changes = differences(before, after)
+        self._losses = self._running_loss(running.learner.loss), self.blueprint.learner.loss
+        self._models: list[bytes] = []
+        self.outcomes = sum(saved.state.outcomes for saved in self._saved)
+
+    def run(self, progress: Callable[[int], None], window: int | None = None) -> Comparison:
+        """Fold, and compare.
+
+        Parameters
+        ----------
+        progress
+            Called now and then with the number of outcomes folded.
+        window
+            Labelled events in a window; by default a tenth of all.
+
+        Raises
+        ------
+        StateError
+            If records are missing, or no worker wrote them.
+        """
+        cases, folds, done = [], [], 0
+        self._models.clear()
+        for _, state in self._saved:
+            found, fold, model = self._fold(state, partial(_told, progress, done))
+            cases.append(found)
+            folds.append(fold)
+            self._models.append(pack(model))
+            done += state.outcomes
+        return compare(cases, folds, self._losses, self.changes, window)
+
+    def refuse_install(self) -> None:
+        """Make sure that what is folded could be installed.
+
+        Raises
+        ------
+        ConfigError
+            If nothing differs.
+        StateError
+            If a partition has no state, or the group has members.
+        """
+        if not self.changes:
+            raise ConfigError(
+                "--install: there is nothing to install, since the group runs under these settings. Name "
+                "what is to differ, such as --set learner.budget=200, or configure other challengers"
+            )
+        self._group.all_saved()
+        self._group.refuse_members()
+
+    def install(self) -> list[str]:
+        """Let the group go on from the folded models, in all partitions at once; call `run` before.
+
+        Returns
+        -------
+        list of str
+            Lines for the section [learner] of the workers' forks.toml.
+
+        Raises
+        ------
+        KafkaException
+            If the transaction did not come about, or if that is not known.
+        StateError
+            If it must not be: see `refuse_install`, or a worker has gone on since. Nothing has changed then.
+        """
+        self.refuse_install()
+        replacements = []
+        for saved, data in zip(self._saved, self._models, strict=True):
+            state = saved.state.under(self._settings)
+            replacements.append(Replacement(saved, state, data, state.outcomes, state.outcome_offset))
+        install(self._group, replacements)
+        learner = self.blueprint.learner
+        lines = [f"{name} = {as_toml(getattr(learner, name))}" for name in self._learner.overrides]
+        return [f"preset = {as_toml(self._learner.preset)}", *lines]
+
+    def _running_loss(self, present: LossName) -> LossName:
+        """What the scores that were written are judged by: no log-odds where an era had another loss."""
+        earlier = {era.settings["learner.loss"] for _, state in self._saved for era in state.earlier}
+        return present if earlier <= {present} else "hinge"
+
+    def _fold(self, state: State, tell: Callable[[int], None]) -> tuple[Cases, PartitionFold, Model]:
+        group, snapshot, model = self._group, state.snapshot, self.blueprint.new_model()
+        same: bool | None = None
+        parts = []
+        with Log(group.config.kafka, group.log.patience) as second_log:
+            predictions = _predictions(second_log, group.topics, state)
+            refolded = refold(model, predictions, _outcomes(group, state, model))
+            while len(part := np.fromiter(islice(refolded, _until_next(model, snapshot)), CASE)):
+                parts.append(part)
+                tell(model.folded)
+                if snapshot is not None and model.folded == snapshot.folded and not self.changes:
+                    same = hashlib.sha256(pack(model)).hexdigest() == snapshot.sha256
+        if model.folded < state.outcomes:
+            raise StateError(
+                f"outcome {model.folded} of partition {state.partition} is missing at the end: its state "
+                f"record counts {state.outcomes}"
+            )
+        fold = PartitionFold(state.partition, model.folded, snapshot.folded if snapshot else None, same)
+        return np.concatenate([np.empty(0, CASE), *parts]), fold, model
+
+
+def _changed(learner: Learner, changes: Mapping[str, Any]) -> Learner:
+    return as_learner("learner", {"preset": learner.preset, **learner.overrides, **changes})
+
+
+def _told(progress: Callable[[int], None], before: int, folded: int) -> None:
+    progress(before + folded)
+
+
+def _until_next(model: Model, snapshot: SnapshotReference | None) -> int:
+    """Outcomes to fold before the next look at the model."""
+    to_snapshot = snapshot.folded - model.folded if snapshot else 0
+    return min(LOOK_EVERY, to_snapshot) if to_snapshot > 0 else LOOK_EVERY
+
+
+def _outcomes(group: Group, state: State, model: Model) -> Iterator[Outcome]:
+    """Those that the state record counts."""
+    log = group.log
+    slices = log.read(group.topics.outcomes, state.partition, 0)
+    for messages in read_until(slices, lambda: state.outcomes - model.folded, log.patience):
+        for message in messages:
+            outcome = decoded(_OUTCOMES, message)
+            if outcome.sequence >= state.outcomes:
+                return
+            yield outcome
+
+
+def _predictions(log: Log, topics: Topics, state: State) -> Iterator[Prediction]:
+    """Those that the state record counts, and later ones."""
+    taken = 0
+
+    def left() -> int:
+        return state.predictions - taken
+
+    for messages in read_until(log.read(topics.predictions, state.partition, 0), left, log.patience):
+        for message in messages:
+            prediction = decoded(_PREDICTIONS, message)
+            taken = prediction.sequence + 1
+            yield prediction

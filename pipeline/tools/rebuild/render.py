@@ -1,0 +1,73 @@
+"""A comparison for a terminal of 80 columns or more."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from forks.validation import Figures
+from pipeline.tools.rebuild.comparison import Comparison, PartitionFold
+
+
+def render(found: Comparison) -> RenderableType:
+    """What differs, both models' figures side by side, and what became of the snapshots and of the group."""
+    changes = ", ".join(
+        f"{name} {here or 'none'} (was {there or 'none'})" for name, (there, here) in found.changes.items()
+    )
+    parts: list[RenderableType] = [
+        Text(f"rebuilt with {changes or 'unchanged settings'}", style="bold"),
+        Text(),
+    ]
+    if found.running is None or found.rebuilt is None:
+        parts.append(Text("No label was joined yet, so there is nothing to judge predictions by."))
+    else:
+        parts.append(_figures(found))
+    parts += [Text(), *map(_fold, found.partitions)]
+    if found.installed is not None:
+        lines = ["[learner]", *found.installed]
+        parts += [
+            Text(),
+            Text("Installed: the group goes on from these models.", style="bold green"),
+            Text("Put this into forks.toml before you start its workers; with other settings they refuse:"),
+            Text(),
+            *(Text(f"  {line}") for line in lines),
+        ]
+    return Group(*parts)
+
+
+def _figures(found: Comparison) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("labelled events", justify="right")
+    for name in ("mistakes", "AUC", "log loss"):
+        table.add_column(name, justify="right")
+        table.add_column("rebuilt", justify="right", style="bold")
+    assert found.running is not None
+    assert found.rebuilt is not None
+    for running, rebuilt in zip(found.running.windows, found.rebuilt.windows, strict=True):
+        events = f"{running.first + 1:,} - {running.first + running.events:,}"
+        table.add_row(events, *_cells(running, rebuilt))
+    total = _cells(found.running.total, found.rebuilt.total)
+    table.add_row(f"all {found.events:,}", *total, style="bold")
+    return table
+
+
+def _cells(running: Figures, rebuilt: Figures) -> tuple[str, ...]:
+    return (
+        f"{running.mistakes:.2%}",
+        f"{rebuilt.mistakes:.2%}",
+        *(_figure(value) for value in (running.auc, rebuilt.auc, running.log_loss, rebuilt.log_loss)),
+    )
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _fold(fold: PartitionFold) -> Text:
+    text = f"partition {fold.partition}: {fold.outcomes:,} outcomes folded"
+    if fold.same is None:
+        return Text(text)
+    if fold.same:
+        return Text(f"{text}; at {fold.snapshot:,} they give the very bytes of the group's snapshot")
+    return Text(f"{text}; at {fold.snapshot:,} they do not give the group's snapshot", style="red")

@@ -1,0 +1,135 @@
+"""The running mistake rate as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter, StrMethodFormatter
+from matplotlib.typing import RcKeyType
+
+from pipeline.errors import ConfigError
+from pipeline.tools.report.figures import Floats, Report
+from pipeline.tools.times import date
+
+FORMATS: Final = (".svg", ".png")
+INK: Final = "#222222"
+GREY: Final = "#6b6b6b"
+STYLE: Final[dict[RcKeyType, Any]] = {
+    "font.size": 11.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": "#e4e4e4",
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "svg.hashsalt": "forks",  # the same run draws the same bytes
+}
+LABEL_DISTANCE: Final = 0.055
+"""Least distance of two labels, as a share of the axis."""
+
+
+class _Line(NamedTuple):
+    """One method."""
+
+    name: str
+    rates: Floats
+    """Mistakes so far over events so far, at the end of each window."""
+    color: str
+    width: float
+
+
+def check_format(path: Path) -> None:
+    """Raise `ConfigError` if a picture cannot go to this file."""
+    if path.suffix.lower() not in FORMATS:
+        raise ConfigError(f"--out {path}: a picture is one of {', '.join(FORMATS)}, by the file's ending")
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(f"--out {path}: there is no folder {path.absolute().parent}")
+
+
+def draw(report: Report, path: Path, note: str = "") -> None:
+    """Draw the mistakes so far of model, running means and majority class over the labelled events.
+
+    Parameters
+    ----------
+    report
+        With at least one labelled event.
+    path
+        An SVG or PNG file.
+    note
+        A line below the picture, say on where the data come from.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be written.
+    """
+    check_format(path)
+    with mpl.rc_context(STYLE):
+        figure = _figure(report, note)
+        metadata = {"Date": None} if path.suffix.lower() == ".svg" else {}
+        try:
+            figure.savefig(path, dpi=150, metadata=metadata)
+        except OSError as error:
+            raise ConfigError(f"--out {path}: cannot be written: {error.strerror or error}") from error
+
+
+def _figure(report: Report, note: str) -> Figure:
+    windows = report.windows
+    events = np.array([window.events for window in windows])
+    seen = np.cumsum(events)
+    rates = np.array([(window.mistakes, window.running_means, window.majority) for window in windows])
+    so_far = np.cumsum(rates * events[:, None], axis=0) / seen[:, None]
+    lines = [
+        _Line("majority class", so_far[:, 2], "#8c8c8c", 1.6),
+        _Line("running means", so_far[:, 1], "#d1711f", 2.0),
+        _Line("model", so_far[:, 0], "#1f5fa8", 2.6),
+    ]
+    figure = Figure(figsize=(8.0, 4.6))
+    bottom = 0.17 if note else 0.12
+    axes = figure.add_axes((0.075, bottom, 0.665, 0.82 - bottom))
+    axes.plot(seen, rates[:, 0], color=lines[-1].color, linewidth=0.8, alpha=0.35)
+    for line in lines:
+        axes.plot(seen, line.rates, color=line.color, linewidth=line.width, solid_capstyle="round")
+    axes.set_xlim(0, seen[-1])
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.set_xlabel("labelled events, by their time", color=INK)
+    axes.tick_params(length=0)
+    _label(axes, lines)
+    span = f"{date(windows[0].first)} to {date(windows[-1].last)}"
+    title = "Mistakes so far, counted from the first event"
+    figure.text(0.03, 0.93, title, fontsize=14, weight="bold", color=INK)
+    figure.text(
+        0.03,
+        0.875,
+        f"{report.labelled:,} events, {span}. Thin: the model in each {windows[0].events:,} events",
+        color=GREY,
+    )
+    figure.text(0.03, 0.02, note, fontsize=8.5, color=GREY)
+    return figure
+
+
+def _label(axes: Axes, lines: Sequence[_Line]) -> None:
+    """Write name and last value of each line at its end, from the lowest up, none over another."""
+    low, high = axes.get_ylim()
+    free = -np.inf
+    for line in sorted(lines, key=lambda line: float(line.rates[-1])):
+        height = max((line.rates[-1] - low) / (high - low), free)
+        free = height + LABEL_DISTANCE
+        axes.text(
+            1.015,
+            height,
+            f"{line.name} {line.rates[-1]:.1%}",
+            transform=axes.transAxes,
+            color=line.color,
+            weight="bold",
+            va="center",
+        )

@@ -1,0 +1,161 @@
+"""The report as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.config.tree import CHAMPION
+from pipeline.tools.report.comparison import Contest
+from pipeline.tools.report.counts import BURIED
+from pipeline.tools.report.figures import Report
+from pipeline.tools.times import date, duration
+
+STAGES: Final = {
+    "read": ("interactions", "labels"),
+    "predicted": ("predictions", "duplicate_interactions"),
+    "joined": ("labelled", "expired", "crowded_out", "early", "duplicate_labels"),
+    "wanted": ("asked", "unasked"),
+    "dead letters": BURIED,
+}
+"""The counters, by what happens to a message."""
+
+BARS: Final = " ▁▂▃▄▅▆▇█"
+COLUMNS: Final = 50
+"""Of the bars."""
+
+
+def render(report: Report) -> RenderableType:
+    """The report for a terminal of 80 columns or more."""
+    if not any(report.counters.values()) and not report.outcomes and not report.predictions:
+        return Text("Nothing was written yet: no prediction, no outcome, no dead letter.")
+    parts: list[RenderableType] = [_cases(report)]
+    if report.labelled:
+        parts += [Text(), _methods(report)]
+        if report.contest is not None:
+            parts += [Text(), _contest(report.contest)]
+        parts += [Text(), _over_time(report)]
+    else:
+        parts += [Text(), Text("No label was joined yet, so there is nothing to judge predictions by.")]
+    parts += [Text(f"differs: {difference}", style="red") for difference in report.differences]
+    return Group(*parts)
+
+
+def _cases(report: Report) -> Table:
+    """Every counter, the zeros too: that nothing was late is worth knowing.
+
+    But for those of a policy where there is none.
+    """
+    table = Table.grid(padding=(0, 2))
+    for stage, cases in STAGES.items():
+        if stage == "wanted" and not report.counters["asked"]:
+            continue
+        numbers = [f"{case.replace('_', ' ')} {report.counters[case]:,}" for case in cases]
+        table.add_row(Text(stage, style="bold"), Text(" · ".join(numbers)))
+    waiting = report.predictions - report.outcomes
+    table.add_row(Text("in topics", style="bold"), Text(_in_topics(report, waiting)))
+    return table
+
+
+def _in_topics(report: Report, waiting: int) -> str:
+    return (
+        f"{_number(report.predictions, 'prediction')} · {_number(report.outcomes, 'outcome')} · "
+        f"{_number(report.dead_letters, 'dead letter')} · {waiting:,} still waiting for a label"
+    )
+
+
+def _methods(report: Report) -> Table:
+    """Model and baselines, over the same events."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column(f"over all {report.labelled:,} labelled events")
+    for name in ("mistakes", "AUC", "log loss"):
+        table.add_column(name, justify="right")
+    always = "watched" if (report.watched or 0.0) > 0.5 else "not watched"
+    for name, mistakes, auc, loss in (
+        ("model", report.mistakes, report.auc, report.log_loss),
+        ("running means of user and video", report.running_means, report.running_means_auc, None),
+        (f'always "{always}"', report.majority, 0.5, None),
+    ):
+        table.add_row(
+            name,
+            _figure(mistakes, ".2%"),
+            _figure(auc, ".4f"),
+            _figure(loss, ".4f"),
+            style="bold" if name == "model" else "",
+        )
+    return table
+
+
+def _contest(contest: Contest) -> Table:
+    """Champion and challengers, over the events that all of them predicted."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column(f"over {contest.events:,} of them")
+    for name in ("mistakes", "alone right", "alone wrong", "AUC", "log loss"):
+        table.add_column(name, justify="right")
+    for each in contest.contenders:
+        champion = each.name == CHAMPION
+        alone = ("", "") if champion else (f"{each.alone_right:,}", f"{each.alone_wrong:,}")
+        table.add_row(
+            each.name,
+            f"{each.mistakes:.2%}",
+            *alone,
+            _figure(each.auc, ".4f"),
+            _figure(each.log_loss, ".4f"),
+            style="bold" if champion else "",
+        )
+    return table
+
+
+def _over_time(report: Report) -> Group:
+    """Mistakes from first to last event, as bars on one scale."""
+    weights = np.array([window.events for window in report.windows])
+    groups = np.array_split(np.arange(len(weights)), min(COLUMNS, len(weights)))
+    rates = {
+        "model": [window.mistakes for window in report.windows],
+        "running means": [window.running_means for window in report.windows],
+    }
+    series = {
+        name: [float(np.average(np.array(values)[group], weights=weights[group])) for group in groups]
+        for name, values in rates.items()
+    }
+    low = min(min(values) for values in series.values())
+    high = max(max(values) for values in series.values())
+    table = Table.grid(padding=(0, 2))
+    for name, values in series.items():
+        table.add_row(name, _bars(values, low, high))
+    first, last = date(report.windows[0].first), date(report.windows[-1].last)
+    delay = (
+        f"label delay: median {duration(report.label_delay_median or 0.0)}, "
+        f"99% within {duration(report.label_delay_p99 or 0.0)}"
+    )
+    return Group(
+        Text(f"mistakes from {first} to {last}, between {low:.0%} and {high:.0%}", style="bold"),
+        table,
+        Text(),
+        Text(delay),
+    )
+
+
+def _bars(values: Sequence[float], low: float, high: float) -> str:
+    """One bar a value, the lowest at `low`, the highest at `high`.
+
+    Examples
+    --------
+    >>> _bars([0.2, 0.3, 0.4], 0.2, 0.4)
+    '▁▄█'
+    """
+    span = (high - low) or 1.0
+    return "".join(BARS[1 + int((len(BARS) - 2) * (value - low) / span)] for value in values)
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)

@@ -1,0 +1,1 @@
+"""The processes that read, commit, and survive rebalances."""

@@ -1,0 +1,201 @@
+"""Gauges of what is bounded, beside the bounds, for Prometheus to scrape."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from pipeline.config.tree import Config
+from pipeline.errors import ConfigError
+from pipeline.model.comparison import Standing
+from pipeline.task.task import Task
+from pipeline.worker.source import Intake
+from pipeline.worker.throttle import Storms
+
+PARTITION_GAUGES: Final = {
+    "pending_predictions": "Predictions that wait for their label.",
+    "closed_events": "Closed events that repetitions and late labels are known by.",
+    "early_labels": "Labels that wait for their interaction.",
+    "early_label_bytes": "Bytes of the labels that wait for their interaction.",
+    "users": "Users that running statistics are kept for.",
+    "videos": "Videos that running statistics are kept for.",
+    "published_outcomes": "Outcomes that the other partitions were told of.",
+    "outcomes_of_others": "Outcomes of other partitions that were taken over since the partition came here.",
+    "held_share_bytes": "Bytes that other partitions have shared and that wait for an outcome to go with.",
+    "asked_labels": "Predictions whose label was asked for.",
+    "unasked_labels": "Labels that were joined, but not asked for.",
+    "dead_letters_this_minute": "Dead letters of the minute under way.",
+    "held_back": "1 while the partition waits because it has too many dead letters.",
+}
+INPUT_GAUGES: Final = {
+    "buffered_messages": "Messages that were read and not yet processed.",
+    "buffered_bytes": "Bytes of the messages that were read and not yet processed.",
+    "paused": "1 while the input is not read on, because enough is buffered.",
+}
+COMPARED: Final = {
+    "events": "Labelled events since the partition came here.",
+    "mistakes": "Of these, the events that the learner had wrong.",
+    "log_loss": "Sum of the learner's log loss over these, in nats, where its scores are log-odds.",
+}
+"""Of champion and challengers, where there are challengers."""
+INPUTS: Final = ("interactions", "labels")
+PACE: Final = 1.0
+"""Seconds from one set of figures to the next."""
+
+
+class InputFigures(NamedTuple):
+    """What an input of a partition held a moment ago: see `INPUT_GAUGES`."""
+
+    buffered_messages: int
+    buffered_bytes: int
+    paused: bool
+
+
+class PartitionFigures(NamedTuple):
+    """What a partition held a moment ago: see `PARTITION_GAUGES`."""
+
+    interactions: InputFigures
+    labels: InputFigures
+    pending_predictions: int
+    closed_events: int
+    early_labels: int
+    early_label_bytes: int
+    users: int
+    videos: int
+    published_outcomes: int
+    outcomes_of_others: int
+    held_share_bytes: int
+    asked_labels: int
+    unasked_labels: int
+    dead_letters_this_minute: int
+    held_back: bool
+    compared: Mapping[str, Standing]
+    """By learner: see `COMPARED`."""
+
+    @classmethod
+    def of(cls, task: Task, intake: Intake, storms: Storms) -> PartitionFigures:
+        """The figures of now."""
+        join, statistics = task.join, task.model.statistics
+        paused = intake.paused(task.partition)
+        return cls(
+            interactions=InputFigures(len(task.interactions), task.interactions.bytes, paused[0]),
+            labels=InputFigures(len(task.labels), task.labels.bytes, paused[1]),
+            pending_predictions=len(join.pending),
+            closed_events=len(join.closed),
+            early_labels=len(join.waiting),
+            early_label_bytes=join.waiting_bytes,
+            users=len(statistics.users),
+            videos=len(statistics.videos),
+            published_outcomes=task.publication.since if task.publication else 0,
+            outcomes_of_others=task.reception.outcomes,
+            held_share_bytes=task.reception.bytes,
+            asked_labels=task.counters["asked"],
+            unasked_labels=task.counters["unasked"],
+            dead_letters_this_minute=storms.letters(task.partition),
+            held_back=storms.holds(task.partition),
+            compared=task.tally.standings if task.tally else {},
+        )
+
+
+class Gauges(Collector):
+    """The figures of a worker's partitions, as it told them last, and its limits.
+
+    The worker tells from its loop, whole figures at a time; a scrape comes in a thread of its own and
+    never looks at what the loop is changing.
+
+    Parameters
+    ----------
+    config
+        The whole configuration.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._figures: Mapping[int, PartitionFigures] = {}
+        self._shown = 0.0
+        self._limits = {
+            "buffer_limit_bytes": (config.worker.buffer, "Bytes that may be read ahead: worker.buffer."),
+            "pending_predictions_limit": (config.join.max_pending, "In each partition: join.max_pending."),
+            "closed_events_limit": (config.join.max_closed, "In each partition: join.max_closed."),
+            "early_label_limit_bytes": (config.join.early_bytes, "In each partition: join.early_bytes."),
+            "entities_limit": (
+                config.features.max_entities,
+                "Users, and videos, in each partition: features.max_entities.",
+            ),
+            "dead_letters_per_minute_limit": (
+                config.worker.dead_letters,
+                "In each partition: worker.dead_letters.",
+            ),
+        }
+
+    def show(self, tasks: Mapping[int, Task], intake: Intake, storms: Storms) -> None:
+        """Tell the figures of now in place of those before, if these are a second old."""
+        if time.monotonic() - self._shown >= PACE:
+            self._shown = time.monotonic()
+            self._figures = {
+                partition: PartitionFigures.of(task, intake, storms) for partition, task in tasks.items()
+            }
+
+    def clear(self) -> None:
+        """Tell of no partition."""
+        self._figures = {}
+
+    def collect(self) -> Iterator[Metric]:
+        """What a scrape finds."""
+        figures = self._figures
+        for name, (limit, text) in self._limits.items():
+            yield GaugeMetricFamily(f"forks_{name}", text, value=limit)
+        for name, text in PARTITION_GAUGES.items():
+            family = GaugeMetricFamily(f"forks_{name}", text, labels=["partition"])
+            for partition, held in figures.items():
+                family.add_metric([str(partition)], getattr(held, name))
+            yield family
+        for name, text in INPUT_GAUGES.items():
+            family = GaugeMetricFamily(f"forks_input_{name}", text, labels=["partition", "input"])
+            for partition, held in figures.items():
+                for source in INPUTS:
+                    family.add_metric([str(partition), source], getattr(getattr(held, source), name))
+            yield family
+        for name, text in COMPARED.items():
+            counted = CounterMetricFamily(f"forks_compared_{name}", text, labels=["partition", "learner"])
+            for partition, held in figures.items():
+                for learner, standing in held.compared.items():
+                    if (value := getattr(standing, name)) is not None:
+                        counted.add_metric([str(partition), learner], value)
+            yield counted
+
+
+@contextmanager
+def served(gauges: Gauges, address: str | None) -> Iterator[None]:
+    """Answer scrapes at an address, if there is one, with the gauges and the process's own figures.
+
+    Raises
+    ------
+    ConfigError
+        If the address cannot be listened on.
+    """
+    if address is None:
+        yield
+        return
+    registry = CollectorRegistry()
+    registry.register(gauges)
+    ProcessCollector(registry=registry)
+    host, _, port = address.rpartition(":")
+    try:
+        server, thread = start_http_server(int(port), host, registry)
+    except OSError as error:
+        raise ConfigError(
+            f"metrics.address: {address} cannot be listened on: {error.strerror}. Every worker of a machine "
+            "needs a port of its own"
+        ) from error
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,54 @@
+"""How far a worker has come, said at times."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+
+import structlog
+
+from pipeline.task.task import Task
+
+EVERY = 10.0
+"""Seconds between two log lines."""
+
+_log = structlog.get_logger()
+
+
+class Progress:
+    """Counts from where each partition began, so that what was restored is not taken for work done."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Start over: no partition is held."""
+        self._since = time.monotonic()
+        self._predicted = self._folded = 0
+
+    def begin(self, task: Task) -> None:
+        """Count on from where a task is."""
+        self._predicted += task.predicted
+        self._folded += task.model.folded
+
+    def report(self, tasks: Collection[Task], restoring: Mapping[int, int]) -> None:
+        """Log what came about since the last line, if one is due.
+
+        Parameters
+        ----------
+        tasks
+            Those at work.
+        restoring
+            Records still to be read of the partitions that are being restored.
+        """
+        seconds = time.monotonic() - self._since
+        if seconds < EVERY:
+            return
+        for partition, left in restoring.items():
+            _log.info("restoring", partition=partition, records_left=left)
+        predicted = sum(task.predicted for task in tasks)
+        folded = sum(task.model.folded for task in tasks)
+        if (predicted, folded) != (self._predicted, self._folded):
+            rate = round((predicted - self._predicted) / seconds)
+            _log.info("progress", predictions=predicted, outcomes=folded, predictions_per_s=rate)
+        self._since, self._predicted, self._folded = time.monotonic(), predicted, folded

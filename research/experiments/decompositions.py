@@ -1,0 +1,151 @@
+"""FORKS, Figure 3: what a decomposition costs after each of many low-rank changes (appendix B)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from forks.algorithm.sketch import Modification
+from forks.algorithm.tisvd import Factors, tisvd, truncated_svd
+from forks.arrays import FloatArray
+from research.harness.experiment import Data, Experiment
+from research.harness.panels import Panel, lines_of
+from research.harness.rows import Row
+from research.harness.trials import Cell, Place, Result
+
+SIZE = 100
+RANK = 30
+OVERSAMPLING = 10
+UPDATES = (500, 1_000, 5_000, 10_000, 50_000)
+"""From 500 to 50,000 as the paper says; it does not say which between."""
+
+
+def randomised_svd(matrix: FloatArray, rank: int, chance: np.random.Generator) -> Factors:
+    """Return a rank-``rank`` decomposition of a symmetric ``matrix`` from its action on random vectors.
+
+    Halko, Martinsson and Tropp, SIAM Review 53, 2011: an orthonormal basis Q of M Omega (their algorithm
+    4.1) with rank + `OVERSAMPLING` columns, and the decomposition of Q' M Q (section 5.3). No power
+    iteration. O(n^2 rank).
+
+    Parameters
+    ----------
+    matrix : (n, n)
+    rank : of the result
+    chance : of Omega
+
+    Examples
+    --------
+    >>> low = np.outer([3.0, 4.0, 0.0], [3.0, 4.0, 0.0])
+    >>> randomised_svd(low, 1, np.random.default_rng(0)).values.round(6).tolist()
+    [25.0]
+    """
+    omega = chance.standard_normal((len(matrix), min(rank + OVERSAMPLING, len(matrix))))
+    basis, _ = np.linalg.qr(matrix @ omega)
+    small = truncated_svd(basis.T @ matrix @ basis, rank)
+    return Factors(basis @ small.vectors, small.values)
+
+
+def changes(matrix: FloatArray, updates: int, chance: np.random.Generator) -> Iterator[Modification]:
+    """Change a symmetric ``matrix`` in place by A B' again and again, and give A and B, (n, 3) each.
+
+    The paper draws all entries from the normal distribution; here A B' is symmetric, as are the changes of
+    a sketch, whose form it has: u v' + v u' + w w'.
+    """
+    for _ in range(updates):
+        u, v, w = chance.standard_normal((3, len(matrix)))
+        change = Modification(np.column_stack([u, v, w]), np.column_stack([v, u, w]))
+        matrix += change.A @ change.B.T
+        yield change
+
+
+Step = Callable[[Factors, FloatArray, FloatArray, FloatArray, np.random.Generator], Factors]
+
+METHODS: Mapping[str, Step] = MappingProxyType(
+    {
+        "TISVD": lambda factors, _, A, B, __: tisvd(factors, A, B),
+        "randomised SVD": lambda factors, M, _, __, chance: randomised_svd(M, factors.rank, chance),
+        "full SVD": lambda factors, M, *_: truncated_svd(M, factors.rank),
+    }
+)
+"""By name: from the factors before, the matrix, A and B of its last change, and what is random."""
+
+
+@dataclass(frozen=True)
+class Decomposing:
+    """A method that follows a matrix through its changes.
+
+    Parameters
+    ----------
+    learner : the method, of `METHODS`
+    updates : changes of the matrix
+    run : seed of all that is random
+    size : rows of the matrix
+    """
+
+    learner: str
+    updates: int
+    run: int
+    size: int = SIZE
+
+    @property
+    def stream(self) -> str:
+        return f"{self.size} x {self.size}"
+
+    @property
+    def budget(self) -> int | None:
+        return None
+
+    @property
+    def place(self) -> Place:
+        return (("updates", self.updates),)
+
+    def key(self) -> Mapping[str, Any]:
+        return {"method": self.learner, "updates": self.updates, "size": self.size, "run": self.run}
+
+    def result(self) -> Result:
+        """Return ``seconds`` of the decompositions alone, and ``excess``.
+
+        ``excess`` is how far the last decomposition is from the matrix, in the Frobenius norm, as a multiple
+        of what the best one of its rank is, less 1, in percent.
+        """
+        chance, own = (np.random.default_rng([self.run, part]) for part in range(2))
+        start = chance.standard_normal((self.size, self.size))
+        matrix = (start + start.T) / 2.0
+        step = METHODS[self.learner]
+        factors = truncated_svd(matrix, min(RANK, self.size))
+        seconds = 0.0
+        for A, B in changes(matrix, self.updates, chance):
+            before = time.process_time()
+            factors = step(factors, matrix, A, B, own)
+            seconds += time.process_time() - before
+        best = _distance(truncated_svd(matrix, factors.rank), matrix)
+        return {"seconds": seconds, "excess": 100.0 * (_distance(factors, matrix) / best - 1.0)}
+
+
+def _distance(factors: Factors, matrix: FloatArray) -> float:
+    return float(np.linalg.norm(factors.vectors * factors.values @ factors.vectors.T - matrix))
+
+
+def _cells(stream: str, data: Data, runs: int) -> Sequence[Cell]:  # noqa: ARG001 - a matrix is made up
+    return [
+        Decomposing(method, updates, run) for run in range(runs) for updates in UPDATES for method in METHODS
+    ]
+
+
+def _panels(rows: Sequence[Row]) -> list[Panel]:
+    def updates(row: Row) -> float:
+        return float(dict(row.place)["updates"])
+
+    lines = lines_of(rows, updates, "seconds")
+    title = f"Decompositions of a {SIZE} x {SIZE} matrix at rank {RANK}"
+    return [Panel(title, "changes of the matrix", "seconds", lines, log="xy")]
+
+
+FIGURE3 = Experiment(
+    "TISVD, randomised and full SVD (FORKS, Figure 3)", (f"{SIZE} x {SIZE}",), _cells, panels=_panels
+)

@@ -1,0 +1,68 @@
+"""FORKS, Table 2: a fixed budget on six sets, in random order (section 5.1 and appendix H)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from research.harness.experiment import Data, Experiment
+from research.harness.learners import Entrant, budgeted_rivals, entrant_of, others, papers_forks, papers_skegd
+from research.harness.printed import TABLE_2
+from research.harness.streams import Permuted
+from research.harness.trials import Cell, Playing
+
+WIDTHS: Mapping[str, float] = MappingProxyType(
+    {"german": 50.0, "svmguide3": 2.0, "spambase": 128.0, "cod-rna": 100.0, "w7a": 8.0, "ijcnn1": 8.0}
+)
+"""Of the Gaussian kernel.
+
+The paper says from which grid, 2^-5 to 2^7, not which; with these its figures come out. That of spambase is
+the grid's last, where NOGD comes out as printed and FORKS nearly; with all smaller ones they are further off.
+"""
+
+SMALL = 10_000
+"""Rows up to which the budget is 50, not 100."""
+STORING = ("KOGD", "KONS", "Sketched-KONS")
+"""Who stores the stream, and so takes part on small sets only."""
+UPDATE_RATE = 0.3
+"""theta, with rho = floor(theta N)."""
+
+
+def budget_of(rows: int) -> int:
+    """Return B for a set of so many rows."""
+    return 50 if rows <= SMALL else 100
+
+
+def cycle_of(rows: int, rate: float) -> int:
+    """Return rho = floor(theta N), at least 1.
+
+    Examples
+    --------
+    >>> cycle_of(1000, 0.3), cycle_of(59535, 0.0005)
+    (300, 29)
+    """
+    return max(1, int(rate * rows + 1e-9))  # 0.3 * 1000 is a little less than 300
+
+
+def entrants(rows: int, width: float) -> list[Entrant]:
+    """Return who takes part on a set of so many rows."""
+    budget, cycle = budget_of(rows), cycle_of(rows, UPDATE_RATE)
+    return [
+        *budgeted_rivals(budget, width),
+        papers_skegd("SkeGD", budget, width=width, cycle=cycle),
+        entrant_of("PROS-N-KONS", "pros-n-kons", None, width=width),
+        papers_forks("FORKS", budget, width=width, cycle=cycle),
+        papers_forks("FORKS, stage 1 of B", budget, stage_one=1, width=width, cycle=cycle),
+        papers_forks("FORKS as published", budget, "forks published", width=width, cycle=cycle),
+        entrant_of("FORKS practical", "forks practical", budget),
+        *others(budget, width, STORING if rows <= SMALL else ()),
+    ]
+
+
+def _cells(stream: str, data: Data, runs: int) -> Sequence[Cell]:
+    source = data.labelled(stream)
+    taking_part = entrants(len(source.read().y), WIDTHS[stream])
+    return [Playing(Permuted(source), entrant, run) for run in range(runs) for entrant in taking_part]
+
+
+TABLE2 = Experiment("A fixed budget (FORKS, Table 2)", tuple(WIDTHS), _cells, TABLE_2)

@@ -1,0 +1,62 @@
+"""What comes of Tables 3 and 4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from research.findings.finding import Finding, JsonRow, best, fewer, streams_of
+
+PAPERS = ("BOGD", "NOGD", "SkeGD, theta = 0.005", "PROS-N-KONS")
+"""Whom FORKS is beside in its Table 3."""
+
+
+def find(rows: Sequence[JsonRow]) -> Iterator[Finding]:
+    """Decide what the paper says of its Tables 3 and 4, and where mistakes in a block lie."""
+    for stream, learners in streams_of(rows).items():
+        if "FORKS" in learners:
+            yield from _of_forks(stream, learners)
+
+
+def _of_forks(stream: str, learners: Mapping[str, JsonRow]) -> Iterator[Finding]:
+    forks = learners["FORKS"]
+    beside = [learners[name] for name in PAPERS if name in learners]
+    if beside:
+        rival = best(beside, "mistakes")
+        yield fewer(
+            f"{stream}: counted from the first event, FORKS makes fewer mistakes than the four of Table 3",
+            forks,
+            rival,
+        )
+    others = [row for name, row in learners.items() if not name.startswith("FORKS")]
+    if others:
+        rival = best(others, "mistakes")
+        yield fewer(
+            f"{stream}: counted from the first event, FORKS makes fewer mistakes than every rival",
+            forks,
+            rival,
+        )
+    yield Finding(
+        f"{stream}: in the fifth round of a block FORKS is wrong less than one time in ten",
+        forks["place_5"] < 10.0,
+        f"wrong in rounds 1, 2, 3, 5: {_places(forks)}; a block's first label is a coin toss",
+    )
+    if "FORKS, stage 1 of B" in learners:
+        longer, shorter = forks, learners["FORKS, stage 1 of B"]
+        yield Finding(
+            f"{stream}: a longer stage 1 is better by the authors' count and worse from the first event",
+            longer["mistakes"] > shorter["mistakes"]
+            and longer["mistakes_authors"] < shorter["mistakes_authors"],
+            f"2 B and B points: authors {longer['mistakes_authors']:.2f}, {shorter['mistakes_authors']:.2f}; "
+            f"from the first {longer['mistakes']:.2f}, {shorter['mistakes']:.2f}",
+        )
+    if {"FORKS practical", "FORKS practical, reset"} <= learners.keys():
+        carried, reset = learners["FORKS practical"], learners["FORKS practical, reset"]
+        yield fewer(
+            f"{stream}: resetting is better than carrying over where labels flip",
+            reset,
+            carried,
+        )
+
+
+def _places(row: JsonRow) -> str:
+    return ", ".join(f"{row[f'place_{place}']:.1f}%" for place in (1, 2, 3, 5))

@@ -1,0 +1,1 @@
+"""What an experiment is, how it runs, and how its results are stored."""

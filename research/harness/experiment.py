@@ -1,0 +1,49 @@
+"""What an experiment is: cells by stream, and what a paper prints for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from research.harness.graphs import GraphSource
+from research.harness.panels import Panel
+from research.harness.printed import Figures
+from research.harness.rows import Row
+from research.harness.streams import Source, Stream
+from research.harness.trials import Cell
+
+
+class Data(Protocol):
+    """Where the sets are. Each method raises an error that says what to get where a set is not there."""
+
+    def labelled(self, name: str) -> Source:
+        """Return a set of vectors with labels."""
+
+    def plays(self) -> Stream:
+        """Return KuaiRec's plays."""
+
+    def graph(self, name: str) -> GraphSource:
+        """Return a graph whose nodes have classes."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment of a paper.
+
+    Parameters
+    ----------
+    title : what it is, in a few words
+    streams : names
+    cells : of one stream, by its name, with the data and the number of runs
+    printed : figures of the paper
+    panels : what its figure shows, from its rows; None for what is a table only
+    runs : how many are worked out if nothing is said, as many as the papers' unless that takes too long
+    """
+
+    title: str
+    streams: tuple[str, ...]
+    cells: Callable[[str, Data, int], Sequence[Cell]]
+    printed: Figures = field(default_factory=dict)
+    panels: Callable[[Sequence[Row]], list[Panel]] | None = None
+    runs: int = 20

@@ -1,0 +1,219 @@
+"""Who takes part in an experiment, as plain data; and how it is made."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+from forks import Forks, ForksSettings, rivals
+from research.harness.counting import Learner, Played, no_stages, play
+from research.harness.labelled import Labelled
+from research.rivals import KOGD, KONS, PROSNKONS, SketchedKONS
+from research.variants.eager import EagerProjectron, EagerRBP
+from research.variants.published import PublishedForks
+
+Option: TypeAlias = float | str | bool
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A learner that knows nothing yet, and what it is to be made with.
+
+    Parameters
+    ----------
+    name : as tables call it
+    kind : of `KINDS`
+    budget : None where it has none
+    options : names and values, for its kind
+
+    Examples
+    --------
+    >>> entrant = papers_forks("FORKS", 50, width=2.0, cycle=300)
+    >>> entrant.make(24, seed=1).settings.rank
+    5
+    """
+
+    name: str
+    kind: str
+    budget: int | None
+    options: tuple[tuple[str, Option], ...]
+
+    def altered(self, *, kind: str | None = None, budget: int | None = None, **options: Option) -> Entrant:
+        """Return the same but for what is given.
+
+        Examples
+        --------
+        >>> entrant = entrant_of("NOGD", "nogd", 50, width=2.0)
+        >>> entrant.altered(budget=100, rank=5).options
+        (('rank', 5), ('width', 2.0))
+        """
+        return entrant_of(
+            self.name,
+            self.kind if kind is None else kind,
+            self.budget if budget is None else budget,
+            **(dict(self.options) | options),
+        )
+
+    def make(self, dimension: int, seed: int) -> Learner:
+        """Return the learner for vectors of so many columns."""
+        sizes = {} if self.budget is None else {"budget": self.budget}
+        return KINDS[self.kind].make(dimension, seed=seed, **sizes, **dict(self.options))
+
+    def play(self, data: Labelled, seed: int) -> Played:
+        """Let a fresh learner play a stream."""
+        return play(self.make(data.X.shape[1], seed), data, KINDS[self.kind].in_stage_one)
+
+    def key(self) -> Mapping[str, Any]:
+        """Return all that decides what it does, as JSON can hold it; the name is not part of it.
+
+        ``preset`` stands for all settings of FORKS, those of a preset too, so that results which came of
+        another preset are not taken for those of this one.
+        """
+        key = {"kind": self.kind, "budget": self.budget, **dict(self.options)}
+        settings = KINDS[self.kind].settings
+        if settings is not None:
+            made = settings(1, budget=self.budget, **dict(self.options))
+            key["preset"] = hashlib.sha256(repr(made).encode()).hexdigest()[:16]
+        return key
+
+
+def entrant_of(name: str, kind: str, budget: int | None, **options: Option) -> Entrant:
+    """Return an entrant."""
+    return Entrant(name, kind, budget, tuple(sorted(options.items())))
+
+
+def papers_forks(name: str, budget: int, kind: str = "forks", **differs: Option) -> Entrant:
+    """Return FORKS with sizes that follow B as in section 5.1: s_p = B, s_m = 0.2 B, k = 0.1 B.
+
+    Parameters
+    ----------
+    name : as tables call it
+    budget : B
+    kind : of `KINDS`
+    differs : settings of `ForksSettings.paper`; and ``stage_one``, how many times B stage 1 stores: 2 by
+        section 5.1 (a buffer of 2 B), 1 by Algorithm 1
+    """
+    sizes: dict[str, Option] = {
+        "sketch_size": budget,
+        "landmarks": budget // 5,
+        "rank": budget // 10,
+        "stage_one": 2,
+    }
+    return entrant_of(name, kind, budget, **(sizes | differs))
+
+
+def papers_skegd(name: str, budget: int, **differs: Option) -> Entrant:
+    """Return SkeGD with the sizes of `papers_forks`, which section 5.1 gives to both."""
+    return papers_forks(name, budget, "skegd", **differs)
+
+
+def budgeted_rivals(budget: int, width: float) -> list[Entrant]:
+    """Return the papers' rivals that have nothing to set but a budget, in the order of Table 2."""
+    names = ("RBP", "BPA-S", "Projectron", "BOGD", "FOGD", "NOGD")
+    return [entrant_of(name, name.lower(), budget, width=width) for name in names]
+
+
+def others(budget: int, width: float, storing: Sequence[str] = ()) -> list[Entrant]:
+    """Return rivals that FORKS prints no figures of.
+
+    Parameters
+    ----------
+    budget : B
+    width : of the Gaussian kernel
+    storing : those of KOGD, KONS and Sketched-KONS, which store the stream, that are to take part
+    """
+    return [
+        entrant_of("Projectron++", "projectron++", budget, width=width),
+        entrant_of("Forgetron", "forgetron", budget, width=width),
+        entrant_of("Perceptron", "perceptron", None, width=width),
+        *(entrant_of(name, name.lower(), None, width=width) for name in storing),
+        *(entrant_of(f"{name}, linear", name.lower(), None) for name in ("OGD", "AROW", "SCW")),
+    ]
+
+
+class Kind(NamedTuple):
+    """A kind of learner.
+
+    Parameters
+    ----------
+    make : of the dimension, and of ``seed``, ``budget`` (where there is one) and options by name
+    in_stage_one : says of such a learner whether it is in its first stage
+    settings : of FORKS, where it has them, from what ``make`` takes
+    """
+
+    make: Callable[..., Learner]
+    in_stage_one: Callable[[Any], bool] = no_stages
+    settings: Callable[..., ForksSettings] | None = None
+
+
+def _paper_settings(dimension: int, *, budget: int, stage_one: int, **options: Any) -> ForksSettings:
+    return ForksSettings.paper(dimension, budget=stage_one * budget, **options)
+
+
+def _forks(dimension: int, **options: Any) -> Learner:
+    return Forks(_paper_settings(dimension, **options))
+
+
+def _published(dimension: int, **options: Any) -> Learner:
+    return PublishedForks(_paper_settings(dimension, **options))
+
+
+def _practical(dimension: int, **options: Any) -> Learner:
+    return Forks(ForksSettings.practical(dimension, **options))
+
+
+def _skegd(dimension: int, *, budget: int, stage_one: int, **options: Any) -> Learner:
+    return rivals.SkeGD(dimension, budget=stage_one * budget, **options)
+
+
+def _fogd(dimension: int, *, budget: int, **options: Any) -> Learner:
+    return rivals.FOGD(dimension, frequencies=4 * budget, **options)  # section 5.1
+
+
+def _unseeded(make: Callable[..., Learner]) -> Callable[..., Learner]:
+    """Return the maker of a learner that draws nothing, so that it can be given a seed."""
+
+    def made(dimension: int, *, seed: int, **options: Any) -> Learner:  # noqa: ARG001 - see above
+        return make(dimension, **options)
+
+    return made
+
+
+def _collecting(learner: Forks) -> bool:
+    return learner.state()["stage"] == 1
+
+
+def _filling(learner: rivals.NOGD | rivals.SkeGD) -> bool:
+    return learner.stored < learner.budget
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "forks": Kind(_forks, _collecting, _paper_settings),
+        "forks practical": Kind(_practical, _collecting, ForksSettings.practical),
+        "forks published": Kind(_published, lambda learner: learner.in_stage_one, _paper_settings),
+        "skegd": Kind(_skegd, _filling, _paper_settings),
+        "rbp": Kind(rivals.RBP),
+        "rbp eager": Kind(EagerRBP),
+        "bpa-s": Kind(_unseeded(rivals.BPAS)),
+        "projectron": Kind(_unseeded(rivals.Projectron)),
+        "projectron eager": Kind(_unseeded(EagerProjectron)),
+        "projectron++": Kind(_unseeded(rivals.ProjectronPlus)),
+        "forgetron": Kind(_unseeded(rivals.Forgetron)),
+        "bogd": Kind(rivals.BOGD),
+        "fogd": Kind(_fogd),
+        "nogd": Kind(_unseeded(rivals.NOGD), _filling),
+        "perceptron": Kind(_unseeded(rivals.Perceptron)),
+        "kogd": Kind(_unseeded(KOGD)),
+        "ogd": Kind(_unseeded(rivals.OGD)),
+        "arow": Kind(_unseeded(rivals.AROW)),
+        "scw": Kind(_unseeded(rivals.SCW)),
+        "kons": Kind(_unseeded(KONS)),
+        "sketched-kons": Kind(SketchedKONS),
+        "pros-n-kons": Kind(PROSNKONS),
+    }
+)
+"""By name."""

@@ -1,0 +1,108 @@
+"""Results over runs, summed up as the rows of a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from research.harness.printed import Figures, Printed
+from research.harness.trials import Cell, Place, Result
+
+DIGITS = 4
+"""Of means and deviations, behind the point."""
+ALWAYS = ("mistakes", "mistakes_sd", "mistakes_authors", "seconds", "majority")
+"""Columns that each row has, null where an experiment does not measure it."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One learner on one stream, over runs.
+
+    Parameters
+    ----------
+    stream, learner : as tables call them
+    budget : of the learner, where it has one
+    place : what else tells it from other rows
+    runs : how many
+    means : by measure, mistakes and their kinds in percent
+    deviations : standard deviations over the runs, by measure
+    printed : what the paper prints, if it does
+    """
+
+    stream: str
+    learner: str
+    budget: int | None
+    place: Place
+    runs: int
+    means: Mapping[str, float]
+    deviations: Mapping[str, float]
+    printed: Printed | None
+
+    def as_object(self) -> dict[str, Any]:
+        """Return the row as JSON holds it: a measure's deviation is called as the measure, with ``_sd``.
+
+        The majority is one of the stream, so it has no deviation.
+        """
+        measures: dict[str, float] = {}
+        for name, mean in self.means.items():
+            measures[name] = round(mean, DIGITS)
+            if name != "majority":
+                measures[f"{name}_sd"] = round(self.deviations[name], DIGITS)
+        printed = self.printed
+        return {
+            "stream": self.stream,
+            "learner": self.learner,
+            "budget": self.budget,
+            **dict(self.place),
+            "runs": self.runs,
+            **dict.fromkeys(ALWAYS),
+            **measures,
+            "paper": printed.mean if printed else None,
+            "paper_sd": printed.deviation if printed else None,
+            "paper_seconds": printed.seconds if printed else None,
+        }
+
+
+def rows_of(results: Iterable[tuple[Cell, Result]], printed: Figures) -> list[Row]:
+    """Sum up results by stream, learner, budget and place, in the order in which these first come.
+
+    Parameters
+    ----------
+    results : cells, with what came of them
+    printed : the paper's figures
+    """
+    groups: dict[tuple[str, str, int | None, Place], list[Result]] = {}
+    for cell, result in results:
+        groups.setdefault((cell.stream, cell.learner, cell.budget, cell.place), []).append(result)
+    rows = []
+    for (stream, learner, budget, place), found in groups.items():
+        measures = {name: np.array([result[name] for result in found]) for name in found[0]}
+        rows.append(
+            Row(
+                stream,
+                learner,
+                budget,
+                place,
+                len(found),
+                {name: float(values.mean()) for name, values in measures.items()},
+                {name: float(values.std()) for name, values in measures.items()},
+                printed.get(stream, {}).get(learner),
+            )
+        )
+    return rows
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """Return rows as text with a line of names; what a row does not have is empty."""
+    objects = [row.as_object() for row in rows]
+    names = list(dict.fromkeys(name for one in objects for name in one))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(objects)
+    return text.getvalue()

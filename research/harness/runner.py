@@ -1,0 +1,73 @@
+"""Works out what is not known yet, in processes of their own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+
+from forks.linalg.blas import on_one_thread
+from research.harness.store import Store
+from research.harness.trials import Cell, Result
+
+
+def complete(cells: Sequence[Cell], store: Store, jobs: int, update: Callable[[int], None]) -> None:
+    """Work out the results that the store lacks and add each as it is done.
+
+    Parameters
+    ----------
+    cells : those wanted
+    store : entered
+    jobs : processes; with 1, the cells are worked out in this one
+    update : told the number of cells that are done, those known before among them
+    """
+    missing = [cell for cell in cells if store.get(cell) is None]
+    done = len(cells) - len(missing)
+    update(done)
+    for cell, result in _in_turn(missing) if jobs == 1 else _in_parallel(missing, jobs):
+        store.add(cell, result)
+        done += 1
+        update(done)
+
+
+@on_one_thread
+def result_of(cell: Cell) -> Result:
+    """Work out one cell, with BLAS on one thread: processes share the machine, and times are compared."""
+    return cell.result()
+
+
+def _in_turn(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Result]]:
+    for cell in cells:
+        yield cell, result_of(cell)
+
+
+def _in_parallel(cells: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, Result]]:
+    with _processes(min(jobs, max(1, len(cells)))) as executor:
+        futures = {executor.submit(result_of, cell): cell for cell in cells}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+
+
+@contextmanager
+def _processes(count: int) -> Iterator[ProcessPoolExecutor]:
+    """Give fresh processes; if anything goes wrong, Ctrl-C for one, they are ended and not waited for."""
+    before = set(multiprocessing.active_children())
+    executor = ProcessPoolExecutor(
+        count, mp_context=multiprocessing.get_context("spawn"), initializer=_leave_signals
+    )
+    try:
+        yield executor
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - before:
+            process.terminate()
+        raise
+    finally:
+        executor.shutdown()
+
+
+def _leave_signals() -> None:
+    """Ctrl-C reaches the whole process group; it is the parent that acts on it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

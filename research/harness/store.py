@@ -1,0 +1,93 @@
+"""Results of cells in a file of JSON lines, each written as soon as it is there."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from research.harness.trials import Cell, Result
+
+
+class StoreError(Exception):
+    """The file holds something else than results, or another process works with it."""
+
+
+class Store:
+    """What is known already, and what comes to be known.
+
+    A context manager; while it is open, no other process can open the same file.
+
+    Parameters
+    ----------
+    path : of the file, which is made where there is none
+
+    Attributes
+    ----------
+    dropped : whether the file ended in the middle of a line, which then was cut off
+
+    Raises
+    ------
+    StoreError
+        See there; by `__enter__`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.dropped = False
+        self._results: dict[str, Result] = {}
+        self._file: IO[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self._file = self.path.open("a+b")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._load(self._file)
+        except BlockingIOError as error:
+            self._file.close()
+            raise StoreError(f"{self.path}: another process is writing its results there") from error
+        except StoreError:
+            self._file.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def get(self, cell: Cell) -> Result | None:
+        """Return the result of a cell with this key, if it is known."""
+        return self._results.get(_text(cell.key()))
+
+    def add(self, cell: Cell, result: Result) -> None:
+        """Write a result down; when this returns, a killed process no longer loses it."""
+        if self._file is None:
+            raise ValueError("a store has to be entered before results are added")
+        key = _text(cell.key())
+        self._file.write(f'{{"cell": {key}, "result": {_text(result)}}}\n'.encode())
+        self._file.flush()
+        self._results[key] = result
+
+    def _load(self, file: IO[bytes]) -> None:
+        file.seek(0)
+        content = file.read()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            self.dropped = True
+            file.truncate(whole)
+        for number, line in enumerate(content[:whole].splitlines(), start=1):
+            try:
+                entry = json.loads(line)
+                self._results[_text(entry["cell"])] = {name: float(x) for name, x in entry["result"].items()}
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                raise StoreError(
+                    f"{self.path}, line {number}: this is no result; move the file away"
+                ) from error
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, sort_keys=True)

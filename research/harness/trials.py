@@ -1,0 +1,108 @@
+"""A cell: one learner on one stream, once. What is not random follows from its key alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Protocol, TypeAlias
+
+from research.harness.labelled import Labelled
+from research.harness.learners import Entrant
+from research.harness.streams import Stream
+
+Result: TypeAlias = dict[str, float]
+"""Measures by name; mistakes, their kinds and ``majority`` are in percent."""
+Place: TypeAlias = tuple[tuple[str, float | str], ...]
+"""Where in an experiment a cell is, beside stream, learner and budget: names and values."""
+
+WARM_UP = 2_000
+"""Events that a learner of each kind plays before the clock runs, for what is compiled or loaded."""
+
+
+class Cell(Protocol):
+    """One line of an experiment, once. It can be pickled."""
+
+    @property
+    def stream(self) -> str:
+        """As tables call it."""
+
+    @property
+    def learner(self) -> str:
+        """As tables call it."""
+
+    @property
+    def budget(self) -> int | None:
+        """Of the learner, where it has one."""
+
+    @property
+    def place(self) -> Place:
+        """What else tells it from other cells, but for the run."""
+
+    def key(self) -> Mapping[str, Any]:
+        """Return all that decides the result, as JSON can hold it."""
+
+    def result(self) -> Result:
+        """Work it out."""
+
+
+@dataclass(frozen=True)
+class Playing:
+    """A learner that plays a stream.
+
+    Parameters
+    ----------
+    shown : the stream
+    entrant : the learner
+    run : seeds the stream's order and the learner
+    place : see `Cell`
+    """
+
+    shown: Stream
+    entrant: Entrant
+    run: int
+    place: Place = field(default=())
+
+    @property
+    def stream(self) -> str:
+        return self.shown.name
+
+    @property
+    def learner(self) -> str:
+        return self.entrant.name
+
+    @property
+    def budget(self) -> int | None:
+        return self.entrant.budget
+
+    def key(self) -> Mapping[str, Any]:
+        return {"stream": self.shown.key(), "learner": self.entrant.key(), "run": self.run}
+
+    def result(self) -> Result:
+        """Return ``mistakes`` (from the first event), ``mistakes_authors``, ``majority`` and ``seconds``."""
+        data = _rows(self.shown, self.run)
+        _warm_up(self.entrant, data)
+        played = self.entrant.play(data, self.run)
+        return {
+            "mistakes": 100.0 * played.honest,
+            "mistakes_authors": 100.0 * played.authors,
+            "majority": 100.0 * data.majority,
+            "seconds": played.seconds,
+            **self.shown.measures(played),
+        }
+
+
+@lru_cache(maxsize=1)
+def _rows(stream: Stream, run: int) -> Labelled:
+    """Return a stream's rows; one learner after the other plays them."""
+    return stream.rows(run)
+
+
+_WARM: set[str] = set()
+"""Kinds of learners that have played in this process."""
+
+
+def _warm_up(entrant: Entrant, data: Labelled) -> None:
+    if entrant.kind not in _WARM:
+        _WARM.add(entrant.kind)
+        entrant.play(Labelled(data.X[:WARM_UP], data.y[:WARM_UP]), 0)

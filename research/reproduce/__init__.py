@@ -1,0 +1,17 @@
+"""The papers' experiments on a user's data: what `forks reproduce` does."""
+
+from research.reproduce.data import DataFolder
+from research.reproduce.findings import findings_of, page_of, read_tables
+from research.reproduce.render import render
+from research.reproduce.reproduction import Order, Reproduction, reproduce
+
+__all__ = [
+    "DataFolder",
+    "Order",
+    "Reproduction",
+    "findings_of",
+    "page_of",
+    "read_tables",
+    "render",
+    "reproduce",
+]

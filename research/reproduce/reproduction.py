@@ -1,0 +1,135 @@
+"""An experiment run, resumed and written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from pipeline.errors import ConfigError, DataError
+from research.experiments import EXPERIMENTS, Data, Row, Store, StoreError, as_csv, complete, rows_of
+from research.harness.trials import Cell
+from research.reproduce.picture import draw
+
+RESULTS: Final = "results.jsonl"
+"""Of every cell of every experiment, in the output folder."""
+
+
+class Order(NamedTuple):
+    """What is to be run."""
+
+    experiment: str
+    """Of `research.experiments.EXPERIMENTS`."""
+    streams: tuple[str, ...] = ()
+    """Only these; none for all."""
+    learners: tuple[str, ...] = ()
+    """Only these; none for all."""
+    runs: int = 20
+    jobs: int = 2
+
+    @property
+    def command(self) -> str:
+        """What makes the same figures, but for where data and results are."""
+        only = [f"--stream {name}" for name in self.streams]
+        only += [f"--learner '{name}'" for name in self.learners]
+        return " ".join(["forks reproduce", self.experiment, f"--runs {self.runs}", *only])
+
+
+class Reproduction(NamedTuple):
+    """What came of an experiment."""
+
+    order: Order
+    title: str
+    rows: list[Row]
+
+    def as_object(self) -> dict[str, Any]:
+        """Return it as JSON holds it."""
+        return {
+            "experiment": self.order.experiment,
+            "title": self.title,
+            "command": self.order.command,
+            "runs": self.order.runs,
+            "rows": [row.as_object() for row in self.rows],
+        }
+
+
+Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+
+
+def reproduce(
+    order: Order, data: Data, out: Path, say: Callable[[str], None], progress: Progress
+) -> Reproduction:
+    """Run what is not known yet, and write the results, as they come, and then the tables.
+
+    In the folder `out`, every cell's result goes into `results.jsonl` and the rows into `NAME.json` and
+    `NAME.csv`, those of a figure into `NAME.svg` and `NAME.png` too.
+
+    Parameters
+    ----------
+    order
+        What to run.
+    data
+        Where the sets are.
+    out
+        A folder, which is made where there is none.
+    say
+        Is told what a user should know.
+    progress
+        Is given what is run and how many cells; gives the function that is told how many are done.
+
+    Raises
+    ------
+    ConfigError
+        A stream or learner is not among the experiment's, or the folder cannot be written to.
+    DataError
+        A set is not there, or the results on file are not what was written.
+    """
+    experiment = EXPERIMENTS[order.experiment]
+    cells = _cells(order, data)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with Store(out / RESULTS) as store:
+            if store.dropped:
+                say(f"{store.path}: the last line was cut short, as by a kill, and was dropped")
+            with progress(order.experiment, len(cells)) as update:
+                complete(cells, store, order.jobs, update)
+            found = [(cell, result) for cell in cells if (result := store.get(cell)) is not None]
+        reproduction = Reproduction(order, experiment.title, rows_of(found, experiment.printed))
+        _write(reproduction, out)
+    except StoreError as error:
+        raise DataError(str(error)) from error
+    except OSError as error:
+        raise ConfigError(f"--out {out}: cannot be written to: {error.strerror or error}") from error
+    return reproduction
+
+
+def _cells(order: Order, data: Data) -> Sequence[Cell]:
+    experiment = EXPERIMENTS[order.experiment]
+    _known("--stream", order.streams, experiment.streams)
+    streams = [name for name in experiment.streams if not order.streams or name in order.streams]
+    cells = [cell for stream in streams for cell in experiment.cells(stream, data, order.runs)]
+    _known("--learner", order.learners, tuple(dict.fromkeys(cell.learner for cell in cells)))
+    return [cell for cell in cells if not order.learners or cell.learner in order.learners]
+
+
+def _known(option: str, asked: Sequence[str], known: Sequence[str]) -> None:
+    for name in asked:
+        if name not in known:
+            raise ConfigError(
+                f"{option} {name}: there is none of this name here; there are {', '.join(known)}"
+            )
+
+
+def _write(reproduction: Reproduction, out: Path) -> None:
+    order = reproduction.order
+    name = order.experiment
+    text = msgspec.json.format(msgspec.json.encode(reproduction.as_object())).decode()
+    (out / f"{name}.json").write_text(f"{text}\n")
+    (out / f"{name}.csv").write_text(as_csv(reproduction.rows))
+    figure = EXPERIMENTS[name].panels
+    panels = [panel for panel in figure(reproduction.rows) if panel.lines] if figure else []
+    if panels:
+        draw(reproduction.title, panels, f"{order.command}. Bars: deviation over the runs", out / name)

@@ -1,0 +1,45 @@
+"""GPA, the Perceptron on a graph."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from research.rivals.graphs.learner import NodeRival
+
+
+class GPA(NodeRival):
+    """Adds a node's row of the kernel on each mistake: f <- f + y K_x.
+
+    Herbster and Pontil, NIPS 2006, whose kernel is made of the Laplacian's pseudo-inverse
+    (`research.rivals.graphs.laplacian_kernel`). A tie, f_x = 0, counts as a mistake. It keeps f on all nodes, so
+    that a prediction costs O(1) and a mistake O(n); if some f of squared norm U^2 in the kernel's space has
+    y f_x >= 1 on all labels, mistakes are at most U^2 max_x K_xx.
+
+    Parameters
+    ----------
+    kernel : (n, n), symmetric, positive semidefinite; a float64 array is not copied and must not change
+
+    Examples
+    --------
+    >>> learner = GPA([[1.0, 0.5], [0.5, 1.0]])
+    >>> learner.learn_one(0, -1)
+    1.0
+    >>> learner.predict_one(1)
+    -0.5
+    """
+
+    arrays: ClassVar = {"values": (float, ("size",))}
+
+    def __init__(self, kernel: ArrayLike) -> None:
+        super().__init__(kernel)
+        self.values = np.zeros(self.size)
+
+    def _score(self, event: int) -> float:
+        return float(self.values[event])
+
+    def _learn(self, event: int, y: float, score: float) -> None:
+        if y * score <= 0.0:
+            self.values += y * self._kernel[event]

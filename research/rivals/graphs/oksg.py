@@ -1,0 +1,64 @@
+"""OKSG, which flips a coin for each label, biased by how sure it is of the score."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from numpy.typing import ArrayLike
+
+from forks.randomness import Purpose, fractions
+from forks.rivals.base.learner import positive
+from research.rivals.graphs.okl import OKL
+
+
+class OKSG(OKL):
+    """`OKL` that asks for a label with probability h / (h + max(0, |f_x| - tau_x / 2)).
+
+    Yang and Li, Algorithm 2. tau_x = (K_xx - k_x'(K + b I)^-1 k_x) / b, Eq. (3), is how little is known of a
+    node: one whose score is small beside it is always asked for, the others the more seldom, the larger the
+    score. The algorithm's line 7 has tau where Definition 1, Theorem 2 and section 5.2 have half of it (their
+    a_t is 1 here, as in `OKL`); the theorem's definition is taken.
+
+    If the label is not asked for, nothing is learned. A label that is given to `learn_one` is learned as in
+    `OKL` and counted in `queries`, whether `asks_one` said so or not. Each node has one coin, drawn from the
+    seed when the learner is made: in the paper a node comes once, and one that comes again is asked for as
+    soon as its probability has grown above the coin. Asking costs O(m^2) with m mistakes before. Expected
+    mistakes are bounded by Theorem 2.
+
+    Parameters
+    ----------
+    kernel, ridge : of `OKL`
+    h : > 0; the larger, the more labels are asked for. 0.01 is the paper's on Cora and Coauthor
+    seed : of the coins
+
+    Examples
+    --------
+    >>> learner = OKSG([[1.0, 0.5], [0.5, 1.0]], ridge=1.0)
+    >>> learner.asks_one(0)
+    True
+    >>> learner.learn_one(0, -1)
+    1.0
+    >>> learner.queries
+    1
+    """
+
+    numbers: ClassVar = {"queries": int}
+
+    def __init__(self, kernel: ArrayLike, *, ridge: float = 2.0, h: float = 0.01, seed: int = 0) -> None:
+        super().__init__(kernel, ridge=ridge)
+        self._h = positive("h", h)
+        self._coins = fractions(seed, Purpose.LABEL_QUERY, 0, self.size)
+        self.queries = 0
+
+    def _asks(self, node: int) -> bool:
+        return bool(self._coins[node] < self._probability(node))
+
+    def _probability(self, node: int) -> float:
+        """Return P_t; 1 where the label is asked for whatever the coin."""
+        _, rest = self._project(node)
+        lower_bound = abs(self._score(node)) - 0.5 * rest / self._ridge
+        return self._h / (self._h + max(0.0, lower_bound))
+
+    def _learn(self, event: int, y: float, score: float) -> None:
+        self.queries += 1
+        super()._learn(event, y, score)

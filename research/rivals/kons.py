@@ -1,0 +1,119 @@
+"""The kernel online Newton step, exact."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from forks.algorithm.kernels import precision
+from forks.algorithm.newton import clipped
+from forks.arrays import FloatArray
+from forks.compiled.products import dot, spread
+from forks.losses import LOSSES, LossName, loss_slope
+from forks.rivals.base.budgeted import kernel_row, weighted_kernel
+from forks.rivals.base.learner import VectorRival, known_loss, not_negative, positive
+from research.rivals.whitening import beyond, grown, reached
+
+
+class KONS(VectorRival):
+    """Online Newton steps in the space of the Gaussian kernel itself, nothing left out.
+
+    Calandriello, Lazaric and Valko, ICML 2017: the steps of `forks.algorithm.newton` with phi(x) = k(x, .) for
+    features, A = alpha I + eta sum g g' and g = dl/ds phi. With the points that entered A as the columns of
+    Phi, the roots of their weights eta (dl/ds)^2 as the diagonal D, and K = Phi'Phi,
+
+        A^-1 phi = (phi - Phi D (D K D + alpha I)^-1 D Phi'phi) / alpha,
+
+    and each step moves w along it. With n events learned of which m entered, those whose loss had a slope, an
+    event costs O(n dimension + m^2), and memory is as large. By the paper, the regret is O(d log T) with
+    the effective dimension d, for losses that are curved along their gradient.
+
+    The defaults of alpha, eta and loss are those that FORKS, appendix H, has for itself. Scores are projected
+    to [-C, C] when the label is learned (`forks.algorithm.newton.project`).
+
+    Parameters
+    ----------
+    dimension : number of columns, >= 1
+    width : of the Gaussian kernel, > 0
+    alpha : A begins with alpha I, > 0
+    eta : weight of g g', >= 0
+    clip : C, scores are kept in [-C, C], > 0, may be infinite
+    loss : ``hinge``, ``logistic`` or another of `forks.losses`
+
+    Examples
+    --------
+    >>> learner = KONS(1, alpha=1.0)
+    >>> learner.learn_one([0.0], 1), round(learner.predict_one([0.0]), 6)  # A = 1 + 0.5
+    (1.0, 0.666667)
+    """
+
+    arrays: ClassVar = {
+        "points": (float, ("dimension", None)),
+        "coefficients": (float, (None,)),
+        "entered": (int, (None,)),
+        "hessian": (float, (None, None)),
+    }
+
+    def __init__(
+        self,
+        dimension: int,
+        *,
+        width: float = 1.0,
+        alpha: float = 0.01,
+        eta: float = 0.5,
+        clip: float = math.inf,
+        loss: LossName = "hinge",
+    ) -> None:
+        super().__init__(dimension)
+        self.loss = known_loss(loss)
+        self._precision = precision(positive("width", width))
+        self._alpha = positive("alpha", alpha)
+        self._eta = not_negative("eta", eta)
+        self._clip = positive("clip", clip)
+        self.points = np.empty((dimension, 0))
+        self.coefficients = np.empty(0)
+        self.entered = np.empty(0, dtype=np.int64)
+        """Which of the points entered A."""
+        self.hessian = np.empty((0, 0))
+        """W with W W' = D (D K D + alpha I)^-1 D."""
+
+    def _score(self, event: FloatArray) -> float:
+        score = weighted_kernel(event, self.points, self.coefficients, self._precision)
+        return float(clipped(score, self._clip))
+
+    def _learn(self, event: FloatArray, y: float, score: float) -> None:
+        k = kernel_row(event, self.points, self._precision)
+        slope = loss_slope(LOSSES[self.loss], score, y)
+        excess = dot(self.coefficients, k) - score
+        if slope == 0.0 and excess == 0.0:
+            return
+        self._move(event, k[self.entered], slope, excess)
+
+    def _move(self, event: FloatArray, k: FloatArray, slope: float, excess: float) -> None:
+        """Project by an excess of the score, then step; both go along A^-1 phi.
+
+        Parameters
+        ----------
+        event : (dimension,)
+        k : of those that entered A, (m,)
+        slope : of the loss
+        excess : how far the score lay beyond C
+        """
+        z = reached(self.hessian, k)
+        distance = beyond(z) / self._alpha  # phi'A^-1 phi
+        along = spread(self.hessian, z)
+        weight = self._eta * slope * slope
+        entered, enters = self.entered, weight > 0.0 and self._enters(k, weight)
+        if enters:
+            self.hessian = grown(self.hessian, z, math.sqrt(weight), self._alpha)
+            self.entered = np.append(entered, len(self.coefficients))
+        step = excess / distance + slope / (1.0 + weight * distance if enters else 1.0)
+        self.coefficients[entered] += step / self._alpha * along
+        self.coefficients = np.append(self.coefficients, -step / self._alpha)
+        self.points = np.column_stack([self.points, event])
+
+    def _enters(self, k: FloatArray, weight: float) -> bool:  # noqa: ARG002  # for those that choose
+        """Tell whether an event of a weight in A enters; ``k`` is of those that entered, (m,)."""
+        return True

@@ -1,0 +1,83 @@
+"""What the rivals that are told no more than a user and an item have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from forks.arrays import FloatArray, IntArray
+from forks.rivals.base.learner import Rival
+
+USER, ITEM = range(2)
+
+Entity: TypeAlias = tuple[int, int]
+"""`USER` or `ITEM`, and the number that it goes by."""
+
+
+class PairRival(Rival[tuple[Entity, Entity]]):
+    """A learner of (user, item) pairs, which keeps a row of numbers for each user and each item.
+
+    Both go by integers of 64 bits, any ones; a user and an item with the same number are two. Who is met for
+    the first time costs time that grows with the number of those known.
+
+    Parameters
+    ----------
+    columns : of the rows, >= 1
+    """
+
+    arrays: ClassVar = {"entities": (int, (None, 2)), "rows": (float, (None, None))}
+
+    def __init__(self, columns: int) -> None:
+        self._columns = columns
+        self.entities: IntArray = np.empty((0, 2), dtype=np.int64)
+        self.rows: FloatArray = np.empty((0, columns))
+        self._derive()
+
+    def _event(self, name: str, x: Any) -> tuple[Entity, Entity]:
+        user, item = _integers(name, x, "(2,)")
+        return (USER, int(user)), (ITEM, int(item))
+
+    def _events(self, X: Any) -> Sequence[tuple[Entity, Entity]]:
+        return [((USER, user), (ITEM, item)) for user, item in _integers("X", X, "(n, 2)").tolist()]
+
+    def _derive(self) -> None:
+        if self.rows.shape != (len(self.entities), self._columns):
+            raise ValueError(
+                f"state['rows'] has shape {self.rows.shape}; {len(self.entities)} entities and these "
+                f"settings ask for {(len(self.entities), self._columns)}"
+            )
+        self._places = {(kind, number): place for place, (kind, number) in enumerate(self.entities.tolist())}
+
+    def _first_row(self) -> FloatArray:
+        """Return what is kept of an entity to begin with, (columns,)."""
+        return np.zeros(self._columns)
+
+    def _row(self, entity: Entity) -> FloatArray | None:
+        """Return what is known of an entity, which may be changed; nothing of who was not learned yet."""
+        place = self._places.get(entity)
+        return None if place is None else self.rows[place]
+
+    def _meet(self, entity: Entity) -> None:
+        """Give an entity a row if it has none."""
+        if entity not in self._places:
+            self._places[entity] = len(self.entities)
+            self.entities = np.vstack([self.entities, np.array(entity, dtype=np.int64)])
+            self.rows = np.vstack([self.rows, self._first_row()])
+
+
+def _integers(name: str, values: Any, shape: str) -> IntArray:
+    """Return an int64 array whose last length is two, or raise a ValueError that names it."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must be integers of shape {shape}: {error}") from error
+    if array.ndim != shape.count("n") + 1 or array.shape[-1] != 2 or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must be integers of at most 64 bits of shape {shape}, a user and an item, "
+            f"not {array.dtype} of {array.shape}"
+        )
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"{name} must be integers below 2^63, not {array.max()}")
+    return array.astype(np.int64)

@@ -1,0 +1,82 @@
+"""The kernel online Newton step with a sampled Hessian."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from forks.arrays import FloatArray
+from forks.losses import LossName
+from forks.randomness import Purpose, uniform
+from forks.rivals.base.learner import at_least, not_negative, positive
+from research.rivals.kons import KONS
+from research.rivals.whitening import grown, leverage, reached
+
+
+class SketchedKONS(KONS):
+    """`KONS` with an A that events enter by chance, with the probability p = max(gamma, min(beta tau, 1)).
+
+    Calandriello, Lazaric and Valko, ICML 2017: tau estimates the ridge leverage score of the event's
+    gradient, sqrt(eta) g, with regularisation alpha, from those that entered before with weights 1 / p:
+    tau = (1 + epsilon) r / (r + alpha), where r is what they do not reach of it. In A itself they have no
+    such weights. An event that does not enter still moves w, by the A of those that did. So all events that
+    had a loss are stored, but m, of which an event costs O(m^2), is about gamma of their number or more. By
+    the paper, the regret is 1 / gamma times that of `KONS`, which gamma = 1 is.
+
+    Parameters
+    ----------
+    dimension : number of columns, >= 1
+    gamma : least probability, in (0, 1]
+    beta : entries per leverage score, >= 0
+    epsilon : accuracy that the estimates are taken to have, >= 0
+    width, alpha, eta, clip, loss : as in `KONS`
+    seed : of who enters, >= 0
+
+    Examples
+    --------
+    >>> learner = SketchedKONS(1, gamma=0.1, alpha=1.0)
+    >>> losses = learner.learn_many([[0.0]] * 100, [1, -1] * 50)
+    >>> len(learner.entered) < 50 < len(learner.coefficients)
+    True
+    """
+
+    arrays: ClassVar = {**KONS.arrays, "leverages": (float, (None, None))}
+    numbers: ClassVar = {**KONS.numbers, "drawn": int}
+
+    def __init__(
+        self,
+        dimension: int,
+        *,
+        gamma: float = 0.1,
+        beta: float = 1.0,
+        epsilon: float = 0.5,
+        width: float = 1.0,
+        alpha: float = 0.01,
+        eta: float = 0.5,
+        clip: float = math.inf,
+        loss: LossName = "hinge",
+        seed: int = 0,
+    ) -> None:
+        super().__init__(dimension, width=width, alpha=alpha, eta=eta, clip=clip, loss=loss)
+        self._least = positive("gamma", gamma)
+        if gamma > 1.0:
+            raise ValueError(f"gamma must be > 0 and at most 1, not {gamma}")
+        self._beta = not_negative("beta", beta)
+        self._epsilon = not_negative("epsilon", epsilon)
+        self._seed = at_least("seed", seed, 0)
+        self.drawn = 0
+        """Events that could have entered."""
+        self.leverages = np.empty((0, 0))
+        """As `hessian`, with weights 1 / p."""
+
+    def _enters(self, k: FloatArray, weight: float) -> bool:
+        z = reached(self.leverages, k)
+        tau = (1.0 + self._epsilon) * leverage(z, weight, self._alpha)
+        p = max(self._least, min(self._beta * tau, 1.0))
+        enters = uniform(self._seed, Purpose.HESSIAN, self.drawn) < p
+        self.drawn += 1
+        if enters:
+            self.leverages = grown(self.leverages, z, math.sqrt(weight / p), self._alpha)
+        return enters

@@ -1,0 +1,1 @@
+"""Learners altered to explain printed figures."""

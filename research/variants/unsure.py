@@ -1,0 +1,25 @@
+"""OKL without the mistakes that it was sure of: what OKSG leaves out beside labels."""
+
+from __future__ import annotations
+
+from research.rivals.graphs import OKL
+
+
+class UnsureOKL(OKL):
+    """OKL that learns a mistake only if |f_x| <= tau_x / 2, where `OKSG` asks whatever its coin.
+
+    It is told every label, so beside OKL and OKSG it shows whether what OKSG gains comes of leaving
+    mistakes out. tau is that of Yang and Li, Eq. (3); an event costs as much as one of OKSG.
+
+    Examples
+    --------
+    >>> learner = UnsureOKL([[1.0, 0.5], [0.5, 1.0]], ridge=1.0)
+    >>> learner.learn_one(0, -1)
+    1.0
+    >>> learner.predict_one(0)
+    -0.5
+    """
+
+    def _teaches(self, node: int, y: float, score: float) -> bool:
+        _, rest = self._project(node)
+        return super()._teaches(node, y, score) and abs(score) <= 0.5 * rest / self._ridge

@@ -1,0 +1,109 @@
+"""One pipeline at work: its workers, what feeds it, and who watches it."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Self
+
+from tests.chaos.feeder import Feeder
+from tests.chaos.watch import Watch
+from tests.chaos.worker_pool import Crew
+from tests.chaos.world import World
+from tests.integration.harness import Pipeline
+
+STALLED = 180.0
+"""Seconds without progress after which it is given up."""
+ASK = 1.0
+"""Seconds between two questions for the group's offsets."""
+
+
+class Stage:
+    """All of it ends with the `with` block, whatever happens.
+
+    Parameters
+    ----------
+    pipeline
+        Where.
+    world
+        What it is fed.
+    workers
+        How many.
+    seconds
+        How long feeding is to take; with 0, all is there before the workers start.
+    """
+
+    def __init__(self, pipeline: Pipeline, world: World, workers: int, seconds: float) -> None:
+        self.crew = Crew(pipeline)
+        self.watch = Watch(pipeline)
+        self._pipeline = pipeline
+        self._events = world.events
+        self._workers = workers
+        self._feeder = Feeder(pipeline, world, seconds)
+        self._live = seconds > 0.0
+        self._thread = ThreadPoolExecutor(1)
+        self._feeding: Future[None] | None = None
+        self._ends = {closing: world.positions(closing=closing) for closing in (False, True)}
+        self._closing = False
+        self._asked = self._moved = time.monotonic()
+        self._positions: dict[tuple[bool, int], int] = {}
+
+    def __enter__(self) -> Self:
+        if not self._live:
+            self._feeder.send_events()
+            self._close_windows()
+        for number in range(self._workers):
+            self.crew.start(number)
+        if self._live:
+            self._feeding = self._thread.submit(self._feeder.send_events)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._feeder.stop.set()
+        self.crew.end()
+        self._thread.shutdown()
+        self.watch.close()
+
+    @property
+    def progress(self) -> float:
+        """The share of the events that is predicted."""
+        return self.watch.predictions / self._events
+
+    def attend(self) -> None:
+        """Let a little time pass, in which workers that ended are started again.
+
+        Raises
+        ------
+        TimeoutError
+            Nothing has moved for too long.
+        """
+        self.watch.look(0.05)
+        self.crew.look_after()
+        now = time.monotonic()
+        if now - self._asked >= ASK:
+            self._asked = now
+            positions = self.watch.committed()
+            if positions is not None and positions != self._positions:
+                self._positions, self._moved = positions, now
+        if now - self._moved > STALLED:
+            raise TimeoutError(
+                f"nothing was processed for {STALLED:.0f} s; the offsets are {self._positions}, "
+                f"and the group is {self.watch.group()}"
+            )
+
+    def finished(self) -> bool:
+        """Whether all is processed; sends what closes the windows when all before it is."""
+        if self._feeding is not None:
+            if not self._feeding.done():
+                return False
+            self._feeding.result()
+        if self._positions != self._ends[self._closing]:
+            return False
+        if self._closing:
+            return True
+        self._close_windows()
+        return False
+
+    def _close_windows(self) -> None:
+        self._feeder.send_closing()
+        self._closing = True

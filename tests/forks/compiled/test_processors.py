@@ -1,0 +1,46 @@
+"""The compiled loops on a processor that has no vectors of eight and no fused operation."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from forks.algorithm.kernels import distances_each, gaussians
+from forks.algorithm.newton import NewtonState, newton_step
+from forks.compiled.alignment import on_lines
+from forks.compiled.products import combine_each, lower_and_combine
+
+ROOT = Path(__file__).parents[3]
+
+
+def worked_out() -> str:
+    """All bits of what the loops make of some numbers, as text."""
+    rng = np.random.default_rng(0)
+    X, landmarks, Z = rng.normal(size=(5, 3)), rng.normal(size=(3, 9)), rng.normal(size=(9, 9))
+    kernel, phi = np.empty((2, 5, 16))
+    distances_each(X, on_lines(landmarks), kernel)
+    gaussians(kernel.reshape(-1), 0.3)
+    combine_each(kernel, on_lines(Z), phi)
+    matrix, out = on_lines(np.eye(16)), np.empty(16)
+    lower_and_combine(matrix, phi[0], phi[1], out)
+    newton = NewtonState.prior(11, 1.0)
+    newton_step(newton, phi[2, :11].copy(), 0.3, 0.4, np.empty(11))
+    return b"".join(part.tobytes() for part in (phi, matrix, out, *newton)).hex()
+
+
+def test_the_bits_are_the_same(tmp_path: Path) -> None:
+    plain = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
+    code = f"from {__name__} import worked_out; print(worked_out())"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | plain,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == worked_out()

@@ -1,0 +1,64 @@
+"""What the pipeline needs of a broker."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from tests.integration.harness import DEADLINE, settled, until
+
+
+def create_topic(bootstrap: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for created in admin.create_topics([NewTopic(topic, num_partitions=1)]).values():
+        created.result()
+
+
+def read_to_end(consumer: Consumer, topic: str) -> list[bytes | None]:
+    """The values of partition 0 up to its end."""
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    values: list[bytes | None] = []
+    while message := consumer.poll(DEADLINE):
+        if error := message.error():
+            assert error.code() == KafkaError._PARTITION_EOF
+            return values
+        values.append(message.value())
+    raise AssertionError("no end of the partition in time")
+
+
+def test_aborted_records_are_invisible_and_offset_metadata_comes_back(
+    bootstrap: str, topic_prefix: str
+) -> None:
+    topic = f"{topic_prefix}events"
+    create_topic(bootstrap, topic)
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic_prefix}writer"})
+    producer.init_transactions(DEADLINE)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"{topic_prefix}readers",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+        }
+    )
+
+    producer.begin_transaction()
+    producer.produce(topic, b"aborted")
+    producer.flush(DEADLINE)
+    producer.abort_transaction(DEADLINE)
+    producer.begin_transaction()
+    producer.produce(topic, b"committed")
+    producer.send_offsets_to_transaction(
+        [TopicPartition(topic, 0, 7, metadata="state record 41")], consumer.consumer_group_metadata(), 30
+    )
+    producer.commit_transaction(DEADLINE)
+    until(partial(settled, bootstrap, [TopicPartition(topic, 0)]), "the end of the transaction")
+
+    assert read_to_end(consumer, topic) == [b"committed"]
+    [committed] = consumer.committed([TopicPartition(topic, 0)], DEADLINE)
+    assert (committed.offset, committed.metadata) == (7, "state record 41")
+    consumer.close()

@@ -1,0 +1,179 @@
+"""Workers whose partitions learn from one another, in front of a real Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import structlog
+from confluent_kafka import TopicPartition
+from typer.testing import CliRunner
+
+from pipeline.cli import app
+from pipeline.errors import StateError
+from pipeline.kafka.topics import admin
+from pipeline.records.encoding import encode
+from pipeline.records.outputs import Share, VideoCounts
+from pipeline.task import sharing
+from pipeline.task.sharing import Reception
+from pipeline.worker.share_reader import Exchange
+from tests.integration.harness import DEADLINE, Message, Pipeline, input_producer, invented_events, until
+
+INTERVAL = 20
+
+
+def audit(pipeline: Pipeline) -> str:
+    kafka = pipeline.kafka
+    place = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group]
+    answer = CliRunner().invoke(app, ["audit", *place])
+    assert answer.exit_code == 0, answer.output
+    return answer.stdout
+
+
+def by_partition(pipeline: Pipeline, topic: str) -> dict[int, list[dict[str, Any]]]:
+    found: dict[int, list[dict[str, Any]]] = {number: [] for number in range(pipeline.partitions)}
+    for written, value in zip(pipeline.read(topic), pipeline.read_json(topic), strict=True):
+        found[written.partition].append(value)
+    return found
+
+
+def halves(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    middle = len(events) // 2
+    return events[:middle], events[middle:]
+
+
+def test_what_each_partition_publishes_all_others_take_over_once_whoever_is_killed(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=3)
+    pipeline.environment = {
+        "FORKS_SHARING__INTERVAL": str(INTERVAL),
+        "FORKS_WORKER__BATCH": "50",
+        "FORKS_WORKER__SESSION_TIMEOUT": "6s",
+        "FORKS_CHECKPOINT__OUTCOMES": "200",
+    }
+    events = invented_events(tmp_path, 3_000)
+    first, second = halves(events)
+    count = len(first)
+    pipeline.produce_events(first)
+    with (
+        pipeline.follow(pipeline.topics.outcomes) as follower,
+        pipeline.follow(pipeline.topics.shared) as told,
+        pipeline.worker("stays") as stays,
+    ):
+        dies = pipeline.start_worker("dies")
+        try:
+            until(partial(follower.reached, 500), "500 outcomes", dies)
+        finally:
+            dies.kill()
+            dies.wait()
+        until(partial(follower.reached, len(first)), "the outcomes of the first half", stays)
+        until(partial(told.reached, len(first) // INTERVAL - 3), "shares of the first half", stays)
+        for piece in second.iter_slices(300):  # outcomes for the shares to go with, also where they come late
+            pipeline.produce_events(piece)
+            count += len(piece)
+            until(partial(follower.reached, count), f"{count} outcomes", stays)
+    published = by_partition(pipeline, pipeline.topics.shared)
+    outcomes = by_partition(pipeline, pipeline.topics.outcomes)
+    for partition, own in outcomes.items():
+        whole = range(0, len(own) // INTERVAL * INTERVAL, INTERVAL)
+        assert [(share["since"], share["until"]) for share in published[partition]] == [
+            (since, since + INTERVAL) for since in whole
+        ]
+        for other in published.keys() - {partition}:
+            taken = [
+                share for outcome in own for share in outcome.get("shared", []) if share["partition"] == other
+            ]
+            assert taken == published[other][: len(taken)]
+            assert len(taken) > len(first) // 3 // INTERVAL // 2
+    assert "no difference" in audit(pipeline)
+
+
+def publish(pipeline: Pipeline, partition: int, numbers: range) -> None:
+    producer = input_producer(pipeline.kafka.bootstrap)
+    for number in numbers:
+        share = Share(partition, number, number + 1, [VideoCounts(3, 1, 1, 0.5)], [])
+        producer.produce(pipeline.topics.shared, encode(share), str(partition), partition)
+    assert producer.flush(DEADLINE) == 0
+
+
+@contextmanager
+def open_exchange(pipeline: Pipeline) -> Iterator[Exchange]:
+    exchange = Exchange(pipeline.kafka, pipeline.topics.shared, pipeline.partitions)
+    try:
+        yield exchange
+    finally:
+        exchange.close()
+
+
+def receive(exchange: Exchange, receptions: list[Reception], shares: int) -> list[list[tuple[int, int]]]:
+    """Read until they have that many in all; which ones, by partition and first outcome."""
+    taken: list[list[tuple[int, int]]] = [[] for _ in receptions]
+
+    def there() -> bool:
+        exchange.receive(receptions)
+        for reception, had in zip(receptions, taken, strict=True):
+            had += [(share.partition, share.since) for share in reception.take()]
+        return sum(map(len, taken)) >= shares
+
+    until(there, f"{shares} shares")
+    return taken
+
+
+def test_one_consumer_serves_partitions_that_stand_at_different_places(
+    bootstrap: str, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One holds little, so it is full again and again, and one comes later."""
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=3)
+    for partition in (1, 2):
+        publish(pipeline, partition, range(40))
+    monkeypatch.setattr(sharing, "ROOM", 200)
+    expected = {partition: [(partition, number) for number in range(40)] for partition in (1, 2)}
+    new, old, late = Reception(0, {}), Reception(1, {2: 30}), Reception(2, {1: 35})
+    with open_exchange(pipeline) as exchange:
+        of_new, of_old = receive(exchange, [new, old], 80 + 10)
+        [of_late] = receive(exchange, [late], 5)
+        publish(pipeline, 1, range(40, 43))
+        later = receive(exchange, [new, old, late], 3 + 3)
+    for partition in (1, 2):
+        assert [share for share in of_new if share[0] == partition] == expected[partition]
+    assert of_old == expected[2][30:]
+    assert of_late == expected[1][35:]
+    assert later == [[(1, 40), (1, 41), (1, 42)], [], [(1, 40), (1, 41), (1, 42)]]
+
+
+def test_what_was_deleted_before_it_was_taken_over_is_said_and_passed_over(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=2)
+    publish(pipeline, 1, range(10))
+    place = TopicPartition(pipeline.topics.shared, 1, 6)
+    client = admin({"bootstrap.servers": bootstrap})
+    [deleted] = client.delete_records([place]).values()
+    deleted.result()
+    with open_exchange(pipeline) as exchange, structlog.testing.capture_logs() as said:
+        [taken] = receive(exchange, [Reception(0, {1: 4})], 4)
+    assert taken == [(1, number) for number in range(6, 10)]
+    [line] = [each for each in said if each["event"] != "kafka"]  # the client may have met with trouble
+    assert (line["event"], line["of"], line["wanted"], line["begins"]) == (
+        "what was shared is deleted",
+        1,
+        4,
+        6,
+    )
+
+
+def test_something_else_in_the_topic_is_refused(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=2)
+    pipeline.produce([Message(pipeline.topics.shared, b"1", b"{}")])
+    receptions = [Reception(partition, {}) for partition in (0, 1)]
+    with (
+        open_exchange(pipeline) as exchange,
+        pytest.raises(StateError, match=r"shared.*no worker wrote this"),
+    ):
+        receive(exchange, receptions, 1)

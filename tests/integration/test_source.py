@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+from confluent_kafka import TopicPartition
+
+from pipeline.config.tree import Config, Worker
+from pipeline.features.tables import Tables
+from pipeline.kafka.clients import group_consumer
+from pipeline.model.model import Model
+from pipeline.records.encoding import encode
+from pipeline.task.record_queue import Inlet, Position
+from pipeline.task.task import Task
+from pipeline.worker.source import Intake
+from tests.integration.harness import Message, Pipeline, until
+from tests.support.builders import interaction, label, small_learner
+
+BUFFER = 4 * 2**20
+LARGE = 400_000
+EVENTS = 16
+
+
+def large(topic: str, at: int, record: object) -> Message:
+    """A record with a field that nobody asked for."""
+    value = json.loads(encode(record)) | {"description": "x" * LARGE}
+    return Message(topic, b"1", json.dumps(value).encode(), at)
+
+
+def test_large_messages_get_through_a_small_buffer(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
+    """Also where one input is ahead, whose messages alone would take more than all room."""
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    topics = pipeline.topics
+    pipeline.produce(large(topics.interactions, n, interaction(n, n)) for n in range(EVENTS))
+    config = Config(kafka=pipeline.kafka, worker=Worker(buffer=BUFFER))
+    task = Task(0, Model(small_learner(), Tables(), 10), config.join, Position(0), Position(0))
+    inlets = (task.interactions, task.labels)
+    with closing(group_consumer(config)) as consumer:
+        intake = Intake(consumer, config)
+        intake.assign([TopicPartition(topic, 0, 0) for topic in topics.inputs])
+        intake.connect(task)
+        seen = list[int]()
+
+        def read() -> None:
+            intake.receive(0.1)
+            seen.append(sum(inlet.bytes for inlet in inlets))
+            intake.throttle()
+
+        def all_read(inlet: Inlet) -> bool:
+            read()
+            return inlet.at_end or inlet.bytes > BUFFER // 4
+
+        until(lambda: all_read(task.interactions), "more interactions than their share")
+        for _ in range(3):
+            read()
+        pipeline.produce(large(topics.labels, n, label(n, n + 1)) for n in range(EVENTS))
+
+        def joined() -> bool:
+            read()
+            task.advance(5)
+            return task.counters["labels"] == task.counters["interactions"] == EVENTS
+
+        until(joined, "all messages")
+    assert task.counters["predictions"] == task.counters["labelled"] == EVENTS
+    assert max(seen) <= BUFFER + LARGE
+    assert [inlet.bytes for inlet in inlets] == [0, 0]

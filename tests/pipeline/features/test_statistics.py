@@ -1,0 +1,325 @@
+"""Running statistics: compared with plain ones, one by one and in batches, and what they promise."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forks import ForksSettings
+from pipeline.features import totals
+from pipeline.features.statistics import FEATURES, Floats, RunningStatistics
+from pipeline.features.tags import TagLists
+from pipeline.features.target import RATIO_CAP
+from pipeline.model.model import warm_up
+from pipeline.records.fields import Id
+from pipeline.records.outputs import VideoCounts
+from tests.support.plain_statistics import PlainStatistics
+from tests.support.threads import runs_beside
+
+TAGS: dict[Id, list[int]] = {0: [2], 1: [2, 0], 2: [5], 3: [], "three": [0, 5, 5]}
+"""Of videos; some have none, some are not known, no video has tag 1, 3 or 4."""
+
+
+class Play(NamedTuple):
+    user: Id
+    video: Id
+    label: bool
+    ratio: float
+
+
+ids = st.integers(0, 5) | st.sampled_from(["1", "three"])
+plays = st.lists(
+    st.builds(Play, user=ids, video=ids, label=st.booleans(), ratio=st.floats(0, 5)), max_size=60
+)
+
+
+class Steps(NamedTuple):
+    """Plays, and the order in which they are asked for and their labels come."""
+
+    plays: list[Play]
+    order: list[int]
+    cuts: set[int]
+    """Steps before which a batch ends."""
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> Steps:
+    events = draw(plays)
+    order = draw(st.permutations(range(2 * len(events))))
+    return Steps(events, list(order), draw(st.sets(st.integers(0, len(order)), max_size=8)))
+
+
+limits = st.integers(1, 8)
+
+
+def one_by_one(statistics: RunningStatistics | PlainStatistics, taken: Steps) -> dict[int, list[float]]:
+    """The features of each play, when it was asked for."""
+    found = {}
+    for number in taken.order:
+        play = taken.plays[number % len(taken.plays)]
+        if number < len(taken.plays):
+            found[number] = statistics.features(play.user, play.video)
+        else:
+            statistics.update(*play)
+    return found
+
+
+def in_batches(statistics: RunningStatistics, taken: Steps) -> Floats:
+    """The features of all plays, from as many batches as there are cuts, and one more."""
+    n = len(taken.plays)
+    users, videos = [play.user for play in taken.plays], [play.video for play in taken.plays]
+    labels = np.array([play.label for play in taken.plays], dtype=np.bool_)
+    ratios = np.array([play.ratio for play in taken.plays], dtype=np.float64)
+    out = np.full((n, len(FEATURES)), np.nan)
+    for begin, end in pairwise(sorted({0, *taken.cuts, len(taken.order)})):
+        order = np.array(taken.order[begin:end], dtype=np.int64)
+        found = statistics.walk(order, users, videos, labels, ratios)
+        asked = ~np.isnan(found[:, 0])
+        assert set(np.flatnonzero(asked)) == {number for number in order.tolist() if number < n}
+        out[asked] = found[asked]
+    return out
+
+
+def known(statistics: RunningStatistics) -> list[object]:
+    """All that is kept, in the order in which it will be forgotten."""
+    both = [entities.saved() for entities in (statistics.users, statistics.videos)]
+    return [(entities, rows.tolist()) for entities, rows in both] + [
+        statistics.tags.tolist(),
+        statistics.everything.tolist(),
+    ]
+
+
+@given(taken=steps(), limit=limits)
+def test_features_and_totals_are_those_of_the_plain_statistics(taken: Steps, limit: int) -> None:
+    compiled, plain = RunningStatistics(limit, TagLists(TAGS)), PlainStatistics(limit, TAGS)
+    found, expected = one_by_one(compiled, taken), one_by_one(plain, taken)
+    assert found == expected
+    for entities, others in ((compiled.users, plain.users), (compiled.videos, plain.videos)):
+        kept, rows = entities.saved()
+        assert kept == list(others)
+        assert rows.tolist() == [list(values) for values in others.values()]
+    assert compiled.everything.tolist() == [list(plain.everything)]
+    assert compiled.tags.tolist() == [list(plain.tags.get(tag, (0.0, 0.0, 0.0))) for tag in range(6)]
+
+
+@given(taken=steps(), limit=limits)
+def test_batches_do_not_show(taken: Steps, limit: int) -> None:
+    alone, together = RunningStatistics(limit, TagLists(TAGS)), RunningStatistics(limit, TagLists(TAGS))
+    found = one_by_one(alone, taken)
+    assert in_batches(together, taken).tolist() == [found[event] for event in range(len(taken.plays))]
+    assert known(together) == known(alone)
+
+
+counted = st.lists(
+    st.builds(
+        lambda video, labels, more, ratios: VideoCounts(video, labels + more, labels, ratios),
+        ids,
+        st.integers(0, 9),
+        st.integers(0, 9),
+        st.floats(0, 9),
+    ),
+    max_size=12,
+)
+
+
+@given(history=plays, later=plays, counts=counted, limit=limits)
+def test_what_others_counted_is_counted_as_the_plain_statistics_do(
+    history: list[Play], later: list[Play], counts: list[VideoCounts], limit: int
+) -> None:
+    compiled, plain = RunningStatistics(limit, TagLists(TAGS)), PlainStatistics(limit, TAGS)
+    for statistics in (compiled, plain):
+        for play in history:
+            statistics.update(*play)
+        statistics.take_over(counts)
+        for play in later:
+            statistics.update(*play)
+    kept, rows = compiled.videos.saved()
+    assert kept == list(plain.videos)
+    assert rows.tolist() == [list(values) for values in plain.videos.values()]
+    assert compiled.users.saved()[0] == list(plain.users)
+    assert compiled.everything.tolist() == [list(plain.everything)]
+    assert compiled.tags.tolist() == [list(plain.tags.get(tag, (0.0, 0.0, 0.0))) for tag in range(6)]
+    for video in range(6):
+        assert compiled.features(1, video) == plain.features(1, video)
+
+
+def updated(history: list[Play], max_entities: int = 1_000) -> RunningStatistics:
+    statistics = RunningStatistics(max_entities, TagLists(TAGS))
+    for play in history:
+        statistics.update(*play)
+    return statistics
+
+
+def named(values: list[float]) -> dict[str, float]:
+    return dict(zip(FEATURES, values, strict=True))
+
+
+@given(history=plays)
+def test_asking_changes_nothing(history: list[Play]) -> None:
+    asked, unasked = updated(history), updated(history)
+    asked.features(1, 1)
+    asked.features("unknown", "unknown")
+    assert known(asked) == known(unasked)
+
+
+@given(history=plays, limit=limits, later=steps())
+def test_what_was_saved_goes_on_as_if_nothing_had_happened(
+    history: list[Play], limit: int, later: Steps
+) -> None:
+    statistics = updated(history, limit)
+    copies = updated(later.plays, limit), updated(later.plays, limit)
+    for copy in copies:
+        for entities, others in ((statistics.users, copy.users), (statistics.videos, copy.videos)):
+            others.restore(*entities.saved())
+        copy.tags[:], copy.everything[:] = statistics.tags, statistics.everything
+        assert known(copy) == known(statistics)
+    found = one_by_one(statistics, later)
+    assert one_by_one(copies[0], later) == found
+    assert in_batches(copies[1], later).tolist() == [found[event] for event in range(len(later.plays))]
+    for copy in copies:
+        assert known(copy) == known(statistics)
+
+
+def test_a_forgotten_entity_is_like_a_new_one_but_the_rest_remembers_its_labels() -> None:
+    statistics = updated([Play(1, 1, True, 2.0), Play(2, 1, False, 0.0)], max_entities=1)
+    assert statistics.features(1, 9) == statistics.features(77, 9)
+    assert statistics.everything[0, totals.EVENTS] == 2
+
+
+def test_before_the_first_label_every_mean_is_a_half() -> None:
+    assert RunningStatistics(10).features("nobody", "nothing") == [0.5, 0.0, 0.5, 0.0] * 2 + [0.5, 0.5]
+
+
+def test_the_names_are_as_many_as_the_features() -> None:
+    assert len(set(FEATURES)) == len(RunningStatistics(10).features(1, 1)) == 10
+
+
+def test_a_video_on_repeat_counts_no_more_than_one_seen_twice() -> None:
+    once, often = updated([Play(1, 1, True, RATIO_CAP)]), updated([Play(1, 1, True, 1e9)])
+    assert once.features(1, 1) == often.features(1, 1)
+
+
+@given(label=st.booleans(), count=st.sampled_from([1, 100, 10_000]))
+def test_logits_stay_finite_however_one_sided_the_labels(label: bool, count: int) -> None:
+    features = updated([Play(1, 1, label, float(label))] * count).features(1, 1)
+    assert all(math.isfinite(value) for value in features)
+    assert (features[1] > 0) == label
+
+
+def test_users_and_videos_of_the_same_id_are_apart_and_so_are_numbers_and_texts() -> None:
+    statistics = updated([Play(1, 2, True, 1.0)])
+    of_others = named(statistics.features(2, 1))
+    assert of_others["user_log_count"] == of_others["video_log_count"] == 0.0
+    assert statistics.features("1", "2")[3] == 0.0
+
+
+@given(history=plays, tags=st.sampled_from([None, TagLists({}), TagLists({9: [1]})]))
+def test_a_video_without_known_tags_has_its_plain_means_twice(
+    history: list[Play], tags: TagLists | None
+) -> None:
+    statistics = RunningStatistics(1_000, tags)
+    for play in history:
+        statistics.update(*play)
+    for video in range(5):
+        found = named(statistics.features(1, video))
+        assert found["video_tag_label_mean"] == found["video_label_mean"]
+        assert found["video_tag_ratio_mean"] == found["video_ratio_mean"]
+
+
+def test_a_new_video_starts_as_others_with_its_tags_went() -> None:
+    statistics = updated([Play(1, 0, True, 2.0), Play(2, 0, True, 2.0), Play(3, 2, False, 0.0)])
+    prior, ratio_prior = 2.5 / 4, 4.5 / 4
+    alike = named(statistics.features(9, 1))  # has video 0's tag 2, and 0, of which nothing is known
+    assert alike["video_label_mean"] == prior
+    assert alike["video_tag_label_mean"] == pytest.approx((2 + 10 * prior) / 12)
+    assert alike["video_tag_ratio_mean"] == pytest.approx((4 + 10 * ratio_prior) / 12)
+
+
+def test_a_label_counts_once_for_each_tag_of_its_video() -> None:
+    statistics = updated([Play(1, 1, True, 1.0), Play(1, "three", False, 0.5), Play(1, 77, True, 1.0)])
+    zeros = [0.0, 0.0, 0.0]
+    expected = [[2.0, 1.0, 1.5], zeros, [1.0, 1.0, 1.0], zeros, zeros, [1.0, 0.0, 0.5]]
+    assert statistics.tags.tolist() == expected
+
+
+def test_memory_is_bounded_however_many_users_come() -> None:
+    limit, part = 2_000, 20_000
+    statistics = RunningStatistics(limit)
+    order = np.arange(2 * part)
+    labels, ratios = np.ones(part, dtype=np.bool_), np.ones(part)
+
+    def play(first_user: int) -> int:
+        users = range(first_user, first_user + part)
+        statistics.walk(order, users, [0] * part, labels, ratios)
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        play(0)
+        early, *later = [play(number * part) for number in range(1, 7)]
+    finally:
+        tracemalloc.stop()
+    assert len(statistics.users) == limit
+    assert len(statistics.users.totals) == len(statistics.users.ring) < 2 * (1 + limit + part)
+    assert max(later) < early + 100_000  # a user takes more than 100 bytes, and 100,000 more have come
+
+
+def test_room_grows_with_the_entities_there_are_not_with_those_there_may_be() -> None:
+    statistics = RunningStatistics(1_000_000)
+    for user in range(5_000):
+        statistics.update(user, 0, True, 1.0)
+    assert 5_000 < len(statistics.users.totals) <= 10_240
+    assert statistics.users.saved()[1].tolist() == [[1.0, 1.0, 1.0]] * 5_000
+
+
+def test_saved_entities_that_do_not_fit_are_refused() -> None:
+    users = RunningStatistics(2).users
+    for entities in ([1, 1], [1, 2, 3]):
+        with pytest.raises(ValueError, match="where 2 fit"):
+            users.restore(entities, np.zeros((len(entities), 3)))
+
+
+@pytest.mark.parametrize(
+    ("order", "videos", "message"),
+    [
+        ([0, 4], [1, 1], r"from 0 to 3, for 2 events"),
+        ([-1], [1, 1], r"from 0 to 3, for 2 events"),
+        ([0], [1], r"as many, not \[2, 1, 2, 2\]"),
+    ],
+)
+def test_steps_and_columns_that_do_not_fit_are_refused(
+    order: list[int], videos: list[Id], message: str
+) -> None:
+    statistics = updated([Play(1, 1, True, 1.0)])
+    before = known(statistics)
+    with pytest.raises(ValueError, match=message):
+        statistics.walk(np.array(order), [7, 8], videos, np.ones(2, dtype=np.bool_), np.ones(2))
+    assert known(statistics) == before
+
+
+def test_warming_up_compiles_all_that_is_used_later() -> None:
+    warm_up(ForksSettings.practical(len(FEATURES), budget=4, landmarks=2, rank=2, cycle=3))
+    kernels = (totals.features, totals.count, totals.walk, totals.take_over)
+    compiled = [kernel.signatures for kernel in kernels]
+    before = [list(signatures) for signatures in compiled]
+    assert all(before)
+    statistics = updated([Play("a", 1, True, 1.0), Play(1, "b", False, 0.0)])
+    statistics.features(1, 1)
+    statistics.walk(np.array([1, 0, 3, 2]), ["a", 2], [3, "b"], np.array([True, False]), np.array([1.0, 0.0]))
+    statistics.take_over([VideoCounts("c", 2, 1, 0.5)])
+    assert [kernel.signatures for kernel in kernels] == before
+
+
+def test_other_threads_run_while_a_batch_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 10_000
+    statistics = RunningStatistics(100)
+    ids, order = [number % 50 for number in range(n)], np.arange(2 * n)
+    labels, ratios = np.ones(n, dtype=np.bool_), np.ones(n)
+    assert runs_beside(monkeypatch, totals, "walk", lambda: statistics.walk(order, ids, ids, labels, ratios))

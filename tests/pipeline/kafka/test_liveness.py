@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, KafkaException
+
+from pipeline.kafka import liveness as pulse
+from pipeline.kafka.clients import QUIET
+from pipeline.kafka.liveness import Pulse
+
+
+@pytest.fixture
+def lost() -> Iterator[Consumer]:
+    """A consumer that no broker answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{port}", "group.id": "lost"}, logger=QUIET)
+        yield consumer
+        consumer.close()
+
+
+def test_a_consumer_that_no_broker_answers_is_found_out(
+    lost: Consumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulse, "SILENCE", 0.0)
+    monkeypatch.setattr(pulse, "ANSWER", 0.2)
+    with pytest.raises(KafkaException):
+        Pulse(lost, "interactions").feel(heard=False)
+
+
+def test_nobody_is_asked_as_long_as_something_comes(lost: Consumer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulse, "SILENCE", 0.0)
+    Pulse(lost, "interactions").feel(heard=True)
+
+
+def test_nobody_is_asked_after_a_short_silence(lost: Consumer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulse, "SILENCE", float("inf"))
+    Pulse(lost, "interactions").feel(heard=False)

@@ -1,0 +1,96 @@
+"""What is counted of champion and challengers is what their outcomes come to."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+
+from pipeline.model.comparison import Standing, Tally
+from pipeline.model.settings_text import challengers_text, learner_text
+from pipeline.records.encoding import encode
+from pipeline.records.outputs import Outcome
+from pipeline.task.task import Task
+from tests.support.builders import ALL, CHALLENGERS, LEARNER, model_under, new_model, new_task
+from tests.support.consumer import Delivery, Step
+from tests.support.output_log import OutputLog
+from tests.support.recording import eventful
+
+
+def expected(written: list[bytes], since: int) -> dict[str, Standing]:
+    """One outcome after the other."""
+    outcomes = [msgspec.json.decode(value, type=Outcome) for value in written]
+    judged = [o for o in outcomes if o.status == "labelled" and o.prediction_sequence >= since]
+    standings = {}
+    for name in ("champion", *(judged[0].challengers or {})):
+        said = [o.score if name == "champion" else (o.challengers or {})[name] for o in judged]
+        losses = np.log1p(np.exp([-s if o.label else s for s, o in zip(said, judged, strict=True)]))
+        wrong = sum((s > 0.0) != o.label for s, o in zip(said, judged, strict=True))
+        standings[name] = Standing(len(judged), wrong, float(losses.sum()))
+    return standings
+
+
+def assert_same(found: Tally | None, wanted: dict[str, Standing], log_odds: set[str]) -> None:
+    assert found is not None
+    assert found.standings.keys() == wanted.keys()
+    for name, (events, mistakes, log_loss) in wanted.items():
+        assert found.standings[name][:2] == (events, mistakes)
+        loss = found.standings[name].log_loss
+        assert loss == pytest.approx(log_loss) if name in log_odds else loss is None
+
+
+def test_every_labelled_event_is_counted_however_it_came() -> None:
+    task = new_task(model=new_model(challengers=CHALLENGERS))
+    delivery = Delivery(task, eventful())
+    written = []
+    for _ in range(30):
+        delivery.deliver(Step(9, 9, False, 15))
+        written += task.advance(15).outcomes.values
+    assert len(written) > 100
+    assert_same(task.tally, expected(written, since=0), {"champion"})
+
+
+def test_after_a_promotion_predictions_of_the_former_champion_do_not_count() -> None:
+    """They say something of other names, or of other learners by the same name."""
+    task, log = new_task(model=new_model(challengers=CHALLENGERS)), OutputLog()
+    log.settings |= challengers_text(CHALLENGERS)
+    deliver(task, log, 8)
+    swapped = {"former": LEARNER, "small": CHALLENGERS["wider"]}
+    settings = learner_text(LEARNER) | challengers_text(swapped)
+    model = model_under(settings)
+    model.fold_many([msgspec.json.decode(value, type=Outcome) for _, value in log.outcomes])
+    before = len(log.outcomes)
+    task = log.go_on_from(model, settings)
+    assert task.tally is not None
+    deliver(task, log, 8)
+    since = task.earlier[-1].predictions
+    later = [value for _, value in log.outcomes[before:]]
+    carried = [msgspec.json.decode(value, type=Outcome).prediction_sequence < since for value in later]
+    assert 0 < sum(carried) < len(carried)
+    assert_same(task.tally, expected(later, since), {"champion", "former"})
+
+
+def test_without_challengers_nothing_is_counted() -> None:
+    task = new_task()
+    Delivery(task, eventful()).deliver(Step(9, 9, False, 15))
+    task.advance(ALL)
+    assert task.tally is None
+
+
+def deliver(task: Task, log: OutputLog, batches: int) -> None:
+    positions = (task.interactions.position.offset, task.labels.position.offset)
+    delivery = Delivery(task, eventful().from_positions(*positions))
+    for _ in range(batches):
+        delivery.deliver(Step(9, 9, False, 15))
+        log.commit(task, task.advance(15), snapshot=False)
+
+
+def test_a_label_that_is_not_learned_is_judged_by_all_the_same() -> None:
+    """Under a policy an outcome may say what came, and learn nothing of it."""
+    task = new_task(model=new_model(challengers=CHALLENGERS))
+    assert task.tally is not None
+    challengers = {"small": 1.0, "wider": -1.0}
+    told = Outcome("e", 7, 3, 0, 1.0, None, True, [0.0] * 10, 0, 0, 1.5, None, 5, None, None, "labelled", 0)
+    task.tally.add([encode(msgspec.structs.replace(told, challengers=challengers))], 0)
+    mistakes = {name: standing.mistakes for name, standing in task.tally.standings.items()}
+    assert mistakes == {"champion": 0, "small": 0, "wider": 1}

@@ -1,0 +1,86 @@
+"""The fold: many outcomes together are what they are one by one."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forks import Forks
+from pipeline.config.tree import Learner
+from pipeline.features.tables import Tables
+from pipeline.model.model import Model, learner_settings
+from pipeline.model.snapshot import pack
+from pipeline.records.outputs import Outcome
+from tests.pipeline.model.test_snapshot import outcome
+from tests.support.builders import interaction, new_model
+
+LONG = 60
+
+
+@cache
+def outcomes() -> list[Outcome]:
+    """Outcomes of a stream; each fifth has no label, and each seventh teaches that none came."""
+    model, found = new_model(), []
+    for number in range(LONG):
+        user: int | str = number * 7 % 5 if number % 11 else "näme"
+        ratio = (number * 37 % 100) / 50
+        made = outcome(model, interaction(number, number, user, number * 3 % 8), ratio > 0.75, ratio)
+        if number % 5 == 0:
+            made = msgspec.structs.replace(made, label=None, watch_ratio=None, status="expired")
+        elif number % 7 == 0:
+            made = msgspec.structs.replace(made, label=False, watch_ratio=None, status="expired")
+        model.fold(made)
+        found.append(made)
+    return found
+
+
+@given(st.sets(st.integers(0, LONG)))
+def test_outcomes_folded_together_leave_the_bytes_of_one_by_one(cuts: set[int]) -> None:
+    alone, together = new_model(), new_model()
+    for made in outcomes():
+        alone.fold(made)
+    for begin, end in pairwise(sorted({0, LONG} | cuts)):
+        together.fold_many(outcomes()[begin:end])
+    assert pack(together) == pack(alone)
+
+
+@pytest.mark.parametrize("preset", ["paper", "practical"])
+def test_the_learner_learns_whole_vectors_whether_or_not_it_sees_the_tables(
+    preset: str, tmp_path: Path
+) -> None:
+    (tmp_path / "tags.csv").write_text("video_id,feat\n" + "".join(f'{v},"[{v % 3}]"\n' for v in range(8)))
+    tables = Tables(tags=tmp_path / "tags.csv")
+    settings = learner_settings(
+        Learner.model_validate({"preset": preset, "budget": 4, "landmarks": 2, "rank": 2, "cycle": 3}),
+        tables.columns,
+    )
+    together, alone, learner = Model(settings, tables, 9), Model(settings, tables, 9), Forks(settings)
+    together.fold_many(outcomes())
+    for made in outcomes():
+        alone.fold(made)
+        if made.label is not None:
+            x = np.empty(settings.dimension)
+            tables.fill(x, made.user_id, made.video_id, made.timestamp)
+            x[tables.columns :] = made.features
+            learner.learn_one(x, 1.0 if made.label else -1.0)
+    assert pack(together) == pack(alone)
+    for name, value in learner.state().items():
+        assert np.array_equal(together.learner.state()[name], value), name
+
+
+def test_outcomes_out_of_order_are_refused_and_change_nothing() -> None:
+    model = new_model()
+    model.fold_many(outcomes()[:20])
+    before = pack(model)
+    with pytest.raises(ValueError, match="outcome 22 is not the next one, 21"):
+        model.fold_many([outcomes()[20], outcomes()[22]])
+    assert pack(model) == before
+    model.fold_many([])
+    assert pack(model) == before

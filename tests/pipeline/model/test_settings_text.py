@@ -1,0 +1,132 @@
+"""What the outputs depend on is read back exactly; other settings are refused with the ways on."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forks import ForksSettings
+from pipeline.cli.evaluate import parse_changes
+from pipeline.config.tree import Config
+from pipeline.errors import StateError
+from pipeline.model.factory import Blueprint
+from pipeline.model.settings_text import learner_from, learner_text
+from pipeline.recovery.settings_check import refuse_other_settings
+from pipeline.task.state import State
+from tests.support.builders import new_task
+
+
+def settings_of(**learner: Any) -> dict[str, str]:
+    return Blueprint(Config.model_validate({"learner": learner})).settings(1)
+
+
+def state_under(settings: dict[str, str]) -> State:
+    return new_task().state(settings)
+
+
+def refusal(there: dict[str, str], here: dict[str, str]) -> str:
+    with pytest.raises(StateError) as caught:
+        refuse_other_settings(state_under(there), here)
+    return str(caught.value)
+
+
+positive = st.floats(0.0, 1e300, exclude_min=True)
+drawn = st.fixed_dictionaries(
+    {},
+    optional={
+        "budget": st.integers(20, 10**6),
+        "width": positive,
+        "alpha": positive,
+        "memory": positive | st.just(float("inf")),
+        "clip": positive,
+        "loss": st.sampled_from(["logistic", "squared_hinge"]),
+        "carry_over": st.booleans(),
+        "kernel_columns": st.tuples(st.integers(0, 3), st.integers(4, 8)),
+        "seed": st.integers(0, 2**64 - 1),
+    },
+)
+
+
+@pytest.mark.parametrize("preset", [ForksSettings.practical, ForksSettings.paper])
+@given(changes=drawn)
+def test_settings_of_either_preset_come_back_exactly(preset: Any, changes: dict[str, Any]) -> None:
+    learner = preset(8, **changes)
+    saved = msgspec.json.decode(msgspec.json.encode(state_under(learner_text(learner))), type=State)
+    found = learner_from(saved.settings)
+    assert found == learner
+    assert learner_text(found) == learner_text(learner)
+
+
+def test_so_do_blocks_of_entities() -> None:
+    learner = ForksSettings.practical(8, linear_columns=(5, 8), entity_blocks=((0, 2), (2, 5)))
+    assert learner_from(learner_text(learner)) == learner
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"learner.haste": "2"}, "another version of the learner, which differs in learner.haste"),
+        ({"learner.budget": "many"}, "no worker wrote these settings"),
+        ({"learner.budget": "1"}, "budget = 1 is not accepted"),
+    ],
+)
+def test_settings_that_no_worker_of_this_version_wrote_are_refused(wrong: dict[str, str], said: str) -> None:
+    with pytest.raises(StateError, match=said):
+        learner_from(settings_of() | wrong)
+
+
+def test_the_same_settings_are_let_pass() -> None:
+    refuse_other_settings(state_under(settings_of(budget=80)), settings_of(budget=80))
+
+
+@pytest.mark.parametrize(
+    ("there", "here"),
+    [
+        ({}, {"budget": 80}),
+        ({"loss": "hinge", "hessian": "gradient"}, {"memory": float("inf"), "sum_kernel": False}),
+        ({"preset": "paper"}, {"kernel_columns": (1, 4)}),
+    ],
+)
+def test_where_the_learner_differs_the_command_that_is_named_makes_it_what_is_wanted(
+    there: dict[str, Any], here: dict[str, Any]
+) -> None:
+    wanted = settings_of(**here)
+    said = refusal(settings_of(**there), wanted)
+    assert "take another kafka.group with another kafka.prefix" in said
+    [command] = re.findall("`forks rebuild (.*) --install`", said)
+    changes = [word for word in shlex.split(command) if word != "--set"]
+    named = {name.removeprefix("learner."): value for name, value in parse_changes(changes).items()}
+    assert settings_of(**(there | named)) == wanted
+    assert settings_of(**(here | named)) == wanted
+
+
+def test_where_more_differs_no_rebuild_is_promised() -> None:
+    here = settings_of(budget=80) | {"tables": "others"}
+    said = refusal(settings_of(), here)
+    assert "tables is 'others', was" in said
+    assert "rebuild" not in said
+
+
+def labels_settings(**labels: Any) -> dict[str, str]:
+    settings = Blueprint(Config.model_validate({"labels": labels})).settings(1)
+    return {name: value for name, value in settings.items() if name.startswith("labels.")}
+
+
+def test_who_learns_all_labels_depends_on_no_setting_of_a_policy() -> None:
+    """So a group of before there were policies goes on."""
+    assert labels_settings() == labels_settings(rate=0.5, seed=3) == {}
+
+
+def test_another_policy_is_refused_and_so_is_none() -> None:
+    there = settings_of() | labels_settings(policy="random", seed=3)
+    assert len(there) == len(settings_of()) + 4
+    said = refusal(there, settings_of() | labels_settings(policy="random", seed=4))
+    assert "labels.seed is '4', was '3'" in said
+    assert "rebuild" not in said
+    assert "labels.policy is None, was 'random'" in refusal(there, settings_of())

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from pipeline.recovery.checkpoint_writer import flush
+
+
+class Flushing:
+    """A producer whose `flush` has one outcome, and that forbids to abort after a fatal error."""
+
+    def __init__(self, outcome: int | Exception, fatal: KafkaException | None = None) -> None:
+        self._outcome = outcome
+        self._fatal = fatal
+
+    def flush(self, timeout: float) -> int:
+        assert timeout == 2.0
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+        return self._outcome
+
+    def abort_transaction(self, timeout: float) -> None:
+        assert timeout == 2.0
+        if self._fatal is not None:
+            raise self._fatal
+
+
+def flushed(outcome: int | Exception, fatal: KafkaException | None = None) -> None:
+    flush(cast(Producer, cast(Any, Flushing(outcome, fatal))), 2.0)
+
+
+def caused(cause: Exception) -> SystemError:
+    error = SystemError("flush returned a result with an exception set")
+    error.__cause__ = cause
+    return error
+
+
+LOST = SystemError("flush returned NULL without setting an exception")
+FENCED = KafkaException(KafkaError(KafkaError._FENCED, "fenced", fatal=True))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        (3, KafkaError._TIMED_OUT),
+        (FENCED, KafkaError._FENCED),
+        (caused(FENCED), KafkaError._FENCED),
+        (caused(ValueError("else")), KafkaError._FAIL),
+        (LOST, KafkaError._FAIL),
+    ],
+)
+def test_whatever_a_flush_comes_to_but_success_is_one_kind_of_error(
+    outcome: int | Exception, code: int
+) -> None:
+    with pytest.raises(KafkaException) as caught:
+        flushed(outcome)
+    assert caught.value.args[0].code() == code
+
+
+def test_a_fatal_error_that_got_lost_in_a_flush_is_found_again() -> None:
+    with pytest.raises(KafkaException) as caught:
+        flushed(LOST, FENCED)
+    assert caught.value.args[0].code() == KafkaError._FENCED
+
+
+def test_a_flush_of_everything_says_nothing() -> None:
+    flushed(0)

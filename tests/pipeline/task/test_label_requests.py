@@ -1,0 +1,130 @@
+"""What a partition makes of a policy: who is asked for, what is learned, what is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from pipeline.config.tree import Labels
+from pipeline.features.statistics import FEATURES
+from pipeline.model.label_policy import Policy
+from pipeline.records.encoding import encode
+from pipeline.records.outcome_encoder import Ending, encode_endings, opening
+from pipeline.records.outputs import LabelRequest, Outcome, Prediction
+from pipeline.task.task import Task
+from tests.support.builders import (
+    ALL,
+    Inputs,
+    Told,
+    feed_all,
+    inputs,
+    interaction,
+    join_settings,
+    label,
+    new_task,
+    told,
+)
+
+
+class Chosen(Policy):
+    """Asks for the events that it is told."""
+
+    def __init__(self, events: Sequence[int], *, learn_unasked: bool = False) -> None:
+        super().__init__(Labels(policy="random", learn_unasked=learn_unasked))
+        self.events = events
+        self.counts: list[tuple[int, int]] = []
+
+    def asks(self, event_id: object, *_: object, predicted: int, asked: int) -> bool:
+        self.counts.append((predicted, asked))
+        return event_id in self.events
+
+
+def play(
+    given: Inputs, policy: Policy | None, on_missing: str = "negative"
+) -> tuple[Task, Told, list[bytes]]:
+    task = new_task(join_settings(on_missing=on_missing), policy=policy)
+    feed_all(task, given)
+    batch = task.advance(ALL)
+    return task, told(batch), batch.requests.values
+
+
+def four() -> Inputs:
+    """Two events that get their label, then two that do not, and one long after."""
+    shown = [interaction(n, 10 * n, user_id=n, video_id=n) for n in range(4)]
+    told_of = [label(n, 50 + n, user_id=n, video_id=n) for n in range(2)]
+    return inputs([*shown, interaction(9, 300)], told_of)
+
+
+def test_a_policy_is_told_what_was_predicted_and_asked_before() -> None:
+    policy = Chosen([1, 2])
+    play(four(), policy)
+    assert policy.counts == [(0, 0), (1, 0), (2, 1), (3, 2), (4, 2)]
+
+
+def test_predictions_outcomes_and_requests_say_who_is_asked_for() -> None:
+    _, batch, requests = play(four(), Chosen([1, 3]))
+    assert [prediction.asked for prediction in batch.predictions] == [False, True, False, True, False]
+    assert [outcome.asked for outcome in batch.outcomes] == [False, True, False, True]
+    found = [msgspec.json.decode(value, type=LabelRequest) for value in requests]
+    asked = [prediction for prediction in batch.predictions if prediction.asked]
+    assert found == [LabelRequest.of(prediction, number) for number, prediction in enumerate(asked)]
+    assert [(request.event_id, request.prediction_sequence) for request in found] == [(1, 1), (3, 3)]
+
+
+@pytest.mark.parametrize("on_missing", ["negative", "drop"])
+def test_what_was_not_asked_for_teaches_nothing_whether_it_comes_or_expires(on_missing: str) -> None:
+    task, batch, _ = play(four(), Chosen([1]), on_missing)
+    labels = {outcome.event_id: outcome.label for outcome in batch.outcomes}
+    assert labels == {0: None, 1: True, 2: None, 3: None}
+    assert [outcome.correct for outcome in batch.outcomes if outcome.label is None] == [None] * 3
+    assert [outcome.loss for outcome in batch.outcomes if outcome.label is None] == [None] * 3
+    assert batch.outcomes[0].watch_ratio == 1.0, "what came is told all the same"
+    assert len(task.model.statistics.users) == 1
+    assert task.model.learner.updates == 1
+    assert (task.counters["asked"], task.counters["unasked"]) == (1, 1)
+
+
+def test_unless_it_comes_and_may_be_learned() -> None:
+    task, batch, _ = play(four(), Chosen([3], learn_unasked=True))
+    labels = {outcome.event_id: outcome.label for outcome in batch.outcomes}
+    assert labels == {0: True, 1: True, 2: None, 3: False}
+    assert task.model.learner.updates == 3
+    assert task.counters["unasked"] == 2
+
+
+def test_who_asks_for_all_learns_all_with_the_bits_of_no_policy() -> None:
+    task, batch, requests = play(four(), Chosen(range(10)))
+    plain, expected, none = play(four(), None)
+    assert len(requests) == 5
+    assert none == []
+    for found, wanted in ((batch.predictions, expected.predictions), (batch.outcomes, expected.outcomes)):
+        assert [msgspec.structs.replace(each, asked=None) for each in found] == list(wanted)
+    assert task.model.learner.state()["updates"] == plain.model.learner.state()["updates"]
+
+
+def test_without_a_policy_nothing_is_said_of_asking() -> None:
+    task = new_task()
+    feed_all(task, four())
+    batch = task.advance(ALL)
+    assert not any(b"asked" in value for value in (*batch.predictions.values, *batch.outcomes.values))
+    assert batch.requests.values == []
+    assert task.counters["asked"] == task.counters["unasked"] == 0
+
+
+def test_records_of_before_there_were_policies_are_read() -> None:
+    prediction = Prediction("e", 7, 3, 5, 0.5, None, True, [0.25] * len(FEATURES), 0, 9)
+    assert b"asked" not in encode(prediction)
+    assert msgspec.json.decode(encode(prediction), type=Prediction) == prediction
+    ending = Ending(9, 1.0, True, 6, True, 0.2, "labelled", sequence=0)
+    [written] = encode_endings([ending])
+    outcome = opening(encode(prediction)) + written
+    assert b"asked" not in outcome
+    assert encode(msgspec.json.decode(outcome, type=Outcome)) == outcome
+
+
+def test_an_event_s_name_cannot_be_taken_for_a_field_of_its_outcome() -> None:
+    named = Prediction('"sequence":', 7, 3, 5, 0.5, None, True, [0.25] * len(FEATURES), 0, 9, asked=True)
+    assert encode(named).startswith(opening(encode(named)))
+    assert opening(encode(named)).endswith(b'"model_version":0,')

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.records.decoding import FIRST, Poison
+from pipeline.task.record_queue import Inlet, Position
+from tests.support.builders import Message, inputs, interaction
+from tests.support.entries import queued
+
+JUMP = 1_000
+
+
+def inlet(*messages: Message | int, position: Position | None = None) -> Inlet:
+    """An inlet with messages, or interactions at the given times."""
+    records = [interaction(n, each) if isinstance(each, int) else each for n, each in enumerate(messages)]
+    result = Inlet(position or Position(0), JUMP)
+    result.feed(queued(inputs(records, []).interactions))
+    return result
+
+
+def accepted(times: Sequence[int], position: Position | None = None) -> list[bool]:
+    queue = inlet(*times, position=position)
+    return [not isinstance(queue.pop(), Poison) for _ in times]
+
+
+def test_a_new_inlet_is_not_ready_and_has_no_head() -> None:
+    queue = Inlet(Position(0), JUMP)
+    assert not queue.ready
+    assert queue.time is None
+    assert len(queue) == 0
+
+
+def test_an_inlet_is_ready_with_messages_or_at_its_end() -> None:
+    queue = inlet(5)
+    ready = [queue.ready]
+    queue.pop()
+    ready.append(queue.ready)
+    queue.at_end = True
+    ready.append(queue.ready)
+    assert ready == [True, False, True]
+
+
+def test_what_was_the_end_is_so_no_more_when_messages_come() -> None:
+    queue = Inlet(Position(0), JUMP)
+    queue.at_end = True
+    queue.feed(queued(inputs([interaction(1, 6)], []).interactions))
+    assert not queue.at_end
+
+
+def test_messages_leave_in_the_order_of_their_offsets_and_move_the_position_past_them() -> None:
+    queue = inlet(50, 20, 30)
+    seen = []
+    for _ in range(3):
+        head = queue.time
+        queue.pop()
+        seen.append((head, queue.source().offset, queue.position.offset, queue.position.clock))
+    assert seen == [(50, 0, 1, 50), (20, 2, 3, 20), (30, 4, 5, 30)]
+
+
+def test_what_cannot_be_used_goes_first_and_does_not_move_the_clock() -> None:
+    queue = inlet(b"{", 5)
+    assert queue.time == FIRST
+    assert isinstance(queue.pop(), Poison)
+    assert queue.position == Position(1, None, None)
+    assert queue.time == 5
+
+
+def test_what_cannot_be_used_does_not_move_the_clock_that_jumps_are_measured_from() -> None:
+    queue = inlet(b"{", position=Position(0, clock=600))
+    queue.feed(queued(inputs([interaction(1, 600 + JUMP)], []).interactions))
+    assert [isinstance(queue.pop(), Poison) for _ in range(2)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ([10**8], [True]),  # nothing to compare the first one with
+        ([0, JUMP], [True, True]),
+        ([0, JUMP + 1], [True, False]),
+        ([0, 9_000, 10], [True, False, True]),  # one wrong clock
+        ([0, 9_000, 9_000], [True, False, True]),  # confirmed: the stream was silent
+        ([0, 9_000, 8_000], [True, False, True]),  # confirmed from just below
+        ([0, 9_000, 10_000], [True, False, True]),
+        ([0, 9_000, 10_001, 20_000], [True, False, False, False]),  # each one somewhere else
+        ([0, 9_000, 20_000, 20_500], [True, False, False, True]),
+        ([0, 9_000, 10, 9_000], [True, False, True, False]),  # the wrong clock again, not in a row
+        ([0, 9_000, 9_100, 9_200, 5], [True, False, True, True, True]),  # backwards is no jump
+    ],
+)
+def test_a_jump_is_refused_once_and_confirmed_by_the_next(times: list[int], expected: list[bool]) -> None:
+    assert accepted(times) == expected
+
+
+def test_garbage_between_a_jump_and_its_confirmation_does_not_matter() -> None:
+    queue = inlet(0, 9_000, b"", 9_001)
+    faults = [queue.pop() for _ in range(4)]
+    assert [isinstance(record, Poison) for record in faults] == [False, True, True, False]
+
+
+def test_a_refused_jump_is_poison_that_says_how_far_and_what_to_do() -> None:
+    queue = inlet(100, 9_000)
+    queue.pop()
+    assert queue.time == FIRST
+    refused = queue.pop()
+    assert isinstance(refused, Poison)
+    assert refused.fault == "future"
+    assert "8900 ms after" in refused.reason
+    assert "join.max_jump (1000 ms)" in refused.reason
+    assert queue.position == Position(3, clock=100, ahead=9_000)
+
+
+times = st.lists(st.integers(0, 20) | st.integers(0, 5_000) | st.integers(0, 100_000), max_size=20)
+
+
+@given(times=times, cut=st.integers(0, 20))
+def test_a_position_is_all_that_is_needed_to_go_on(times: list[int], cut: int) -> None:
+    whole = inlet(*times)
+    expected = [whole.pop() for _ in times]
+    first = inlet(*times)
+    head = [first.pop() for _ in times[:cut]]
+    second = Inlet(first.position, JUMP)
+    shown = inputs([interaction(n, time) for n, time in enumerate(times)], []).interactions
+    second.feed(queued(shown[cut:]))
+    assert head + [second.pop() for _ in times[cut:]] == expected
+
+
+@given(times=times)
+def test_the_clock_moves_ahead_only_by_small_steps_or_where_two_agree(times: list[int]) -> None:
+    clock: int | None = None
+    for number, (time, good) in enumerate(zip(times, accepted(times), strict=True)):
+        if clock is not None and time > clock + JUMP:
+            agrees = abs(time - times[number - 1]) <= JUMP
+            assert not good or agrees
+        else:
+            assert good
+        clock = time if good else clock
+
+
+def test_a_rewound_inlet_has_nothing_read_ahead_and_keeps_its_position() -> None:
+    queue = inlet(50, 20, 30)
+    queue.pop()
+    queue.at_end = True
+    queue.rewind()
+    assert (len(queue), queue.ready) == (0, False)
+    assert (queue.position.offset, queue.position.clock) == (1, 50)
+
+
+def test_bytes_are_those_of_the_messages_not_yet_taken() -> None:
+    queue = inlet(b"{", 5, None)
+    sizes = [entry.source.size for entry in inputs([b"{", interaction(1, 5), None], []).interactions]
+    held = [queue.bytes]
+    for _ in range(3):
+        queue.pop()
+        held.append(queue.bytes)
+    assert held == [sum(sizes), sum(sizes[1:]), sizes[2], 0]
+    queue.feed(queued(inputs([b"{"], []).interactions))
+    queue.rewind()
+    assert queue.bytes == 0

@@ -1,0 +1,228 @@
+"""A run audits clean, whatever came in; an output that is changed is found and named."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.model.label_policy import Policy
+from pipeline.model.snapshot import pack
+from pipeline.records.outputs import Outcome, Prediction
+from tests.support.builders import Inputs
+from tests.support.consumer import REST, Step, steps
+from tests.support.recording import Recording, changed, eventful_run, record
+from tests.support.streams import policies, streams
+
+
+@pytest.fixture
+def run() -> Recording:
+    """A run to be sabotaged."""
+    return eventful_run()
+
+
+def test_the_run_has_every_fate_in_it(run: Recording) -> None:
+    counters = run.state.counters
+    elsewhere = ("invalid", "wrong_key", "asked", "unasked")
+    assert min(counters[case] for case in counters if case not in elsewhere) > 0
+    assert run.state.waiting
+    assert run.state.pending
+    assert run.model().learner.state()["stage"] == 2
+    assert 0 < run.model().folded < run.state.outcomes
+
+
+def test_a_run_is_clean_and_everything_in_it_was_looked_at(run: Recording) -> None:
+    ledger = run.audit()
+    assert ledger.findings == []
+    assert ledger.checked == {
+        "predictions derived again": len(run.predictions),
+        "outcomes compared with their prediction": len(run.outcomes),
+        "outcomes folded": len(run.outcomes),
+        "snapshots compared with the fold": 1,
+        "dead letters": len(run.dead_letters),
+        "messages of interactions with one fate": len(run.interactions),
+        "messages of watch-labels with one fate": len(run.labels),
+        "figures of the state record": 18,
+    }
+
+
+def test_from_a_snapshot_only_what_was_predicted_since_is_derived(run: Recording) -> None:
+    ledger = run.audit(from_snapshot=True)
+    assert ledger.findings == []
+    folded = run.model().folded
+    versions = [
+        msgspec.json.decode(each.value or b"", type=Prediction).model_version for each in run.predictions
+    ]
+    assert ledger.checked["outcomes folded"] == len(run.outcomes) - folded
+    assert ledger.checked["predictions derived again"] == sum(version >= folded for version in versions)
+
+
+@settings(max_examples=150)
+@given(
+    given_inputs=streams(),
+    drawn=st.lists(st.tuples(steps, st.booleans()), max_size=15),
+    policy=policies,
+)
+def test_every_run_is_clean(
+    given_inputs: Inputs, drawn: list[tuple[Step, bool]], policy: Policy | None
+) -> None:
+    run = record(given_inputs, [*drawn, (REST, True)], policy=policy)
+    assert run.findings() == []
+    if run.snapshot is not None:
+        assert run.audit(from_snapshot=True).findings == []
+
+
+@settings(max_examples=60)
+@given(
+    given_inputs=streams(),
+    drawn=st.lists(st.tuples(steps, st.booleans()), min_size=2, max_size=15),
+    policy=policies,
+    data=st.data(),
+)
+def test_so_is_a_run_whose_worker_goes_on_meanwhile(
+    given_inputs: Inputs, drawn: list[tuple[Step, bool]], policy: Policy | None, data: st.DataObject
+) -> None:
+    """The state record is an earlier one, and later outputs lie behind what it covers."""
+    earlier = record(given_inputs, drawn[: data.draw(st.integers(1, len(drawn) - 1))], policy=policy)
+    later = record(given_inputs, [*drawn, (REST, True)], policy=policy)
+    later.state, later.snapshot = earlier.state, earlier.snapshot
+    later.covered = 0
+    assert later.findings() == []
+
+
+def raised(value: float) -> float:
+    """The next number: only the last bit differs, or nearly so."""
+    return math.nextafter(value, math.inf)
+
+
+def prediction_of(run: Recording, number: int) -> Prediction:
+    return msgspec.json.decode(run.predictions[number].value or b"", type=Prediction)
+
+
+def outcome_of(run: Recording, number: int) -> Outcome:
+    return msgspec.json.decode(run.outcomes[number].value or b"", type=Outcome)
+
+
+def test_a_dropped_outcome_is_named(run: Recording) -> None:
+    del run.outcomes[60]
+    found = run.first()
+    assert (found.topic, found.offset) == ("outcomes", run.outcomes[60].offset)
+    assert (found.expected, found.found) == ("sequence 60", "sequence 61")
+
+
+def test_a_dropped_last_outcome_is_named(run: Recording) -> None:
+    last = run.outcomes.pop()
+    found = run.first()
+    assert (found.topic, found.offset) == ("outcomes", None)
+    assert f"sequences {len(run.outcomes)} to {len(run.outcomes)}" in found.expected
+    assert last.offset > run.outcomes[-1].offset
+
+
+def test_a_dropped_outcome_whose_successors_are_numbered_anew_is_named(run: Recording) -> None:
+    """Sequences and state record are made to fit: then the label has no fate, and the fold is another one."""
+    number = next(n for n in range(60, 90) if outcome_of(run, n).status == "labelled")
+    gone = outcome_of(run, number)
+    del run.outcomes[number]
+    for later in range(number, len(run.outcomes)):
+        run.change_outcome(later, sequence=later)
+    run.change_state(outcomes=run.state.outcomes - 1)
+    findings = run.findings()
+    assert findings[0].topic in ("predictions", "checkpoints")
+    assert any(
+        each.topic == "watch-labels" and f"event {gone.event_id}" in each.expected for each in findings
+    )
+
+
+def test_an_outcome_that_is_there_twice_is_named(run: Recording) -> None:
+    run.outcomes.insert(61, run.outcomes[60]._replace(offset=run.outcomes[60].offset + 1))
+    found = run.first()
+    assert (found.topic, found.offset) == ("outcomes", run.outcomes[61].offset)
+    assert (found.expected, found.found) == ("sequence 61", "sequence 60")
+
+
+def test_a_second_outcome_of_a_prediction_is_named(run: Recording) -> None:
+    repeated = outcome_of(run, 60)
+    run.change_outcome(61, prediction_sequence=repeated.prediction_sequence)
+    found = run.first()
+    assert (found.topic, found.offset) == ("outcomes", run.outcomes[61].offset)
+    assert "which does not" in found.found
+
+
+def test_the_last_bit_of_a_score_is_named(run: Recording) -> None:
+    score = prediction_of(run, 100).score
+    run.change_prediction(100, score=raised(score))
+    found = run.first()
+    assert (found.topic, found.offset) == ("predictions", run.predictions[100].offset)
+    assert (found.expected, found.found) == (f"score {score!r}", f"score {raised(score)!r}")
+
+
+def test_a_changed_feature_is_named_in_prediction_and_outcome(run: Recording) -> None:
+    features = outcome_of(run, 60).features
+    features[4] = raised(features[4])
+    run.change_outcome(60, features=features)
+    found = run.first()
+    assert (found.topic, found.offset) == ("outcomes", run.outcomes[60].offset)
+    assert found.expected.startswith("feature video_label_mean ")
+    run = eventful_run()
+    run.change_prediction(20, features=[*prediction_of(run, 20).features[:-1], 0.123])
+    assert run.first().found == "feature video_tag_ratio_mean 0.123"
+
+
+@pytest.mark.parametrize("field", ["label", "correct", "predicted", "loss", "probability", "watch_ratio"])
+def test_every_field_that_follows_from_others_is_named(run: Recording, field: str) -> None:
+    number = next(n for n in range(60, 90) if outcome_of(run, n).status == "labelled")
+    value = getattr(outcome_of(run, number), field)
+    other = {"label": not value, "correct": not value, "predicted": not value, "watch_ratio": 0.7501}
+    run.change_outcome(number, **{field: other.get(field, (value or 0.0) / 2)})
+    named = [(each.topic, each.offset) for each in run.findings()]
+    assert ("outcomes", run.outcomes[number].offset) in named
+
+
+@pytest.mark.parametrize("topic", ["predictions", "outcomes"])
+def test_a_record_that_no_worker_wrote_is_named(run: Recording, topic: str) -> None:
+    sources = getattr(run, topic)
+    strays = [
+        sources[50]._replace(value=b"{}"),
+        sources[50]._replace(value=None),
+        changed(sources[-1], Prediction if topic == "predictions" else Outcome, sequence=len(sources)),
+    ]
+    for stray in strays:
+        sources.append(stray._replace(offset=5_000))
+        found = run.first()
+        assert (found.topic, found.offset) == (topic, 5_000)
+        del sources[-1]
+
+
+def test_a_key_that_is_not_the_user_s_is_named(run: Recording) -> None:
+    run.predictions[8] = run.predictions[8]._replace(key=b"9")
+    assert run.first().found == "key b'9'"
+
+
+def test_other_bytes_with_the_same_values_are_named(run: Recording) -> None:
+    value = run.predictions[8].value or b""
+    run.predictions[8] = run.predictions[8]._replace(value=value + b" ")
+    assert run.first().found == "the same values in other bytes"
+
+
+def test_a_snapshot_of_another_run_is_named(run: Recording) -> None:
+    assert run.state.snapshot is not None
+    model = run.model()
+    other = outcome_of(run, model.folded)
+    model = run.model()
+    model.statistics.update(other.user_id, other.video_id, True, 1.0)
+    run.snapshot = pack(model)
+    found = run.first()
+    assert (found.topic, found.offset) == ("checkpoints", run.state.snapshot.chunks[0])
+    assert found.found == "tensor plain differs"
+    run.snapshot = b"damaged"
+    assert "does not decode" in run.first().found
+
+
+def test_a_snapshot_of_another_run_is_not_what_predictions_came_of_either(run: Recording) -> None:
+    model = run.model()
+    model.statistics.update(0, 0, True, 1.0)
+    run.snapshot = pack(model)
+    assert run.audit(from_snapshot=True).findings[0].topic == "predictions"

@@ -1,0 +1,154 @@
+"""Inputs without a fate, dead letters, and a state record that is not what follows from the topics."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from pipeline.records.encoding import encode
+from pipeline.tools.audit.state_check import UNRECORDED
+from pipeline.tools.audit.topic_records import Buried
+from tests.support.builders import interaction, label
+from tests.support.recording import STATE_OFFSET, Recording, eventful_run
+
+
+@pytest.fixture
+def run() -> Recording:
+    """A run to be sabotaged."""
+    return eventful_run()
+
+
+def test_a_prediction_without_an_interaction_is_named(run: Recording) -> None:
+    gone = next(each for each in run.interactions if b'"event_id":60,' in (each.value or b""))
+    run.interactions.remove(gone)
+    [found] = [each for each in run.findings() if each.topic == "predictions"]
+    assert "event 60," in found.found
+
+
+@pytest.mark.parametrize("topic", ["interactions", "watch-labels"])
+def test_a_message_without_a_fate_is_named(run: Recording, topic: str) -> None:
+    """A message that was put in, or whose output was lost: the state record says that it was processed."""
+    sources = run.interactions if topic == "interactions" else run.labels
+    message = interaction(9_999, 600) if topic == "interactions" else label(9_999, 600)
+    sources.insert(50, sources[49]._replace(offset=sources[49].offset + 1, key=b"1", value=encode(message)))
+    found = run.first()
+    assert (found.topic, found.offset) == (topic, sources[50].offset)
+    assert "event 9999" in found.expected
+
+
+@pytest.mark.parametrize("fault", ["undecodable", "orphan", "late", "mismatched", "future"])
+def test_a_missing_dead_letter_is_named_by_its_source(run: Recording, fault: str) -> None:
+    gone = next(each for each in run.dead_letters if each.letter.fault == fault)
+    run.dead_letters.remove(gone)
+    findings = run.findings()
+    sources = [(each.topic, each.offset) for each in findings]
+    assert (gone.letter.topic, gone.letter.offset) in sources or fault in ("late", "mismatched")
+    assert any(f"counter {fault}" in each.expected for each in findings)
+
+
+def test_a_dead_letter_about_a_message_that_does_not_exist_is_named(run: Recording) -> None:
+    buried = run.dead_letters[0]
+    elsewhere = buried.letter._replace(offset=(buried.letter.offset or 0) + 1)
+    run.dead_letters[0] = buried._replace(letter=elsewhere)
+    found = [each for each in run.findings() if each.topic == "dead-letters"]
+    assert found[0].offset == 0
+    assert found[0].found == "no message there"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"fault": None}, {"fault": "tired"}, {"topic": "elsewhere"}, {"offset": 10**6}, {"partition": 1}],
+)
+def test_a_dead_letter_that_no_worker_wrote_is_named(run: Recording, changes: dict[str, object]) -> None:
+    buried = run.dead_letters[0]
+    letter = buried.letter._replace(**changes)  # type: ignore[arg-type]  # the values are of the fields' types
+    run.dead_letters.append(Buried(buried.source._replace(offset=5_000), letter))
+    found = run.first()
+    assert (found.topic, found.offset) == ("dead-letters", 5_000)
+
+
+def test_a_dead_letter_that_is_there_twice_is_named(run: Recording) -> None:
+    run.dead_letters.append(
+        run.dead_letters[0]._replace(source=run.dead_letters[0].source._replace(offset=5_000))
+    )
+    assert run.first().expected == "one dead letter a message, that at 0"
+
+
+def test_a_dead_letter_with_other_bytes_is_named(run: Recording) -> None:
+    buried = run.dead_letters[0]
+    run.dead_letters[0] = buried._replace(source=buried.source._replace(value=b"other"))
+    assert any(each.topic == "dead-letters" and each.offset == 0 for each in run.findings())
+
+
+def test_a_good_message_that_was_buried_is_named(run: Recording) -> None:
+    wrong = run.dead_letters[0].letter._replace(
+        fault="invalid", topic="interactions", offset=run.interactions[0].offset
+    )
+    message = run.interactions[0]
+    run.dead_letters.append(Buried(message._replace(topic="dead-letters", offset=5_000), wrong))
+    assert any(each.expected == "a fate as a valid message" for each in run.findings())
+
+
+@pytest.mark.parametrize("by", [-1, 1])
+@pytest.mark.parametrize("topic", ["interactions", "labels"])
+def test_an_input_offset_moved_by_one_is_named(run: Recording, topic: str, by: int) -> None:
+    position = getattr(run.state, topic)
+    run.change_state(**{topic: msgspec.structs.replace(position, offset=position.offset + by)})
+    assert any("right behind its last processed message" in each.expected for each in run.findings())
+
+
+@pytest.mark.parametrize(
+    "name", ["outcomes", "predictions", "pending", "pending_from", "stream_time", "prediction_offset"]
+)
+def test_a_figure_of_the_state_record_that_is_off_is_named(run: Recording, name: str) -> None:
+    distance = {"stream_time": -200, "prediction_offset": 100}.get(name, 1)
+    run.change_state(**{name: getattr(run.state, name) + distance})
+    assert run.findings()
+
+
+@pytest.mark.parametrize("case", sorted({*eventful_run().state.counters} - {*UNRECORDED}))
+def test_a_counter_that_is_off_is_named(run: Recording, case: str) -> None:
+    right = run.state.counters[case]
+    run.change_state(counters={**run.state.counters, case: right + 1})
+    [found] = [each for each in run.findings() if each.topic == "checkpoints"]
+    assert found.offset == STATE_OFFSET
+    assert (found.expected, found.found) == (
+        f"counter {case} {right}, by the topics",
+        f"counter {case} {right + 1}",
+    )
+
+
+def test_a_waiting_label_that_was_buried_as_well_is_named(run: Recording) -> None:
+    [saved] = run.state.waiting
+    message = next(each for each in run.labels if each.offset == saved.offset)
+    letter = run.dead_letters[0].letter._replace(fault="orphan", topic=saved.topic, offset=saved.offset)
+    run.dead_letters.append(Buried(message._replace(topic="dead-letters", offset=5_000), letter))
+    assert run.first().offset == 5_000
+
+
+def test_a_waiting_label_that_is_another_is_named(run: Recording) -> None:
+    [saved] = run.state.waiting
+    run.change_state(waiting=[msgspec.structs.replace(saved, key=b"other")])
+    assert run.first().found == "other bytes"
+
+
+def test_inputs_that_retention_has_taken_are_not_missed(run: Recording) -> None:
+    begins = {"interactions": run.interactions[60].offset, "watch-labels": run.labels[60].offset}
+    del run.interactions[:60], run.labels[:60]
+    run.begins = begins
+    assert run.findings() == []
+
+
+def test_outputs_that_retention_has_taken_are_not_missed_from_a_snapshot(run: Recording) -> None:
+    del run.predictions[:10], run.outcomes[:5]
+    run.begins = {"predictions": run.predictions[0].offset, "outcomes": run.outcomes[0].offset}
+    assert run.audit(from_snapshot=True).findings == []
+    assert "without which nothing after it can be derived" in run.first().expected
+
+
+def test_nor_is_a_topic_of_which_retention_has_left_nothing(run: Recording) -> None:
+    run.predictions.clear()
+    run.begins = {"predictions": 10**4}
+    assert run.audit(from_snapshot=True).findings == []
+    run.begins = {}
+    assert run.audit(from_snapshot=True).findings[0].topic == "predictions"

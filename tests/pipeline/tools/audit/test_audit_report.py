@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from io import StringIO
+
+from rich.console import Console
+
+from pipeline.tools.audit import Report, render
+from pipeline.tools.audit.differences import KEPT, Finding, Ledger
+from pipeline.tools.audit.group import PartitionReport
+
+
+def text(report: Report) -> str:
+    console = Console(width=100, file=StringIO(), soft_wrap=True)
+    console.print(render(report))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def test_a_clean_report_tells_what_was_looked_at() -> None:
+    checked = {"outcomes folded": 1_234, "dead letters": 0}
+    shown = text(Report(0, [PartitionReport(0, 0, 0, checked, 0, []), PartitionReport(1, 0, 0, {}, 0, [])]))
+    assert [line.strip() for line in shown.splitlines()] == [
+        "partition 0  folded from the start",
+        "1,234  outcomes folded",
+        "0  dead letters",
+        "0  differences",
+        "partition 1  folded from the start",
+        "0  records: no worker has committed anything yet",
+        "0  differences",
+        "no difference: the outputs follow from the inputs",
+    ]
+
+
+def test_the_first_difference_of_a_partition_is_told_in_full() -> None:
+    findings = [Finding("outcomes", 1, 12, "label true", "label false"), Finding("outcomes", 1, 13, "a", "b")]
+    shown = text(Report(2, [PartitionReport(1, 500, 2, {"outcomes folded": 3}, 2, findings)]))
+    assert "folded from the snapshot of 500 outcomes; earlier eras, of other settings: 2\n" in shown
+    assert "first difference: outcomes, partition 1, offset 12\n  expected  label true\n" in shown
+    assert "offset 13" not in shown
+    assert shown.endswith("2 differences\n")
+
+
+def test_a_flood_in_one_topic_leaves_room_for_others() -> None:
+    ledger = Ledger(0)
+    for offset in range(3 * KEPT):
+        ledger.differs("predictions", offset, "one", "other")
+    ledger.differs("outcomes", 5, "one", "other")
+    assert ledger.differences == 3 * KEPT + 1
+    assert len(ledger.findings) == KEPT + 1
+    assert ledger.findings[-1].topic == "outcomes"

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+import pytest
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from rich.console import Console
+
+from pipeline.errors import ConfigError
+from pipeline.features.statistics import FEATURES
+from pipeline.records.dead_letter import ABOUT
+from pipeline.records.encoding import encode
+from pipeline.records.outputs import Example, Outcome, Prediction, Share, VideoCounts
+from pipeline.task.state import SnapshotReference
+from pipeline.tools.inspect import Kind, as_object, parse_start, show
+from pipeline.tools.inspect.readable import CUT, described, printable
+from pipeline.tools.inspect.start import At, Last, Since
+from tests.support.builders import new_task
+
+PREDICTION = Prediction("e1", 7, 3, 1_000, 0.25, 0.562, True, [0.5] * len(FEATURES), 4, 5)
+OUTCOME = Outcome(
+    event_id="e1",
+    user_id=7,
+    video_id=3,
+    timestamp=1_000,
+    score=0.25,
+    probability=0.562,
+    predicted=True,
+    features=[0.5] * len(FEATURES),
+    model_version=4,
+    prediction_sequence=5,
+    watch_ratio=0.5,
+    label=False,
+    label_timestamp=3_000,
+    correct=False,
+    loss=0.8,
+    status="labelled",
+    sequence=4,
+)
+HOSTILE = "\x1b[2J[bold]\r\n\u202e"
+
+
+def message(value: bytes | None, key: bytes | None = b"7", **headers: bytes) -> Message:
+    named: list[tuple[str, str | bytes | None]] = [
+        (name.replace("streams_", ABOUT), content) for name, content in headers.items()
+    ]
+    return Message(
+        topic="t",
+        partition=2,
+        offset=31,
+        key=key,
+        value=value,
+        headers=named,
+        timestamp=(TIMESTAMP_CREATE_TIME, 1_000),
+    )
+
+
+def shown(kind: Kind, raw: Message, detail: bool = False) -> str:
+    console = Console(file=StringIO(), soft_wrap=True, highlight=False)
+    console.print(show(kind, raw, detail=detail))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("0", At(0)),
+        ("-0", Last(0)),
+        ("-7", Last(7)),
+        ("beginning", At(0)),
+        ("1970-01-02", Since(86_400_000)),
+        ("1970-01-01T00:00:01.5", Since(1_500)),
+        ("1970-01-01T01:00+01:00", Since(0)),
+    ],
+)
+def test_a_start_is_an_offset_a_number_from_the_end_or_a_time(text: str, start: object) -> None:
+    found = parse_start(text)
+    assert (type(found), found) == (type(start), start)
+
+
+@pytest.mark.parametrize("text", ["", "end", "--3", "1.5", "2020-13-01", "9" * 30])
+def test_anything_else_is_refused_with_what_is_accepted(text: str) -> None:
+    with pytest.raises(ConfigError, match="accepted are an offset, -N"):
+        parse_start(text)
+
+
+@given(st.text())
+def test_no_text_can_move_the_cursor(text: str) -> None:
+    assert printable(text).isprintable()
+    assert len(printable(text)) <= CUT
+
+
+@given(st.binary(max_size=2_000) | st.text(min_size=300).map(str.encode))
+def test_any_bytes_can_be_described(data: bytes) -> None:
+    assert described(data).isprintable()
+    assert described(data).startswith(f"{len(data):,} byte")
+
+
+@given(st.sampled_from(Kind), st.binary(max_size=100) | st.none(), st.binary(max_size=20) | st.none())
+def test_any_message_can_be_shown_and_is_one_json_object(
+    kind: Kind, value: bytes | None, key: bytes | None
+) -> None:
+    raw = message(value, key)
+    assert all(line.isprintable() for line in shown(kind, raw).splitlines())
+    found = json.loads(json.dumps(as_object(kind, raw)))
+    assert (found["partition"], found["offset"], found["timestamp"]) == (2, 31, 1_000)
+
+
+def test_a_prediction_is_a_line_and_in_detail_all_its_fields() -> None:
+    raw = message(encode(PREDICTION))
+    [line] = shown(Kind.PREDICTIONS, raw).splitlines()
+    assert line.split() == [
+        "2:31",
+        "1970-01-01",
+        "00:00:01.000",
+        "e1",
+        "7",
+        "3",
+        "+0.250",
+        "0.562",
+        "watched",
+    ]
+    detailed = shown(Kind.PREDICTIONS, raw, detail=True)
+    for name in (*FEATURES, *(field for field in Prediction.__struct_fields__ if field != "features")):
+        assert f"{name} " in detailed, "its value stands apart"
+
+
+def test_an_outcome_shows_label_ratio_and_delay() -> None:
+    assert shown(Kind.OUTCOMES, message(encode(OUTCOME))).split()[-5:] == [
+        "watched",
+        "not",
+        "0.50",
+        "2",
+        "s",
+    ]
+
+
+def test_an_expired_outcome_shows_that_there_was_no_label() -> None:
+    unknown = dict.fromkeys(("watch_ratio", "label", "label_timestamp", "correct", "loss"))
+    expired = replace(OUTCOME, status="expired", **unknown)
+    assert shown(Kind.OUTCOMES, message(encode(expired))).split()[-3:] == ["-", "-", "expired"]
+
+
+def test_ids_cannot_change_the_terminal_either() -> None:
+    lines = shown(
+        Kind.OUTCOMES, message(encode(replace(OUTCOME, event_id=HOSTILE))), detail=True
+    ).splitlines()
+    assert all(line.isprintable() for line in lines)
+    assert r"\x1b[2J[bold]\r\n\u202e" in lines[0]
+
+
+def test_a_record_that_cannot_be_decoded_is_shown_as_it_is() -> None:
+    text = shown(Kind.PREDICTIONS, message(b'{"score": "high"}'))
+    assert "cannot be decoded" in text
+    assert '17 bytes: {"score": "high"}' in text
+
+
+def test_a_dead_letter_shows_reason_origin_and_raw_bytes() -> None:
+    raw = message(
+        b"\xff{" + HOSTILE.encode(),
+        key=None,
+        trace=b"abc",
+        streams_exception=b"invalid",
+        streams_message=b"too [red]bad",
+        streams_topic=b"interactions",
+        streams_partition=b"1",
+        streams_offset=b"77",
+    )
+    text = shown(Kind.DEAD_LETTERS, raw)
+    for part in (
+        "invalid",
+        "interactions 1:77",
+        "too [red]bad",
+        "key    null",
+        r"\xff{\x1b[2J",
+        "trace, 3 bytes: abc",
+    ):
+        assert part in text
+    found = as_object(Kind.DEAD_LETTERS, raw)
+    assert found["encoding"] == "base64"
+    assert found["fault"] == "invalid"
+    assert found["source"] == {"topic": "interactions", "partition": 1, "offset": 77}
+    assert found["headers"] == [{"name": "trace", "value": "abc", "encoding": "utf-8"}]
+
+
+def test_json_of_a_record_holds_its_value() -> None:
+    found = as_object(Kind.PREDICTIONS, message(encode(PREDICTION)))
+    assert found["value"] == json.loads(encode(PREDICTION))
+    assert (found["key"], found["encoding"]) == ("7", "json")
+
+
+def test_a_state_record_shows_counters_positions_and_where_the_snapshot_is() -> None:
+    task = new_task(partition=2)
+    task.counters["late"] = 1_234
+    task.snapshot = SnapshotReference([40, 41], "ab" * 32, 1, 900, 17)
+    text = shown(Kind.CHECKPOINTS, message(encode(task.state({})), key=b"2/state"))
+    for part in ("late 1,234", "slot 1 of 900 outcomes, chunks at 40, 41", "interactions 0, labels 0"):
+        assert part in text
+
+
+def test_a_snapshot_chunk_is_shown_by_its_size_alone() -> None:
+    raw = message(b"x" * 5_000, key=b"2/snapshot/1/3")
+    assert "slot 1, chunk 3, 5,000 bytes" in shown(Kind.CHECKPOINTS, raw)
+    found = as_object(Kind.CHECKPOINTS, raw)
+    assert (found["snapshot"], found["bytes"]) == ({"slot": 1, "number": 3}, 5_000)
+    assert "value" not in found
+
+
+def test_a_share_tells_its_stretch_and_what_is_in_it() -> None:
+    videos = [VideoCounts(3, 4, 1, 2.0), VideoCounts(HOSTILE, 1, 1, 1.5)]
+    examples = [Example(7, 3, 1_000, [0.5] * len(FEATURES), label=False, watch_ratio=0.5)]
+    raw = message(encode(Share(1, since=1_200, until=1_250, videos=videos, examples=examples)))
+    [line] = shown(Kind.SHARED, raw).splitlines()
+    assert line.split()[-7:] == ["1,200", "to", "1,249", "2", "5", "2", "1"]
+    detailed = shown(Kind.SHARED, raw, detail=True)
+    assert "1 of 4 watched, watch ratios 2 in all" in detailed
+    assert "user 7, video 3: not" in detailed
+    assert "\x1b" not in detailed
+    assert as_object(Kind.SHARED, raw)["value"]["until"] == 1_250

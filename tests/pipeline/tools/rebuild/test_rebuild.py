@@ -1,0 +1,240 @@
+"""The log folded under other settings gives what would have come out under them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from rich.console import Console
+from typer.testing import CliRunner
+
+from pipeline.cli import app
+from pipeline.config.tree import Config, Labels
+from pipeline.errors import ConfigError, StateError
+from pipeline.features.tables import Tables
+from pipeline.model.factory import Blueprint
+from pipeline.model.model import Model
+from pipeline.model.snapshot import pack
+from pipeline.records.outputs import Outcome, Prediction
+from pipeline.recovery.settings_check import Changes
+from pipeline.task.batch import Batch
+from pipeline.task.record_queue import Position
+from pipeline.task.state import State
+from pipeline.task.task import Task
+from pipeline.tools.checkpoint import Group, Saved
+from pipeline.tools.rebuild import PartitionFold, Rebuild, compare, render
+from pipeline.tools.rebuild.replay_outcomes import CASE, Cases, refold
+from tests.support.builders import (
+    ALL,
+    Inputs,
+    feed_all,
+    inputs,
+    interaction,
+    join_settings,
+    label,
+    new_task,
+    small_learner,
+    told,
+)
+from tests.support.streams import Impatient, streams
+
+OTHERS: list[dict[str, Any]] = [
+    {},
+    {"budget": 6, "rank": 3, "landmarks": 3},
+    {"memory": 20.0, "width": 0.7},
+    {"preset": "paper", "width": 3.0},
+]
+
+
+def model(changes: dict[str, Any]) -> Model:
+    return Model(small_learner(**changes), Tables(), 3)
+
+
+def run(given_inputs: Inputs, changes: dict[str, Any]) -> tuple[Task, Batch]:
+    task = Task(0, model(changes), join_settings(), Position(0), Position(0))
+    feed_all(task, given_inputs)
+    return task, task.advance(ALL)
+
+
+def as_written(batch: Batch) -> tuple[Iterator[Prediction], list[Outcome]]:
+    """The records as they come back from their topics."""
+    predictions, outcomes, *_ = told(batch)
+    return iter(predictions), outcomes
+
+
+def assert_it_is_as_it_would_have_been(given_inputs: Inputs, changes: dict[str, Any]) -> None:
+    _, ran = run(given_inputs, {})
+    other, expected = run(given_inputs, changes)
+    rebuilt = model(changes)
+    cases = np.fromiter(refold(rebuilt, *as_written(ran)), CASE)
+    assert cases["running"].tolist() == [outcome.score for outcome in told(ran).outcomes]
+    assert cases["rebuilt"].tolist() == [outcome.score for outcome in told(expected).outcomes]
+    assert pack(rebuilt) == pack(other.model)
+
+
+@settings(max_examples=40)
+@given(given_inputs=streams())
+@pytest.mark.parametrize("changes", OTHERS[:2])
+def test_any_stream_comes_out_as_it_would_have_under_those_settings(
+    given_inputs: Inputs, changes: dict[str, Any]
+) -> None:
+    assert_it_is_as_it_would_have_been(given_inputs, changes)
+
+
+def long_stream() -> Inputs:
+    """Labels late, early and never."""
+    shown = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(200)]
+    delays = [-15, 35, 0, 80, 35]
+    known = [label(n, 10 * n + delays[n % 5], n % 3, n % 5, n % 7) for n in range(2, 200) if n % 11]
+    known.sort(key=lambda each: each.timestamp)
+    return inputs(shown, known)
+
+
+@pytest.mark.parametrize("changes", OTHERS)
+def test_so_does_a_long_one_whose_feature_map_changes(changes: dict[str, Any]) -> None:
+    assert_it_is_as_it_would_have_been(long_stream(), changes)
+
+
+def test_missing_records_are_named() -> None:
+    _, batch = run(long_stream(), {})
+    predictions, outcomes = as_written(batch)
+    kept = (each for each in predictions if each.sequence != 7)
+    [row] = [each for each in outcomes if each.prediction_sequence == 7]
+    with pytest.raises(StateError, match=rf"prediction 7 of outcome {row.sequence} is missing"):
+        list(refold(model({}), kept, outcomes))
+    with pytest.raises(StateError, match="outcome 9 is missing: outcome 10 comes instead"):
+        list(refold(model({}), as_written(batch)[0], outcomes[:9] + outcomes[10:]))
+
+
+def test_a_label_that_was_not_learned_judges_both_models_all_the_same() -> None:
+    given_inputs = long_stream()
+    task = new_task(policy=Impatient(Labels(policy="random", rate=0.3)))
+    feed_all(task, given_inputs)
+    batch = task.advance(ALL)
+    rebuilt = model({})
+    predictions, outcomes = as_written(batch)
+    found = np.fromiter(refold(rebuilt, predictions, outcomes), CASE)
+    written = told(batch).outcomes
+    came = [outcome.watch_ratio is not None for outcome in written]
+    assert found["labelled"].tolist() == came
+    assert found["watched"].tolist() == [(outcome.watch_ratio or 0.0) > 0.75 for outcome in written]
+    assert any(outcome.label is None for outcome, told_of in zip(written, came, strict=True) if told_of)
+    assert found["rebuilt"].tolist() == [outcome.score for outcome in written]
+    assert pack(rebuilt) == pack(task.model)
+
+
+def test_predictions_out_of_order_are_named() -> None:
+    _, batch = run(long_stream(), {})
+    predictions, outcomes = as_written(batch)
+    *others, last = sorted(predictions, key=lambda each: each.sequence == 22)  # it has no label, and expires
+    with pytest.raises(StateError, match="prediction 22 was made by version"):
+        list(refold(model({}), iter([*others[:27], last, *others[27:]]), outcomes))
+
+
+def cases(*rows: tuple[int, float, float, bool, bool]) -> Cases:
+    """Timestamp, both scores, watched, labelled."""
+    return np.array([(at, ran, now, float(w), w, known) for at, ran, now, w, known in rows], CASE)
+
+
+def test_every_labelled_event_of_all_partitions_counts_by_its_time() -> None:
+    first = cases((3, 1.0, -1.0, True, True), (5, 9.0, 9.0, False, False), (9, -1.0, -2.0, True, True))
+    second = cases((4, 2.0, -0.5, False, True), (8, -2.0, -3.0, False, True))
+    folds = [PartitionFold(0, 3, None, None), PartitionFold(1, 2, 2, True)]
+    found = compare([first, second], folds, ("logistic", "hinge"), {}, window=2)
+    assert found.running is not None
+    assert found.rebuilt is not None
+    assert found.events == 4
+    assert [piece.mistakes for piece in found.running.windows] == [0.5, 0.5]
+    assert [piece.mistakes for piece in found.rebuilt.windows] == [0.5, 0.5]
+    assert (found.running.total.auc, found.rebuilt.total.auc) == (0.5, 0.5)
+    assert found.running.total.log_loss == pytest.approx(
+        np.mean(np.log1p(np.exp([-1.0, 2.0, -2.0, 1.0]))), abs=1e-12
+    )
+    assert found.rebuilt.total.log_loss is None
+    assert found.rebuilt.total.loss == pytest.approx(np.mean([2.0, 0.5, 0.0, 3.0]))
+
+
+def rendered(*folds: PartitionFold, rows: Cases) -> str:
+    console = Console(width=100)
+    with console.capture() as captured:
+        changes: Changes = {"learner.budget": ("160", "200")} if folds[0].same is None else {}
+        console.print(render(compare([rows], folds, ("logistic", "logistic"), changes)))
+    return captured.get()
+
+
+def test_text_says_what_differs_and_what_became_of_the_snapshots() -> None:
+    rows = cases((3, 1.0, -1.0, True, True), (4, 2.0, -0.5, False, True))
+    text = rendered(PartitionFold(0, 2, 2, None), rows=rows)
+    assert "learner.budget 200 (was 160)" in text
+    assert "50.00%" in text
+    assert "unchanged settings" in rendered(PartitionFold(0, 2, 2, True), rows=rows)
+    assert "the very bytes" in rendered(PartitionFold(0, 2, 2, True), rows=rows)
+    assert "do not give the group's snapshot" in rendered(PartitionFold(0, 2, 2, False), rows=rows)
+    assert "No label was joined yet" in rendered(PartitionFold(0, 0, None, None), rows=cases())
+
+
+def test_text_says_how_workers_get_the_settings_that_were_installed() -> None:
+    console = Console(width=100)
+    found = compare([cases()], [], ("logistic", "logistic"), {})
+    with console.capture() as captured:
+        console.print(render(msgspec.structs.replace(found, installed=['preset = "paper"', "width = 2.0"])))
+    text = "\n".join(line.strip() for line in captured.get().splitlines())
+    assert "Put this into forks.toml before you start its workers" in text
+    assert '[learner]\npreset = "paper"\nwidth = 2.0' in text
+
+
+def group(state: State | None, challengers: dict[str, Any] | None = None, **configured: Any) -> Group:
+    """A group of one partition, without Kafka and members."""
+    config = Config.model_validate({"learner": configured, "challengers": challengers or {}})
+    saved = None if state is None else Saved(7, state)
+    plain = SimpleNamespace(config=config, partitions=1, saved=lambda _: saved, refuse_members=lambda: None)
+    plain.all_saved = lambda: Group.all_saved(cast(Group, plain))
+    return cast(Group, plain)
+
+
+def state_under(**learner: Any) -> State:
+    return new_task().state(Blueprint(Config.model_validate({"learner": learner})).settings(1))
+
+
+@pytest.mark.parametrize("configured", [{}, {"budget": 40}, {"memory": 7.0}])
+def test_the_running_model_is_that_of_the_state_records_whatever_is_configured(
+    configured: dict[str, Any],
+) -> None:
+    changes = Rebuild(group(state_under(), **configured), {"budget": 40}, check=False).changes
+    assert changes["learner.budget"] == ("160", "40")
+    assert ("learner.memory" in changes) == ("memory" in configured)
+
+
+def test_a_check_of_the_running_model_needs_its_settings() -> None:
+    with pytest.raises(
+        StateError, match=r"learner.budget is '40', was '160'.*rebuild --set learner.budget=40"
+    ):
+        Rebuild(group(state_under(), budget=40), {}, check=True)
+
+
+def test_challengers_are_those_of_the_configuration_whatever_the_group_has() -> None:
+    plan = Rebuild(group(state_under(), {"a": {"learner": "nogd"}}), {}, check=False)
+    assert plan.changes == {"challengers.a.learner": (None, "nogd")}
+    plan.refuse_install()
+    assert list(plan.blueprint.new_model().challengers) == ["a"]
+    with pytest.raises(StateError, match=r"challengers\.a\.learner is 'nogd', was None"):
+        Rebuild(group(state_under(), {"a": {"learner": "nogd"}}), {}, check=True)
+
+
+def test_what_does_not_differ_or_has_no_state_is_not_installed() -> None:
+    with pytest.raises(ConfigError, match="there is nothing to install"):
+        Rebuild(group(state_under(budget=40)), {"budget": 40}, check=False).refuse_install()
+    with pytest.raises(StateError, match="nothing was committed for partition 0 yet"):
+        Rebuild(group(None), {"budget": 40}, check=False).refuse_install()
+    Rebuild(group(state_under()), {"budget": 40}, check=False).refuse_install()
+
+
+def test_only_settings_of_the_learner_may_differ() -> None:
+    result = CliRunner().invoke(app, ["rebuild", "--set", "join.window=1h", "--bootstrap", "127.0.0.1:1"])
+    assert isinstance(result.exception, ConfigError)
+    assert "--set join.window: only settings of the learner" in str(result.exception)

@@ -1,0 +1,62 @@
+"""Whether another worker has a worker's name, by what a group that is asked says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from confluent_kafka import Consumer
+
+from pipeline.config.tree import Kafka
+from pipeline.worker import membership
+from pipeline.worker.membership import JOIN, Membership
+
+
+class Group:
+    """Tells who has the name, one answer after the other; each takes so many seconds."""
+
+    def __init__(self, holders: list[str], seconds: float) -> None:
+        self.now = 0.0
+        self._holders: Iterator[str] = iter(holders)
+        self._seconds = seconds
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def describe_consumer_groups(
+        self, groups: list[str], request_timeout: float
+    ) -> dict[str, Future[SimpleNamespace]]:
+        assert request_timeout > 0.0
+        self.now += self._seconds
+        holder = next(self._holders)
+        members = [SimpleNamespace(group_instance_id="node", member_id=holder)] if holder else []
+        answer: Future[SimpleNamespace] = Future()
+        answer.set_result(SimpleNamespace(members=members))
+        return dict.fromkeys(groups, answer)
+
+
+def replaced(monkeypatch: pytest.MonkeyPatch, holders: list[str], seconds: float = 0.1) -> bool:
+    group = Group(holders, seconds)
+    monkeypatch.setattr(membership, "AdminClient", lambda _: group)
+    monkeypatch.setattr(membership, "time", group)
+    consumer = cast(Consumer, SimpleNamespace(memberid=lambda: "own"))
+    return Membership(Kafka(instance="node"), consumer).replaced()
+
+
+def test_who_has_the_name_twice_and_is_another_one_has_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert replaced(monkeypatch, ["own", "", "other", "other"])
+
+
+def test_who_is_seen_late_is_looked_at_again_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert replaced(monkeypatch, ["other", "other"], seconds=2 * JOIN)
+
+
+def test_nobody_is_waited_for_longer_than_it_takes_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not replaced(monkeypatch, ["own"], seconds=2 * JOIN)
+    assert not replaced(monkeypatch, ["", "other", ""], seconds=JOIN / 3)

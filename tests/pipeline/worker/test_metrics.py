@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import re
+from typing import cast
+from urllib.request import urlopen
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from pipeline.broker.launch import free_ports
+from pipeline.config.tree import Config, Features, Join, Worker
+from pipeline.errors import ConfigError
+from pipeline.model.comparison import Standing
+from pipeline.worker.metrics import (
+    COMPARED,
+    INPUT_GAUGES,
+    INPUTS,
+    PARTITION_GAUGES,
+    Gauges,
+    InputFigures,
+    PartitionFigures,
+    served,
+)
+
+CONFIG = Config(
+    join=Join(max_pending=11, max_closed=12, early_bytes=13),
+    features=Features(max_entities=14),
+    worker=Worker(buffer=2**20, dead_letters=15),
+)
+
+
+def free_address() -> str:
+    [port] = free_ports(1)
+    return f"127.0.0.1:{port}"
+
+
+def test_every_figure_has_a_gauge() -> None:
+    assert PartitionFigures._fields == (*INPUTS, *PARTITION_GAUGES, "compared")
+    assert Standing._fields == tuple(COMPARED)
+    assert InputFigures._fields == tuple(INPUT_GAUGES)
+
+
+def test_a_scrape_finds_the_limits_and_the_process_before_there_is_a_partition() -> None:
+    address = free_address()
+    with served(Gauges(CONFIG), address), urlopen(f"http://{address}/metrics", timeout=10.0) as response:
+        text = response.read().decode()
+    found = dict(re.findall(r"^(forks_\w+) (.*)$", text, flags=re.MULTILINE))
+    assert {name: float(value) for name, value in found.items()} == {
+        "forks_buffer_limit_bytes": 2**20,
+        "forks_pending_predictions_limit": 11,
+        "forks_closed_events_limit": 12,
+        "forks_early_label_limit_bytes": 13,
+        "forks_entities_limit": 14,
+        "forks_dead_letters_per_minute_limit": 15,
+    }
+    assert "# TYPE forks_pending_predictions gauge" in text
+    assert "process_resident_memory_bytes" in text
+
+
+def test_an_address_is_free_again_afterwards_and_in_use_meanwhile() -> None:
+    address, gauges = free_address(), Gauges(CONFIG)
+    for _ in range(2):
+        with served(gauges, address):
+            pass
+    with (
+        served(gauges, address),
+        pytest.raises(ConfigError, match=rf"^metrics\.address: {address} cannot be listened on: .*in use"),
+        served(gauges, address),
+    ):
+        pass
+
+
+def test_without_an_address_nothing_is_served() -> None:
+    with served(Gauges(CONFIG), None):
+        pass
+
+
+def test_challengers_have_counters_beside_the_champion() -> None:
+    gauges, inputs = Gauges(CONFIG), InputFigures(0, 0, False)
+    standings = {"champion": Standing(10, 3, 5.5), "linear": Standing(10, 4, None)}
+    figures = PartitionFigures._make([inputs, inputs, *(0 for _ in PARTITION_GAUGES), standings])
+    gauges._figures = {7: figures}
+    lines = generate_latest(cast(CollectorRegistry, gauges)).decode().splitlines()
+    assert sorted(line for line in lines if line.startswith("forks_compared_")) == [
+        'forks_compared_events_total{learner="champion",partition="7"} 10.0',
+        'forks_compared_events_total{learner="linear",partition="7"} 10.0',
+        'forks_compared_log_loss_total{learner="champion",partition="7"} 5.5',
+        'forks_compared_mistakes_total{learner="champion",partition="7"} 3.0',
+        'forks_compared_mistakes_total{learner="linear",partition="7"} 4.0',
+    ]

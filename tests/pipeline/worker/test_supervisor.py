@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pipeline.cli.signals import stop_on_signals
+from pipeline.worker.supervisor import Crew, Heed
+from tests.support.members import failing, killed, obedient
+
+HOLDER = (sys.executable, "-c", "from tests.support.members import main; main()")
+
+
+def wait_for(*files: Path) -> None:
+    while not all(file.exists() for file in files):
+        time.sleep(0.01)
+
+
+@contextmanager
+def holder(kind: str, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], list[psutil.Process]]]:
+    """A process with a crew of two, which are both there, in a group of its own as in a terminal."""
+    process = subprocess.Popen((*HOLDER, kind, str(folder)), start_new_session=True)
+    try:
+        begun = [folder / f"begun-{number}" for number in range(2)]
+        wait_for(*begun)
+        yield process, [psutil.Process(int(file.read_text())) for file in begun]
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_all_processes_stops_them_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
+    with holder("obedient", tmp_path) as (process, _):
+        os.killpg(process.pid, number)
+        assert process.wait() == 0
+    assert all((tmp_path / f"done-{n}").exists() for n in range(2))
+
+
+def test_a_signal_that_comes_while_members_are_started_is_heeded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told_when_the_first_has_started(event: str, worker: int, **_: object) -> None:
+        if worker == 0:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("pipeline.worker.supervisor._log.info", told_when_the_first_has_started)
+    crew = Crew(partial(obedient, tmp_path), 2)
+    with stop_on_signals(crew.stop):
+        assert crew.run() == 0
+    assert all((tmp_path / f"done-{n}").exists() for n in range(2))
+
+
+def test_a_second_signal_ends_all_at_once(tmp_path: Path) -> None:
+    with holder("stubborn", tmp_path) as (process, members):
+        process.send_signal(signal.SIGTERM)
+        wait_for(*(tmp_path / f"told-{n}" for n in range(2)))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == -signal.SIGTERM
+        psutil.wait_procs(members)
+
+
+def test_members_end_with_the_one_that_holds_them(tmp_path: Path) -> None:
+    with holder("obedient", tmp_path) as (process, members):
+        process.send_signal(signal.SIGKILL)
+        psutil.wait_procs(members)
+    assert not any((tmp_path / f"done-{n}").exists() for n in range(2))
+
+
+@pytest.mark.parametrize(("member", "code"), [(failing, 5), (killed, 128 + signal.SIGKILL)])
+def test_where_one_fails_all_stop_and_its_code_counts(
+    tmp_path: Path, member: Callable[[Path, int, Heed], None], code: int
+) -> None:
+    assert Crew(partial(member, tmp_path), 3).run() == code
+    assert [(tmp_path / f"done-{n}").exists() for n in range(3)] == [True, False, True]

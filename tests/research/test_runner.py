@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from threadpoolctl import threadpool_info
+
+from research.experiments import Store, complete
+from research.harness.trials import Place, Result
+
+
+@dataclass(frozen=True)
+class Step:
+    """A cell that says which process worked it out, and how many threads BLAS had there."""
+
+    number: int
+    fails: bool = False
+    stream: str = "steps"
+    learner: str = "stepper"
+    budget: int | None = None
+    place: Place = ()
+
+    def key(self) -> dict[str, int]:
+        return {"number": self.number}
+
+    def result(self) -> Result:
+        if self.fails:
+            raise ArithmeticError("no result")
+        threads = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+        return {"number": self.number, "process": os.getpid(), "threads": max(threads)}
+
+
+def complete_all(file: Path, cells: list[Step], jobs: int) -> tuple[list[Result | None], list[int]]:
+    told: list[int] = []
+    with Store(file) as store:
+        complete(cells, store, jobs, told.append)
+        return [store.get(cell) for cell in cells], told
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_all_is_worked_out_once_and_told_as_it_is_done(tmp_path: Path, jobs: int) -> None:
+    cells = [Step(number) for number in range(4)]
+    found, told = complete_all(tmp_path / "results.jsonl", cells[:1], 1)
+    before = found[0]
+    found, told = complete_all(tmp_path / "results.jsonl", cells, jobs)
+    assert told == [1, 2, 3, 4]
+    assert found[0] == before
+    assert [one["number"] for one in found if one] == [0, 1, 2, 3]
+    here = {one["process"] == os.getpid() for one in found[1:] if one}
+    assert here == {jobs == 1}
+    assert {one["threads"] for one in found if one} == {1}
+    assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 4
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_was_done_before_a_failure_is_kept(tmp_path: Path, jobs: int) -> None:
+    file = tmp_path / "results.jsonl"
+    with pytest.raises(ArithmeticError):
+        complete_all(file, [Step(0), Step(1, fails=True)], jobs)
+    found, told = complete_all(file, [Step(0), Step(1)], 1)
+    assert None not in found
+    assert told[-1] == 2

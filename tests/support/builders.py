@@ -1,0 +1,189 @@
+"""Messages and tasks, for the tests of the pure core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from forks import ForksSettings
+from pipeline.config.tree import Challenger, Learner
+from pipeline.config.tree import Join as JoinSettings
+from pipeline.features.tables import Tables
+from pipeline.model.challengers import contenders
+from pipeline.model.label_policy import Policy
+from pipeline.model.model import Model, learner_settings
+from pipeline.model.settings_text import challengers_from, learner_from
+from pipeline.model.shadow import Contender
+from pipeline.records.decoding import INTERACTIONS, LABELS, InputDecoder
+from pipeline.records.encoding import encode
+from pipeline.records.fields import Id
+from pipeline.records.inputs import Interaction, Source, WatchLabel
+from pipeline.records.outputs import Outcome, Prediction
+from pipeline.task.batch import Batch
+from pipeline.task.plan import DeadLetter
+from pipeline.task.record_queue import Position
+from pipeline.task.task import Task
+from tests.support.entries import Entry, entries, queued
+
+Message: TypeAlias = Interaction | WatchLabel | bytes | None
+"""A record, or what is to be taken for one."""
+LATEST = 10**9
+ALL = 10**9
+"""More messages than any test has."""
+
+
+def interaction(event_id: Id, at: int, user_id: Id = 1, video_id: Id = 1) -> Interaction:
+    return Interaction(event_id, user_id, video_id, at, 10_000.0)
+
+
+def label(event_id: Id, at: int, ratio: float = 1.0, user_id: Id = 1, video_id: Id = 1) -> WatchLabel:
+    return WatchLabel(event_id, user_id, video_id, at, ratio * 10_000.0, ratio)
+
+
+def join_settings(**changes: Any) -> JoinSettings:
+    """100 ms of window, 30 ms of patience."""
+    return JoinSettings.model_validate({"window": "100ms", "early": "30ms", "max_jump": "1s"} | changes)
+
+
+def small_learner(**changes: Any) -> ForksSettings:
+    """A learner that leaves stage 1 after a few events, and changes its map every third."""
+    return learner_settings(
+        Learner.model_validate({"budget": 4, "landmarks": 2, "rank": 2, "cycle": 3} | changes), 0
+    )
+
+
+LEARNER = small_learner()
+
+
+CHALLENGERS: Mapping[str, Contender] = contenders(
+    {
+        "small": Challenger.model_validate({"learner": "nogd", "budget": 4, "rank": 2}),
+        "wider": Challenger.model_validate(
+            {"learner": "forks", "budget": 6, "rank": 3, "landmarks": 3, "cycle": 3, "loss": "squared"}
+        ),
+    },
+    0,
+)
+"""A rival, and another one of FORKS, which see all that they do in a few events."""
+
+
+def new_model(
+    learner: ForksSettings = LEARNER,
+    max_entities: int = 3,
+    challengers: Mapping[str, Contender] = MappingProxyType({}),
+) -> Model:
+    return Model(learner, Tables(), max_entities, challengers)
+
+
+def model_under(settings: Mapping[str, str]) -> Model:
+    """A model of what a state record says."""
+    return new_model(learner_from(settings), challengers=challengers_from(settings))
+
+
+def new_task(
+    settings: JoinSettings | None = None,
+    partition: int = 0,
+    model: Model | None = None,
+    policy: Policy | None = None,
+) -> Task:
+    task = Task(partition, model or new_model(), settings or join_settings(), Position(0), Position(0))
+    task.policy = policy
+    return task
+
+
+def source(topic: str, offset: int, record: Message) -> Source:
+    """A message at an offset."""
+    if isinstance(record, Interaction | WatchLabel):
+        return Source(topic, 0, offset, str(record.user_id).encode(), encode(record), [])
+    return Source(topic, 0, offset, b"1", record, [("trace", b"\xff"), ("empty", None)])
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What lies in both inputs of a partition; offsets have gaps, as after transactions."""
+
+    interactions: list[Entry]
+    labels: list[Entry]
+
+    def from_positions(self, interactions: int, labels: int) -> Inputs:
+        """What is left from two offsets on."""
+        return Inputs(
+            [entry for entry in self.interactions if entry.source.offset >= interactions],
+            [entry for entry in self.labels if entry.source.offset >= labels],
+        )
+
+    def __len__(self) -> int:
+        return len(self.interactions) + len(self.labels)
+
+
+def inputs(interactions: Sequence[Message], labels: Sequence[Message]) -> Inputs:
+    """The messages with every second offset, decoded."""
+    return Inputs(
+        _entries("interactions", interactions, INTERACTIONS), _entries("watch-labels", labels, LABELS)
+    )
+
+
+def _entries(topic: str, messages: Sequence[Message], decoder: InputDecoder) -> list[Entry]:
+    sources = [source(topic, 2 * number, message) for number, message in enumerate(messages)]
+    return entries(sources, decoder, LATEST)
+
+
+def feed_all(task: Task, given: Inputs) -> None:
+    """Give a task all that there is."""
+    task.interactions.feed(queued(given.interactions))
+    task.labels.feed(queued(given.labels))
+    task.interactions.at_end = task.labels.at_end = True
+
+
+class Told(NamedTuple):
+    """A batch as readers of the topics get it."""
+
+    predictions: list[Prediction]
+    outcomes: list[Outcome]
+    dead_letters: Sequence[DeadLetter]
+    steps: int
+
+
+def told(batch: Batch) -> Told:
+    """What was written, read."""
+    predictions, outcomes = batch.predictions.values, batch.outcomes.values
+    return Told(
+        [msgspec.json.decode(value, type=Prediction) for value in predictions],
+        [msgspec.json.decode(value, type=Outcome) for value in outcomes],
+        batch.dead_letters,
+        batch.steps,
+    )
+
+
+class Written(NamedTuple):
+    """A batch as bytes."""
+
+    predictions: list[bytes]
+    outcomes: list[bytes]
+    dead_letters: list[DeadLetter]
+    requests: list[bytes]
+
+    @classmethod
+    def of(cls, batches: Sequence[Batch]) -> Written:
+        return cls(
+            [value for batch in batches for value in batch.predictions.values],
+            [value for batch in batches for value in batch.outcomes.values],
+            [letter for batch in batches for letter in batch.dead_letters],
+            [value for batch in batches for value in batch.requests.values],
+        )
+
+
+def run(
+    given: Inputs,
+    settings: JoinSettings | None = None,
+    model: Model | None = None,
+    policy: Policy | None = None,
+) -> tuple[Task, Written]:
+    """Everything in one go."""
+    task = new_task(settings, model=model, policy=policy)
+    feed_all(task, given)
+    return task, Written.of([task.advance(ALL)])

@@ -1,0 +1,61 @@
+"""Members of a crew, for its tests: they run in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+
+from pipeline.cli.signals import stop_on_signals
+from pipeline.worker.supervisor import Crew, Heed
+
+
+def _note(folder: Path, number: int) -> None:
+    """Leave the process's number in a file, which is whole when it has its name."""
+    unfinished = folder / f"unfinished-{number}"
+    unfinished.write_text(str(os.getpid()))
+    unfinished.rename(folder / f"begun-{number}")
+
+
+def obedient(folder: Path, number: int, heed: Heed) -> None:
+    """Leave a file with the process's number, wait for the word to stop, and leave another one."""
+    told = threading.Event()
+    heed(told.set)
+    _note(folder, number)
+    told.wait()
+    (folder / f"done-{number}").touch()
+
+
+def failing(folder: Path, number: int, heed: Heed) -> None:
+    """Fail if it is number 1, once number 0 is there."""
+    if number == 1:
+        while not (folder / "begun-0").exists():
+            pass
+        sys.exit(5)
+    obedient(folder, number, heed)
+
+
+def killed(folder: Path, number: int, heed: Heed) -> None:
+    """End by a signal if it is number 1, once number 0 is there."""
+    if number == 1:
+        while not (folder / "begun-0").exists():
+            pass
+        os.kill(os.getpid(), signal.SIGKILL)
+    obedient(folder, number, heed)
+
+
+def stubborn(folder: Path, number: int, heed: Heed) -> None:
+    """Leave a file when told to stop, and do not stop."""
+    heed((folder / f"told-{number}").touch)
+    _note(folder, number)
+    threading.Event().wait()
+
+
+def main() -> None:
+    """Hold a crew of two, whose kind and folder the command line names, until a signal comes."""
+    crew = Crew(partial({"obedient": obedient, "stubborn": stubborn}[sys.argv[1]], Path(sys.argv[2])), 2)
+    with stop_on_signals(crew.stop):
+        sys.exit(crew.run())

@@ -1,0 +1,154 @@
+"""The topics that a partition writes, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+from itertools import count
+from typing import TypeAlias, cast
+
+import msgspec
+
+from forks import ForksSettings
+from pipeline.config.tree import Join as JoinSettings
+from pipeline.kafka.log import Log
+from pipeline.kafka.topics import Topics
+from pipeline.model.label_policy import Policy
+from pipeline.model.model import Model
+from pipeline.model.settings_text import learner_text
+from pipeline.model.snapshot import pack
+from pipeline.records.encoding import encode
+from pipeline.records.outputs import Outcome, Prediction, Share
+from pipeline.recovery.checkpoint_writer import next_slot
+from pipeline.recovery.outcome_reader import decode_outcomes
+from pipeline.recovery.restoration import Restoration
+from pipeline.recovery.state_reader import read_snapshot
+from pipeline.task.batch import Batch
+from pipeline.task.plan import DeadLetter
+from pipeline.task.record_queue import Position
+from pipeline.task.sharing import Publication
+from pipeline.task.state import SnapshotReference, State
+from pipeline.task.task import Task
+from tests.support.builders import LEARNER, Written, join_settings, model_under, new_model
+from tests.support.chunks import Chunks
+
+Slot: TypeAlias = tuple[int, bytes]
+"""Offset and value."""
+
+
+@dataclass
+class OutputLog:
+    """Topics of one partition, written a transaction at a time, as the worker does it.
+
+    A transaction's marker takes an offset of its own. The state record of a batch is made before the
+    offsets of the batch are known to the task.
+    """
+
+    predictions: list[Slot] = field(default_factory=list)
+    outcomes: list[Slot] = field(default_factory=list)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
+    snapshots: list[bytes] = field(default_factory=list)
+    state: State | None = None
+    settings: dict[str, str] = field(default_factory=partial(learner_text, LEARNER))
+    """What state records say that the outputs depend on."""
+    shares: list[Share] = field(default_factory=list)
+    policy: Policy | None = None
+    """Which labels are asked for."""
+    requests: list[Slot] = field(default_factory=list)
+    interval: int | None = None
+    """Outcomes of which two other partitions are told at once, if anything is shared."""
+
+    def commit(self, task: Task, batch: Batch, snapshot: bool) -> None:
+        """Write a batch, and the model if so asked."""
+        first_prediction = _append(self.predictions, batch.predictions.values)
+        first_outcome = _append(self.outcomes, batch.outcomes.values)
+        _append(self.requests, batch.requests.values)
+        self.dead_letters += batch.dead_letters
+        self.shares += [msgspec.json.decode(encode(share), type=Share) for share in batch.shares]
+        if snapshot:
+            reference = self._write(task.model, task.snapshot, task.outcome_marks.floor(task.model.folded))
+            task.snapshot, task.previous = reference, task.snapshot
+        self.state = msgspec.json.decode(encode(task.state(self.settings)), type=State)
+        task.note_offsets(batch, first_prediction, first_outcome)
+
+    def _write(
+        self, model: Model, before: SnapshotReference | None, outcome_offset: int
+    ) -> SnapshotReference:
+        """Write a model whole after another."""
+        self.snapshots.append(data := pack(model))
+        place, digest = [len(self.snapshots) - 1], sha256(data).hexdigest()
+        return SnapshotReference(place, digest, next_slot(before), model.folded, outcome_offset)
+
+    def install(self, learner: ForksSettings) -> Task:
+        """Fold all outcomes under other settings, go on from that model, and restore."""
+        model = new_model(learner)
+        for _, value in self.outcomes:
+            model.fold(msgspec.json.decode(value, type=Outcome))
+        return self.go_on_from(model, learner_text(learner))
+
+    def go_on_from(self, model: Model, settings: dict[str, str]) -> Task:
+        """Begin an era under other settings with a model of them, and restore."""
+        assert self.state is not None
+        self.settings = settings
+        reference = self._write(model, self.state.snapshot, self.state.outcome_offset)
+        state = msgspec.structs.replace(self.state.under(self.settings), snapshot=reference)
+        self.state = msgspec.json.decode(encode(state), type=State)
+        return self.restore()
+
+    def restore(self, settings: JoinSettings | None = None) -> Task:
+        """The task as it was at the last commit, from what was written."""
+        assert self.state is not None
+        chunks = cast(Log, Chunks(dict(enumerate(self.snapshots))))
+        model, state = read_snapshot(chunks, Topics(), self.state, partial(model_under, self.settings))
+        lowest = state.snapshot.outcome_offset if state.snapshot else 0
+        positions = (copied(state.interactions), copied(state.labels))
+        task = Task(0, model, settings or join_settings(), *positions)
+        task.policy = self.policy
+        task.publication = self.publication(state.outcomes if state.published is None else state.published)
+        restoration = Restoration(task, state)
+        for offsets, values in slices(self.outcomes, min(lowest, state.outcome_offset)):
+            outcomes, features = decode_outcomes(values)
+            restoration.outcomes(outcomes, offsets, features)
+        for offsets, values in slices(self.predictions, state.prediction_offset):
+            predictions = [msgspec.json.decode(value, type=Prediction) for value in values]
+            restoration.predictions(predictions, offsets)
+        return restoration.finish()
+
+    def publication(self, since: int) -> Publication | None:
+        """What is shared from an outcome on."""
+        return Publication(0, 3, self.interval, since) if self.interval else None
+
+    @property
+    def written(self) -> Written:
+        """All that was written, without offsets."""
+        return Written(
+            [value for _, value in self.predictions],
+            [value for _, value in self.outcomes],
+            self.dead_letters,
+            [value for _, value in self.requests],
+        )
+
+
+def copied(position: Position) -> Position:
+    """A copy: tasks move theirs."""
+    return msgspec.structs.replace(position)
+
+
+def slices(topic: list[Slot], start: int) -> Iterator[tuple[list[int], list[bytes]]]:
+    """Offsets and values from an offset on, a few at a time: none, then one, then two, and so on."""
+    slots = [slot for slot in topic if slot[0] >= start]
+    for length in count():
+        if length and not slots:
+            return
+        yield [offset for offset, _ in slots[:length]], [value for _, value in slots[:length]]
+        del slots[:length]
+
+
+def _append(topic: list[Slot], values: Sequence[bytes]) -> int | None:
+    if not values:
+        return None
+    first = topic[-1][0] + 2 if topic else 0
+    topic.extend((first + number, value) for number, value in enumerate(values))
+    return first

@@ -1,0 +1,137 @@
+"""Records of every kind, with any values that they may have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from hypothesis import strategies as st
+
+from pipeline.features.statistics import FEATURES
+from pipeline.records.inputs import Interaction, WatchLabel
+from pipeline.records.outputs import Example, LabelRequest, Outcome, Prediction, Share, VideoCounts
+from pipeline.task.record_queue import Position
+from pipeline.task.state import CASES, Era, SavedLabel, SnapshotReference, State
+
+ids = st.integers(-(2**63), 2**63 - 1) | st.text(min_size=1, max_size=256)
+times = st.integers(0, 2**53)
+counts = st.integers(0, 2**60)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+durations = st.floats(0, 1e12)
+interactions = st.builds(Interaction, ids, ids, ids, times, durations)
+labels = st.builds(WatchLabel, ids, ids, ids, times, durations, st.floats(0, 1e9))
+predicted: dict[str, st.SearchStrategy[Any]] = {
+    "event_id": ids,
+    "user_id": ids,
+    "video_id": ids,
+    "timestamp": times,
+    "score": finite,
+    "probability": st.none() | st.floats(0, 1),
+    "predicted": st.booleans(),
+    "features": st.lists(finite, min_size=len(FEATURES), max_size=len(FEATURES)),
+    "model_version": counts,
+    "sequence": counts,
+    "challengers": st.none() | st.dictionaries(st.sampled_from("abc"), finite, min_size=1),
+}
+asked = st.none() | st.booleans()
+predictions = st.builds(Prediction, **predicted, asked=asked)
+requests = st.builds(LabelRequest, ids, ids, ids, times, finite, counts, counts)
+features = predicted["features"]
+video_counts = st.builds(
+    lambda video, labels, more, ratios: VideoCounts(video, labels + more, labels, ratios),
+    ids,
+    counts,
+    counts,
+    st.floats(0, 1e300),
+)
+examples = st.builds(Example, ids, ids, times, features, st.booleans(), st.floats(0, 1e9))
+shares = st.builds(
+    Share,
+    partition=counts,
+    since=counts,
+    until=counts,
+    videos=st.lists(video_counts, max_size=3),
+    examples=st.lists(examples, max_size=2),
+)
+shared = st.none() | st.lists(shares, min_size=1, max_size=2)
+labelled = st.builds(
+    Outcome,
+    **predicted,
+    prediction_sequence=counts,
+    watch_ratio=st.floats(0, 1e9),
+    label=st.booleans(),
+    label_timestamp=times,
+    correct=st.booleans(),
+    loss=st.floats(0, 1e300),
+    status=st.just("labelled"),
+    shared=shared,
+    asked=asked,
+)
+unasked = st.builds(
+    Outcome,
+    **predicted,
+    prediction_sequence=counts,
+    watch_ratio=st.floats(0, 1e9),
+    label=st.none(),
+    label_timestamp=times,
+    correct=st.none(),
+    loss=st.none(),
+    status=st.just("labelled"),
+    shared=shared,
+    asked=st.just(False),
+)
+expired = st.builds(
+    Outcome,
+    **predicted,
+    prediction_sequence=counts,
+    watch_ratio=st.none(),
+    label=st.none() | st.just(False),
+    label_timestamp=st.none(),
+    correct=st.none() | st.booleans(),
+    loss=st.none() | st.floats(0, 1e300),
+    status=st.just("expired"),
+    shared=shared,
+    asked=asked,
+)
+positions = st.builds(Position, counts, st.none() | times, st.none() | times)
+snapshots = st.builds(
+    SnapshotReference,
+    chunks=st.lists(counts, min_size=1, max_size=3),
+    sha256=st.text("0123456789abcdef", min_size=64, max_size=64),
+    slot=st.integers(0, 1),
+    folded=counts,
+    outcome_offset=counts,
+)
+texts = st.dictionaries(st.text(), st.text(), max_size=3)
+headers = st.lists(st.tuples(st.text(), st.none() | st.binary()), max_size=2)
+saved_labels = st.builds(SavedLabel, st.text(), counts, counts, st.none() | st.binary(), st.binary(), headers)
+states = st.builds(
+    State,
+    partition=counts,
+    settings=texts,
+    stream_time=st.integers(-1, 2**53),
+    interactions=positions,
+    labels=positions,
+    predictions=counts,
+    outcomes=counts,
+    pending=counts,
+    pending_from=counts,
+    outcomes_from=counts,
+    prediction_offset=counts,
+    outcome_offset=counts,
+    snapshot=st.none() | snapshots,
+    waiting=st.lists(saved_labels, max_size=2),
+    counters=st.fixed_dictionaries(dict.fromkeys(CASES, counts)),
+    earlier=st.lists(st.builds(Era, texts, counts, counts), max_size=2),
+    published=st.none() | counts,
+    taken=st.dictionaries(counts, counts, max_size=2),
+)
+WRITTEN: dict[str, st.SearchStrategy[msgspec.Struct]] = {
+    "interaction": interactions,
+    "watch-label": labels,
+    "prediction": predictions,
+    "label-request": requests,
+    "outcome": labelled | unasked | expired,
+    "share": shares,
+    "state": states,
+}

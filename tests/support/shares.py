@@ -1,0 +1,56 @@
+"""What other partitions may tell one, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hypothesis import strategies as st
+
+from pipeline.features.statistics import FEATURES
+from pipeline.records.outputs import Example, Share, VideoCounts
+from pipeline.task.sharing import LARGEST_TAKEN, Reception
+
+
+class Told(NamedTuple):
+    """A share, after how many batches it is there, and how much room it is said to take."""
+
+    share: Share
+    batch: int
+    size: int = 100
+
+
+videos = st.integers(0, 4)
+video_counts = st.builds(
+    lambda video, labels, more, ratios: VideoCounts(video, labels + more, labels, ratios / 3),
+    videos,
+    st.integers(0, 9),
+    st.integers(0, 9),
+    st.integers(0, 9),
+)
+features = st.lists(st.integers(-20, 20).map(lambda n: n / 7), min_size=len(FEATURES), max_size=len(FEATURES))
+examples = st.builds(
+    Example, st.integers(9, 12), videos, st.integers(0, 9), features, st.booleans(), st.just(0.3)
+)
+
+
+@st.composite
+def told_by_others(draw: st.DrawFn) -> list[Told]:
+    """Shares of partitions 1 and 2, each one's in their order, in that in which they come."""
+    lengths = draw(st.lists(st.tuples(st.integers(1, 2), st.integers(1, 9), st.integers(0, 3)), max_size=8))
+    ends, batch, told = {1: 0, 2: 0}, 0, []
+    for partition, length, later in lengths:
+        since, batch = ends[partition], batch + later
+        ends[partition] = since + length
+        counts = draw(st.lists(video_counts, max_size=4))
+        taught = draw(st.lists(examples, max_size=3))
+        size = draw(st.sampled_from([100, LARGEST_TAKEN]))  # the latter fills an outcome
+        told.append(Told(Share(partition, since, ends[partition], counts, taught), batch, size))
+    return told
+
+
+def offer(reception: Reception, told: Sequence[Told], batch: int) -> None:
+    """Let a partition read what is there after so many batches, from the beginning."""
+    for offset, each in enumerate(told):
+        if each.batch <= batch:
+            reception.offer(each.share, offset, each.size)
