@@ -17,7 +17,7 @@ import msgspec
 from confluent_kafka import Consumer, KafkaException, Message, Producer
 
 from pipeline.config.tree import Kafka
-from pipeline.kafka.clients import common
+from pipeline.kafka.clients import client_settings
 from pipeline.kafka.topics import Topics, admin, create
 from pipeline.records.fields import Id
 
@@ -25,7 +25,7 @@ POLL: Final = 0.1
 """Seconds to wait for a first message."""
 
 
-class Seen(msgspec.Struct, gc=False):
+class InputRecord(msgspec.Struct, gc=False):
     """What is decoded of an input, whichever it is."""
 
     event_id: Id
@@ -34,7 +34,7 @@ class Seen(msgspec.Struct, gc=False):
     timestamp: int
 
 
-class Said(msgspec.Struct, gc=False):
+class OutputRecord(msgspec.Struct, gc=False):
     """What is written for it."""
 
     event_id: Id
@@ -69,7 +69,7 @@ def bare(kafka: Kafka, batch: int, wait: float) -> Iterator[BaseProcess]:
     wait
         Seconds to wait for a batch to fill once there is a first message.
     """
-    create(admin(common(kafka)), outputs(kafka), partitions=1, replication=1)
+    create(admin(client_settings(kafka)), outputs(kafka), partitions=1, replication=1)
     process = get_context("spawn").Process(target=loop, args=(kafka, batch, wait), daemon=True)
     process.start()
     try:
@@ -96,7 +96,7 @@ def loop(kafka: Kafka, batch: int, wait: float) -> None:
 def _clients(kafka: Kafka) -> tuple[Consumer, Producer]:
     """Make clients with the settings that the pipeline's have, as far as they concern speed."""
     consumer = Consumer(
-        common(kafka)
+        client_settings(kafka)
         | {
             "group.id": group(kafka),
             "enable.auto.commit": False,
@@ -107,7 +107,7 @@ def _clients(kafka: Kafka) -> tuple[Consumer, Producer]:
         }
     )
     producer = Producer(
-        common(kafka)
+        client_settings(kafka)
         | {
             "transactional.id": group(kafka),
             "linger.ms": 5,
@@ -122,13 +122,13 @@ def _clients(kafka: Kafka) -> tuple[Consumer, Producer]:
 def _answer(
     consumer: Consumer, producer: Producer, messages: Sequence[Message], routes: dict[str, str]
 ) -> None:
-    decode, encode = msgspec.json.Decoder(Seen).decode, msgspec.json.Encoder().encode
+    decode, encode = msgspec.json.Decoder(InputRecord).decode, msgspec.json.Encoder().encode
     producer.begin_transaction()
     for message in messages:
         if (error := message.error()) is not None:
             raise KafkaException(error)
         seen = decode(message.value() or b"")
-        said = Said(seen.event_id, seen.user_id, seen.video_id, seen.timestamp, 0.123456789, True, 1)
+        said = OutputRecord(seen.event_id, seen.user_id, seen.video_id, seen.timestamp, 0.123456789, True, 1)
         producer.produce(routes[message.topic() or ""], encode(said), message.key(), timestamp=seen.timestamp)
     offsets = consumer.position(consumer.assignment())
     producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata())

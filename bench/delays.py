@@ -11,11 +11,11 @@ import numpy as np
 from confluent_kafka import Message, TopicPartition
 
 from pipeline.config.tree import Kafka
-from pipeline.kafka.clients import reader
+from pipeline.kafka.clients import groupless_consumer
 
 POLL: Final = 0.05
 """Seconds to wait for a first message."""
-PATIENCE: Final = 60.0
+TIMEOUT: Final = 60.0
 """Seconds without a prediction after which something is wrong."""
 
 
@@ -49,7 +49,7 @@ class Percentiles(NamedTuple):
         return cls(*(round(float(value), 2) for value in found))
 
 
-def apart(
+def split_near(
     delays: Sequence[Delay], moments: Sequence[float], seconds: float
 ) -> tuple[list[Delay], list[Delay]]:
     """Return the delays of what was sent within so many seconds before one of the moments, and the others."""
@@ -72,7 +72,7 @@ class Listener:
 
     def __init__(self, kafka: Kafka, topic: str) -> None:
         self._topic = topic
-        self._consumer = reader(kafka)
+        self._consumer = groupless_consumer(kafka)
         self._consumer.assign([TopicPartition(topic, 0, 0)])
 
     def __enter__(self) -> Self:
@@ -100,10 +100,10 @@ class Listener:
 
     def _more(self) -> list[Message]:
         """Wait for messages; those that are there come at once."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while time.monotonic() < end:
             if (first := self._consumer.poll(POLL)) is not None:
                 messages = [first, *self._consumer.consume(10_000, 0.0)]
                 if found := [message for message in messages if message.error() is None]:
                     return found
-        raise SystemExit(f"nothing has come in {self._topic} for {PATIENCE:.0f} s")
+        raise SystemExit(f"nothing has come in {self._topic} for {TIMEOUT:.0f} s")

@@ -15,7 +15,7 @@ from bench.recovery_worker import worker
 from pipeline.broker.launch import MAIN_CLASS
 from pipeline.config.loader import load
 from pipeline.config.tree import Config
-from pipeline.kafka.clients import common
+from pipeline.kafka.clients import client_settings
 from pipeline.kafka.topics import Topics, admin, create
 from pipeline.sources.kuairec import Events, read_events, tables_beside
 from pipeline.sources.replay import Replay
@@ -26,7 +26,7 @@ VIDEOS: Final = 4_000
 
 
 @dataclass(frozen=True)
-class Stage:
+class Deployment:
     """A pipeline that workers can be started for.
 
     Parameters
@@ -61,9 +61,9 @@ class Stage:
             f'[kafka]\nbootstrap = "{bootstrap}"\nprefix = "{name}."\ngroup = "{name}"\n'
             f"[features]\n{tables}\n{more}"
         )
-        stage = cls(load(file), file)
-        create(admin(common(stage.config.kafka)), stage.topics, partitions, replication=1)
-        return stage
+        deployment = cls(load(file), file)
+        create(admin(client_settings(deployment.config.kafka)), deployment.topics, partitions, replication=1)
+        return deployment
 
     def send(self, events: Events) -> None:
         """Write the interactions and labels of events, as fast as it goes."""

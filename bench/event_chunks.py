@@ -13,13 +13,13 @@ from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction, WatchLabel
 from pipeline.sources.kuairec import Events
 
-HASTE: Final = 50
+SPEED_UP: Final = 50
 """How many times faster than invented the events happen: a week takes less than four hours."""
 UNLABELLED: Final = 5
 """One event in so many has no label."""
 
 
-class Chunks:
+class EventChunks:
     """Chunks of events that follow one another.
 
     Parameters
@@ -30,7 +30,7 @@ class Chunks:
 
     def __init__(self, events: Events) -> None:
         begin = pl.col("timestamp").min()
-        later = (pl.col("timestamp", "label_timestamp") - begin) // HASTE + begin
+        later = (pl.col("timestamp", "label_timestamp") - begin) // SPEED_UP + begin
         self._frame = events.frame.with_columns(later, number=pl.int_range(len(events)))
         first, last = self._frame.select(pl.col("timestamp").min(), pl.col("label_timestamp").max()).row(0)
         self._duration: int = last - first + 1

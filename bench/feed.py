@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from confluent_kafka import Producer
 
 from pipeline.config.tree import Kafka
-from pipeline.kafka.clients import common
+from pipeline.kafka.clients import client_settings
 from pipeline.kafka.topics import Topics
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction, WatchLabel
@@ -61,7 +61,7 @@ def feeding(kafka: Kafka, to_send: Sequence[Play], rate: int) -> BaseProcess:
 def feed(kafka: Kafka, to_send: Sequence[Play], rate: int) -> None:
     """Send plays and their labels, each when it is due, to the input topics of one partition."""
     settings = {"linger.ms": 0, "enable.idempotence": True, "partitioner": "murmur2_random"}
-    producer = Producer(common(kafka) | settings)
+    producer = Producer(client_settings(kafka) | settings)
     producer.list_topics(timeout=FLUSH)  # connected before the first play is due
     interactions, labels = Topics(kafka.prefix).inputs
     begin, event_id = time.monotonic(), 0

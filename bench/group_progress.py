@@ -11,24 +11,24 @@ import psutil
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from pipeline.config.tree import Kafka
-from pipeline.kafka.clients import QUIET, common
+from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings
 from pipeline.kafka.topics import Topics
 
-LOOK: Final = 0.05
+POLL_INTERVAL: Final = 0.05
 """Seconds between two looks at what is committed: each takes processors from those looked at."""
-ANSWER: Final = 30.0
+REQUEST_TIMEOUT: Final = 30.0
 """Seconds that the broker may take to tell."""
-GETTING_READY: Final = {
+COORDINATOR_NOT_READY: Final = {
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
 }
 """What a broker says that has not had a group yet: nothing is committed there."""
-PATIENCE: Final = 120.0
+STALL_TIMEOUT: Final = 120.0
 """Seconds without progress after which something is wrong."""
 
 
-class Moment(NamedTuple):
+class Sample(NamedTuple):
     """What can be seen at one moment."""
 
     time: float
@@ -41,7 +41,7 @@ class Moment(NamedTuple):
     """The same of the broker."""
 
 
-class Course(NamedTuple):
+class Throughput(NamedTuple):
     """What came about between the first commit and the last one."""
 
     events_per_s: float
@@ -52,7 +52,7 @@ class Course(NamedTuple):
     """The same of the broker, which serves nobody else meanwhile."""
 
     @classmethod
-    def between(cls, first: Moment, last: Moment) -> Self:
+    def between(cls, first: Sample, last: Sample) -> Self:
         """Return what came about between two moments, the later one with more messages."""
         events, seconds = (last.messages - first.messages) / 2, last.time - first.time
         return cls(
@@ -63,16 +63,16 @@ class Course(NamedTuple):
         )
 
     @classmethod
-    def median(cls, courses: Sequence[Self]) -> Self:
+    def median(cls, throughputs: Sequence[Self]) -> Self:
         """Return the median of each figure."""
-        return cls(*map(median, zip(*courses, strict=True)))
+        return cls(*map(median, zip(*throughputs, strict=True)))
 
     def figures(self) -> dict[str, float]:
         """Return it for JSON."""
         return {name: round(value, 2) for name, value in self._asdict().items()}
 
 
-class Committed:
+class CommittedOffsets:
     """How many input messages a group has processed, by the offsets that it has committed.
 
     Parameters
@@ -86,9 +86,10 @@ class Committed:
         # Never a member of the group. The admin client's question for offsets ends the process in librdkafka
         # 2.16 where the broker has not had a group yet.
         self._consumer = Consumer(
-            common(kafka) | {"group.id": group, "isolation.level": "read_uncommitted"}, logger=QUIET
+            client_settings(kafka) | {"group.id": group, "isolation.level": "read_uncommitted"},
+            logger=LIBRDKAFKA_LOGGER,
         )
-        self._places = [
+        self._partitions = [
             TopicPartition(topic, number)
             for topic in Topics(kafka.prefix).inputs
             for number in range(partitions)
@@ -97,21 +98,21 @@ class Committed:
     def messages(self) -> int:
         """Return how many there are now; those of a transaction only once it is committed."""
         try:
-            places = self._consumer.committed(self._places, ANSWER)
+            places = self._consumer.committed(self._partitions, REQUEST_TIMEOUT)
         except KafkaException as error:
-            if error.args[0].code() in GETTING_READY:
+            if error.args[0].code() in COORDINATOR_NOT_READY:
                 return 0
             raise
         return sum(max(place.offset, 0) for place in places)
 
 
 def course(
-    committed: Committed,
+    committed: CommittedOffsets,
     events: int,
     workers: list[psutil.Process],
     broker: psutil.Process,
     progress: Callable[[int], Any] = lambda _: None,
-) -> Course:
+) -> Throughput:
     """Follow a group from its first commit to the one with which all is done.
 
     What is committed first is not counted: it includes the start, and the group may have read ahead.
@@ -135,25 +136,27 @@ def course(
         A worker has ended, or there is no progress.
     """
 
-    def moment() -> Moment:
+    def sample() -> Sample:
         messages = committed.messages()
-        return Moment(time.perf_counter(), messages, sum(map(_seconds, workers)), _seconds(broker))
+        return Sample(time.perf_counter(), messages, sum(map(_seconds, workers)), _seconds(broker))
 
-    first = last = moment()
+    first = last = sample()
     while last.messages < 2 * events:
-        time.sleep(LOOK)
-        now = moment()
+        time.sleep(POLL_INTERVAL)
+        now = sample()
         if now.messages > last.messages:
             if not first.messages:
                 first = now
             last = now
             progress(last.messages // 2)
-        elif now.time - last.time > PATIENCE:
-            raise SystemExit(f"no progress for {PATIENCE:.0f} s at {last.messages} of {2 * events} messages")
+        elif now.time - last.time > STALL_TIMEOUT:
+            raise SystemExit(
+                f"no progress for {STALL_TIMEOUT:.0f} s at {last.messages} of {2 * events} messages"
+            )
         for worker in workers:
             if worker.status() == psutil.STATUS_ZOMBIE:
                 raise SystemExit(f"the worker ended at {last.messages} of {2 * events} messages")
-    return Course.between(first, last)
+    return Throughput.between(first, last)
 
 
 def _seconds(process: psutil.Process) -> float:

@@ -12,9 +12,9 @@ from forks.arrays import FloatArray, IntArray
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import TagTable
 from pipeline.features.tags import TagLists
-from pipeline.features.target import WATCHED
+from pipeline.features.target import WATCHED_THRESHOLD
 from pipeline.sources.kuairec import read_events
-from pipeline.sources.schedule import merge
+from pipeline.sources.schedule import merge_by_time
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def in_time_order(folder: Path, *, delayed: bool) -> Stream:
     frame = read_events(folder).frame
     order = _at_once(frame.height)
     if delayed:
-        order = merge(frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy())
+        order = merge_by_time(frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy())
     return _stream(frame, order, _tags(folder))
 
 
@@ -67,8 +67,8 @@ def _at_once(events: int) -> IntArray:
 def _stream(frame: pl.DataFrame, order: IntArray, tags: TagLists) -> Stream:
     pairs: list[tuple[int, int]] = frame.select("user_id", "video_id").rows()
     ratios = frame["watch_ratio"].to_numpy()
-    watched = ratios > WATCHED
+    watched = ratios > WATCHED_THRESHOLD
     statistics = RunningStatistics(max_entities=1_000_000, tags=tags)
     users, videos = frame["user_id"].to_list(), frame["video_id"].to_list()
-    X = statistics.walk(order, users, videos, watched, ratios)
+    X = statistics.run(order, users, videos, watched, ratios)
     return Stream(order, pairs, X, np.where(watched, 1.0, -1.0))

@@ -12,8 +12,8 @@ from bench.options import Options
 from bench.summary import percent
 from pipeline.config.tree import Labels, Learner
 from pipeline.features.tables import Tables
-from pipeline.features.target import WATCHED
-from pipeline.model.label_policy import policy_of
+from pipeline.features.target import WATCHED_THRESHOLD
+from pipeline.model.label_policy import label_policy
 from pipeline.model.model import Model, learner_settings, warm_up
 from pipeline.records.inputs import Interaction
 from pipeline.sources.kuairec import read_events
@@ -45,20 +45,20 @@ class Figures(NamedTuple):
     asked: float
 
 
-def judge(plays: Sequence[Play], model: Model, settings: Labels, *, count_all: bool = False) -> Figures:
+def evaluate(plays: Sequence[Play], model: Model, settings: Labels, *, count_all: bool = False) -> Figures:
     """Let a model that knows nothing predict each play; a label that was asked for comes at once.
 
     With ``count_all`` the running statistics count the other labels, too, and only the learner goes without.
     """
-    policy, asked = policy_of(settings), 0
+    policy, asked = label_policy(settings), 0
     wrong = np.zeros(len(plays), dtype=np.bool_)
     for number, (shown, ratio) in enumerate(plays):
-        features, score, _, predicted, _ = model.judge(shown)
-        watched = ratio > WATCHED
+        features, score, _, predicted, _ = model.predict(shown)
+        watched = ratio > WATCHED_THRESHOLD
         wrong[number] = predicted != watched
         if policy is None or policy.asks(shown.event_id, score, features, predicted=number, asked=asked):
             asked += 1
-            model.learn(shown, features, watched, ratio)
+            model.learn_example(shown, features, watched, ratio)
         elif count_all:
             model.statistics.update(shown.user_id, shown.video_id, watched, ratio)
     n = len(plays)
@@ -76,22 +76,23 @@ def run(options: Options) -> dict[str, Any]:
     in_time = plays_of(frame)
     permuted = [plays_of(frame[np.random.default_rng(seed).permutation(frame.height)]) for seed in seeds]
 
-    def contest(labels: Labels, *, count_all: bool = False) -> dict[str, Any]:
+    def evaluate_policy(labels: Labels, *, count_all: bool = False) -> dict[str, Any]:
         def of(plays: list[Play]) -> Figures:
-            return judge(plays, Model(learner, tables, MAX_ENTITIES), labels, count_all=count_all)
+            return evaluate(plays, Model(learner, tables, MAX_ENTITIES), labels, count_all=count_all)
 
         found = _figures(of(in_time), [of(plays) for plays in permuted])
         options.say(f"{labels.policy} {labels.rate}: {found}")
         return found
 
     rows: dict[str, dict[str, Any]] = {
-        name: {str(rate): contest(Labels(policy=name, rate=rate)) for rate in RATES} for name in POLICIES
+        name: {str(rate): evaluate_policy(Labels(policy=name, rate=rate)) for rate in RATES}
+        for name in POLICIES
     }
-    counted = {name: contest(Labels(policy=name), count_all=True) for name in POLICIES}
+    counted = {name: evaluate_policy(Labels(policy=name), count_all=True) for name in POLICIES}
     return {
         "events": frame.height,
         "permutations": len(permuted),
-        "all": contest(Labels()),
+        "all": evaluate_policy(Labels()),
         **rows,
         "all_counted": counted,
     }

@@ -1,7 +1,7 @@
 """How long after a play a reader sees its prediction, beside a loop that does nothing but Kafka and JSON.
 
 A worker and the loop run on one broker, each on inputs of its own, and are fed in turns with plays and labels
-that happen now. Each has been through `BEFORE` events. Time goes from the call that sends a play to the one
+that happen now. Each has been through `WARM_UP_EVENTS` events. Time goes from the call that sends a play to the one
 that gives its prediction to a reader of committed records; feeding is a process of its own. A second worker
 writes its model whole every second, so that it can be seen what that costs those who wait meanwhile.
 """
@@ -22,8 +22,8 @@ import msgspec
 import polars as pl
 
 from bench.bare import bare, outputs
-from bench.delays import Delay, Listener, Percentiles, apart
-from bench.deployment import Stage, invented
+from bench.delays import Delay, Listener, Percentiles, split_near
+from bench.deployment import Deployment, invented
 from bench.feed import feeding, plays
 from bench.options import Options
 from pipeline.broker.temporary import temporary_broker
@@ -33,18 +33,18 @@ from pipeline.sources.kuairec import Events
 
 ROUNDS: Final = {100: 3, 1_000: 5, 5_000: 3}
 """How often each rate is tried, in events a second."""
-MAIN: Final = 1_000
+MAIN_RATE: Final = 1_000
 """The rate that counts."""
 SECONDS: Final = 6
 """Of a round; the first one does not count."""
-BEFORE: Final = 100_000
+WARM_UP_EVENTS: Final = 100_000
 """Events that worker and loop are through before anything is measured."""
-NEAR: Final = 0.25
+NEAR_SECONDS: Final = 0.25
 """An event counts as near a snapshot that is committed within so many seconds after it was sent."""
-OFTEN: Final = '[checkpoint]\ninterval = "1s"\n'
+FREQUENT_SNAPSHOTS: Final = '[checkpoint]\ninterval = "1s"\n'
 
 
-class Side(NamedTuple):
+class System(NamedTuple):
     """Somebody who answers plays."""
 
     name: str
@@ -57,22 +57,22 @@ def run(options: Options) -> dict[str, Any]:
     configure()
     with TemporaryDirectory() as name, temporary_broker() as bootstrap, ExitStack() as stack:
         folder = Path(name)
-        options.say(f"letting them go through {BEFORE:,} events ...")
-        events = _until_now(invented(folder, BEFORE))
+        options.say(f"letting them go through {WARM_UP_EVENTS:,} events ...")
+        events = _until_now(invented(folder, WARM_UP_EVENTS))
 
-        def filled(name: str, more: str = "") -> Stage:
-            stage = Stage.set(folder, bootstrap, name, more=more)
-            stage.send(events)
-            return stage
+        def filled(name: str, more: str = "") -> Deployment:
+            deployment = Deployment.set(folder, bootstrap, name, more=more)
+            deployment.send(events)
+            return deployment
 
-        sides = [
+        systems = [
             stack.enter_context(_pipeline(filled("learning"))),
             stack.enter_context(_bare(filled("copying"))),
         ]
-        rows = [_row(options, sides, events, rate) for rate in ROUNDS]
-        often = filled("often", OFTEN)
+        rows = [_row(options, systems, events, rate) for rate in ROUNDS]
+        often = filled("often", FREQUENT_SNAPSHOTS)
         snapshots = _snapshots(options, stack.enter_context(_pipeline(often)), often, events)
-    main = next(row for row in rows if row["rate"] == MAIN)
+    main = next(row for row in rows if row["rate"] == MAIN_RATE)
     return {
         **{name: value for name, value in main.items() if name != "rounds"},
         "cores": os.cpu_count(),
@@ -90,64 +90,66 @@ def _until_now(events: Events) -> Events:
 
 
 @contextmanager
-def _pipeline(stage: Stage) -> Iterator[Side]:
-    with stage.worker(), _side("pipeline", stage, stage.topics.predictions) as side:
-        yield side
+def _pipeline(deployment: Deployment) -> Iterator[System]:
+    with deployment.worker(), _system("pipeline", deployment, deployment.topics.predictions) as system:
+        yield system
 
 
 @contextmanager
-def _bare(stage: Stage) -> Iterator[Side]:
-    config = stage.config
+def _bare(deployment: Deployment) -> Iterator[System]:
+    config = deployment.config
     with (
         bare(config.kafka, config.worker.batch, wait=0.0),
-        _side("bare", stage, outputs(config.kafka).predictions) as side,
+        _system("bare", deployment, outputs(config.kafka).predictions) as system,
     ):
-        yield side
+        yield system
 
 
 @contextmanager
-def _side(name: str, stage: Stage, topic: str) -> Iterator[Side]:
+def _system(name: str, deployment: Deployment, topic: str) -> Iterator[System]:
     """Let somebody who runs already go through what was before."""
-    with Listener(stage.config.kafka, topic) as listener:
-        listener.skip(BEFORE)
-        yield Side(name, stage.config.kafka, listener)
+    with Listener(deployment.config.kafka, topic) as listener:
+        listener.skip(WARM_UP_EVENTS)
+        yield System(name, deployment.config.kafka, listener)
 
 
-def _row(options: Options, sides: Sequence[Side], events: Events, rate: int) -> dict[str, Any]:
+def _row(options: Options, systems: Sequence[System], events: Events, rate: int) -> dict[str, Any]:
     """Let both answer at a rate, in turns, and return medians over the rounds."""
     rounds: list[dict[str, Percentiles]] = []
     for number in range(min(options.runs or ROUNDS[rate], ROUNDS[rate])):
-        order = sides if number % 2 else sides[::-1]
-        found = {side.name: Percentiles.of(_answered(side, events, rate)) for side in order}
+        order = systems if number % 2 else systems[::-1]
+        found = {system.name: Percentiles.of(_delays(system, events, rate)) for system in order}
         rounds.append(found)
         p99 = ", ".join(f"{name} {one.p99_ms} ms" for name, one in found.items())
         options.say(f"{rate} events/s, round {number + 1}, p99: {p99}")
     row: dict[str, Any] = {"rate": rate}
-    for side in sides:
-        middle = map(median, zip(*(found[side.name] for found in rounds), strict=True))
-        row |= {f"{side.name}_{name}": value for name, value in zip(Percentiles._fields, middle, strict=True)}
+    for system in systems:
+        middle = map(median, zip(*(found[system.name] for found in rounds), strict=True))
+        row |= {
+            f"{system.name}_{name}": value for name, value in zip(Percentiles._fields, middle, strict=True)
+        }
     row["ratio"] = round(row["pipeline_p99_ms"] / row["bare_p99_ms"], 2)
     row["rounds"] = [{name: one._asdict() for name, one in found.items()} for found in rounds]
     return row
 
 
-def _answered(side: Side, events: Events, rate: int) -> list[Delay]:
+def _delays(system: System, events: Events, rate: int) -> list[Delay]:
     """Feed one side for a round and return the delays, without those of the first second."""
-    process = feeding(side.kafka, plays(events, rate * SECONDS), rate)
-    delays = side.listener.listen(rate * SECONDS)
+    process = feeding(system.kafka, plays(events, rate * SECONDS), rate)
+    delays = system.listener.listen(rate * SECONDS)
     process.join()
     begin = delays[0].sent
     return [delay for delay in delays if delay.sent >= begin + 1.0]
 
 
-def _snapshots(options: Options, side: Side, stage: Stage, events: Events) -> dict[str, Any]:
+def _snapshots(options: Options, system: System, deployment: Deployment, events: Events) -> dict[str, Any]:
     """Return percentiles of those sent shortly before a snapshot was there, and of the others."""
-    delays = _answered(side, events, MAIN)
-    written = [moment for moment in _moments(stage.log) if delays[0].sent <= moment <= delays[-1].sent]
-    near, others = apart(delays, written, NEAR)
+    delays = _delays(system, events, MAIN_RATE)
+    written = [moment for moment in _moments(deployment.log) if delays[0].sent <= moment <= delays[-1].sent]
+    near, others = split_near(delays, written, NEAR_SECONDS)
     options.say(f"{len(written)} snapshots; p99 of those near one: {Percentiles.of(near).p99_ms} ms")
     return {
-        "rate": MAIN,
+        "rate": MAIN_RATE,
         "snapshots": len(written),
         "near": Percentiles.of(near)._asdict(),
         "others": Percentiles.of(others)._asdict(),

@@ -180,7 +180,7 @@ class _Plays:
     def features(self) -> FloatArray:
         """Ask for all plays in turn and count their labels; return their features, (n, features)."""
         order = np.arange(2 * len(self.users)).reshape(2, -1).T.ravel()
-        return self.statistics.walk(order, self.users, self.videos, self.watched, self.ratios)
+        return self.statistics.run(order, self.users, self.videos, self.watched, self.ratios)
 
     def one_by_one(self) -> None:
         """Do the same for the first of them, a call for each question and answer."""

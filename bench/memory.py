@@ -22,13 +22,13 @@ import numpy as np
 import psutil
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from bench.deployment import Stage, invented
-from bench.event_chunks import Chunks
-from bench.group_progress import Committed
+from bench.deployment import Deployment, invented
+from bench.event_chunks import EventChunks
+from bench.group_progress import CommittedOffsets
 from bench.options import Options
 from pipeline.broker.temporary import temporary_broker
 from pipeline.cli.logs import configure
-from pipeline.kafka.clients import common
+from pipeline.kafka.clients import client_settings
 from pipeline.kafka.topics import admin
 from pipeline.sources.sender import Sender
 
@@ -41,13 +41,13 @@ max_entities = 10000
 max_pending = 20000
 max_closed = 100000
 """
-KEPT: Final = {"retention.bytes": "500000000", "segment.bytes": "100000000"}
+RETENTION: Final = {"retention.bytes": "500000000", "segment.bytes": "100000000"}
 """Of each topic but the checkpoints; without it, ten million events take some gigabytes."""
 WARM_UP: Final = 0.25
 """Share of the events after which memory should not grow any more."""
 PAUSE: Final = 2.0
 """Seconds between two samples."""
-PATIENCE: Final = 120.0
+STALL_TIMEOUT: Final = 120.0
 """Seconds without progress, or without an answer of the broker, after which something is wrong."""
 
 
@@ -67,12 +67,12 @@ def run(options: Options) -> dict[str, Any]:
     with TemporaryDirectory() as name, temporary_broker() as bootstrap:
         folder = Path(name)
         options.say("inventing events ...")
-        chunks = Chunks(invented(folder, min(CHUNK, count)))
+        chunks = EventChunks(invented(folder, min(CHUNK, count)))
         number = -(-count // chunks.events)
-        stage = Stage.set(folder, bootstrap, "memory", more=LIMITS)
-        _keep_little(stage)
+        deployment = Deployment.set(folder, bootstrap, "memory", more=LIMITS)
+        _limit_retention(deployment)
         begin = time.perf_counter()
-        samples = _samples(options, stage, chunks, number)
+        samples = _samples(options, deployment, chunks, number)
         seconds = time.perf_counter() - begin
     per_event = chunks.events / chunks.messages
     series = [Sample(round(sample.messages * per_event), sample.mib) for sample in samples]
@@ -95,7 +95,7 @@ def slope(samples: Sequence[Sample]) -> float:
     return float(np.polyfit(messages, mib, 1)[0])
 
 
-def _keep_little(stage: Stage) -> None:
+def _limit_retention(deployment: Deployment) -> None:
     """Let the broker delete what is old, by size."""
     changes = [
         ConfigResource(
@@ -103,24 +103,24 @@ def _keep_little(stage: Stage) -> None:
             topic,
             incremental_configs=[
                 ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
-                for setting, value in KEPT.items()
+                for setting, value in RETENTION.items()
             ],
         )
-        for topic in stage.topics.all
-        if topic != stage.topics.checkpoints
+        for topic in deployment.topics.all
+        if topic != deployment.topics.checkpoints
     ]
-    client = admin(common(stage.config.kafka))
+    client = admin(client_settings(deployment.config.kafka))
     for future in client.incremental_alter_configs(changes).values():
         future.result()
 
 
-def _samples(options: Options, stage: Stage, chunks: Chunks, number: int) -> list[Sample]:
+def _samples(options: Options, deployment: Deployment, chunks: EventChunks, number: int) -> list[Sample]:
     """Let a worker go through so many chunks, and look at it again and again."""
-    committed = Committed(stage.config.kafka, stage.config.kafka.group)
+    committed = CommittedOffsets(deployment.config.kafka, deployment.config.kafka.group)
     samples: list[Sample] = []
     stop = Event()
-    with stage.worker() as process, ThreadPoolExecutor(1) as feeder:
-        feeding = feeder.submit(_feed, stage, chunks, number, stop)
+    with deployment.worker() as process, ThreadPoolExecutor(1) as feeder:
+        feeding = feeder.submit(_feed, deployment, chunks, number, stop)
         changed = time.monotonic()
         try:
             while not samples or samples[-1].messages < number * chunks.messages:
@@ -132,23 +132,23 @@ def _samples(options: Options, stage: Stage, chunks: Chunks, number: int) -> lis
                     options.say(f"{now.messages:,} messages, {now.mib} MiB")
                 if feeding.done():
                     feeding.result()
-                if process.status() == psutil.STATUS_ZOMBIE or time.monotonic() - changed > PATIENCE:
+                if process.status() == psutil.STATUS_ZOMBIE or time.monotonic() - changed > STALL_TIMEOUT:
                     raise SystemExit("the worker gets no further")
         finally:
             stop.set()
     return samples
 
 
-def _feed(stage: Stage, chunks: Chunks, number: int, stop: Event) -> None:
+def _feed(deployment: Deployment, chunks: EventChunks, number: int, stop: Event) -> None:
     """Write chunks, each when half of the one before it is processed."""
-    sender = Sender(stage.config.kafka, PATIENCE)
-    committed = Committed(stage.config.kafka, stage.config.kafka.group)
+    sender = Sender(deployment.config.kafka, STALL_TIMEOUT)
+    committed = CommittedOffsets(deployment.config.kafka, deployment.config.kafka.group)
     for chunk in range(number):
         while committed.messages() < sender.sent - chunks.messages // 2:
             if stop.wait(PAUSE / 10):
                 return
-        for topic, key, value, timestamp in chunks.records(stage.topics, chunk):
+        for topic, key, value, timestamp in chunks.records(deployment.topics, chunk):
             sender.send(topic, key, value, timestamp)
             if sender.sent % 2_000 == 0:
-                sender.serve()
+                sender.poll()
         sender.flush()

@@ -7,17 +7,17 @@ from typing import Final, Self
 from confluent_kafka import Producer
 
 from pipeline.config.tree import Kafka
-from pipeline.kafka.clients import QUIET, common
+from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings
 from pipeline.sources.kuairec import Events
 from pipeline.sources.replay import Replay
 
-OPEN: Final = 600
+TRANSACTION_TIMEOUT: Final = 600
 """Seconds for which the gate may stay closed."""
-AT_ONCE: Final = 2_000
+POLL_EVERY: Final = 2_000
 """Records after which the client is asked how it is."""
 
 
-class Gate:
+class OpenTransaction:
     """Interactions and labels that readers of committed records find all at once.
 
     Parameters
@@ -31,16 +31,16 @@ class Gate:
     def __init__(self, events: Events, kafka: Kafka) -> None:
         self._records = Replay(events, kafka).records()
         self._producer = Producer(
-            common(kafka)
+            client_settings(kafka)
             | {
                 "transactional.id": f"{kafka.prefix}gate",
-                "transaction.timeout.ms": 1_000 * OPEN,
+                "transaction.timeout.ms": 1_000 * TRANSACTION_TIMEOUT,
                 "partitioner": "murmur2_random",
                 "compression.type": "lz4",
                 "linger.ms": 5,
                 "queue.buffering.max.messages": 2_000_000,
             },
-            logger=QUIET,
+            logger=LIBRDKAFKA_LOGGER,
         )
 
     def fill(self) -> Self:
@@ -49,7 +49,7 @@ class Gate:
         self._producer.begin_transaction()
         for number, (timestamp, topic, key, value) in enumerate(self._records):
             self._producer.produce(topic, value, key, timestamp=timestamp)
-            if number % AT_ONCE == 0:
+            if number % POLL_EVERY == 0:
                 self._producer.poll(0)
         self._producer.flush()
         return self

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Any
 
-from pipeline.kafka.log import SLICE
+from pipeline.kafka.log import MAX_POLL_RECORDS
 from pipeline.model.model import Model
 from pipeline.recovery.outcome_reader import decode_outcomes
 
@@ -29,7 +29,7 @@ def rates(new_model: Callable[[], Model], values: Sequence[bytes], runs: int) ->
     """
     parts, clock = [], []
     for _ in range(runs):
-        clock.append(_fold(new_model(), values))
+        clock.append(_learn(new_model(), values))
         parts.append(_parts(new_model(), values))
     count = len(values)
     return {
@@ -41,11 +41,11 @@ def rates(new_model: Callable[[], Model], values: Sequence[bytes], runs: int) ->
     }
 
 
-def _fold(model: Model, values: Sequence[bytes]) -> float:
+def _learn(model: Model, values: Sequence[bytes]) -> float:
     """Fold, as a restore does; the seconds on the clock."""
     begin = time.perf_counter()
     for piece in _sliced(values):
-        model.fold_many(*decode_outcomes(piece))
+        model.learn_many(*decode_outcomes(piece))
     return time.perf_counter() - begin
 
 
@@ -57,7 +57,7 @@ def _parts(model: Model, values: Sequence[bytes]) -> dict[str, float]:
         (model.statistics, "walk", "statistics"),
     ):
         setattr(owner, method, _timed(getattr(owner, method), seconds, name))
-    decode, fold = _timed(decode_outcomes, seconds, "json"), _timed(model.fold_many, seconds, "fold")
+    decode, fold = _timed(decode_outcomes, seconds, "json"), _timed(model.learn_many, seconds, "fold")
     for piece in _sliced(values):
         fold(*decode(piece))
     seconds["rest"] = seconds.pop("fold") - seconds["learner"] - seconds["statistics"]
@@ -66,7 +66,7 @@ def _parts(model: Model, values: Sequence[bytes]) -> dict[str, float]:
 
 def _sliced(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
     """Return them in the slices of a restore."""
-    return (values[start : start + SLICE] for start in range(0, len(values), SLICE))
+    return (values[start : start + MAX_POLL_RECORDS] for start in range(0, len(values), MAX_POLL_RECORDS))
 
 
 def _timed(action: Callable[..., Any], seconds: dict[str, float], name: str) -> Callable[..., Any]:

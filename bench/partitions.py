@@ -19,16 +19,16 @@ from forks.arrays import FloatArray, IntArray
 from forks.validation import auc
 from pipeline.config.tree import Learner
 from pipeline.features.tables import Tables
-from pipeline.features.target import WATCHED
+from pipeline.features.target import WATCHED_THRESHOLD
 from pipeline.kafka.partitioner import partition
 from pipeline.model.model import Model, learner_settings, warm_up
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction
 from pipeline.records.outputs import Outcome
 from pipeline.sources.kuairec import read_events
-from pipeline.sources.schedule import merge
+from pipeline.sources.schedule import merge_by_time
 from pipeline.sources.synth import Size, write_files
-from pipeline.task.sharing import Publication, Reception
+from pipeline.task.sharing import Inbox, Outbox
 
 PARTITIONS = (2, 4, 8, 16)
 INTERVALS = (10, 20, 50, 100)
@@ -69,7 +69,7 @@ class Plays(NamedTuple):
         return cls(
             [Interaction(number, user, video, time, 0.0) for number, (user, video, time) in rows],
             frame["watch_ratio"].to_numpy(),
-            merge(frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy()),
+            merge_by_time(frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy()),
             Tables(tags=folder / "item_categories.csv"),
         )
 
@@ -80,11 +80,11 @@ class Played(NamedTuple):
     Parameters
     ----------
     scores : (n,) float64, as each user's partition said it
-    bytes_told : published for each outcome, in the mean
+    bytes_published : published for each outcome, in the mean
     """
 
     scores: FloatArray
-    bytes_told: float
+    bytes_published: float
 
 
 class Partition:
@@ -92,53 +92,53 @@ class Partition:
 
     def __init__(self, number: int, partitions: int, interval: int, tables: Tables) -> None:
         self.model = Model(learner_settings(Learner(), tables.columns), tables, max_entities=1_000_000)
-        self.publication = Publication(number, max(partitions, 2), interval, 0)
-        self.reception = Reception(number, {})
-        self.bytes_told = 0
+        self.outbox = Outbox(number, max(partitions, 2), interval, 0)
+        self.inbox = Inbox(number, {})
+        self.bytes_published = 0
         self._published = 0
 
     def learn(self, outcome: Outcome) -> None:
         """Fold what the others have told, and then the next outcome."""
         whole = msgspec.structs.replace(
-            outcome, sequence=self.model.folded, shared=self.reception.take() or None
+            outcome, sequence=self.model.folded, shared=self.inbox.drain() or None
         )
-        self.model.fold(whole)
-        self.publication.add(whole.example)
+        self.model.learn_one(whole)
+        self.outbox.add(whole.example)
 
-    def tell(self, others: list[Partition], sharing: Sharing) -> None:
+    def publish(self, others: list[Partition], sharing: Sharing) -> None:
         """Publish what is ready."""
-        for share in self.publication.take():
+        for share in self.outbox.drain():
             if sharing is Sharing.COUNTS:
                 share = msgspec.structs.replace(share, examples=[])  # noqa: PLW2901 - the same share, without
-            self.bytes_told += len(encode(share))
+            self.bytes_published += len(encode(share))
             for other in others:
-                other.reception.offer(share, self._published, 0)
+                other.inbox.offer(share, self._published, 0)
             self._published += 1
 
 
 def play(plays: Plays, partitions: int, sharing: Sharing, interval: int = INTERVAL) -> Played:
     """Let each event be judged by its user's partition, and learned there when its label comes."""
-    crew = [Partition(number, partitions, interval, plays.tables) for number in range(partitions)]
+    members = [Partition(number, partitions, interval, plays.tables) for number in range(partitions)]
     own = [partition(str(each.user_id).encode(), partitions) for each in plays.shown]
     n = len(plays.shown)
     made: dict[int, Outcome] = {}
     scores, ratios = np.empty(n), plays.watch_ratios.tolist()
     for step in plays.order.tolist():
         if step < n:
-            made[step] = _foreseen(plays.shown[step], crew[own[step]].model, ratios[step])
+            made[step] = _predicted_outcome(plays.shown[step], members[own[step]].model, ratios[step])
             scores[step] = made[step].score
         else:
-            learner = crew[own[step - n]]
+            learner = members[own[step - n]]
             learner.learn(made.pop(step - n))
             if sharing is not Sharing.NOTHING:
-                learner.tell(crew, sharing)
-    return Played(scores, sum(each.bytes_told for each in crew) / n)
+                learner.publish(members, sharing)
+    return Played(scores, sum(each.bytes_published for each in members) / n)
 
 
-def _foreseen(shown: Interaction, model: Model, watch_ratio: float) -> Outcome:
+def _predicted_outcome(shown: Interaction, model: Model, watch_ratio: float) -> Outcome:
     """Return the outcome that an event will have, all but its sequence."""
-    judged = model.judge(shown)
-    watched = watch_ratio > WATCHED
+    judged = model.predict(shown)
+    watched = watch_ratio > WATCHED_THRESHOLD
     return Outcome(
         shown.event_id,
         shown.user_id,
@@ -195,11 +195,11 @@ def _invented(options: Options) -> dict[str, Any]:
 def _figures(
     plays: Plays, partitions: int, sharing: Sharing, interval: int, options: Options
 ) -> dict[str, float | None]:
-    played, watched = play(plays, partitions, sharing, interval), plays.watch_ratios > WATCHED
+    played, watched = play(plays, partitions, sharing, interval), plays.watch_ratios > WATCHED_THRESHOLD
     mistakes = 100.0 * float(np.mean((played.scores > 0) != watched))
     area = auc(played.scores, watched)
     figures = {"mistakes": round(mistakes, 3), "auc": None if area is None else round(area, 4)}
     if sharing is not Sharing.NOTHING:
-        figures["bytes_told"] = round(played.bytes_told, 1)
+        figures["bytes_published"] = round(played.bytes_published, 1)
     options.say(f"{len(plays.shown)} events, {partitions} partitions, {sharing.value}, {interval}: {figures}")
     return figures

@@ -19,9 +19,9 @@ from types import MappingProxyType
 from typing import Any, Final
 from unittest.mock import patch
 
-from bench.deployment import Stage, invented
+from bench.deployment import Deployment, invented
 from bench.options import Options
-from bench.stage_timer import Laps, Seconds
+from bench.stage_timer import Seconds, StageTimer
 from pipeline.broker.temporary import temporary_broker
 from pipeline.cli.logs import configure
 from pipeline.task.batch import Batch
@@ -32,18 +32,18 @@ ROUNDS: Final = 5
 EVENTS: Final = 200_000
 STAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "consume": "pipeline.worker.source.Intake.receive",
-        "decode": "pipeline.worker.source.Intake._feed",
+        "consume": "pipeline.worker.source.ConsumerSource.poll",
+        "decode": "pipeline.worker.source.ConsumerSource._enqueue",
         "merge and join": "pipeline.task.task.Task.advance",
-        "columns for the model": "pipeline.task.batch._walk",
-        "statistics": "pipeline.features.statistics.RunningStatistics.walk",
-        "learner": "forks.learner.Forks.walk",
-        "build and encode predictions": "pipeline.task.encoding.predicted",
-        "build and encode outcomes": "pipeline.task.encoding.closed",
-        "produce": "pipeline.worker.transaction.Writer._write_records",
-        "snapshot": "pipeline.worker.transaction.Writer._write_snapshots",
-        "state record": "pipeline.worker.transaction.Writer.commit",
-        "wait for the commit before": "pipeline.commits.Commits.end",
+        "columns for the model": "pipeline.task.batch._run_model",
+        "statistics": "pipeline.features.statistics.RunningStatistics.run",
+        "learner": "forks.learner.Forks.run",
+        "build and encode predictions": "pipeline.task.encoding.encode_predictions",
+        "build and encode outcomes": "pipeline.task.encoding.encode_outcomes",
+        "produce": "pipeline.worker.transaction.TransactionWriter._write_records",
+        "snapshot": "pipeline.worker.transaction.TransactionWriter._write_snapshots",
+        "state record": "pipeline.worker.transaction.TransactionWriter.commit",
+        "wait for the commit before": "pipeline.worker.transaction.InFlightCommit.end",
     }
 )
 """The function of each, in the order in which a batch goes through them."""
@@ -58,7 +58,7 @@ def run(options: Options) -> dict[str, Any]:
         options.say(f"inventing {count:,} events ...")
         events = invented(folder, count)
         for number in range(options.runs or ROUNDS):
-            stage = Stage.set(folder, bootstrap, f"round-{number}")
+            stage = Deployment.set(folder, bootstrap, f"round-{number}")
             stage.send(events)
             rounds.append(_round(stage, count))
             options.say(f"round {number + 1}: {rounds[-1]['all']['us']} us an event")
@@ -78,9 +78,9 @@ def run(options: Options) -> dict[str, Any]:
     }
 
 
-def _round(stage: Stage, count: int) -> dict[str, dict[str, float]]:
+def _round(stage: Deployment, count: int) -> dict[str, dict[str, float]]:
     """Let a worker go through the logs of a stage, and time what comes after the first batch."""
-    worker, laps = Worker(stage.config), Laps()
+    worker, laps = Worker(stage.config), StageTimer()
     advance = laps.timed("merge and join", Task.advance)
     processed = first = 0
     processors = 0.0
@@ -95,7 +95,7 @@ def _round(stage: Stage, count: int) -> dict[str, dict[str, float]]:
             laps.restart()
         if processed == 2 * count and not seconds:
             processors = time.process_time() - processors
-            seconds = laps.so_far()
+            seconds = laps.totals()
             worker.stop()
         return batch
 

@@ -50,7 +50,7 @@ def play(learner: Learner, inputs: Sequence[Any], stream: Stream) -> FloatArray:
     return scores
 
 
-def judge(entry: Entry, stream: Stream) -> Figures:
+def evaluate(entry: Entry, stream: Stream) -> Figures:
     """Let a fresh learner play a stream."""
     learner = entry.make()
     inputs: Sequence[Any] = list(stream.X) if entry.takes == "features" else stream.pairs
@@ -79,16 +79,16 @@ def run(options: Options) -> dict[str, Any]:
         "at_once": _table("at once", at_once, options),
         "delayed": _table("delayed", in_time_order(folder, delayed=True), options),
         "permutations": runs,
-        "permuted": _spreads(
-            [_contest(f"permutation {i}", permuted(folder, i), options) for i in range(runs)]
+        "permuted": _summaries(
+            [_compare(f"permutation {i}", permuted(folder, i), options) for i in range(runs)]
         ),
     }
 
 
-def _contest(title: str, stream: Stream, options: Options) -> dict[str, Figures]:
+def _compare(title: str, stream: Stream, options: Options) -> dict[str, Figures]:
     results = {}
     for name, entry in entries(len(stream.y)).items():
-        results[name] = judge(entry, stream)
+        results[name] = evaluate(entry, stream)
         options.say(f"{title}: {name}: {results[name]}")
     return results
 
@@ -101,7 +101,7 @@ def _table(title: str, stream: Stream, options: Options) -> dict[str, dict[str, 
             "log_loss": _rounded(figures.log_loss),
             "seconds": round(figures.seconds, 2),
         }
-        for name, figures in _contest(title, stream, options).items()
+        for name, figures in _compare(title, stream, options).items()
     }
 
 
@@ -109,17 +109,17 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 
-def _spreads(contests: list[dict[str, Figures]]) -> dict[str, dict[str, Any]]:
+def _summaries(comparisons: list[dict[str, Figures]]) -> dict[str, dict[str, Any]]:
     return {
         name: {
-            "mistakes": percent([contest[name].mistakes for contest in contests]),
-            "auc": _spread([contest[name].auc for contest in contests]),
-            "log_loss": _spread([contest[name].log_loss for contest in contests]),
+            "mistakes": percent([comparison[name].mistakes for comparison in comparisons]),
+            "auc": _summary([comparison[name].auc for comparison in comparisons]),
+            "log_loss": _summary([comparison[name].log_loss for comparison in comparisons]),
         }
-        for name in contests[0]
+        for name in comparisons[0]
     }
 
 
-def _spread(values: list[float | None]) -> dict[str, float] | None:
+def _summary(values: list[float | None]) -> dict[str, float] | None:
     known = [value for value in values if value is not None]
     return spread(known) if len(known) == len(values) else None

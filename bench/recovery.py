@@ -20,11 +20,11 @@ from pipeline.broker.temporary import temporary_broker
 from pipeline.cli.logs import configure
 from pipeline.config.loader import load
 from pipeline.config.tree import Config
-from pipeline.kafka.clients import common
+from pipeline.kafka.clients import client_settings
 from pipeline.kafka.topics import Topics, admin, create
 from pipeline.sources.kuairec import Events, read_events, tables_beside
 from pipeline.sources.synth import Size, write_files
-from pipeline.tools.demo import fill
+from pipeline.tools.demo import fill_topics
 
 RUNS: Final = 5
 SINCE: Final = 100_000
@@ -48,7 +48,7 @@ def run(options: Options) -> dict[str, Any]:
         config, empty = load(file), load(file, {"kafka.prefix": "empty."})
         options.say(f"writing a log of {EVENTS:,} events ...")
         _write_log(config, file, events.first(EVENTS))
-        create(admin(common(empty.kafka)), Topics(empty.kafka.prefix), partitions=1, replication=1)
+        create(admin(client_settings(empty.kafka)), Topics(empty.kafka.prefix), partitions=1, replication=1)
         runs = options.runs or RUNS
         restores = Restores(config, runs)
         options.say(f"restoring {runs} times ...")
@@ -88,7 +88,7 @@ def _configuration(folder: Path, bootstrap: str) -> Path:
 
 def _write_log(config: Config, file: Path, events: Events) -> None:
     """Let a worker predict and learn all events, and kill it."""
-    fill(events, config.kafka, lambda _: None)
+    fill_topics(events, config.kafka, lambda _: None)
     outcomes = Topics(config.kafka.prefix).outcomes
     with worker(file, file.with_suffix(".log"), None) as process, Tail(config, outcomes) as tail:
         tail.wait_for(len(events), process)

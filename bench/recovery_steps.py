@@ -12,19 +12,19 @@ from confluent_kafka import TopicPartition
 
 from pipeline.config.tree import Config
 from pipeline.kafka.clients import group_consumer
-from pipeline.kafka.committed import Start, committed, start_from
-from pipeline.kafka.log import Log, all_decoded, offsets_of, read_until
+from pipeline.kafka.committed import CommittedPosition, committed, committed_position
+from pipeline.kafka.log import LogReader, decode_records, offsets_of, read_until
 from pipeline.kafka.topics import Topics
-from pipeline.model.factory import Blueprint
+from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model, warm_up
 from pipeline.model.snapshot import unpack
 from pipeline.records.outputs import Prediction
 from pipeline.recovery.outcome_reader import decode_outcomes
-from pipeline.recovery.restoration import Restoration
+from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.restore import recover
 from pipeline.recovery.state_reader import read_snapshot, read_state, snapshot_bytes
 from pipeline.task.task import Task
-from pipeline.worker.worker import collect_seldom
+from pipeline.worker.worker import tune_garbage_collector
 
 _PREDICTIONS = msgspec.json.Decoder(Prediction)
 
@@ -40,11 +40,11 @@ class Restores:
 
     def __init__(self, config: Config, runs: int) -> None:
         self.config = config
-        self.blueprint = Blueprint(config)
+        self.factory = ModelFactory(config)
         self._runs = runs
         self._topics = Topics(config.kafka.prefix)
-        warm_up(self.blueprint.learner)
-        collect_seldom()
+        warm_up(self.factory.learner)
+        tune_garbage_collector()
 
     def seconds(self) -> tuple[float, float]:
         """Restore as a worker does that knows the offsets: seconds on the clock, and of the processors."""
@@ -54,13 +54,13 @@ class Restores:
 
     def parts(self) -> dict[str, float]:
         """Return the seconds of each step; "read" is waiting, since the client reads ahead meanwhile."""
-        runs = [self._laps() for _ in range(self._runs)]
+        runs = [self._step_seconds() for _ in range(self._runs)]
         return {name: round(median(laps[name] for laps in runs), 3) for name in runs[0]}
 
     def since_snapshot(self) -> tuple[Callable[[], Model], list[bytes]]:
         """Return what makes the model of the snapshot, and the values of the outcomes that it lacks."""
-        topics, new_model = self._topics, self.blueprint.new_model
-        with Log(self.config.kafka, 10.0) as log:
+        topics, new_model = self._topics, self.factory.new_model
+        with LogReader(self.config.kafka, 10.0) as log:
             state = read_state(log, topics, 0, self._start())
             if state.snapshot is None:
                 raise SystemExit("the worker wrote no snapshot")
@@ -75,55 +75,55 @@ class Restores:
 
         return restored, values[state.snapshot.folded - state.outcomes :]
 
-    def _start(self) -> Start:
+    def _start(self) -> CommittedPosition:
         consumer = group_consumer(self.config)
         try:
             places = committed(consumer, [TopicPartition(topic, 0) for topic in self._topics.inputs])[0]
         finally:
             consumer.close()
-        return start_from(places, self._topics, lambda _: 0)
+        return committed_position(places, self._topics, lambda _: 0)
 
-    def _timed(self, start: Start) -> tuple[float, float]:
+    def _timed(self, start: CommittedPosition) -> tuple[float, float]:
         begin, spent = time.perf_counter(), time.process_time()
-        settings = self.blueprint.settings(1)
-        *_, task = recover(0, start, self.blueprint.new_model, settings, self.config)
+        settings = self.factory.settings(1)
+        *_, task = recover(0, start, self.factory.new_model, settings, self.config)
         if not isinstance(task, Task):
             raise SystemExit("nothing was restored")
         return time.perf_counter() - begin, time.process_time() - spent
 
-    def _laps(self) -> dict[str, float]:
+    def _step_seconds(self) -> dict[str, float]:
         """Take the steps of `recover` one after the other, also those that share two processors there."""
         laps: defaultdict[str, float] = defaultdict(float)
         topics, last = self._topics, time.perf_counter()
 
-        def lap(name: str) -> None:
+        def end_step(name: str) -> None:
             nonlocal last
             now = time.perf_counter()
             laps[name] += now - last
             last = now
 
         start = self._start()
-        lap("ask the group")
-        with Log(self.config.kafka, 10.0) as log:
+        end_step("ask the group")
+        with LogReader(self.config.kafka, 10.0) as log:
             state = read_state(log, topics, 0, start)
-            lap("connect, read the state record")
-            model, state = read_snapshot(log, topics, state, self.blueprint.new_model)
-            lap("read the snapshot")
+            end_step("connect, read the state record")
+            model, state = read_snapshot(log, topics, state, self.factory.new_model)
+            end_step("read the snapshot")
             task = Task(0, model, self.config.join, state.interactions, state.labels)
-            restoration = Restoration(task, state)
+            restoration = TaskRestorer(task, state)
             begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
             read = log.read(topics.outcomes, 0, begin)
-            for messages in read_until(read, lambda: restoration.outcomes_left, log.patience):
-                lap("read outcomes")
+            for messages in read_until(read, lambda: restoration.remaining_outcomes, log.patience):
+                end_step("read outcomes")
                 outcomes, features = decode_outcomes([message.value() or b"" for message in messages])
-                lap("decode outcomes")
+                end_step("decode outcomes")
                 restoration.outcomes(outcomes, offsets_of(messages), features)
-                lap("fold outcomes")
-            lap("read outcomes")
+                end_step("fold outcomes")
+            end_step("read outcomes")
             read = log.read(topics.predictions, 0, state.prediction_offset)
-            for messages in read_until(read, lambda: restoration.predictions_left, log.patience):
-                restoration.predictions(all_decoded(_PREDICTIONS, messages), offsets_of(messages))
+            for messages in read_until(read, lambda: restoration.remaining_predictions, log.patience):
+                restoration.predictions(decode_records(_PREDICTIONS, messages), offsets_of(messages))
             restoration.finish()
-            lap("pending predictions")
-        lap("close")
+            end_step("pending predictions")
+        end_step("close")
         return laps

@@ -17,12 +17,12 @@ import msgspec
 from confluent_kafka import TopicPartition
 
 from pipeline.config.tree import Config
-from pipeline.kafka.clients import reader
+from pipeline.kafka.clients import groupless_consumer
 from pipeline.sources.kuairec import Events
 from pipeline.sources.replay import Replay
 
 FORKS: Final = (sys.executable, "-c", "from pipeline.cli import main; main()")
-PATIENCE: Final = 180.0
+TIMEOUT: Final = 180.0
 """Seconds within which what is waited for has to come."""
 
 
@@ -32,7 +32,7 @@ class Tail:
     def __init__(self, config: Config, topic: str) -> None:
         self.topic = topic
         self.count = 0
-        self._consumer = reader(config.kafka)
+        self._consumer = groupless_consumer(config.kafka)
         self._consumer.assign([TopicPartition(topic, 0, 0)])
 
     def __enter__(self) -> Self:
@@ -43,7 +43,7 @@ class Tail:
 
     def wait_for(self, count: int, worker: subprocess.Popen[bytes]) -> None:
         """Read until that many are there."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while self.count < count:
             messages = self._consumer.consume(10_000, 0.02)
             self.count += sum(message.error() is None for message in messages)
@@ -118,7 +118,7 @@ def _lines(log: Path, event: str) -> list[dict[str, Any]]:
 
 def _predicted(log: Path, process: subprocess.Popen[bytes]) -> int:
     """Wait until a worker has restored; how many predictions it found."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while not (lines := _lines(log, "restored")):
         if process.poll() is not None or time.monotonic() > end:
             raise SystemExit(f"the worker did not restore; its log is:\n{log.read_text()}")

@@ -21,27 +21,27 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import psutil
 
-from bench.deployment import Stage, broker_process, invented
-from bench.group_progress import Committed, Course, course
+from bench.deployment import Deployment, broker_process, invented
+from bench.group_progress import CommittedOffsets, Throughput, course
 from bench.needs import BUSY, REPLICAS, Event, needs
-from bench.open_transaction import Gate
+from bench.open_transaction import OpenTransaction
 from bench.options import Options
 from bench.recovery_worker import FORKS
 from bench.sizes import snapshot_bytes
 from pipeline.broker.temporary import temporary_broker
 from pipeline.cli.logs import configure
-from pipeline.model.factory import Blueprint
+from pipeline.model.factory import ModelFactory
 from pipeline.sources.kuairec import Events
 
 ROUNDS: Final = 3
 EVENTS: Final = 200_000
-CREWS: Final = ((1, 1), (2, 2), (4, 4), (8, 8), (8, 1))
+LAYOUTS: Final = ((1, 1), (2, 2), (4, 4), (8, 8), (8, 1))
 """Partitions and workers."""
-PATIENT: Final = '[join]\nwindow = "30d"\nearly = "30d"\nearly_bytes = 768000\n'
+WIDE_WINDOWS: Final = '[join]\nwindow = "30d"\nearly = "30d"\nearly_bytes = 768000\n'
 """So much comes at once that one input may be days ahead before the first of the other is fetched."""
 RATE: Final = 1_000_000
 """Events a second for which is told what they take."""
-PATIENCE: Final = 180.0
+TIMEOUT: Final = 180.0
 """Seconds within which all workers have to have their partitions."""
 SETTLE: Final = 2.0
 """Seconds after which no further rebalance is expected."""
@@ -50,7 +50,7 @@ SETTLE: Final = 2.0
 class Trial(NamedTuple):
     """One crew, once."""
 
-    course: Course
+    course: Throughput
     mib: float
     """Resident memory of a worker at the end, on average."""
     bytes_per_event: dict[str, float]
@@ -60,21 +60,21 @@ class Trial(NamedTuple):
 def run(options: Options) -> dict[str, Any]:
     """Return a row for each number of partitions and workers, and what `RATE` events a second take."""
     configure()
-    count, trials = options.events or EVENTS, {crew: list[Trial]() for crew in CREWS}
+    count, trials = options.events or EVENTS, {crew: list[Trial]() for crew in LAYOUTS}
     with TemporaryDirectory() as path, temporary_broker() as bootstrap:
         folder = Path(path)
         options.say(f"inventing {count:,} events ...")
         events = invented(folder, count)
         for number in range(options.runs or ROUNDS):
-            for partitions, workers in CREWS:
+            for partitions, workers in LAYOUTS:
                 name = f"crew-{partitions}-{workers}-{number}"
-                stage = Stage.set(folder, bootstrap, name, partitions, PATIENT)
-                trial = _trial(stage, events, partitions, workers)
+                deployment = Deployment.set(folder, bootstrap, name, partitions, WIDE_WINDOWS)
+                trial = _trial(deployment, events, partitions, workers)
                 trials[partitions, workers].append(trial)
                 rate, spent = trial.course.events_per_s, trial.course.cpu_us
                 crew = f"{partitions} partitions, {workers} workers"
                 options.say(f"{crew}: {rate:,.0f} events/s, {spent:.1f} us of processors each")
-        snapshot = snapshot_bytes(Blueprint(stage.config).new_model())
+        snapshot = snapshot_bytes(ModelFactory(deployment.config).new_model())
     sizes = [trial.bytes_per_event for trial in trials[1, 1]]
     on_disk = {topic: round(median(size[topic] for size in sizes), 1) for topic in sizes[0]}
     event = _event([trial.course for trial in trials[1, 1]], on_disk)
@@ -91,9 +91,9 @@ def run(options: Options) -> dict[str, Any]:
     }
 
 
-def _event(courses: Sequence[Course], on_disk: Mapping[str, float]) -> Event:
+def _event(throughputs: Sequence[Throughput], on_disk: Mapping[str, float]) -> Event:
     """Return the figures of an event, of one worker with one partition."""
-    figures = Course.median(courses)
+    figures = Throughput.median(throughputs)
     inputs = on_disk["interactions"] + on_disk["watch-labels"]
     return Event(
         worker_cpu_us=figures.cpu_us,
@@ -104,7 +104,7 @@ def _event(courses: Sequence[Course], on_disk: Mapping[str, float]) -> Event:
 
 
 def _row(crew: tuple[int, int], trials: Sequence[Trial]) -> dict[str, Any]:
-    figures = Course.median([trial.course for trial in trials])
+    figures = Throughput.median([trial.course for trial in trials])
     return {
         "partitions": crew[0],
         "workers": crew[1],
@@ -115,29 +115,29 @@ def _row(crew: tuple[int, int], trials: Sequence[Trial]) -> dict[str, Any]:
     }
 
 
-def _trial(stage: Stage, events: Events, partitions: int, workers: int) -> Trial:
-    kafka, broker = stage.config.kafka, broker_process()
-    gate = Gate(events, kafka).fill()
-    with _crew(stage, workers) as process:
-        _until_shared(stage, partitions, workers, process)
+def _trial(deployment: Deployment, events: Events, partitions: int, workers: int) -> Trial:
+    kafka, broker = deployment.config.kafka, broker_process()
+    gate = OpenTransaction(events, kafka).fill()
+    with _running_workers(deployment, workers) as process:
+        _until_shared(deployment, partitions, workers, process)
         processes = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
         gate.open()
-        found = course(Committed(kafka, kafka.group, partitions), len(events), processes, broker)
+        found = course(CommittedOffsets(kafka, kafka.group, partitions), len(events), processes, broker)
         mib = sorted(one.memory_info().rss / 2**20 for one in processes)[-workers:]
     logs = Path(broker.cwd()) / "kafka"
     sizes = {
         topic.removeprefix(kafka.prefix): sum(file.stat().st_size for file in logs.glob(f"{topic}-*/*.log"))
-        for topic in stage.topics.all
+        for topic in deployment.topics.all
     }
     on_disk = {topic: size / len(events) for topic, size in sizes.items()}
     return Trial(found, sum(mib) / workers, on_disk)
 
 
 @contextmanager
-def _crew(stage: Stage, workers: int) -> Iterator[subprocess.Popen[bytes]]:
+def _running_workers(deployment: Deployment, workers: int) -> Iterator[subprocess.Popen[bytes]]:
     """Run so many workers; they are killed in the end."""
-    command = (*FORKS, "run", "--json", "--config", str(stage.file), "--workers", str(workers))
-    with stage.log.open("wb") as log:
+    command = (*FORKS, "run", "--json", "--config", str(deployment.file), "--workers", str(workers))
+    with deployment.log.open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         yield process
@@ -146,15 +146,17 @@ def _crew(stage: Stage, workers: int) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def _until_shared(stage: Stage, partitions: int, workers: int, process: subprocess.Popen[bytes]) -> None:
+def _until_shared(
+    deployment: Deployment, partitions: int, workers: int, process: subprocess.Popen[bytes]
+) -> None:
     """Wait until each worker has partitions, as many as there are in all."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while True:
-        shares = {line.get("worker", 0): line["partitions"] for line in _lines(stage.log, "assigned")}
+        shares = {line.get("worker", 0): line["partitions"] for line in _lines(deployment.log, "assigned")}
         if len(shares) == workers and sorted(chain(*shares.values())) == list(range(partitions)):
             break
         if process.poll() is not None or time.monotonic() > end:
-            raise SystemExit(f"the workers did not share the partitions:\n{stage.log.read_text()}")
+            raise SystemExit(f"the workers did not share the partitions:\n{deployment.log.read_text()}")
         time.sleep(0.1)
     time.sleep(SETTLE)
 

@@ -28,9 +28,9 @@ def snapshot_bytes(model: Model) -> dict[str, float]:
         chance.normal(size=(events, settings.dimension)), np.where(chance.random(events) < 0.5, -1.0, 1.0)
     )
     without = len(pack(model))
-    _meet(model, list(range(ENTITIES)), [0] * ENTITIES)
+    _count_labels(model, list(range(ENTITIES)), [0] * ENTITIES)
     with_users = len(pack(model))
-    _meet(model, [0] * ENTITIES, list(range(ENTITIES)))
+    _count_labels(model, [0] * ENTITIES, list(range(ENTITIES)))
     with_both = len(pack(model))
     return {
         "learner": without,
@@ -39,9 +39,9 @@ def snapshot_bytes(model: Model) -> dict[str, float]:
     }
 
 
-def _meet(model: Model, users: list[int], videos: list[int]) -> None:
+def _count_labels(model: Model, users: list[int], videos: list[int]) -> None:
     """Have labels of these counted."""
     count = len(users)
-    model.statistics.walk(
+    model.statistics.run(
         np.arange(count, 2 * count), users, videos, np.ones(count, dtype=np.bool_), np.ones(count)
     )

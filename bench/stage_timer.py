@@ -16,7 +16,7 @@ class Seconds(NamedTuple):
     processor: float = 0.0
 
 
-class Laps:
+class StageTimer:
     """Adds up what a thread spends in each stage, and in none of them ("rest").
 
     Parameters
@@ -32,9 +32,9 @@ class Laps:
         self._stages = ["rest"]
         self.restart()
 
-    def so_far(self) -> dict[str, Seconds]:
+    def totals(self) -> dict[str, Seconds]:
         """Return the seconds of each stage until now."""
-        self.note()
+        self.update()
         return dict(self._seconds)
 
     def restart(self) -> None:
@@ -42,24 +42,24 @@ class Laps:
         self._seconds: defaultdict[str, Seconds] = defaultdict(Seconds)
         self._last = self._clocks()
 
-    def note(self) -> None:
+    def update(self) -> None:
         """Add what has passed since the last note to the stage that is under way."""
         (clock, processor), (before, spent) = now, _ = self._clocks(), self._last
-        so_far = self._seconds[self._stages[-1]]
+        totals = self._seconds[self._stages[-1]]
         self._seconds[self._stages[-1]] = Seconds(
-            so_far.clock + clock - before, so_far.processor + processor - spent
+            totals.clock + clock - before, totals.processor + processor - spent
         )
         self._last = now
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Be in a stage."""
-        self.note()
+        self.update()
         self._stages.append(name)
         try:
             yield
         finally:
-            self.note()
+            self.update()
             self._stages.pop()
 
     def timed(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,8 +12,8 @@ from typing import Any, Final
 import psutil
 
 from bench.bare import bare, group
-from bench.deployment import Stage
-from bench.group_progress import Committed, Course, course
+from bench.deployment import Deployment
+from bench.group_progress import CommittedOffsets, Throughput, course
 from bench.options import Options
 from bench.throughput_comparison import pipeline, race
 
@@ -29,7 +29,7 @@ def run(options: Options) -> dict[str, Any]:
     return {"ratio": round(result["pipeline_events_per_s"] / result["bare_events_per_s"], 3), **result}
 
 
-def _bare(stage: Stage, count: int, broker: psutil.Process) -> Course:
-    kafka = stage.config.kafka
-    with bare(kafka, stage.config.worker.batch, FILL_WAIT) as process:
-        return course(Committed(kafka, group(kafka)), count, [psutil.Process(process.pid)], broker)
+def _bare(deployment: Deployment, count: int, broker: psutil.Process) -> Throughput:
+    kafka = deployment.config.kafka
+    with bare(kafka, deployment.config.worker.batch, FILL_WAIT) as process:
+        return course(CommittedOffsets(kafka, group(kafka)), count, [psutil.Process(process.pid)], broker)

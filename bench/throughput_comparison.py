@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 
 import psutil
 
-from bench.deployment import Stage, broker_process, invented
-from bench.group_progress import Committed, Course, course
+from bench.deployment import Deployment, broker_process, invented
+from bench.group_progress import CommittedOffsets, Throughput, course
 from bench.options import Options
 from pipeline.broker.temporary import temporary_broker
 from pipeline.cli.logs import configure
 
-Contender: TypeAlias = Callable[[Stage, int, psutil.Process], Course]
+Contender: TypeAlias = Callable[[Deployment, int, psutil.Process], Throughput]
 """Goes through so many events of a stage, with a broker's process."""
 
 
@@ -46,28 +46,28 @@ def race(options: Options, contenders: Mapping[str, Contender], count: int, roun
         options.say(f"inventing {count:,} events ...")
         events = invented(folder, count)
         for number in range(options.runs or rounds):
-            stage = Stage.set(folder, bootstrap, f"round-{number}")
-            stage.send(events)
+            deployment = Deployment.set(folder, bootstrap, f"round-{number}")
+            deployment.send(events)
             order = list(contenders) if number % 2 else list(contenders)[::-1]
-            courses = {name: contenders[name](stage, count, broker) for name in order}
-            found.append(courses)
-            rates = ", ".join(f"{name} {one.events_per_s:,.0f} events/s" for name, one in courses.items())
+            throughputs = {name: contenders[name](deployment, count, broker) for name in order}
+            found.append(throughputs)
+            rates = ", ".join(f"{name} {one.events_per_s:,.0f} events/s" for name, one in throughputs.items())
             options.say(f"round {number + 1}: {rates}")
     result: dict[str, Any] = {
         "events": count,
-        "batch": stage.config.worker.batch,
+        "batch": deployment.config.worker.batch,
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 1),
     }
     for contender in contenders:
-        middle = Course.median([courses[contender] for courses in found])
+        middle = Throughput.median([throughputs[contender] for throughputs in found])
         result |= {f"{contender}_{figure}": value for figure, value in middle.figures().items()}
-    result["rounds"] = [{name: one.figures() for name, one in courses.items()} for courses in found]
+    result["rounds"] = [{name: one.figures() for name, one in throughputs.items()} for throughputs in found]
     return result
 
 
-def pipeline(stage: Stage, count: int, broker: psutil.Process) -> Course:
+def pipeline(deployment: Deployment, count: int, broker: psutil.Process) -> Throughput:
     """Let a worker go through the logs: `forks run` with its defaults and the tables of the plays."""
-    kafka = stage.config.kafka
-    with stage.worker() as process:
-        return course(Committed(kafka, kafka.group), count, [process], broker)
+    kafka = deployment.config.kafka
+    with deployment.worker() as process:
+        return course(CommittedOffsets(kafka, kafka.group), count, [process], broker)

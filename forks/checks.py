@@ -49,20 +49,20 @@ def check_label(name: str, y: float, loss: LossName) -> float:
 
 
 def check_labels(
-    name: str, y: ArrayLike, count: int, loss: LossName, looked_at: IntArray | None = None
+    name: str, y: ArrayLike, count: int, loss: LossName, required: IntArray | None = None
 ) -> FloatArray:
     """Return ``y`` as a (count,) float64 array of labels that ``loss`` takes, or raise a ValueError.
 
-    Only those whose numbers are ``looked_at`` have to be labels; without it, all.
+    Only those whose numbers are ``required`` have to be labels; without it, all.
     """
     array = _numbers(name, y)
     if array.shape != (count,):
         raise ValueError(f"{name} must have shape ({count},), one label for each row, not {array.shape}")
-    labels = array if looked_at is None else array[looked_at]
+    labels = array if required is None else array[required]
     accepted = np.abs(labels) <= LARGEST if loss == "squared" else np.abs(labels) == 1.0
     if not accepted.all():
         first = int(np.argmin(accepted))
-        number = first if looked_at is None else int(looked_at[first])
+        number = first if required is None else int(required[first])
         check_label(f"{name}[{number}]", array[number], loss)
     return array
 
@@ -77,7 +77,7 @@ def check_order(name: str, order: ArrayLike, events: int) -> IntArray:
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
-def check_numbers(name: str, numbers: ArrayLike, count: int, limits: Sequence[int]) -> IntArray:
+def check_indices(name: str, numbers: ArrayLike, count: int, limits: Sequence[int]) -> IntArray:
     """Return ``numbers`` as a (count, len(limits)) int64 array, or raise a ValueError that names it.
 
     Those of a column are accepted from 0 up to, not including, its limit.

@@ -18,7 +18,7 @@ from forks.losses import LOSSES, loss_value
 from forks.settings import ForksSettings
 from forks.state import State
 
-# The steps of `Forks.walk` for one event.
+# The steps of `Forks.run` for one event.
 SCORE, LEARN = np.array([0]), np.array([1])
 NO_LABELS = np.empty(0)
 
@@ -57,7 +57,7 @@ class Forks:
     Many, with the same bits:
 
     >>> X, y = [[0.0, 1.0], [2.0, 0.5], [1.5, 0.5]], [-1, 1, 1]
-    >>> other = learner.clone()
+    >>> other = learner.copy()
     >>> learner.predict_and_learn_many(X, y).shape
     (3,)
     >>> losses = other.learn_many(X, y)
@@ -103,7 +103,7 @@ class Forks:
             ``x`` has another shape, or a number that is not finite.
         """
         out = np.empty(1)
-        self._stages.take_alike(self._row(x), SCORE, NO_LABELS, out)
+        self._stages.run_on_fixed_map(self._row(x), SCORE, NO_LABELS, out)
         return float(out[0])
 
     def predict_many(self, X: ArrayLike | EntityEvents) -> FloatArray:
@@ -112,7 +112,7 @@ class Forks:
         In place of rows, this and the other ``_many`` methods take what `EntityTables.events` made.
         """
         events = self._events(X)
-        return self._stages.take(events, np.arange(len(events)), NO_LABELS)
+        return self._stages.run(events, np.arange(len(events)), NO_LABELS)
 
     def learn_one(self, x: ArrayLike, y: float) -> float:
         """Learn the label ``y`` of ``x``, (dimension,), and return the loss of the score before.
@@ -125,7 +125,7 @@ class Forks:
         """
         event = self._row(x)
         label = check_label("y", y, self.settings.loss)
-        score = self._stages.take(event, LEARN, np.array([label]))[0]
+        score = self._stages.run(event, LEARN, np.array([label]))[0]
         return float(loss_value(self._loss, score, label))
 
     def learn_many(self, X: ArrayLike | EntityEvents, y: ArrayLike) -> FloatArray:
@@ -140,7 +140,7 @@ class Forks:
         events = self._events(X)
         return self._learn(events, check_labels("y", y, len(events), self.settings.loss))
 
-    def walk(self, X: ArrayLike | EntityEvents, y: ArrayLike, order: ArrayLike) -> FloatArray:
+    def run(self, X: ArrayLike | EntityEvents, y: ArrayLike, order: ArrayLike) -> FloatArray:
         """Score and learn events in any order, with the same bits as one by one.
 
         Parameters
@@ -165,7 +165,7 @@ class Forks:
         The first event's label comes after the second event was asked for:
 
         >>> learner = Forks(ForksSettings.practical(1))
-        >>> learner.walk([[0.5], [2.0]], [1, 0], [0, 1, 2]).tolist()  # 2 learns event 0
+        >>> learner.run([[0.5], [2.0]], [1, 0], [0, 1, 2]).tolist()  # 2 learns event 0
         [0.0, 0.0]
         >>> learner.updates
         1
@@ -174,7 +174,7 @@ class Forks:
         n = len(events)
         steps = check_order("order", order, n)
         labels = check_labels("y", y, n, self.settings.loss, steps[steps >= n] - n)
-        found = self._stages.take(events, steps, labels[steps % n])
+        found = self._stages.run(events, steps, labels[steps % n])
         scores = np.full(n, np.nan)
         asked = steps < n
         scores[steps[asked]] = found[asked]
@@ -201,7 +201,7 @@ class Forks:
         """Pickle what the learner knows; arrays that share memory would come back as strangers."""
         return self.from_state, (self.settings, self.state())
 
-    def clone(self) -> Self:
+    def copy(self) -> Self:
         """Return an independent learner that knows the same."""
         return self.from_state(self.settings, self.state())
 
@@ -210,9 +210,9 @@ class Forks:
 
     def _events(self, X: ArrayLike | EntityEvents) -> EventSource:
         if isinstance(X, EntityEvents):
-            return X.checked_for(self.settings)
+            return X.checked_against(self.settings)
         return Rows(check_matrix("X", X, self.settings.dimension, self._largest), self.settings, self._gamma)
 
     def _learn(self, events: EventSource, y: FloatArray) -> FloatArray:
         """Learn the events in turn; return the scores that they had before."""
-        return self._stages.take(events, np.arange(len(events), 2 * len(events)), y)
+        return self._stages.run(events, np.arange(len(events), 2 * len(events)), y)

@@ -66,8 +66,8 @@ def uniform(seed: int, purpose: Purpose, number: int) -> float:
     >>> uniform(1, Purpose.DICTIONARY, 5000) == uniform(1, Purpose.DICTIONARY, 5000) < 1.0
     True
     """
-    block, place = divmod(number, BLOCK)
-    return _block(seed, purpose, block)[place]
+    block, index = divmod(number, BLOCK)
+    return _block(seed, purpose, block)[index]
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from pipeline.cli.failures import failures_told
+from pipeline.cli.failures import report_failures
 from pipeline.cli.options import Json
 from pipeline.cli.progress import progress
 from pipeline.cli.signals import stop_on_signals
@@ -69,15 +69,17 @@ def reproduce(
     from research.experiments import EXPERIMENTS  # noqa: PLC0415 - numba and scipy take seconds to load
 
     if experiment == "findings":
-        _tell_findings(out, as_json=json)
+        _print_findings(out, as_json=json)
         return
     runs = runs or EXPERIMENTS[experiment].runs
-    order = reproduction.Order(experiment, tuple(streams or ()), tuple(learners or ()), runs, jobs)
+    options = reproduction.ExperimentOptions(
+        experiment, tuple(streams or ()), tuple(learners or ()), runs, jobs
+    )
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     try:
         with stop_on_signals(_interrupt):
             folder = reproduction.DataFolder(data)
-            found = reproduction.reproduce(order, folder, out, console.print, progress)
+            found = reproduction.reproduce(options, folder, out, console.print, progress)
     except KeyboardInterrupt:
         console.print(f"stopped; what is done is kept in {out}, and the same command goes on from there")
         raise typer.Exit(130) from None
@@ -88,7 +90,7 @@ def reproduce(
         console.print(f"all of it is in {out}, as {experiment}.* and, each run by itself, in results.jsonl")
 
 
-def _tell_findings(out: Path, *, as_json: bool) -> None:
+def _print_findings(out: Path, *, as_json: bool) -> None:
     """Print the page that sums up what is in the folder, or its claims."""
     from research.reproduce import findings_of, page_of, read_tables  # noqa: PLC0415 - as above
 
@@ -104,5 +106,5 @@ def _interrupt() -> None:
 
 
 if __name__ == "__main__":
-    with failures_told():
+    with report_failures():
         app(prog_name="python -m research")

@@ -19,7 +19,7 @@ from pipeline.broker.settings import VERSION, container_environment
 from pipeline.cli import app
 from pipeline.config.loader import load
 from pipeline.config.tree import Kafka
-from pipeline.tools.demo import LEAVE
+from pipeline.tools.demo import STOP_TIMEOUT
 
 ROOT = Path(__file__).parents[1]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -152,7 +152,7 @@ def test_the_worker_has_a_name_and_time_to_stop() -> None:
     worker = SERVICES["worker"]
     assert "--instance" in worker["command"]
     assert worker["init"] is True
-    assert seconds(worker["stop_grace_period"]) >= LEAVE
+    assert seconds(worker["stop_grace_period"]) >= STOP_TIMEOUT
 
 
 def test_one_service_builds_the_image_for_all() -> None:

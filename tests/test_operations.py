@@ -13,7 +13,7 @@ import pytest
 from pipeline.cli import app
 from pipeline.config.tree import Config, Learner
 from pipeline.errors import ForksError
-from pipeline.model.challengers import contenders
+from pipeline.model.challengers import resolve_challengers
 from pipeline.model.model import learner_settings
 
 TEXT = (Path(__file__).parents[1] / "docs" / "operations.md").read_text()
@@ -75,4 +75,4 @@ def test_the_examples_are_valid() -> None:
     assert examples
     for example in examples:
         Config.model_validate(parsed := tomllib.loads(example))
-        contenders(Config.model_validate(parsed).challengers, 0)
+        resolve_challengers(Config.model_validate(parsed).challengers, 0)

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import psutil
 
-from bench.deployment import Stage
-from bench.group_progress import Committed, Course, course
+from bench.deployment import Deployment
+from bench.group_progress import CommittedOffsets, Throughput, course
 from bench.options import Options
 from bench.peers.environment import environment
 from bench.throughput_comparison import pipeline, race
@@ -28,30 +28,30 @@ def run(options: Options) -> dict[str, Any]:
     options.say("looking after the other framework's packages ...")
     python = environment()
 
-    def peer(stage: Stage, count: int, broker: psutil.Process) -> Course:
-        return _quix(python, stage, count, broker)
+    def peer(deployment: Deployment, count: int, broker: psutil.Process) -> Throughput:
+        return _quix(python, deployment, count, broker)
 
     result = race(options, {"pipeline": pipeline, "peer": peer}, EVENTS, ROUNDS)
     ratio = round(result["pipeline_events_per_s"] / result["peer_events_per_s"], 2)
     return {"ratio": ratio, "peer": "Quix Streams and River", **result}
 
 
-def _quix(python: Path, stage: Stage, count: int, broker: psutil.Process) -> Course:
-    kafka = stage.config.kafka
+def _quix(python: Path, deployment: Deployment, count: int, broker: psutil.Process) -> Throughput:
+    kafka = deployment.config.kafka
     group = f"{kafka.group}-quix"
     options = {
         "bootstrap": kafka.bootstrap,
         "prefix": kafka.prefix,
         "group": group,
-        "batch": str(stage.config.worker.batch),
-        "state": str(stage.file.with_suffix(".state")),
-        "tags": str(stage.config.features.tags),
+        "batch": str(deployment.config.worker.batch),
+        "state": str(deployment.file.with_suffix(".state")),
+        "tags": str(deployment.config.features.tags),
     }
     command = [str(python), str(PROGRAM), *(f"--{name}={value}" for name, value in options.items())]
-    with stage.file.with_suffix(".quix.log").open("wb") as log:
+    with deployment.file.with_suffix(".quix.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
-        return course(Committed(kafka, group), count, [psutil.Process(process.pid)], broker)
+        return course(CommittedOffsets(kafka, group), count, [psutil.Process(process.pid)], broker)
     finally:
         process.kill()
         process.wait()

@@ -18,10 +18,10 @@ from forks.losses import probability
 from forks.settings import ForksSettings
 
 # They number columns, and the features of a dictionary have names instead.
-NUMBERED = ("linear_columns", "kernel_columns", "entity_blocks")
+COLUMN_SETTINGS = ("linear_columns", "kernel_columns", "entity_blocks")
 
 
-class _Named(base.Estimator):
+class _RiverEstimator(base.Estimator):
     """A `Forks` on the named numbers of River's events.
 
     A name gets its column when an event with it is first learned; names that come together are put in
@@ -40,7 +40,7 @@ class _Named(base.Estimator):
         self._loss = self._settings_of(1).loss  # settings are checked here
 
     def _settings_of(self, dimension: int) -> ForksSettings:
-        for name in NUMBERED:
+        for name in COLUMN_SETTINGS:
             if name in self.settings:
                 raise ValueError(f"{name} numbers columns: select features by name, in River's pipeline")
         return preset_settings(self.preset, dimension, self.settings, regression=self.REGRESSION)
@@ -87,7 +87,7 @@ class _Named(base.Estimator):
         self.__dict__.update(state | {"_learner": None if known is None else Forks.from_state(*known)})
 
 
-class ForksClassifier(_Named, base.Classifier):
+class ForksClassifier(_RiverEstimator, base.Classifier):
     """Binary classification of dictionaries of numbers by FORKS, for River.
 
     Labels are True and False (1 and 0 are taken for them). Features may come and go: one that an event
@@ -146,7 +146,7 @@ class ForksClassifier(_Named, base.Classifier):
         return {False: probability(-score), True: probability(score)}
 
 
-class ForksRegressor(_Named, base.Regressor):
+class ForksRegressor(_RiverEstimator, base.Regressor):
     """Regression on dictionaries of numbers by FORKS with squared loss, for River.
 
     Features may come and go, as with `ForksClassifier`. Targets whose mean is far from zero, measured by

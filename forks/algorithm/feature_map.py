@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forks.algorithm.kernels import distances_each, gaussians
+from forks.algorithm.kernels import gaussian_in_place, squared_distance_matrix
 from forks.algorithm.sketch import KernelSketch
 from forks.algorithm.tisvd import Factors
 from forks.arrays import FloatArray
-from forks.compiled.alignment import on_lines
-from forks.compiled.products import combine_each
+from forks.compiled.alignment import aligned_rows
+from forks.compiled.products import matmul
 from forks.linalg.least_squares import least_squares
 
 # Phi_pm's singular values fall as fast as the kernel's eigenvalues. What lies below this part of the
@@ -46,9 +46,9 @@ def build_map(sketch: KernelSketch, factors: Factors) -> FeatureMap:
 
 def map_points(X: FloatArray, feature_map: FeatureMap, gamma: float) -> FloatArray:
     """Return phi of each row of ``X`` (n, dimension), (n, k)."""
-    landmarks, Z = (on_lines(matrix) for matrix in feature_map)
+    landmarks, Z = (aligned_rows(matrix) for matrix in feature_map)
     kernel, phi = (np.empty((len(X), matrix.shape[1])) for matrix in (landmarks, Z))
-    distances_each(X, landmarks, kernel)
-    gaussians(kernel.reshape(-1), gamma)
-    combine_each(kernel, Z, phi)
+    squared_distance_matrix(X, landmarks, kernel)
+    gaussian_in_place(kernel.reshape(-1), gamma)
+    matmul(kernel, Z, phi)
     return phi[:, : feature_map.Z.shape[1]].copy()

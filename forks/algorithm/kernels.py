@@ -18,10 +18,10 @@ import numpy as np
 from numba import njit
 
 from forks.arrays import FloatArray, IntArray
-from forks.compiled.alignment import LINE
+from forks.compiled.alignment import CACHE_LINE
 from forks.compiled.exponential import exponential
 from forks.compiled.products import dot
-from forks.compiled.simd import difference, eight_at, eight_of, fma, put
+from forks.compiled.simd import broadcast, fma, load, store, subtract
 
 
 def precision(width: float) -> float:
@@ -92,12 +92,12 @@ def gaussian_row(x: FloatArray, columns: FloatArray, gamma: float, out: FloatArr
     gamma : 1 / (2 width^2), see `precision`
     out : (n,) float64, overwritten
     """
-    distances(x, columns, out)
-    gaussians(out, gamma)
+    squared_distances(x, columns, out)
+    gaussian_in_place(out, gamma)
 
 
 @njit(cache=True)
-def distances(x: FloatArray, columns: FloatArray, out: FloatArray) -> None:
+def squared_distances(x: FloatArray, columns: FloatArray, out: FloatArray) -> None:
     """Write the squared distances of ``x``, (dimension,), from ``columns``, (dimension, n), to ``out``.
 
     All points' distances grow together, coordinate by coordinate: no sum waits for the one before it,
@@ -118,8 +118,8 @@ def distances(x: FloatArray, columns: FloatArray, out: FloatArray) -> None:
 
 
 @njit(cache=True)
-def distances_each(X: FloatArray, columns: FloatArray, out: FloatArray) -> None:
-    """Write `distances` of each row of ``X``, with the same bits.
+def squared_distance_matrix(X: FloatArray, columns: FloatArray, out: FloatArray) -> None:
+    """Write `squared_distances` of each row of ``X``, with the same bits.
 
     Four at a time, each line of ``columns`` is fetched a quarter as often, and the sums stay in registers.
 
@@ -131,30 +131,30 @@ def distances_each(X: FloatArray, columns: FloatArray, out: FloatArray) -> None:
     """
     fours = out.shape[0] - out.shape[0] % 4
     for i in range(0, fours, 4):
-        for m in range(0, out.shape[1], LINE):
-            a = b = c = d = eight_of(0.0)
+        for m in range(0, out.shape[1], CACHE_LINE):
+            a = b = c = d = broadcast(0.0)
             for j in range(columns.shape[0]):
-                points = eight_at(columns, (j, m))
-                a = _squared(X[i, j], points, a)
-                b = _squared(X[i + 1, j], points, b)
-                c = _squared(X[i + 2, j], points, c)
-                d = _squared(X[i + 3, j], points, d)
-            put(out, (i, m), a)
-            put(out, (i + 1, m), b)
-            put(out, (i + 2, m), c)
-            put(out, (i + 3, m), d)
+                points = load(columns, (j, m))
+                a = _add_squared(X[i, j], points, a)
+                b = _add_squared(X[i + 1, j], points, b)
+                c = _add_squared(X[i + 2, j], points, c)
+                d = _add_squared(X[i + 3, j], points, d)
+            store(out, (i, m), a)
+            store(out, (i + 1, m), b)
+            store(out, (i + 2, m), c)
+            store(out, (i + 3, m), d)
     for i in range(fours, out.shape[0]):
-        distances(X[i], columns, out[i])
+        squared_distances(X[i], columns, out[i])
 
 
 @njit(cache=True, inline="always")
-def _squared(x: float, points: Any, total: Any) -> Any:
-    apart = difference(eight_of(x), points)
+def _add_squared(x: float, points: Any, total: Any) -> Any:
+    apart = subtract(broadcast(x), points)
     return fma(apart, apart, total)
 
 
 @njit(cache=True)
-def gaussians(values: FloatArray, gamma: float) -> None:
+def gaussian_in_place(values: FloatArray, gamma: float) -> None:
     """Turn squared distances, (n,), into values of the Gaussian kernel, in place."""
     for i in range(values.shape[0]):
         values[i] = exponential(-gamma * values[i])

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from forks.arrays import FloatArray
-from forks.compiled.products import combine, dot, lower
+from forks.compiled.products import dot, rank_one_downdate, vecmat
 from forks.compiled.simd import fma
 
 
@@ -40,7 +40,7 @@ def clipped(score: float, clip: float) -> float:
 
 
 @njit(cache=True)
-def project(newton: NewtonState, z: FloatArray, clip: float, room: FloatArray) -> float:
+def project(newton: NewtonState, z: FloatArray, clip: float, workspace: FloatArray) -> float:
     """Move w the least, in the norm of A, so that |w'z| <= C, and return w'z: the second half of Eq. 10.
 
     The paper does this when z arrives, before the prediction. It can as well wait for the label: until
@@ -56,13 +56,15 @@ def project(newton: NewtonState, z: FloatArray, clip: float, room: FloatArray) -
     score = dot(newton.weights, z)
     kept = clipped(score, clip)
     if kept != score:
-        combine(z, newton.inverse_hessian, room)
-        step_along(newton.weights, z, room, score - kept, 0.0, 0.0, room)
+        vecmat(z, newton.inverse_hessian, workspace)
+        project_and_step(newton.weights, z, workspace, score - kept, 0.0, 0.0, workspace)
     return kept
 
 
 @njit(cache=True)
-def newton_step(newton: NewtonState, z: FloatArray, slope: float, curvature: float, room: FloatArray) -> None:
+def newton_step(
+    newton: NewtonState, z: FloatArray, slope: float, curvature: float, workspace: FloatArray
+) -> None:
     """Add ``curvature`` z z' to A, then take w <- w - A^-1 g with g = ``slope`` z: the first half of Eq. 10.
 
     The step uses the A that this event is part of, as Hazan et al. (Machine Learning 69, 2007) have it
@@ -79,13 +81,13 @@ def newton_step(newton: NewtonState, z: FloatArray, slope: float, curvature: flo
     curvature : >= 0
     room : (m,) float64, overwritten
     """
-    combine(z, newton.inverse_hessian, room)
-    step_along(newton.weights, z, room, 0.0, slope, curvature, room)
-    lower(newton.inverse_hessian, room)
+    vecmat(z, newton.inverse_hessian, workspace)
+    project_and_step(newton.weights, z, workspace, 0.0, slope, curvature, workspace)
+    rank_one_downdate(newton.inverse_hessian, workspace)
 
 
 @njit(cache=True, inline="always")
-def step_along(
+def project_and_step(
     weights: FloatArray,
     z: FloatArray,
     u: FloatArray,

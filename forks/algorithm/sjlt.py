@@ -36,9 +36,9 @@ class Sjlt:
             dtype=np.uint64,
         ).reshape(len(serials), self.blocks, 2)
         width = self.size // self.blocks
-        places = (raw[:, :, 0] % np.uint64(width)).astype(np.int64) + width * np.arange(self.blocks)
+        indices = (raw[:, :, 0] % np.uint64(width)).astype(np.int64) + width * np.arange(self.blocks)
         signs = np.where(raw[:, :, 1] >> np.uint64(63) == 0, 1.0, -1.0) / np.sqrt(self.blocks)
-        return SjltRows(self.size, places, signs)
+        return SjltRows(self.size, indices, signs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,33 +53,33 @@ class SjltRows:
     """
 
     size: int
-    places: IntArray
+    indices: IntArray
     values: FloatArray
 
     def project(self, vector: FloatArray) -> FloatArray:
         """Return S' v, shape (s_p,), for v of shape (n,)."""
         out = np.zeros(self.size)
-        _add(self.places, self.values, vector, out)
+        _add(self.indices, self.values, vector, out)
         return out
 
     def dense(self) -> FloatArray:
         """Return the rows as an (n, s_p) matrix."""
-        matrix = np.zeros((len(self.places), self.size))
-        matrix[np.arange(len(matrix))[:, None], self.places] = self.values
+        matrix = np.zeros((len(self.indices), self.size))
+        matrix[np.arange(len(matrix))[:, None], self.indices] = self.values
         return matrix
 
     def append(self, row: SjltRows) -> SjltRows:
         """Return the rows with those of ``row`` below them."""
-        places = np.concatenate([self.places, row.places])
-        return SjltRows(self.size, places, np.concatenate([self.values, row.values]))
+        indices = np.concatenate([self.indices, row.indices])
+        return SjltRows(self.size, indices, np.concatenate([self.values, row.values]))
 
     def chosen(self, which: IntArray | BoolArray) -> SjltRows:
         """Return the rows with these numbers, or those where ``which`` is true."""
-        return SjltRows(self.size, self.places[which], self.values[which])
+        return SjltRows(self.size, self.indices[which], self.values[which])
 
 
 @njit(cache=True)
-def _add(places: IntArray, values: FloatArray, vector: FloatArray, out: FloatArray) -> None:
-    for i in range(places.shape[0]):
-        for b in range(places.shape[1]):
-            out[places[i, b]] += values[i, b] * vector[i]
+def _add(indices: IntArray, values: FloatArray, vector: FloatArray, out: FloatArray) -> None:
+    for i in range(indices.shape[0]):
+        for b in range(indices.shape[1]):
+            out[indices[i, b]] += values[i, b] * vector[i]

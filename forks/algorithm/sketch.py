@@ -82,7 +82,7 @@ class KernelSketch:
         """
         serial = int(self.serials[-1]) + 1
         row = self._sjlt.rows(np.array([serial]))
-        modification = self._changed_by(row, self._column(x), 1.0)
+        modification = self._update(row, self._column(x), 1.0)
         self.points = np.vstack([self.points, x])
         self.serials = np.append(self.serials, serial)
         self._rows = self._rows.append(row)
@@ -106,7 +106,7 @@ class KernelSketch:
             raise ValueError("evict: all stored points are landmarks; store more points than landmarks")
         serial = int(self.serials[index])
         row = self._rows.chosen(np.array([index]))
-        modification = self._changed_by(row, self._column(self.points[index]), -1.0)
+        modification = self._update(row, self._column(self.points[index]), -1.0)
         kept = np.arange(len(self.points)) != index
         self.points, self.serials = self.points[kept], self.serials[kept]
         self._rows = self._rows.chosen(kept)
@@ -116,7 +116,7 @@ class KernelSketch:
             self._replace_landmark(int(slots[0]), serial)
         return modification
 
-    def _changed_by(self, row: SjltRows, column: FloatArray, sign: float) -> Modification:
+    def _update(self, row: SjltRows, column: FloatArray, sign: float) -> Modification:
         """Add or remove a point, with k(x, x) = 1, and return the change of Phi_pp.
 
         With the point's row s of S_p and q = S_p' k, for k its kernel with the stored points, Phi_pp changes
@@ -131,8 +131,8 @@ class KernelSketch:
         sign : 1 if it enters, -1 if it goes
         """
         h = self._rows.project(column)
-        places, values = row.places[0], sign * row.values[0]
-        _modify(self.phi_pm, self.phi_pp, places, values, column[self.landmarks], h)
+        indices, values = row.indices[0], sign * row.values[0]
+        _modify(self.phi_pm, self.phi_pp, indices, values, column[self.landmarks], h)
         s = row.dense()[0]
         return Modification(sign * np.column_stack([s, h]), np.column_stack([h, s]))
 
@@ -158,16 +158,16 @@ class KernelSketch:
 def _modify(  # noqa: PLR0917 -- compiled code is called by position
     phi_pm: FloatArray,
     phi_pp: FloatArray,
-    places: IntArray,
+    indices: IntArray,
     values: FloatArray,
     column: FloatArray,
     h: FloatArray,
 ) -> None:
     """Change both sketches, and q to h, for a row with these entries; ``column`` is that of the landmarks."""
-    for b in range(places.shape[0]):
-        h[places[b]] += values[b] / 2.0
-    for b in range(places.shape[0]):
-        place, value = places[b], values[b]
-        phi_pm[place] += value * column
-        phi_pp[place] += value * h
-        phi_pp[:, place] += value * h
+    for b in range(indices.shape[0]):
+        h[indices[b]] += values[b] / 2.0
+    for b in range(indices.shape[0]):
+        index, value = indices[b], values[b]
+        phi_pm[index] += value * column
+        phi_pp[index] += value * h
+        phi_pp[:, index] += value * h

@@ -10,37 +10,37 @@ import numpy as np
 
 from forks.arrays import FloatArray
 
-LINE = 8
+CACHE_LINE = 8
 """Numbers of a cache line of 64 bytes."""
 
 
-def whole_lines(numbers: int) -> int:
+def padded_length(numbers: int) -> int:
     """Return the numbers in as many lines as so many numbers need.
 
     Examples
     --------
-    >>> whole_lines(8), whole_lines(9)
+    >>> padded_length(8), padded_length(9)
     (8, 16)
     """
-    return -(-numbers // LINE) * LINE
+    return -(-numbers // CACHE_LINE) * CACHE_LINE
 
 
-def line_memory(numbers: int) -> FloatArray:
+def aligned_zeros(numbers: int) -> FloatArray:
     """Return zeros, (numbers,), that begin with a line."""
-    memory = np.zeros(numbers + LINE)
-    start = -(memory.ctypes.data // memory.itemsize) % LINE
+    memory = np.zeros(numbers + CACHE_LINE)
+    start = -(memory.ctypes.data // memory.itemsize) % CACHE_LINE
     return memory[start : start + numbers]
 
 
-def on_lines(matrix: FloatArray) -> FloatArray:
+def aligned_rows(matrix: FloatArray) -> FloatArray:
     """Return a copy whose rows begin with a line each; zeros fill up the lines.
 
     Examples
     --------
-    >>> on_lines(np.ones((2, 3))).tolist()
+    >>> aligned_rows(np.ones((2, 3))).tolist()
     [[1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]]
     """
     rows, columns = matrix.shape
-    copy = line_memory(rows * whole_lines(columns)).reshape(rows, whole_lines(columns))
+    copy = aligned_zeros(rows * padded_length(columns)).reshape(rows, padded_length(columns))
     copy[:, :columns] = matrix
     return copy

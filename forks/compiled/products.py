@@ -12,15 +12,15 @@ import numpy as np
 from numba import njit
 
 from forks.arrays import FloatArray
-from forks.compiled.alignment import LINE
-from forks.compiled.simd import eight_at, eight_of, fma, put, sum_of
+from forks.compiled.alignment import CACHE_LINE
+from forks.compiled.simd import broadcast, fma, horizontal_sum, load, store
 
 
 @njit(cache=True)
 def dot(u: FloatArray, v: FloatArray) -> float:
     """Return u'v of two C-contiguous vectors.
 
-    Eight sums grow side by side, of every eighth product each; `forks.compiled.simd.sum_of` adds them, and then come
+    Eight sums grow side by side, of every eighth product each; `forks.compiled.simd.horizontal_sum` adds them, and then come
     the last products that make no whole eight, in turn.
 
     Examples
@@ -29,18 +29,18 @@ def dot(u: FloatArray, v: FloatArray) -> float:
     >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     11.0
     """
-    whole = u.shape[0] - u.shape[0] % LINE
-    sums = eight_of(0.0)
-    for i in range(0, whole, LINE):
-        sums = fma(eight_at(u, i), eight_at(v, i), sums)
-    total: float = sum_of(sums)
+    whole = u.shape[0] - u.shape[0] % CACHE_LINE
+    sums = broadcast(0.0)
+    for i in range(0, whole, CACHE_LINE):
+        sums = fma(load(u, i), load(v, i), sums)
+    total: float = horizontal_sum(sums)
     for i in range(whole, u.shape[0]):
         total = fma(u[i], v[i], total)
     return total
 
 
 @njit(cache=True)
-def combine(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
+def vecmat(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
     """Write ``weights``' ``rows``, each number summed from first to last.
 
     Row by row, no sum waits for the one before it. Eight rows at a time, in order, a sum is fetched and
@@ -73,8 +73,8 @@ def combine(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
 
 
 @njit(cache=True)
-def combine_each(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
-    """Write `combine` of each row of ``weights``, with the same bits.
+def matmul(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
+    """Write `vecmat` of each row of ``weights``, with the same bits.
 
     Four at a time, each row is fetched a quarter as often, and the sums stay in registers.
 
@@ -86,24 +86,24 @@ def combine_each(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None
     """
     fours = out.shape[0] - out.shape[0] % 4
     for i in range(0, fours, 4):
-        for j in range(0, out.shape[1], LINE):
-            a = b = c = d = eight_of(0.0)
+        for j in range(0, out.shape[1], CACHE_LINE):
+            a = b = c = d = broadcast(0.0)
             for n in range(rows.shape[0]):
-                row = eight_at(rows, (n, j))
-                a = fma(eight_of(weights[i, n]), row, a)
-                b = fma(eight_of(weights[i + 1, n]), row, b)
-                c = fma(eight_of(weights[i + 2, n]), row, c)
-                d = fma(eight_of(weights[i + 3, n]), row, d)
-            put(out, (i, j), a)
-            put(out, (i + 1, j), b)
-            put(out, (i + 2, j), c)
-            put(out, (i + 3, j), d)
+                row = load(rows, (n, j))
+                a = fma(broadcast(weights[i, n]), row, a)
+                b = fma(broadcast(weights[i + 1, n]), row, b)
+                c = fma(broadcast(weights[i + 2, n]), row, c)
+                d = fma(broadcast(weights[i + 3, n]), row, d)
+            store(out, (i, j), a)
+            store(out, (i + 1, j), b)
+            store(out, (i + 2, j), c)
+            store(out, (i + 3, j), d)
     for i in range(fours, out.shape[0]):
-        combine(weights[i, : rows.shape[0]], rows, out[i])
+        vecmat(weights[i, : rows.shape[0]], rows, out[i])
 
 
 @njit(cache=True)
-def lower(matrix: FloatArray, root: FloatArray) -> None:
+def rank_one_downdate(matrix: FloatArray, root: FloatArray) -> None:
     """Take ``root`` ``root``' from a ``matrix``, which stays symmetric to the bit.
 
     Parameters
@@ -118,8 +118,8 @@ def lower(matrix: FloatArray, root: FloatArray) -> None:
 
 
 @njit(cache=True)
-def lower_and_combine(matrix: FloatArray, root: FloatArray, weights: FloatArray, out: FloatArray) -> None:
-    """Do `lower` and then `combine` with the bits of both, but fetch the matrix only once.
+def downdate_and_vecmat(matrix: FloatArray, root: FloatArray, weights: FloatArray, out: FloatArray) -> None:
+    """Do `rank_one_downdate` and then `vecmat` with the bits of both, but fetch the matrix only once.
 
     It takes as long as writing the matrix. Two lines of each row at a time keep two sums going, one of
     which would wait for itself.
@@ -131,40 +131,42 @@ def lower_and_combine(matrix: FloatArray, root: FloatArray, weights: FloatArray,
     weights : (at least n,) float64
     out : (m,) float64, in whole lines, overwritten
     """
-    pairs = matrix.shape[1] - matrix.shape[1] % (2 * LINE)
-    for j in range(0, pairs, 2 * LINE):
-        first, second = eight_at(root, j), eight_at(root, j + LINE)
-        a = b = eight_of(0.0)
+    pairs = matrix.shape[1] - matrix.shape[1] % (2 * CACHE_LINE)
+    for j in range(0, pairs, 2 * CACHE_LINE):
+        first, second = load(root, j), load(root, j + CACHE_LINE)
+        a = b = broadcast(0.0)
         for i in range(matrix.shape[0]):
-            factor, weight = eight_of(-root[i]), eight_of(weights[i])
-            a = _lowered(matrix, i, j, factor, first, weight, a)
-            b = _lowered(matrix, i, j + LINE, factor, second, weight, b)
-        put(out, j, a)
-        put(out, j + LINE, b)
-    for j in range(pairs, matrix.shape[1], LINE):
-        first = eight_at(root, j)
-        a = eight_of(0.0)
+            factor, weight = broadcast(-root[i]), broadcast(weights[i])
+            a = _downdate_line(matrix, i, j, factor, first, weight, a)
+            b = _downdate_line(matrix, i, j + CACHE_LINE, factor, second, weight, b)
+        store(out, j, a)
+        store(out, j + CACHE_LINE, b)
+    for j in range(pairs, matrix.shape[1], CACHE_LINE):
+        first = load(root, j)
+        a = broadcast(0.0)
         for i in range(matrix.shape[0]):
-            a = _lowered(matrix, i, j, eight_of(-root[i]), first, eight_of(weights[i]), a)
-        put(out, j, a)
+            a = _downdate_line(matrix, i, j, broadcast(-root[i]), first, broadcast(weights[i]), a)
+        store(out, j, a)
 
 
 @njit(cache=True, inline="always")
-def _lowered(matrix: FloatArray, i: int, j: int, factor: Any, root: Any, weight: Any, total: Any) -> Any:
+def _downdate_line(
+    matrix: FloatArray, i: int, j: int, factor: Any, root: Any, weight: Any, total: Any
+) -> Any:
     """Add ``factor`` ``root`` to a line of a row; return ``total`` and ``weight`` times what came of it."""
-    row = fma(factor, root, eight_at(matrix, (i, j)))
-    put(matrix, (i, j), row)
+    row = fma(factor, root, load(matrix, (i, j)))
+    store(matrix, (i, j), row)
     return fma(weight, row, total)
 
 
 @njit(cache=True)
-def spread(rows: FloatArray, weights: FloatArray) -> FloatArray:
+def matvec(rows: FloatArray, weights: FloatArray) -> FloatArray:
     """Return ``rows`` ``weights``, (n,), for ``rows`` (n, m), each number summed as `dot` does.
 
     Examples
     --------
     >>> import numpy as np
-    >>> spread(np.array([[1.0, 2.0], [0.0, 3.0]]), np.array([1.0, 1.0]))
+    >>> matvec(np.array([[1.0, 2.0], [0.0, 3.0]]), np.array([1.0, 1.0]))
     array([3., 3.])
     """
     out = np.empty(rows.shape[0])

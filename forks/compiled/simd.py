@@ -19,43 +19,43 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, register_model
 
-from forks.compiled.alignment import LINE
+from forks.compiled.alignment import CACHE_LINE
 
-NUMBER = ir.DoubleType()
-VECTOR = ir.VectorType(NUMBER, LINE)
-INTEGER = ir.IntType(32)
-BYTES = 8
+DOUBLE = ir.DoubleType()
+VECTOR = ir.VectorType(DOUBLE, CACHE_LINE)
+INT32 = ir.IntType(32)
+ALIGNMENT = 8
 """Of a number: what an eight in memory begins with a multiple of."""
 
 
-class Eight(types.Type):
+class Vector8(types.Type):
     """What Numba knows of eight numbers."""
 
     def __init__(self) -> None:
-        super().__init__(name="Eight")
+        super().__init__(name="Vector8")
 
 
-EIGHT = Eight()
+VECTOR8 = Vector8()
 
 
-@register_model(Eight)
-class EightModel(models.PrimitiveModel):
+@register_model(Vector8)
+class Vector8Model(models.PrimitiveModel):
     """Eight numbers are a vector."""
 
-    def __init__(self, manager: Any, kind: Eight) -> None:
+    def __init__(self, manager: Any, kind: Vector8) -> None:
         super().__init__(manager, kind, VECTOR)  # type: ignore[no-untyped-call]  # Numba has no types for it
 
 
-def operation(rule: Callable[..., Any]) -> Any:
+def typed_intrinsic(typing_function: Callable[..., Any]) -> Any:
     """Return Numba's `intrinsic`, without its type, which has the parameters of the rule itself."""
-    return intrinsic(rule)
+    return intrinsic(typing_function)
 
 
-@operation
+@typed_intrinsic
 def fma(_typing: Any, a: Any, _b: Any, _c: Any) -> Any:
     """Return a b + c, rounded once: of numbers, or of eights."""
     kind, form, name = (
-        (EIGHT, VECTOR, "llvm.fma.v8f64") if a == EIGHT else (types.float64, NUMBER, "llvm.fma.f64")
+        (VECTOR8, VECTOR, "llvm.fma.v8f64") if a == VECTOR8 else (types.float64, DOUBLE, "llvm.fma.f64")
     )
 
     def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
@@ -65,61 +65,63 @@ def fma(_typing: Any, a: Any, _b: Any, _c: Any) -> Any:
     return kind(kind, kind, kind), generate
 
 
-@operation
-def difference(_typing: Any, _a: Any, _b: Any) -> Any:
+@typed_intrinsic
+def subtract(_typing: Any, _a: Any, _b: Any) -> Any:
     """Return a - b, of eights."""
 
     def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         return builder.fsub(*values)
 
-    return EIGHT(EIGHT, EIGHT), generate
+    return VECTOR8(VECTOR8, VECTOR8), generate
 
 
-@operation
-def sum_of(_typing: Any, _eight: Any) -> Any:
+@typed_intrinsic
+def horizontal_sum(_typing: Any, _vector: Any) -> Any:
     """Return the sum of eight: of the first four with the last four, and so on in halves."""
 
     def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        left, count = values[0], LINE
+        left, count = values[0], CACHE_LINE
         while count > 1:
             count //= 2
-            first = builder.shuffle_vector(left, left, _places(range(count)))
-            left = builder.fadd(first, builder.shuffle_vector(left, left, _places(range(count, 2 * count))))
-        return builder.extract_element(left, INTEGER(0))
+            first = builder.shuffle_vector(left, left, _shuffle_mask(range(count)))
+            left = builder.fadd(
+                first, builder.shuffle_vector(left, left, _shuffle_mask(range(count, 2 * count)))
+            )
+        return builder.extract_element(left, INT32(0))
 
-    return types.float64(EIGHT), generate
+    return types.float64(VECTOR8), generate
 
 
-@operation
-def eight_of(_typing: Any, _x: Any) -> Any:
+@typed_intrinsic
+def broadcast(_typing: Any, _x: Any) -> Any:
     """Return the number x, eight times."""
 
     def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        one = builder.insert_element(VECTOR(ir.Undefined), values[0], INTEGER(0))
-        return builder.shuffle_vector(one, one, _places([0] * LINE))
+        one = builder.insert_element(VECTOR(ir.Undefined), values[0], INT32(0))
+        return builder.shuffle_vector(one, one, _shuffle_mask([0] * CACHE_LINE))
 
-    return EIGHT(types.float64), generate
-
-
-@operation
-def eight_at(_typing: Any, array: Any, place: Any) -> Any:
-    """Return the eight numbers of ``array``, of a row if it is a matrix, from its index ``place`` on."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.load(_pointer(context, builder, signature, values), align=BYTES)
-
-    return EIGHT(_contiguous(array), _index(place)), generate
+    return VECTOR8(types.float64), generate
 
 
-@operation
-def put(_typing: Any, array: Any, place: Any, _eight: Any) -> Any:
-    """Write eight numbers to ``array``, to a row if it is a matrix, from its index ``place`` on."""
+@typed_intrinsic
+def load(_typing: Any, array: Any, index: Any) -> Any:
+    """Return the eight numbers of ``array``, of a row if it is a matrix, from its index ``index`` on."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        builder.store(values[2], _pointer(context, builder, signature, values), align=BYTES)
+        return builder.load(_pointer(context, builder, signature, values), align=ALIGNMENT)
+
+    return VECTOR8(_contiguous(array), _index_type(index)), generate
+
+
+@typed_intrinsic
+def store(_typing: Any, array: Any, index: Any, _vector: Any) -> Any:
+    """Write eight numbers to ``array``, to a row if it is a matrix, from its index ``index`` on."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        builder.store(values[2], _pointer(context, builder, signature, values), align=ALIGNMENT)
         return context.get_dummy_value()
 
-    return types.void(_contiguous(array), _index(place), EIGHT), generate
+    return types.void(_contiguous(array), _index_type(index), VECTOR8), generate
 
 
 def _contiguous(array: Any) -> Any:
@@ -128,19 +130,19 @@ def _contiguous(array: Any) -> Any:
     return array
 
 
-def _index(place: Any) -> Any:
-    return types.UniTuple(types.intp, len(place)) if isinstance(place, types.BaseTuple) else types.intp
+def _index_type(index: Any) -> Any:
+    return types.UniTuple(types.intp, len(index)) if isinstance(index, types.BaseTuple) else types.intp
 
 
 def _pointer(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     """Return where the numbers are that an index, the second of the values, begins with."""
     kind, index = signature.args[:2]
     array = context.make_array(kind)(context, builder, values[0])
-    places = cgutils.unpack_tuple(builder, values[1]) if isinstance(index, types.BaseTuple) else [values[1]]
-    pointer = cgutils.get_item_pointer(context, builder, kind, array, places)
+    indices = cgutils.unpack_tuple(builder, values[1]) if isinstance(index, types.BaseTuple) else [values[1]]
+    pointer = cgutils.get_item_pointer(context, builder, kind, array, indices)
     return builder.bitcast(pointer, VECTOR.as_pointer())
 
 
-def _places(numbers: Iterable[int]) -> Any:
+def _shuffle_mask(numbers: Iterable[int]) -> Any:
     numbers = list(numbers)
-    return ir.Constant(ir.VectorType(INTEGER, len(numbers)), numbers)
+    return ir.Constant(ir.VectorType(INT32, len(numbers)), numbers)

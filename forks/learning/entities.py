@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 from forks.algorithm.feature_map import FeatureMap
 from forks.algorithm.kernels import precision
 from forks.arrays import FloatArray, IntArray
-from forks.checks import check_matrix, check_numbers
+from forks.checks import check_indices, check_matrix
 from forks.learning.events import Rows
 from forks.learning.factors import FactorCache
-from forks.learning.tile import Events
+from forks.learning.tile import Steps
 from forks.settings import ForksSettings
 
 
@@ -83,7 +83,7 @@ class EntityTables:
         columns = check_matrix(
             "varying", varying, self.settings.dimension - self.settings.entity_stop, self.settings.largest
         )
-        entities = check_numbers("numbers", numbers, len(columns), [len(table) for table in self.tables])
+        entities = check_indices("numbers", numbers, len(columns), [len(table) for table in self.tables])
         return EntityEvents(self, entities, columns)
 
 
@@ -98,7 +98,7 @@ class EntityEvents:
     def __len__(self) -> int:
         return len(self._varying)
 
-    def checked_for(self, settings: ForksSettings) -> Self:
+    def checked_against(self, settings: ForksSettings) -> Self:
         """Return the events, or raise a ValueError if they were made for other settings."""
         if self._tables.settings != settings:
             raise ValueError("X was made by EntityTables with other settings than the learner's")
@@ -110,13 +110,13 @@ class EntityEvents:
         blocks = [table[self._numbers[event, b]] for b, table in enumerate(self._tables.tables)]
         return np.hstack([unused, *blocks, self._varying[event]])
 
-    def take(self, order: IntArray, feature_map: FeatureMap) -> Events:
+    def steps_for(self, order: IntArray, feature_map: FeatureMap) -> Steps:
         """Return steps for the loops: at least the first of ``order``."""
         settings = self._tables.settings
-        lesson, event = divmod(int(order[0]), len(self))
+        learns, event = divmod(int(order[0]), len(self))
         if not feature_map.landmarks.size:  # stage 1 compares with stored points, which are whole
             whole = Rows(self.row(event)[None], settings, precision(settings.width))
-            return whole.take(np.array([lesson]), feature_map)
+            return whole.steps_for(np.array([learns]), feature_map)
         cache = self._tables.cache
         slots = cache.slots(self._numbers, order, feature_map)
-        return Events(self._varying, settings.entity_stop, cache.factors, slots, order[: len(slots)])
+        return Steps(self._varying, settings.entity_stop, cache.factors, slots, order[: len(slots)])

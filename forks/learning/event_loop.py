@@ -6,7 +6,7 @@ restored before it. For the same reason nothing here calls BLAS, runs in paralle
 What is called from Python takes plain arrays and numbers only: Numba needs microseconds to find out the
 type of a tuple with names, more than all the rest of an event. The names come back inside.
 
-`walk` lets other Python threads run meanwhile. All that it writes to belongs to one learner, which is for
+`run` lets other Python threads run meanwhile. All that it writes to belongs to one learner, which is for
 one thread at a time.
 
 Helpers with such tuples as parameters are inlined by Numba: a call counts a reference to every array in
@@ -27,12 +27,20 @@ from numba import njit
 from forks.algorithm.feature_map import FeatureMap
 from forks.algorithm.kogd import Expansion, expansion_value
 from forks.algorithm.moments import standardize
-from forks.algorithm.newton import NewtonState, clipped, step_along
+from forks.algorithm.newton import NewtonState, clipped, project_and_step
 from forks.arrays import FloatArray, IntArray
-from forks.compiled.alignment import line_memory, on_lines, whole_lines
-from forks.compiled.products import combine, dot, lower, lower_and_combine
-from forks.learning.params import Rule
-from forks.learning.tile import LENGTH, Events, describe, event_of, fill_features, strip_in, strip_size
+from forks.compiled.alignment import aligned_rows, aligned_zeros, padded_length
+from forks.compiled.products import dot, downdate_and_vecmat, rank_one_downdate, vecmat
+from forks.learning.params import Params
+from forks.learning.tile import (
+    TILE_STEPS,
+    Steps,
+    compute_features,
+    copy_features,
+    event_of,
+    tile_in,
+    tile_size,
+)
 from forks.losses import loss_curvature, loss_slope, loss_value
 from forks.settings import ForksSettings
 
@@ -58,50 +66,50 @@ class Hypothesis(NamedTuple):
     feature_map: FeatureMap
     expansion: Expansion
 
-    def laid_out(self) -> tuple[Self, HypothesisArrays]:
+    def aligned(self) -> tuple[Self, HypothesisArrays]:
         """Return the same hypothesis, and its arrays in order, as the loops take them: in whole lines.
 
         What is learned into the arrays, the hypothesis knows.
         """
         features = len(self.newton.weights)
-        weights = on_lines(self.newton.weights[None])[0]
-        inverse_hessian = on_lines(self.newton.inverse_hessian)
-        landmarks, Z = (on_lines(matrix) for matrix in self.feature_map)
+        weights = aligned_rows(self.newton.weights[None])[0]
+        inverse_hessian = aligned_rows(self.newton.inverse_hessian)
+        landmarks, Z = (aligned_rows(matrix) for matrix in self.feature_map)
         newton = NewtonState(weights[:features], inverse_hessian[:, :features])
         arrays = (self.mean, self.squares, weights, inverse_hessian, landmarks, Z, *self.expansion)
         return self._replace(newton=newton), arrays
 
 
-def memory_for(settings: ForksSettings, rule: Rule) -> FloatArray:
-    """Return the memory that the loops work in: a strip, and at the end what `_vectors_in` tells."""
+def workspace_for(settings: ForksSettings, params: Params) -> FloatArray:
+    """Return the memory that the loops work in: a strip, and at the end what `_vector_views` tells."""
     start, stop = settings.kernel_columns
-    inputs = int(rule[0]["used_stop"] - rule[0]["used_start"])
-    return line_memory(strip_size(settings, inputs) + 3 * whole_lines(settings.features) + stop - start)
+    inputs = int(params[0]["used_stop"] - params[0]["used_start"])
+    return aligned_zeros(tile_size(settings, inputs) + 3 * padded_length(settings.features) + stop - start)
 
 
 @njit(cache=True)
-def _vectors_in(
-    memory: FloatArray, rule: Any, inverse_hessian: FloatArray
+def _vector_views(
+    workspace: FloatArray, params: Any, inverse_hessian: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return room for a point (kernel columns,), and for its z, A^-1 z and what A^-1 loses, in whole lines.
 
     What fills up the lines of z is zero, as nothing else is ever written there.
     """
     length = inverse_hessian.shape[1]
-    point = memory.shape[0] - (rule.kernel_stop - rule.kernel_start)
+    point = workspace.shape[0] - (params.kernel_stop - params.kernel_start)
     z, u, root = point - 3 * length, point - 2 * length, point - length
-    return memory[point:], memory[z:u], memory[u:root], memory[root:point]
+    return workspace[point:], workspace[z:u], workspace[u:root], workspace[root:point]
 
 
 @njit(cache=True, nogil=True)
-def walk(
+def run(
     X: FloatArray,
     first: int,
     factors: FloatArray,
     slots: IntArray,
     order: IntArray,
     labels: FloatArray,
-    rule: Rule,
+    params: Params,
     learned: int,
     mean: FloatArray,
     squares: FloatArray,
@@ -111,38 +119,38 @@ def walk(
     Z: FloatArray,
     points: FloatArray,
     coefficients: FloatArray,
-    memory: FloatArray,
+    workspace: FloatArray,
     out: FloatArray,
 ) -> int:
-    """Take the steps of `Events` by a `Hypothesis` that learned so many before; return how many are now.
+    """Take the steps of `Steps` by a `Hypothesis` that learned so many before; return how many are now.
 
     Writes to ``out`` (steps,) each step's score, at a lesson that of before. ``labels`` (steps,) are read
     at lessons only. These change moments and Newton's state in place; the feature map and the expansion
     count as given.
     """
-    events = Events(X, first, factors, slots, order)
+    events = Steps(X, first, factors, slots, order)
     feature_map, expansion = FeatureMap(landmarks, Z), Expansion(points, coefficients)
-    strip = strip_in(memory, rule[0].used_stop - rule[0].used_start, feature_map)
-    point, z, u, root = _vectors_in(memory, rule[0], inverse_hessian)
+    tile = tile_in(workspace, params[0].used_stop - params[0].used_start, feature_map)
+    point, z, u, root = _vector_views(workspace, params[0], inverse_hessian)
     features = z[: inverse_hessian.shape[0]]
-    loss, sigma, own_curvature = rule[0].loss, rule[0].sigma, rule[0].own_curvature
+    loss, sigma, own_curvature = params[0].loss, params[0].sigma, params[0].own_curvature
     n = X.shape[0]
-    owing = False  # whether A^-1 has still to lose what the lesson before left in ``root``
-    for start in range(0, order.shape[0], LENGTH):
-        count = min(LENGTH, order.shape[0] - start)
-        learned = describe(events, start, count, rule[0], learned, mean, squares, feature_map, strip)
+    downdate_pending = False  # whether A^-1 has still to lose what the lesson before left in ``root``
+    for start in range(0, order.shape[0], TILE_STEPS):
+        count = min(TILE_STEPS, order.shape[0] - start)
+        learned = compute_features(events, start, count, params[0], learned, mean, squares, feature_map, tile)
         for i in range(count):
-            event, lesson = event_of(order[start + i], n)
-            fill_features(strip, i, rule[0], features)
+            event, learns = event_of(order[start + i], n)
+            copy_features(tile, i, params[0], features)
             score = dot(weights, z)
-            excess = score - clipped(score, rule[0].clip)
+            excess = score - clipped(score, params[0].clip)
             if points.shape[0] > 0:
-                _fill_point(X[event], strip.inputs[i], rule[0], point)
-                score += expansion_value(point, expansion, rule[0].gamma)
+                _fill_point(X[event], tile.inputs[i], params[0], point)
+                score += expansion_value(point, expansion, params[0].gamma)
                 excess = 0.0  # it is the sum that is clipped, and the sum's other part does not move
-            score = clipped(score, rule[0].clip)
+            score = clipped(score, params[0].clip)
             out[start + i] = score
-            if not lesson:
+            if not learns:
                 continue
             label = labels[start + i]
             slope = loss_slope(loss, score, label)
@@ -150,25 +158,25 @@ def walk(
             if own_curvature:
                 curvature = loss_curvature(loss, score, label)
             if slope != 0.0 or curvature != 0.0 or excess != 0.0:  # a hinge beyond its margin teaches nothing
-                if owing:
-                    lower_and_combine(inverse_hessian, root, z, u)
+                if downdate_pending:
+                    downdate_and_vecmat(inverse_hessian, root, z, u)
                 else:
-                    combine(features, inverse_hessian, u)
-                step_along(weights, z, u, excess, slope, curvature, root)
-                owing = True
-    if owing:
-        lower(inverse_hessian, root)
+                    vecmat(features, inverse_hessian, u)
+                project_and_step(weights, z, u, excess, slope, curvature, root)
+                downdate_pending = True
+    if downdate_pending:
+        rank_one_downdate(inverse_hessian, root)
     return learned
 
 
 @njit(cache=True)
-def end_of_part(order: IntArray, n: int, start: int, lessons: int) -> int:
+def segment_end(order: IntArray, n: int, start: int, learn_steps: int) -> int:
     """Return where the steps from ``start`` on end, of n events, that have at most so many lessons."""
     for step in range(start, order.shape[0]):
         if order[step] >= n:
-            if lessons <= 0:
+            if learn_steps <= 0:
                 return step
-            lessons -= 1
+            learn_steps -= 1
     return len(order)
 
 
@@ -182,23 +190,25 @@ def loss_values(scores: FloatArray, y: FloatArray, loss: int) -> FloatArray:
 
 
 @njit(cache=True)
-def kernel_point(x: FloatArray, rule: Rule, count: int, mean: FloatArray, squares: FloatArray) -> FloatArray:
+def kernel_point(
+    x: FloatArray, params: Params, count: int, mean: FloatArray, squares: FloatArray
+) -> FloatArray:
     """Return the kernel part's columns of ``x``, standardised where the rule says so, as they are stored."""
-    a, b = rule[0].used_start, rule[0].used_stop
+    a, b = params[0].used_start, params[0].used_stop
     inputs = x[a:b].copy()
-    if rule[0].standardize:
+    if params[0].standardize:
         standardize(x[a:b], count, mean[a:b], squares[a:b], inputs)
-    point = np.empty(rule[0].kernel_stop - rule[0].kernel_start)
-    _fill_point(x, inputs, rule[0], point)
+    point = np.empty(params[0].kernel_stop - params[0].kernel_start)
+    _fill_point(x, inputs, params[0], point)
     return point
 
 
 @njit(cache=True, inline="always")
-def _fill_point(x: FloatArray, inputs: FloatArray, rule: Any, point: FloatArray) -> None:
+def _fill_point(x: FloatArray, inputs: FloatArray, params: Any, point: FloatArray) -> None:
     """Write the kernel's columns to ``point``: entity blocks from ``x``, the others from ``inputs``."""
-    entity_columns = rule.entity_stop - rule.kernel_start
-    first = rule.entity_stop - rule.used_start
+    entity_columns = params.entity_stop - params.kernel_start
+    first = params.entity_stop - params.used_start
     for j in range(entity_columns):
-        point[j] = x[rule.kernel_start + j]
+        point[j] = x[params.kernel_start + j]
     for j in range(entity_columns, point.shape[0]):
         point[j] = inputs[first + j - entity_columns]

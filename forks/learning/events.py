@@ -13,7 +13,7 @@ from numba import njit
 from forks.algorithm.feature_map import FeatureMap
 from forks.algorithm.kernels import gaussian_row
 from forks.arrays import FloatArray, IntArray
-from forks.learning.tile import Events
+from forks.learning.tile import Steps
 from forks.settings import ForksSettings
 
 NO_FACTORS = np.empty((0, 0))
@@ -32,7 +32,7 @@ class EventSource(Protocol):
         """Return the whole row of an event, (dimension,)."""
         ...
 
-    def take(self, order: IntArray, feature_map: FeatureMap) -> Events:
+    def steps_for(self, order: IntArray, feature_map: FeatureMap) -> Steps:
         """Return steps for the loops, i to score event i, n + i to learn it: at least the first of them."""
         ...
 
@@ -61,10 +61,10 @@ class Rows:
         row: FloatArray = self._X[event]
         return row
 
-    def take(self, order: IntArray, feature_map: FeatureMap) -> Events:
+    def steps_for(self, order: IntArray, feature_map: FeatureMap) -> Steps:
         blocks = self._settings.entity_blocks
         if not blocks:
-            return Events(self._X, 0, NO_FACTORS, NO_SLOTS, order)
+            return Steps(self._X, 0, NO_FACTORS, NO_SLOTS, order)
         order = order[:STEPS_AT_A_TIME]
         X = self._X[order % len(self)]
         edge = self._settings.kernel_columns[0]
@@ -72,7 +72,7 @@ class Rows:
             _factors(X[:, a:b], feature_map.landmarks[a - edge : b - edge], self._gamma) for a, b in blocks
         ]
         slots = np.arange(len(blocks) * len(X)).reshape(len(blocks), len(X)).T
-        return Events(self._X, 0, np.concatenate(factors), np.ascontiguousarray(slots), order)
+        return Steps(self._X, 0, np.concatenate(factors), np.ascontiguousarray(slots), order)
 
 
 @njit(cache=True)

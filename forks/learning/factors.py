@@ -14,7 +14,7 @@ from numba import njit
 from forks.algorithm.feature_map import FeatureMap
 from forks.algorithm.kernels import gaussian, gaussian_row, precision
 from forks.arrays import FloatArray, IntArray
-from forks.compiled.alignment import on_lines
+from forks.compiled.alignment import aligned_rows
 from forks.learning.tile import event_of
 from forks.settings import ForksSettings
 
@@ -44,7 +44,7 @@ class FactorCache:
         sizes = [min(max_entities, len(table)) for table in tables]
         self._edges = np.cumsum([0, *sizes]).tolist()
         total = self._edges[-1]
-        self.factors = on_lines(np.zeros((total, settings.landmarks)))
+        self.factors = aligned_rows(np.zeros((total, settings.landmarks)))
         """(slots of all tables, s_m in whole lines)"""
         self._entities = np.full(total, EMPTY)
         self._versions = np.zeros(total, dtype=np.int64)  # of the landmarks that the factors are for
@@ -68,12 +68,12 @@ class FactorCache:
         (m, blocks) int64
             For the first m >= 1 steps, as many as need no slot for two entities.
         """
-        self._follow(feature_map.landmarks)
+        self._mark_changed_landmarks(feature_map.landmarks)
         self._request += 1
         slots = np.empty((len(order), len(self._blocks)), dtype=np.int64)
         for b, (start, stop) in enumerate(self._blocks):
             low, high = self._edges[b : b + 2]
-            count: int = _provide(
+            count: int = _fill_slots(
                 order[: len(slots)],
                 numbers,
                 self._tables[b],
@@ -94,7 +94,7 @@ class FactorCache:
             slots = slots[:count]
         return slots
 
-    def _follow(self, landmarks: FloatArray) -> None:
+    def _mark_changed_landmarks(self, landmarks: FloatArray) -> None:
         """Find out which landmarks are new; a map's arrays are never written to, so identity tells most."""
         if landmarks is not self._landmarks:
             self._version += 1
@@ -104,7 +104,7 @@ class FactorCache:
 
 
 @njit(cache=True)
-def _provide(
+def _fill_slots(
     order: IntArray,
     numbers: IntArray,
     table: FloatArray,

@@ -11,10 +11,10 @@ from forks.algorithm.kernels import precision
 from forks.losses import LOSSES
 from forks.settings import ForksSettings
 
-Rule: TypeAlias = NDArray[Any]
-"""A (1,) array of `RULE`: Numba tells its type faster than that of a tuple with names."""
+Params: TypeAlias = NDArray[Any]
+"""A (1,) array of `PARAMS_DTYPE`: Numba tells its type faster than that of a tuple with names."""
 
-RULE = np.dtype(
+PARAMS_DTYPE = np.dtype(
     [
         ("loss", np.int64),
         ("sigma", np.float64),
@@ -35,23 +35,23 @@ RULE = np.dtype(
 )
 
 
-def rule_of(settings: ForksSettings) -> Rule:
+def params_of(settings: ForksSettings) -> Params:
     """Return what of the settings the loops need."""
     linear_start, linear_stop = settings.linear_columns
     kernel_start, kernel_stop = settings.kernel_columns
     varying = (settings.entity_stop, kernel_stop)
     used = (varying, settings.linear_columns)[: 1 + settings.sum_kernel]
-    rule = np.zeros(1, RULE)
-    rule["loss"] = LOSSES[settings.loss]
-    rule["sigma"] = settings.sigma + settings.eta
-    rule["clip"] = settings.clip
-    rule["gamma"] = precision(settings.width)
-    rule["used_start"] = min(start for start, _ in used)
-    rule["used_stop"] = max(stop for _, stop in used)
-    rule["linear_features"] = settings.linear_features
-    rule["linear_start"], rule["linear_stop"] = linear_start, linear_stop
-    rule["kernel_start"], rule["kernel_stop"] = kernel_start, kernel_stop
-    rule["entity_stop"] = settings.entity_stop
-    rule["own_curvature"] = settings.hessian == "curvature"
-    rule["standardize"] = settings.standardize
-    return rule
+    params = np.zeros(1, PARAMS_DTYPE)
+    params["loss"] = LOSSES[settings.loss]
+    params["sigma"] = settings.sigma + settings.eta
+    params["clip"] = settings.clip
+    params["gamma"] = precision(settings.width)
+    params["used_start"] = min(start for start, _ in used)
+    params["used_stop"] = max(stop for _, stop in used)
+    params["linear_features"] = settings.linear_features
+    params["linear_start"], params["linear_stop"] = linear_start, linear_stop
+    params["kernel_start"], params["kernel_stop"] = kernel_start, kernel_stop
+    params["entity_stop"] = settings.entity_stop
+    params["own_curvature"] = settings.hessian == "curvature"
+    params["standardize"] = settings.standardize
+    return params

@@ -16,7 +16,7 @@ from forks.algorithm.sketched_kernel import SketchedKernel
 from forks.arrays import FloatArray, IntArray
 from forks.learning import event_loop as rounds
 from forks.learning.events import EventSource
-from forks.learning.params import rule_of
+from forks.learning.params import params_of
 from forks.linalg.blas import on_one_thread
 from forks.losses import LOSSES, loss_slope, loss_value
 from forks.settings import ForksSettings
@@ -41,16 +41,16 @@ class Stages:
 
     def __init__(self, settings: ForksSettings) -> None:
         self._settings = settings
-        self._rule = rule_of(settings)
+        self._params = params_of(settings)
         self._loss = LOSSES[settings.loss]
         self._gamma = precision(settings.width)
-        self._memory = rounds.memory_for(settings, self._rule)
+        self._workspace = rounds.workspace_for(settings, self._params)
         self.updates = 0
         """Number of events learned."""
         self._since_change = 0
         self._kernel: SketchedKernel | None = None
         start, stop = settings.kernel_columns
-        self._adopt(
+        self._set_hypothesis(
             rounds.Hypothesis(
                 mean=np.zeros(settings.dimension),
                 squares=np.zeros(settings.dimension),
@@ -94,13 +94,13 @@ class Stages:
         if reader.integer("stage") == 1:
             points = reader.floats("points", None, hypothesis.expansion.points.shape[1])
             expansion = Expansion(points, reader.floats("coefficients", len(points)))
-            stages._adopt(hypothesis._replace(expansion=expansion))
+            stages._set_hypothesis(hypothesis._replace(expansion=expansion))
         else:
             stages._kernel = SketchedKernel.from_state(settings, reader)
-            stages._adopt(hypothesis._replace(feature_map=stages._kernel.feature_map))
+            stages._set_hypothesis(hypothesis._replace(feature_map=stages._kernel.feature_map))
         return stages
 
-    def take(self, events: EventSource, order: IntArray, y: FloatArray) -> FloatArray:
+    def run(self, events: EventSource, order: IntArray, y: FloatArray) -> FloatArray:
         """Take the steps of ``order``: i scores event i, n + i learns it.
 
         Parameters
@@ -117,27 +117,27 @@ class Stages:
         out = np.empty(len(order))
         start = 0
         while start < len(order):
-            stop = rounds.end_of_part(order, len(events), start, self._lessons_alike())
+            stop = rounds.segment_end(order, len(events), start, self._learns_until_map_change())
             if start < stop:
-                start += self.take_alike(events, order[start:stop], y[start:stop], out[start:stop])
+                start += self.run_on_fixed_map(events, order[start:stop], y[start:stop], out[start:stop])
             else:
                 stop = start + 1
-                self._take_turn(events, order[start:stop], y[start:stop], out[start:stop])
+                self._learn_changing_map(events, order[start:stop], y[start:stop], out[start:stop])
                 start = stop
         return out
 
-    def take_alike(self, events: EventSource, order: IntArray, y: FloatArray, out: FloatArray) -> int:
+    def run_on_fixed_map(self, events: EventSource, order: IntArray, y: FloatArray, out: FloatArray) -> int:
         """Take steps that leave the map and the expansion alone; return how many were taken, at least one."""
-        part = events.take(order, self._hypothesis.feature_map)
-        updates = rounds.walk(*part, y, self._rule, self.updates, *self._arrays, self._memory, out)
+        part = events.steps_for(order, self._hypothesis.feature_map)
+        updates = rounds.run(*part, y, self._params, self.updates, *self._arrays, self._workspace, out)
         self._since_change += updates - self.updates
         self.updates = updates
         return len(part.order)
 
-    def _adopt(self, hypothesis: rounds.Hypothesis) -> None:
-        self._hypothesis, self._arrays = hypothesis.laid_out()
+    def _set_hypothesis(self, hypothesis: rounds.Hypothesis) -> None:
+        self._hypothesis, self._arrays = hypothesis.aligned()
 
-    def _lessons_alike(self) -> int:
+    def _learns_until_map_change(self) -> int:
         """Return how many lessons from now on change only moments and Newton's state."""
         return 0 if self._kernel is None else self._cycle() - self._since_change
 
@@ -148,18 +148,20 @@ class Stages:
             return cycle
         return min(cycle, max(1, cycle // WARM_UP_SPEED, self.updates // WARM_UP_CYCLES))
 
-    def _take_turn(self, events: EventSource, order: IntArray, y: FloatArray, out: FloatArray) -> None:
+    def _learn_changing_map(
+        self, events: EventSource, order: IntArray, y: FloatArray, out: FloatArray
+    ) -> None:
         """Take a lesson, the only step given, that changes the map or the expansion too."""
         row = events.row(int(order[0]) - len(events))
         if self._kernel is None and len(self._hypothesis.expansion.points) < self._settings.budget:
             point = self._kernel_point(row)
-            self.take_alike(events, order, y, out)
+            self.run_on_fixed_map(events, order, y, out)
             self._descend(point, out[0], y[0])
         else:
-            self.take_alike(events, order - len(events), y, out)
+            self.run_on_fixed_map(events, order - len(events), y, out)
             score = out[0]  # of the old map; that of the new one was never given to anyone
             self._change_map(row)
-            self.take_alike(events, order, y, out)
+            self.run_on_fixed_map(events, order, y, out)
             out[0] = score
 
     def _descend(self, point: FloatArray, score: float, label: float) -> None:
@@ -171,11 +173,11 @@ class Stages:
             step=self._settings.step,
             decay=self._settings.decay,
         )
-        self._adopt(self._hypothesis._replace(expansion=expansion))
+        self._set_hypothesis(self._hypothesis._replace(expansion=expansion))
 
     def _kernel_point(self, x: FloatArray) -> FloatArray:
         """Return what of the row ``x`` is stored, (kernel columns,)."""
-        point: FloatArray = rounds.kernel_point(x, self._rule, self.updates, *self._arrays[:2])
+        point: FloatArray = rounds.kernel_point(x, self._params, self.updates, *self._arrays[:2])
         return point
 
     @on_one_thread
@@ -187,7 +189,7 @@ class Stages:
             newton = self._first_newton(before, self._kernel)
         else:
             newton = self._next_newton(before.newton, self._kernel, self._kernel_point(x))
-        self._adopt(
+        self._set_hypothesis(
             before._replace(
                 newton=newton,
                 feature_map=self._kernel.feature_map,

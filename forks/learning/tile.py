@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 from numba import njit
 
 from forks.algorithm.feature_map import FeatureMap
-from forks.algorithm.kernels import distances_each, gaussians
+from forks.algorithm.kernels import gaussian_in_place, squared_distance_matrix
 from forks.algorithm.moments import standardize, update_moments
 from forks.arrays import FloatArray, IntArray
-from forks.compiled.alignment import whole_lines
-from forks.compiled.products import combine_each
+from forks.compiled.alignment import padded_length
+from forks.compiled.products import matmul
 from forks.settings import ForksSettings
 
-LENGTH = 32
+TILE_STEPS = 32
 """Steps in a strip: enough for long loops, few enough for the fastest cache."""
 
 
-class Events(NamedTuple):
+class Steps(NamedTuple):
     """Steps for the loops; rows are whole or without what the factors of their entities stand for.
 
     Parameters
@@ -44,7 +44,7 @@ class Events(NamedTuple):
     order: IntArray
 
 
-class Strip(NamedTuple):
+class Tile(NamedTuple):
     """Room for the steps of a strip, a row for each.
 
     Parameters
@@ -59,22 +59,22 @@ class Strip(NamedTuple):
     phi: FloatArray
 
 
-def strip_size(settings: ForksSettings, inputs: int) -> int:
+def tile_size(settings: ForksSettings, inputs: int) -> int:
     """Return the numbers in the strips of a learner that uses this many columns."""
-    return LENGTH * (inputs + whole_lines(settings.landmarks) + whole_lines(settings.rank))
+    return TILE_STEPS * (inputs + padded_length(settings.landmarks) + padded_length(settings.rank))
 
 
 @njit(cache=True)
-def strip_in(memory: FloatArray, inputs: int, feature_map: FeatureMap) -> Strip:
-    """Return a strip that lies at the beginning of ``memory``, of at most `strip_size` numbers."""
+def tile_in(workspace: FloatArray, inputs: int, feature_map: FeatureMap) -> Tile:
+    """Return a strip that lies at the beginning of ``workspace``, of at most `strip_size` numbers."""
     landmarks, features = feature_map.landmarks.shape[1], feature_map.Z.shape[1]
-    a = LENGTH * inputs
-    b = a + LENGTH * landmarks
-    c = b + LENGTH * features
-    return Strip(
-        memory[:a].reshape((LENGTH, inputs)),
-        memory[a:b].reshape((LENGTH, landmarks)),
-        memory[b:c].reshape((LENGTH, features)),
+    a = TILE_STEPS * inputs
+    b = a + TILE_STEPS * landmarks
+    c = b + TILE_STEPS * features
+    return Tile(
+        workspace[:a].reshape((TILE_STEPS, inputs)),
+        workspace[a:b].reshape((TILE_STEPS, landmarks)),
+        workspace[b:c].reshape((TILE_STEPS, features)),
     )
 
 
@@ -87,22 +87,22 @@ def event_of(step: int, n: int) -> tuple[int, bool]:
 
 
 @njit(cache=True)
-def describe(
-    events: Events,
+def compute_features(
+    events: Steps,
     start: int,
     count: int,
-    rule: Any,
+    params: Any,
     learned: int,
     mean: FloatArray,
     squares: FloatArray,
     feature_map: FeatureMap,
-    strip: Strip,
+    tile: Tile,
 ) -> int:
     """Fill the strip with ``count`` <= `LENGTH` steps from ``start`` on.
 
     Parameters
     ----------
-    rule : a record of `forks.learning.params.RULE`
+    rule : a record of `forks.learning.params.PARAMS_DTYPE`
     learned : number of events in the moments
     mean, squares : (dimension,) float64, the moments; an event that is learned enters them here, before
         the next step
@@ -113,61 +113,61 @@ def describe(
     int
         Number of events in the moments then.
     """
-    learned = _fill_inputs(events, start, count, rule, learned, mean, squares, strip.inputs)
+    learned = _fill_inputs(events, start, count, params, learned, mean, squares, tile.inputs)
     if feature_map.Z.shape[0] > 0:
-        _fill_kernel(events, start, count, rule, feature_map.landmarks, strip)
-    combine_each(strip.kernel, feature_map.Z, strip.phi[:count])
+        _fill_kernel(events, start, count, params, feature_map.landmarks, tile)
+    matmul(tile.kernel, feature_map.Z, tile.phi[:count])
     return learned
 
 
 @njit(cache=True, inline="always")
-def fill_features(strip: Strip, i: int, rule: Any, z: FloatArray) -> None:
+def copy_features(tile: Tile, i: int, params: Any, z: FloatArray) -> None:
     """Write the features of the strip's step i, linear part first, to ``z`` (features,)."""
-    linear = rule.linear_features
+    linear = params.linear_features
     if linear > 0:
         z[0] = 1.0
         for j in range(1, linear):
-            z[j] = strip.inputs[i, rule.linear_start - rule.used_start + j - 1]
+            z[j] = tile.inputs[i, params.linear_start - params.used_start + j - 1]
     for k in range(linear, z.shape[0]):
-        z[k] = strip.phi[i, k - linear]
+        z[k] = tile.phi[i, k - linear]
 
 
 @njit(cache=True)
 def _fill_inputs(
-    events: Events,
+    events: Steps,
     start: int,
     count: int,
-    rule: Any,
+    params: Any,
     learned: int,
     mean: FloatArray,
     squares: FloatArray,
     inputs: FloatArray,
 ) -> int:
-    a, b = rule.used_start, rule.used_stop
+    a, b = params.used_start, params.used_stop
     for i in range(count):
-        event, lesson = event_of(events.order[start + i], events.X.shape[0])
+        event, learns = event_of(events.order[start + i], events.X.shape[0])
         x = events.X[event, a - events.first : b - events.first]
-        if rule.standardize:
+        if params.standardize:
             standardize(x, learned, mean[a:b], squares[a:b], inputs[i])
-            if lesson:
+            if learns:
                 update_moments(x, learned + 1, mean[a:b], squares[a:b])
         else:
             inputs[i] = x
-        learned += lesson
+        learned += learns
     return learned
 
 
 @njit(cache=True)
 def _fill_kernel(
-    events: Events, start: int, count: int, rule: Any, landmarks: FloatArray, strip: Strip
+    events: Steps, start: int, count: int, params: Any, landmarks: FloatArray, tile: Tile
 ) -> None:
     """Multiply the kernel on the varying columns by the factors of the entities."""
-    varying = landmarks[rule.entity_stop - rule.kernel_start :]
-    first = rule.entity_stop - rule.used_start
-    distances_each(strip.inputs[:, first : first + varying.shape[0]], varying, strip.kernel[:count])
-    gaussians(strip.kernel.reshape(-1)[: count * strip.kernel.shape[1]], rule.gamma)
+    varying = landmarks[params.entity_stop - params.kernel_start :]
+    first = params.entity_stop - params.used_start
+    squared_distance_matrix(tile.inputs[:, first : first + varying.shape[0]], varying, tile.kernel[:count])
+    gaussian_in_place(tile.kernel.reshape(-1)[: count * tile.kernel.shape[1]], params.gamma)
     for b in range(events.slots.shape[1]):
         for i in range(count):
             slot = events.slots[start + i, b]
             for m in range(events.factors.shape[1]):
-                strip.kernel[i, m] *= events.factors[slot, m]
+                tile.kernel[i, m] *= events.factors[slot, m]

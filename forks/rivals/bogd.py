@@ -75,6 +75,6 @@ class BOGD(Budgeted):
             self._add(event, -self._step * slope)
             return
         self.coefficients *= self.budget / (self.budget - 1)
-        self._put(random_slot(self._seed, self.evictions, self.budget), event, -self._step * slope)
+        self._store_at(random_slot(self._seed, self.evictions, self.budget), event, -self._step * slope)
         self.evictions += 1
         self.coefficients *= min(1.0, self._bound / np.abs(self.coefficients).max())

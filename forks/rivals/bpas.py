@@ -52,4 +52,4 @@ class BPAS(Budgeted):
             return
         row = self._kernels(event)
         slot = int(np.argmin(self.coefficients**2 * (1.0 - row**2)))
-        self._put(slot, event, self.coefficients[slot] * row[slot] + step)
+        self._store_at(slot, event, self.coefficients[slot] * row[slot] + step)

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from forks.arrays import FloatArray
-from forks.compiled.products import combine, dot
+from forks.compiled.products import dot, vecmat
 from forks.losses import LOSSES, LossName, loss_slope
 from forks.rivals.base.learner import VectorRival, at_least, known_loss, positive
 
@@ -75,7 +75,7 @@ def waves(x: FloatArray, frequencies: FloatArray) -> FloatArray:
     """Return cos(u'x) / sqrt(D) for the D columns u of ``frequencies``, then sin(u'x) / sqrt(D), (2 D,)."""
     count = frequencies.shape[1]
     out = np.empty(2 * count)
-    combine(x, frequencies, out[count:])
+    vecmat(x, frequencies, out[count:])
     scale = 1.0 / math.sqrt(count)
     for i in range(count):
         angle = out[count + i]

@@ -34,7 +34,7 @@ class Forgetron(Budgeted):
     >>> learner = Forgetron(1, budget=1)
     >>> learner.learn_one([0.0], 1), learner.learn_one([9.0], -1)
     (1.0, 1.0)
-    >>> round(learner.predict_one([0.0]), 3) == 0, learner.predict_one([9.0])  # forgotten, and shrunk
+    >>> round(learner.predict_one([0.0]), 3) == 0, learner.predict_one([9.0])  # evicted, and shrunk
     (True, -0.75)
     """
 
@@ -65,7 +65,7 @@ class Forgetron(Budgeted):
         share = shrinkage(quadratic, linear, self.damage - SHARE * self.mistakes)
         self.damage += (quadratic * share + linear) * share
         self.coefficients *= share
-        self._put(slot, event, share * y)
+        self._store_at(slot, event, share * y)
 
 
 def shrinkage(quadratic: float, linear: float, constant: float) -> float:

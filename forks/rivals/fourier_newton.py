@@ -70,24 +70,24 @@ class FourierNewton(VectorRival):
         self.squares = np.zeros(dimension)
         self.size = 1 + dimension + features
         self.weights, self.inverse_hessian = NewtonState.prior(self.size, positive("alpha", alpha))
-        self._derive()
+        self._rebuild_derived()
 
-    def _derive(self) -> None:
+    def _rebuild_derived(self) -> None:
         self._newton = NewtonState(self.weights, self.inverse_hessian)
-        self._room = np.empty(self.size)
+        self._workspace = np.empty(self.size)
 
     def _score(self, event: FloatArray) -> float:
-        return float(clipped(dot(self.weights, self._describe(event)), self._clip))
+        return float(clipped(dot(self.weights, self._feature_vector(event)), self._clip))
 
     def _learn(self, event: FloatArray, y: float, score: float) -> None:  # noqa: ARG002  # projecting tells it
-        z = self._describe(event)
-        kept = project(self._newton, z, self._clip, self._room)
+        z = self._feature_vector(event)
+        kept = project(self._newton, z, self._clip, self._workspace)
         slope, curvature = loss_slope(LOGISTIC, kept, y), loss_curvature(LOGISTIC, kept, y)
-        newton_step(self._newton, z, slope, curvature, self._room)
+        newton_step(self._newton, z, slope, curvature, self._workspace)
         self.count += 1
         update_moments(event, self.count, self.mean, self.squares)
 
-    def _describe(self, vector: FloatArray) -> FloatArray:
+    def _feature_vector(self, vector: FloatArray) -> FloatArray:
         """Return the features, (1 + dimension + D,)."""
         standard = np.empty_like(vector)
         standardize(vector, self.count, self.mean, self.squares, standard)

@@ -8,7 +8,7 @@ import numpy as np
 
 from forks.algorithm.kernels import gaussian_matrix
 from forks.arrays import FloatArray
-from forks.compiled.products import spread
+from forks.compiled.products import matvec
 from forks.linalg.blas import on_one_thread
 from forks.linalg.eigen import symmetric_eigen
 from forks.losses import LOSSES, LossName, loss_slope
@@ -73,7 +73,7 @@ class NOGD(Budgeted):
             return
         if self._full:
             features = kernel_features(event, self.points, self.basis, self._gamma)
-            self.coefficients -= self._step * slope * spread(self.basis, features)
+            self.coefficients -= self._step * slope * matvec(self.basis, features)
         else:
             self._add(event, -self._step * slope)
             if self.stored == self.budget:

@@ -55,7 +55,7 @@ class Projectron(Budgeted):
             self._learn_mistake(event, y)
 
     def _learn_mistake(self, event: FloatArray, y: float) -> None:
-        half = self._half(event)
+        half = self._whitened(event)
         outside = 1.0 - float(dot(half, half))
         if self._full or outside < NEGLIGIBLE:
             self._project(half, y)
@@ -64,7 +64,7 @@ class Projectron(Budgeted):
             self.factor[self.stored, self.stored] = math.sqrt(outside)
             self._add(event, y)
 
-    def _half(self, event: FloatArray) -> FloatArray:
+    def _whitened(self, event: FloatArray) -> FloatArray:
         """Return L^-1 k, (budget,), zero behind the stored points: its square is that of P k(x, .)."""
         half = self._kernels(event)
         solve_lower(self.factor, self.stored, half)
@@ -115,7 +115,7 @@ class ProjectronPlus(Projectron):
             self._learn_margin(event, y, 1.0 - y * score)
 
     def _learn_margin(self, event: FloatArray, y: float, loss: float) -> None:
-        half = self._half(event)
+        half = self._whitened(event)
         inside = float(dot(half, half))
         outside = math.sqrt(max(0.0, 1.0 - inside))
         step = loss / inside if loss < inside else 1.0

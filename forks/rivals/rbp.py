@@ -45,5 +45,5 @@ class RBP(Budgeted):
         if not self._full:
             self._add(event, y)
         else:
-            self._put(random_slot(self._seed, self.evictions, self.budget), event, y)
+            self._store_at(random_slot(self._seed, self.evictions, self.budget), event, y)
             self.evictions += 1

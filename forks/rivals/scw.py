@@ -10,7 +10,7 @@ import numpy as np
 
 from forks.algorithm.newton import NewtonState, newton_step
 from forks.arrays import FloatArray
-from forks.compiled.products import combine, dot
+from forks.compiled.products import dot, vecmat
 from forks.rivals.base.learner import VectorRival, positive
 
 
@@ -60,9 +60,9 @@ class SCW(VectorRival):
         return float(dot(self.weights, event))
 
     def _learn(self, event: FloatArray, y: float, score: float) -> None:
-        room = np.empty(self.dimension)
-        combine(event, self.covariance, room)
-        v = dot(event, room)
+        workspace = np.empty(self.dimension)
+        vecmat(event, self.covariance, workspace)
+        v = dot(event, workspace)
         if self._phi * math.sqrt(v) > y * score:
             alpha = self._alpha(y * score, v)
             # (sqrt(a^2 + 4 v) - a) / 2 for a = alpha v phi, without a difference of what is nearly equal
@@ -70,7 +70,7 @@ class SCW(VectorRival):
             root = 2.0 * v / (math.hypot(a, 2.0 * math.sqrt(v)) + a)
             growth = alpha * self._phi / root
             belief = NewtonState(self.weights, self.covariance)
-            newton_step(belief, event, -y * alpha * (1.0 + growth * v), growth, room)
+            newton_step(belief, event, -y * alpha * (1.0 + growth * v), growth, workspace)
 
     def _alpha(self, m: float, v: float) -> float:
         squared = self._phi * self._phi

@@ -76,7 +76,7 @@ class SkeGD(Budgeted):
         kernel = {} if self._kernel is None else self._kernel.state()
         return super().state() | {PREFIX + name: value for name, value in kernel.items()}
 
-    def restored(self, state: State) -> Self:
+    def with_state(self, state: State) -> Self:
         """Return a learner of the same parameters that knows what the one of this `state` knew.
 
         Raises
@@ -84,7 +84,7 @@ class SkeGD(Budgeted):
         ValueError
             ``state`` lacks an entry, or has one of another type or shape than this learner's.
         """
-        learner = super().restored(state)
+        learner = super().with_state(state)
         learner._kernel = None
         if learner._full:
             kernel = {

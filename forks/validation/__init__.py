@@ -5,11 +5,11 @@ starts at the first event, when the learner knows nothing.
 
 >>> import numpy as np
 >>> from forks import Forks, ForksSettings
->>> from forks.validation import at_once, progressive, summarize
+>>> from forks.validation import without_delay, progressive, summarize
 >>> rng = np.random.default_rng(7)
 >>> X = rng.uniform(-1, 1, (2000, 2))
 >>> y = np.sign(X[:, 0] * X[:, 1])
->>> judged = progressive(Forks(ForksSettings.practical(2, width=1.0)), at_once(X, y))
+>>> judged = progressive(Forks(ForksSettings.practical(2, width=1.0)), without_delay(X, y))
 >>> summary = summarize(judged, loss="logistic", X=X, window=1000)
 >>> early, late = summary.windows
 >>> late.mistakes < early.mistakes < 0.2 < summary.total.majority
@@ -22,21 +22,20 @@ References
 Blum, Kalai and Langford, Beating the Hold-Out: Bounds for K-fold and Progressive Cross-Validation, COLT 1999.
 """
 
-from forks.validation.delays import Event, Turn, at_once, questions_and_answers
+from forks.validation.delays import Event, QAStep, simulate_qa, without_delay
 from forks.validation.hindsight import LinearPredictor, best_linear
 from forks.validation.metrics import auc, brier_score, calibration_error, log_loss, majority
-from forks.validation.progressive import Judged, Learner, progressive
-from forks.validation.summary import Figures, Summary, summarize
+from forks.validation.progressive import Learner, Predictions, progressive
+from forks.validation.summary import Metrics, Summary, summarize
 
 __all__ = [
     "Event",
-    "Figures",
-    "Judged",
     "Learner",
     "LinearPredictor",
+    "Metrics",
+    "Predictions",
+    "QAStep",
     "Summary",
-    "Turn",
-    "at_once",
     "auc",
     "best_linear",
     "brier_score",
@@ -44,6 +43,7 @@ __all__ = [
     "log_loss",
     "majority",
     "progressive",
-    "questions_and_answers",
+    "simulate_qa",
     "summarize",
+    "without_delay",
 ]

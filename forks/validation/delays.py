@@ -40,7 +40,7 @@ class Event(NamedTuple, Generic[X]):
     delay: float
 
 
-class Turn(NamedTuple, Generic[X]):
+class QAStep(NamedTuple, Generic[X]):
     """A question or an answer.
 
     Attributes
@@ -55,10 +55,10 @@ class Turn(NamedTuple, Generic[X]):
 
     number: int
     event: Event[X]
-    answered: bool
+    is_answer: bool
 
 
-def at_once(X: ArrayLike, y: ArrayLike) -> Iterator[Event[FloatArray]]:
+def without_delay(X: ArrayLike, y: ArrayLike) -> Iterator[Event[FloatArray]]:
     """Yield the rows of ``X``, (n, d), as events whose labels ``y``, (n,), are known before the next event.
 
     Raises
@@ -68,7 +68,7 @@ def at_once(X: ArrayLike, y: ArrayLike) -> Iterator[Event[FloatArray]]:
 
     Examples
     --------
-    >>> [(turn.number, turn.answered) for turn in questions_and_answers(at_once([[0.1], [0.2]], [1, -1]))]
+    >>> [(turn.number, turn.is_answer) for turn in simulate_qa(without_delay([[0.1], [0.2]], [1, -1]))]
     [(0, False), (0, True), (1, False), (1, True)]
     """
     rows, labels = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
@@ -78,7 +78,7 @@ def at_once(X: ArrayLike, y: ArrayLike) -> Iterator[Event[FloatArray]]:
         yield Event(row, label, moment=number, delay=0)
 
 
-def questions_and_answers(stream: Iterable[Event[X]]) -> Iterator[Turn[X]]:
+def simulate_qa(stream: Iterable[Event[X]]) -> Iterator[QAStep[X]]:
     """Yield each event of ``stream`` as a question, in order, and as an answer once its label is known.
 
     An answer that is due at the moment of a question comes before it, but never before its own
@@ -94,7 +94,7 @@ def questions_and_answers(stream: Iterable[Event[X]]) -> Iterator[Turn[X]]:
     Examples
     --------
     >>> plays = [Event("a", 1, moment=0, delay=30), Event("b", -1, moment=10, delay=5), Event("c", 1, 15, 0)]
-    >>> [(turn.event.x, turn.answered) for turn in questions_and_answers(plays)]
+    >>> [(turn.event.x, turn.is_answer) for turn in simulate_qa(plays)]
     [('a', False), ('b', False), ('b', True), ('c', False), ('c', True), ('a', True)]
     """
     # An event's number is unique, so that events themselves are never compared.
@@ -107,9 +107,9 @@ def questions_and_answers(stream: Iterable[Event[X]]) -> Iterator[Turn[X]]:
             )
         while waiting and waiting[0][0] <= event.moment:
             _, due, answer = heapq.heappop(waiting)
-            yield Turn(due, answer, answered=True)
+            yield QAStep(due, answer, is_answer=True)
         heapq.heappush(waiting, (event.moment + event.delay, number, event))
-        yield Turn(number, event, answered=False)
+        yield QAStep(number, event, is_answer=False)
     while waiting:
         _, due, answer = heapq.heappop(waiting)
-        yield Turn(due, answer, answered=True)
+        yield QAStep(due, answer, is_answer=True)

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from forks.arrays import FloatArray
-from forks.validation.delays import Event, questions_and_answers
+from forks.validation.delays import Event, simulate_qa
 
 X = TypeVar("X")
 X_contra = TypeVar("X_contra", contravariant=True)
@@ -28,7 +28,7 @@ class Learner(Protocol[X_contra]):
         ...
 
 
-class Judged(NamedTuple):
+class Predictions(NamedTuple):
     """What a learner said of a stream.
 
     Attributes
@@ -43,10 +43,10 @@ class Judged(NamedTuple):
     labels: FloatArray
 
 
-def progressive(learner: Learner[X], stream: Iterable[Event[X]]) -> Judged:
+def progressive(learner: Learner[X], stream: Iterable[Event[X]]) -> Predictions:
     """Let ``learner`` predict each event of ``stream`` when it happens, and learn its label when it is known.
 
-    The order is that of `questions_and_answers`. All events count, from the first.
+    The order is that of `simulate_qa`. All events count, from the first.
 
     Raises
     ------
@@ -66,8 +66,8 @@ def progressive(learner: Learner[X], stream: Iterable[Event[X]]) -> Judged:
     [0.0, 1.0, 1.0]
     """
     scores, labels = array("d"), array("d")
-    for number, event, answered in questions_and_answers(stream):
-        if answered:
+    for number, event, is_answer in simulate_qa(stream):
+        if is_answer:
             learner.learn_one(event.x, event.y)
             continue
         if event.y not in {-1, 1}:
@@ -77,4 +77,4 @@ def progressive(learner: Learner[X], stream: Iterable[Event[X]]) -> Judged:
             raise ValueError(f"event {number}: the learner's score must be finite, not {score}")
         scores.append(score)
         labels.append(event.y)
-    return Judged(np.array(scores), np.array(labels))
+    return Predictions(np.array(scores), np.array(labels))

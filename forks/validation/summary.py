@@ -10,11 +10,11 @@ from forks.arrays import FloatArray
 from forks.losses import LOSSES, LossName
 from forks.validation.hindsight import best_linear, losses
 from forks.validation.metrics import auc, brier_score, calibration_error, log_loss, majority
-from forks.validation.progressive import Judged
+from forks.validation.progressive import Predictions
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class Metrics:
     """Figures over successive events. Shares lie between 0 and 1.
 
     Attributes
@@ -57,12 +57,12 @@ class Figures:
 class Summary:
     """A run in figures: in total, and in windows of successive events."""
 
-    total: Figures
-    windows: list[Figures]
+    total: Metrics
+    windows: list[Metrics]
 
 
 def summarize(
-    judged: Judged, *, loss: LossName, X: FloatArray | None = None, window: int | None = None
+    predictions: Predictions, *, loss: LossName, X: FloatArray | None = None, window: int | None = None
 ) -> Summary:
     """Sum up a run.
 
@@ -80,12 +80,12 @@ def summarize(
 
     Examples
     --------
-    >>> judged = Judged(np.array([0.0, 1.0, -1.0]), np.array([1.0, 1.0, -1.0]))
-    >>> total = summarize(judged, loss="logistic").total
+    >>> predictions = Predictions(np.array([0.0, 1.0, -1.0]), np.array([1.0, 1.0, -1.0]))
+    >>> total = summarize(predictions, loss="logistic").total
     >>> total.events, total.mistakes, total.majority, total.auc
     (3, 0.3333333333333333, 0.3333333333333333, 1.0)
     """
-    count = len(judged.scores)
+    count = len(predictions.scores)
     if count == 0:
         raise ValueError("there is no event to sum up")
     if X is not None and len(X) != count:
@@ -93,16 +93,16 @@ def summarize(
     size = -(-count // 10) if window is None else window
     if size < 1:
         raise ValueError(f"window = {window} is not accepted: it must be at least 1")
-    counted = _Counted(judged, loss, X)
-    windows = [counted.figures(begin, min(begin + size, count)) for begin in range(0, count, size)]
-    return Summary(counted.figures(0, count), windows)
+    counted = _EventCounts(predictions, loss, X)
+    windows = [counted.metrics(begin, min(begin + size, count)) for begin in range(0, count, size)]
+    return Summary(counted.metrics(0, count), windows)
 
 
-class _Counted:
+class _EventCounts:
     """A run, event by event, that any piece of can be summed up."""
 
-    def __init__(self, judged: Judged, loss: LossName, X: FloatArray | None) -> None:
-        self._scores, labels = judged
+    def __init__(self, predictions: Predictions, loss: LossName, X: FloatArray | None) -> None:
+        self._scores, labels = predictions
         self._logistic = loss == "logistic"
         self._positive = labels > 0
         self._wrong = (self._scores > 0) != self._positive
@@ -113,11 +113,11 @@ class _Counted:
             best = best_linear(X, labels, loss).scores(X)
             self._excess = self._losses - losses(LOSSES[loss], best, labels)
 
-    def figures(self, begin: int, end: int) -> Figures:
+    def metrics(self, begin: int, end: int) -> Metrics:
         """Sum up the events from number `begin` to before `end`."""
         piece = slice(begin, end)
         scores, positive = self._scores[piece], self._positive[piece]
-        return Figures(
+        return Metrics(
             first=begin,
             events=end - begin,
             mistakes=float(np.mean(self._wrong[piece])),

@@ -6,7 +6,7 @@ that outlives the command, with its data in a folder.
 """
 
 from pipeline.broker.available import available_broker
-from pipeline.broker.embedded import Running, start, status, stop
+from pipeline.broker.embedded import RunningBroker, start, status, stop
 from pipeline.broker.temporary import temporary_broker
 
-__all__ = ["Running", "available_broker", "start", "status", "stop", "temporary_broker"]
+__all__ = ["RunningBroker", "available_broker", "start", "status", "stop", "temporary_broker"]

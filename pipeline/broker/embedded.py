@@ -24,7 +24,7 @@ STOP_SECONDS: Final = 60.0  # a clean stop takes one or two; it writes out what 
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningBroker:
     """A broker that runs: its process and when that began (Unix time), its address and its files."""
 
     pid: int
@@ -35,16 +35,16 @@ class Running:
     version: str
 
 
-def status(data: Path = DEFAULT_DATA) -> Running | None:
+def status(data: Path = DEFAULT_DATA) -> RunningBroker | None:
     """Give the broker that runs on this data folder, if one does."""
     state = state_file(data)
     if not state.exists():
         return None
-    running = Running(**json.loads(state.read_text()))
+    running = RunningBroker(**json.loads(state.read_text()))
     return running if process_of(running) else None
 
 
-def start(data: Path = DEFAULT_DATA, port: int | None = None, heap: str = DEFAULT_HEAP) -> Running:
+def start(data: Path = DEFAULT_DATA, port: int | None = None, heap: str = DEFAULT_HEAP) -> RunningBroker:
     """Start a broker and return when it answers; if one runs on this data folder already, give that.
 
     Parameters
@@ -63,11 +63,11 @@ def start(data: Path = DEFAULT_DATA, port: int | None = None, heap: str = DEFAUL
     BrokerError
         A jar cannot be had, or the broker does not start.
     """
-    with exclusive(data):
+    with lock_folder(data):
         if running := status(data):
             return running
         launch = prepare(data.resolve(), port, heap)
-        return follow(launch, run(launch))
+        return wait_until_running(launch, run(launch))
 
 
 def run(launch: Launch) -> subprocess.Popen[bytes]:
@@ -91,7 +91,7 @@ def run(launch: Launch) -> subprocess.Popen[bytes]:
         )
 
 
-def follow(launch: Launch, process: subprocess.Popen[bytes]) -> Running:
+def wait_until_running(launch: Launch, process: subprocess.Popen[bytes]) -> RunningBroker:
     """Note down the new process and wait until it answers; if that fails, end it."""
 
     def check_alive() -> None:
@@ -100,7 +100,7 @@ def follow(launch: Launch, process: subprocess.Popen[bytes]) -> Running:
 
     state = state_file(launch.folder)
     try:
-        running = Running(
+        running = RunningBroker(
             pid=process.pid,
             created=psutil.Process(process.pid).create_time(),
             bootstrap=launch.bootstrap,
@@ -118,7 +118,7 @@ def follow(launch: Launch, process: subprocess.Popen[bytes]) -> Running:
     return running
 
 
-def stop(data: Path = DEFAULT_DATA) -> Running | None:
+def stop(data: Path = DEFAULT_DATA) -> RunningBroker | None:
     """Stop the broker of this data folder and wait for its end; give what ran, None if nothing did.
 
     Raises
@@ -128,7 +128,7 @@ def stop(data: Path = DEFAULT_DATA) -> Running | None:
     """
     if not data.is_dir():
         return None
-    with exclusive(data):
+    with lock_folder(data):
         running = status(data)
         process = process_of(running) if running else None
         if process is not None:
@@ -147,7 +147,7 @@ def stop(data: Path = DEFAULT_DATA) -> Running | None:
     return running
 
 
-def process_of(running: Running) -> psutil.Process | None:
+def process_of(running: RunningBroker) -> psutil.Process | None:
     """Give the broker's process, None if it is gone or its number now belongs to another process.
 
     The time of creation alone would not do: it is reckoned from the wall clock, and moves when that is set.
@@ -161,7 +161,7 @@ def process_of(running: Running) -> psutil.Process | None:
     return process if ours else None
 
 
-def write_state(running: Running) -> None:
+def write_state(running: RunningBroker) -> None:
     """Note down what runs, whole or not at all."""
     state = state_file(Path(running.data))
     new = state.with_suffix(".new")
@@ -175,7 +175,7 @@ def state_file(data: Path) -> Path:
 
 
 @contextmanager
-def exclusive(data: Path) -> Iterator[None]:
+def lock_folder(data: Path) -> Iterator[None]:
     """Hold the data folder for one start or stop at a time, making it if need be.
 
     Raises

@@ -27,7 +27,9 @@ from pipeline.errors import BrokerError, ConfigError
 
 LOCK = Path(__file__).with_name("jars.lock")
 
-OWN_BROKER = f"To use a Kafka of your own instead, set {BOOTSTRAP_VARIABLE}=host:port or pass --bootstrap."
+OWN_BROKER_HINT = (
+    f"To use a Kafka of your own instead, set {BOOTSTRAP_VARIABLE}=host:port or pass --bootstrap."
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Jar:
             raise BrokerError(
                 f"{file} is not the locked {self.path.name}: its SHA-256 is {found}, {LOCK.name} says "
                 f"{self.sha256}. Delete the file and try again; if that does not help, the Maven repository "
-                f"gives out another file. {OWN_BROKER}"
+                f"gives out another file. {OWN_BROKER_HINT}"
             )
 
 
@@ -102,7 +104,7 @@ def download(jars: list[Jar], cache: Path) -> None:
                 raise BrokerError(
                     f"cannot download {jar.path} of Apache Kafka {VERSION} from "
                     f"{', '.join(maven.remote_repos.values())}: {error}. Check the network, or name another "
-                    f"Maven repository with FORKS_MAVEN_URL. {OWN_BROKER}"
+                    f"Maven repository with FORKS_MAVEN_URL. {OWN_BROKER_HINT}"
                 ) from error
             jar.check(file)
             target = cache / jar.path

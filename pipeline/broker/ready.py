@@ -13,7 +13,7 @@ from rich.console import Console
 from pipeline.broker.settings import VERSION
 from pipeline.errors import BrokerError
 
-NOT_YET: Final = {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN}
+STARTING_ERRORS: Final = {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN}
 
 
 def wait_until_ready(bootstrap: str, check_alive: Callable[[], None], seconds: float = 90) -> None:
@@ -48,6 +48,6 @@ def wait_until_ready(bootstrap: str, check_alive: Callable[[], None], seconds: f
                 if client.list_topics(timeout=0.5).brokers:
                     return
             except KafkaException as error:
-                if error.args[0].code() not in NOT_YET:
+                if error.args[0].code() not in STARTING_ERRORS:
                     raise
     raise BrokerError(f"the broker at {bootstrap} runs, but has not answered within {seconds:g} seconds")

@@ -19,13 +19,13 @@ from pipeline.cli import (
     synth,
     topics,
 )
-from pipeline.cli.failures import failures_told
+from pipeline.cli.failures import report_failures
 from pipeline.cli.logs import configure
 
 app = typer.Typer(
     help="A learner that lives in a Kafka stream: predicts at once, joins labels later, learns exactly once.",
     epilog="Exit codes: 0 done, 1 a check failed, 2 wrong setting or option, 3 no broker, 4 wrong topics, "
-    "5 state does not fit, 6 wrong input file, 7 taken over by another worker, 130 stopped by Ctrl-C.",
+    "5 state does not fit, 6 wrong input file, 7 replaced by another worker, 130 stopped by Ctrl-C.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -48,5 +48,5 @@ app.command(epilog=evaluate.EPILOG)(evaluate.evaluate)
 def main() -> None:
     """Run `forks`, with errors that a user can act on as one line on standard error."""
     configure()
-    with failures_told():
+    with report_failures():
         app()

@@ -42,14 +42,14 @@ def audit(
     It needs the workers' settings, only reads, and workers may run meanwhile: what they commit after it
     began is left to the next audit.
     """
-    from pipeline.tools.audit import examine, render, take_view  # noqa: PLC0415 - numba takes a second to load
+    from pipeline.tools.audit import capture_view, render, run_audit  # noqa: PLC0415 - numba takes a second to load
 
     flags = {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group}
     settings = load(config, flags)
     with Console(stderr=True).status("Looking how far the topics are committed ..."):
-        view = take_view(settings)
+        view = capture_view(settings)
     with progress("audit", view.records) as update:
-        report = examine(settings, view, from_snapshot=from_snapshot, progress=update)
+        report = run_audit(settings, view, from_snapshot=from_snapshot, progress=update)
     if json:
         typer.echo(msgspec.json.encode(report))
     else:

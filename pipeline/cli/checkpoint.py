@@ -14,15 +14,22 @@ from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Pre
 from pipeline.config.loader import load
 from pipeline.errors import ConfigError, DataError
 from pipeline.model.snapshot import parse
-from pipeline.tools.checkpoint import Group, contents, import_snapshot, listed, render_contents, render_list
+from pipeline.tools.checkpoint import (
+    Group,
+    contents,
+    import_snapshot,
+    read_checkpoint,
+    render_contents,
+    render_list,
+)
 
-PROVING = "Folding outcomes, to prove that it belongs here ..."
+VERIFYING = "Folding outcomes, to prove that it belongs here ..."
 Partition = Annotated[int, typer.Option(min=0, help="Whose.", show_default=False)]
 
 app = typer.Typer(help="What the group continues from: look at it, export, import.", no_args_is_help=True)
 
 
-class _Done(msgspec.Struct):
+class _SnapshotFile(msgspec.Struct):
     """A snapshot that was exported or imported."""
 
     partition: int
@@ -31,8 +38,8 @@ class _Done(msgspec.Struct):
     sha256: str
 
 
-def _done(partition: int, data: bytes) -> _Done:
-    return _Done(partition, parse(data)[1].folded, len(data), hashlib.sha256(data).hexdigest())
+def _snapshot_file(partition: int, data: bytes) -> _SnapshotFile:
+    return _SnapshotFile(partition, parse(data)[1].folded, len(data), hashlib.sha256(data).hexdigest())
 
 
 def _group(config: Path | None, bootstrap: str | None, prefix: str | None, group: str | None) -> Group:
@@ -50,7 +57,7 @@ def list_(
 ) -> None:
     """List the state record and the snapshot of each partition; the snapshot's bytes are checked."""
     with _group(config, bootstrap, prefix, group) as entered:
-        found = [listed(entered, partition) for partition in range(entered.partitions)]
+        found = [read_checkpoint(entered, partition) for partition in range(entered.partitions)]
     if json:
         typer.echo(msgspec.json.encode(found))
     else:
@@ -95,7 +102,7 @@ def export(
         out.write_bytes(data)
     except OSError as error:
         raise ConfigError(f"--out {out}: cannot be written: {error}") from error
-    done = _done(partition, data)
+    done = _snapshot_file(partition, data)
     text = f"{out} has the snapshot of {done.outcomes:,} outcomes\nSHA-256 {done.sha256}"
     typer.echo(msgspec.json.encode(done) if json else text)
 
@@ -114,17 +121,17 @@ def import_(
     """Let a partition continue from a snapshot, while no worker runs.
 
     It has to be of these settings and a fold of the partition's own outcomes, which is proved by folding
-    them. The outcomes since are folded when a worker starts, so no prediction comes out otherwise.
+    them. The outcomes since are learned when a worker starts, so no prediction comes out otherwise.
     """
     try:
         data = file.read_bytes()
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error}") from error
-    with _group(config, bootstrap, prefix, group) as entered, Console(stderr=True).status(PROVING):
+    with _group(config, bootstrap, prefix, group) as entered, Console(stderr=True).status(VERIFYING):
         state = import_snapshot(entered, partition, data)
-    done = _done(partition, data)
+    done = _snapshot_file(partition, data)
     text = (
         f"partition {partition} continues from the snapshot of {done.outcomes:,} outcomes; "
-        f"{state.outcomes - done.outcomes:,} since are folded when a worker starts\nSHA-256 {done.sha256}"
+        f"{state.outcomes - done.outcomes:,} since are learned when a worker starts\nSHA-256 {done.sha256}"
     )
     typer.echo(msgspec.json.encode(done) if json else text)

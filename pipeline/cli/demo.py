@@ -15,7 +15,7 @@ from pipeline.cli.progress import progress
 from pipeline.errors import ForksError
 from pipeline.sources.kuairec import DEFAULT_MATRIX, Events, read_events, tables_beside
 from pipeline.sources.synth import Size, write_files
-from pipeline.tools.demo import Course, consume, demo_kafka, fill
+from pipeline.tools.demo import DemoRun, consume, demo_kafka, fill_topics
 
 EPILOG = """
 Examples:
@@ -49,34 +49,36 @@ def demo(
     check_format(out)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
 
-    def say(text: str) -> None:
+    def notify(text: str) -> None:
         console.print(f"[bold]·[/bold] {text}")
 
     with tempfile.TemporaryDirectory(prefix="forks-demo-") as scratch:
         if data is None:
-            say("inventing users, videos and plays in KuaiRec's format")
+            notify("inventing users, videos and plays in KuaiRec's format")
             write_files(Path(scratch), Size())
         source = Path(scratch) if data is None else data
-        events = _events(source, matrix, say)
-        say("starting Apache Kafka; the first time, its jars are downloaded")
+        events = _events(source, matrix, notify)
+        notify("starting Apache Kafka; the first time, its jars are downloaded")
         with available_broker() as bootstrap:
             kafka = demo_kafka(bootstrap)
-            say(f"Kafka is at {bootstrap}; topics have the prefix {kafka.prefix}")
+            notify(f"Kafka is at {bootstrap}; topics have the prefix {kafka.prefix}")
             with progress("send", 2 * len(events)) as update:
-                fill(events, kafka, update)
-            say("starting a worker; the very first one compiles the learner, which takes some seconds")
+                fill_topics(events, kafka, update)
+            notify("starting a worker; the very first one compiles the learner, which takes some seconds")
             with progress("outcomes", len(events)) as update:
                 log = Path(scratch) / "worker.log"
-                course = consume(kafka, len(events), tables_beside(source), log, say=say, progress=update)
+                demo_run = consume(
+                    kafka, len(events), tables_beside(source), log, notify=notify, progress=update
+                )
             found = summarize(kafka)
     if not json:
         Console(highlight=False).print(render(found))
     draw(found, out, KUAIREC_NOTE if data else "Invented data")
-    say(f"mistakes over events are drawn in {out}")
-    rate = len(events) / course.seconds
-    say(f"{rate:,.0f} events/s from first prediction to last outcome, kill and recovery included")
+    notify(f"mistakes over events are drawn in {out}")
+    rate = len(events) / demo_run.seconds
+    notify(f"{rate:,.0f} events/s from first prediction to last outcome, kill and recovery included")
     if json:
-        typer.echo(msgspec.json.encode(_figures(msgspec.to_builtins(found), kafka.prefix, course, rate)))
+        typer.echo(msgspec.json.encode(_figures(msgspec.to_builtins(found), kafka.prefix, demo_run, rate)))
     if not found.events == found.outcomes == len(events):
         raise ForksError(
             f"{len(events)} events were sent, but there are {found.events} predictions and "
@@ -84,17 +86,17 @@ def demo(
         )
 
 
-def _events(source: Path, matrix: str, say: Any) -> Events:
+def _events(source: Path, matrix: str, notify: Any) -> Events:
     events = read_events(source, matrix)
     skipped = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in events.skipped.items())
-    say(f"{events.rows:,} rows, {len(events):,} of them usable ({skipped or 'none'} skipped)")
+    notify(f"{events.rows:,} rows, {len(events):,} of them usable ({skipped or 'none'} skipped)")
     return events
 
 
-def _figures(report: dict[str, Any], prefix: str, course: Course, rate: float) -> dict[str, Any]:
+def _figures(report: dict[str, Any], prefix: str, demo_run: DemoRun, rate: float) -> dict[str, Any]:
     return report | {
         "prefix": prefix,
         "events_per_s": round(rate, 1),
-        "killed_at": course.killed_at,
-        "recovery_s": round(course.recovery_s, 2),
+        "killed_at": demo_run.killed_at,
+        "recovery_s": round(demo_run.recovery_s, 2),
     }

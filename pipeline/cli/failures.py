@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from pipeline.errors import BrokerError, ForksError
-from pipeline.kafka.clients import explain
+from pipeline.kafka.clients import error_text
 
 
 @contextmanager
-def failures_told(where: str = "") -> Iterator[None]:
+def report_failures(where: str = "") -> Iterator[None]:
     """Tell errors that a user can act on in one line on standard error, and end the process.
 
     Parameters
@@ -28,7 +28,7 @@ def failures_told(where: str = "") -> Iterator[None]:
     except ForksError as error:
         _fail(where, str(error), error.exit_code)
     except KafkaException as error:
-        _fail(where, f"Kafka: {explain(error)}", BrokerError.exit_code)
+        _fail(where, f"Kafka: {error_text(error)}", BrokerError.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
 

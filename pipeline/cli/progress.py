@@ -10,7 +10,7 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-EVERY: Final = 5.0
+LOG_INTERVAL: Final = 5.0
 """Seconds between two lines where there is no terminal."""
 
 
@@ -24,17 +24,17 @@ def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
             task = bar.add_task(what, total=total)
             yield lambda done: bar.update(task, completed=done)
     else:
-        yield _line_by_line(console, what, total)
+        yield _log_lines(console, what, total)
 
 
-def _line_by_line(console: Console, what: str, total: int) -> Callable[[int], None]:
-    begin = said = time.monotonic()
+def _log_lines(console: Console, what: str, total: int) -> Callable[[int], None]:
+    begin = last_line = time.monotonic()
 
     def update(done: int) -> None:
-        nonlocal said
+        nonlocal last_line
         now = time.monotonic()
-        if now - said >= EVERY:
-            said = now
+        if now - last_line >= LOG_INTERVAL:
+            last_line = now
             rate = done / (now - begin)
             console.print(
                 f"{what}: {done:,} of {total:,} ({done / total:.0%}), {rate:,.0f}/s", soft_wrap=True

@@ -23,7 +23,7 @@ Examples:
 """
 
 
-class _Done(msgspec.Struct):
+class _PromotionResult(msgspec.Struct):
     """A promotion."""
 
     champion: str
@@ -47,7 +47,7 @@ def promote(
     """Let a challenger and the champion swap roles, while no worker runs.
 
     Both keep all that they have learned: predictions are the promoted learner's from the next one on, and
-    the former champion goes on in the shadow. Only challengers of FORKS can be promoted; rivals are there to
+    the former champion goes on as a challenger. Only challengers of FORKS can be promoted; rivals are there to
     be compared with. At the end it prints what has to stand in forks.toml before workers start again. All
     partitions change in one transaction, and `forks audit` derives what was made before by the learner that
     made it.
@@ -58,7 +58,7 @@ def promote(
         with progress("fold", promotion.outcomes) as update:
             lines = promotion.run(update)
     if json:
-        typer.echo(msgspec.json.encode(_Done(name, former, lines)))
+        typer.echo(msgspec.json.encode(_PromotionResult(name, former, lines)))
         return
     console = Console(highlight=False, soft_wrap=True, markup=False)
     console.print(f"{name} is the champion now, and the former one is the challenger {former}.")

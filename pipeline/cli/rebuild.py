@@ -53,7 +53,7 @@ def rebuild(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Fold the outcomes under other settings, and compare with the model that runs.
+    """Learn the outcomes again under other settings, and compare with the model that runs.
 
     Each event is predicted by what would have been known at that moment, and only then learned: what comes
     out is what would have come out. It only reads, and workers may run meanwhile. Exit code 1 if nothing
@@ -65,7 +65,7 @@ def rebuild(
     """
     from pipeline.tools import rebuild as rebuilding  # noqa: PLC0415 - scipy's statistics take a second to load
 
-    different = _of_learner(changes or [])
+    different = _parse_learner_changes(changes or [])
     flags = {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group}
     settings = load(config, flags)
     with Group(settings) as entered:
@@ -75,7 +75,7 @@ def rebuild(
         with Console(stderr=True).status(
             "Compiling the learner, which takes some seconds the first time ..."
         ):
-            plan.blueprint.warm_up()
+            plan.factory.warm_up()
         with progress("rebuild", plan.outcomes) as update:
             found = plan.run(update, window)
         if install:
@@ -84,16 +84,16 @@ def rebuild(
         typer.echo(msgspec.json.encode(found))
     else:
         Console(highlight=False).print(rebuilding.render(found))
-    if any(fold.same is False for fold in found.partitions):
+    if any(partition_rebuild.same is False for partition_rebuild in found.partitions):
         raise typer.Exit(1)
 
 
-def _of_learner(changes: list[str]) -> dict[str, Any]:
+def _parse_learner_changes(changes: list[str]) -> dict[str, Any]:
     """Read settings by their names within the learner's; others decide what there is to learn from.
 
     Examples
     --------
-    >>> _of_learner(["learner.budget=200", "width=2.0", "preset=paper"])
+    >>> _parse_learner_changes(["learner.budget=200", "width=2.0", "preset=paper"])
     {'budget': 200, 'width': 2.0, 'preset': 'paper'}
     """
     prefix = "learner."

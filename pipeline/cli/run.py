@@ -8,13 +8,13 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from pipeline.cli.failures import failures_told
+from pipeline.cli.failures import report_failures
 from pipeline.cli.logs import configure
 from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
 from pipeline.cli.signals import stop_on_signals
 from pipeline.config.loader import load
 from pipeline.config.tree import Config
-from pipeline.worker.supervisor import Crew, Heed
+from pipeline.worker.supervisor import RegisterStop, Supervisor
 from pipeline.worker.worker import Worker
 
 Flags: TypeAlias = dict[str, str | None]
@@ -62,21 +62,21 @@ def run(
         with stop_on_signals(worker.stop):
             worker.run()
         return
-    of_each = [flags | own_flags(settings, number) for number in range(workers)]
+    of_each = [flags | worker_flags(settings, number) for number in range(workers)]
     for own in of_each:
         load(config, own)  # so that a port beyond the last is told of once
-    crew = Crew(partial(_member, config, of_each, json), workers)
+    crew = Supervisor(partial(_run_worker, config, of_each, json), workers)
     with stop_on_signals(crew.stop):
         code = crew.run()
     raise typer.Exit(code)
 
 
-def own_flags(settings: Config, number: int) -> Flags:
+def worker_flags(settings: Config, number: int) -> Flags:
     """Return what sets one of several workers apart from the others, by dotted name.
 
     Examples
     --------
-    >>> own_flags(Config(kafka={"instance": "node"}, metrics={"address": "127.0.0.1:9100"}), 2)
+    >>> worker_flags(Config(kafka={"instance": "node"}, metrics={"address": "127.0.0.1:9100"}), 2)
     {'kafka.instance': 'node-2', 'metrics.address': '127.0.0.1:9102'}
     """
     own: Flags = {}
@@ -88,10 +88,12 @@ def own_flags(settings: Config, number: int) -> Flags:
     return own
 
 
-def _member(config: Path | None, of_each: list[Flags], json: bool, number: int, heed: Heed) -> None:
+def _run_worker(
+    config: Path | None, of_each: list[Flags], json: bool, number: int, register_stop: RegisterStop
+) -> None:
     """Be one of several workers, in a process of its own."""
     configure(json=json, worker=number)
-    with failures_told(f" in worker {number}"):
+    with report_failures(f" in worker {number}"):
         worker = Worker(load(config, of_each[number]))
-        heed(worker.stop)
+        register_stop(worker.stop)
         worker.run()

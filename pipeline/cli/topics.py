@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from pipeline.cli.options import Bootstrap, ConfigFile, Json, Prefix
 from pipeline.config.loader import load
 from pipeline.errors import TopicError
-from pipeline.kafka.clients import common
+from pipeline.kafka.clients import client_settings
 from pipeline.kafka.topics import Topics, admin, topics_of
 from pipeline.kafka.topics import check as find_differences
 from pipeline.kafka.topics import create as create_missing
@@ -33,7 +33,7 @@ def create(
     """Create the topics that are missing, then check all of them."""
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
     topics = topics_of(settings)
-    client = admin(common(settings.kafka))
+    client = admin(client_settings(settings.kafka))
     created = create_missing(client, topics, partitions, replication)
     if not json:
         for name in topics.all:
@@ -47,7 +47,7 @@ def check(
 ) -> None:
     """Say what differs from what the pipeline needs; exit with 4 if it could not run like this."""
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
-    _report(admin(common(settings.kafka)), topics_of(settings), json, [])
+    _report(admin(client_settings(settings.kafka)), topics_of(settings), json, [])
 
 
 def _report(client: AdminClient, topics: Topics, json: bool, created: list[str]) -> None:

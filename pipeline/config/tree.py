@@ -38,13 +38,13 @@ Milliseconds = Annotated[int, BeforeValidator(milliseconds), Field(le=2**53)]
 """At most as many as a timestamp may have, so that their sum with one is no number too large."""
 
 
-def _plain(value: object) -> object:
+def _client_value(value: object) -> object:
     if not isinstance(value, str | int | float | bool):
         raise ValueError("a setting of librdkafka is text, a number, true or false")  # noqa: TRY004 - pydantic's
     return value
 
 
-Plain = Annotated[str | int | float | bool, BeforeValidator(_plain)]
+ClientValue = Annotated[str | int | float | bool, BeforeValidator(_client_value)]
 
 
 class Section(BaseModel):
@@ -62,7 +62,7 @@ class Kafka(Section):
     group: str = Field("forks", min_length=1)
     instance: str | None = Field(None, min_length=1)
     """A name that stays with this worker over restarts: lets it take its partitions up at once."""
-    client: dict[str, Plain] = {}
+    client: dict[str, ClientValue] = {}
     """Further settings for librdkafka, such as security.protocol; for consumer and producer alike."""
 
 

@@ -65,7 +65,7 @@ class RunningStatistics:
     def __init__(self, max_entities: int, tags: TagLists | None = None) -> None:
         self._lists = TagLists({}) if tags is None else tags
         self.users = EntityTotals(max_entities)
-        self.videos = EntityTotals(max_entities, note=self._lists.find)
+        self.videos = EntityTotals(max_entities, annotate=self._lists.find)
         self.tags: Floats = np.zeros((self._lists.count, 3))
         """Events, labels and ratios by tag; a label counts once for each tag of its video."""
         self.everything: Floats = np.zeros((1, 3))
@@ -90,7 +90,7 @@ class RunningStatistics:
     def update(self, user_id: Id, video_id: Id, label: bool, watch_ratio: float) -> None:
         """Count a label that was joined."""
         users, videos, lists = self.users, self.videos, self._lists
-        user, video = users.enter(user_id), videos.enter(video_id)
+        user, video = users.row_for(user_id), videos.row_for(video_id)
         gone_user, gone_video = totals.count(
             user,
             video,
@@ -99,18 +99,18 @@ class RunningStatistics:
             min(float(watch_ratio), RATIO_CAP),
             users.totals,
             users.ring,
-            users.room,
+            users.capacity,
             videos.totals,
             videos.ring,
-            videos.room,
+            videos.capacity,
             self.tags,
             self.everything,
             lists.packed,
         )
-        users.settle([gone_user] if gone_user else [])
-        videos.settle([gone_video] if gone_video else [])
+        users.release_evicted([gone_user] if gone_user else [])
+        videos.release_evicted([gone_video] if gone_video else [])
 
-    def walk(
+    def run(
         self,
         order: NDArray[np.int64],
         users: Sequence[Id],
@@ -144,52 +144,52 @@ class RunningStatistics:
             raise ValueError(f"users, videos, labels and watch_ratios must be as many, not {lengths}")
         if order.size and not 0 <= order.min() <= order.max() < 2 * n:
             raise ValueError(f"steps in order must be from 0 to {2 * n - 1}, for {n} events")
-        user_rows, video_rows = self.users.enter_all(users), self.videos.enter_all(videos)
+        user_rows, video_rows = self.users.rows_for(users), self.videos.rows_for(videos)
         out = np.full((n, len(FEATURES)), np.nan)
-        forgotten = np.zeros((2, len(order)), dtype=np.int64)
-        totals.walk(
+        evicted = np.zeros((2, len(order)), dtype=np.int64)
+        totals.run(
             order,
             user_rows,
             video_rows,
-            self.videos.notes[video_rows],
+            self.videos.annotations[video_rows],
             labels,
             np.minimum(watch_ratios, RATIO_CAP),
             self.users.totals,
             self.users.ring,
-            self.users.room,
+            self.users.capacity,
             self.videos.totals,
             self.videos.ring,
-            self.videos.room,
+            self.videos.capacity,
             self.tags,
             self.everything,
             self._lists.packed,
             out,
-            forgotten,
+            evicted,
         )
-        for entities, gone in zip((self.users, self.videos), forgotten, strict=True):
-            entities.settle(gone[gone != totals.NOBODY].tolist())
+        for entities, gone in zip((self.users, self.videos), evicted, strict=True):
+            entities.release_evicted(gone[gone != totals.NO_ROW].tolist())
         return out
 
-    def take_over(self, counted: Sequence[VideoCounts]) -> None:
+    def merge_shared(self, counted: Sequence[VideoCounts]) -> None:
         """Count labels of other users, by what they come to for each video.
 
         A video may be there more than once. Each time it counts as seen.
         """
         videos = self.videos
         ids = [counts.video_id for counts in counted]
-        rows = videos.enter_all(ids)
+        rows = videos.rows_for(ids)
         sums = [(counts.events, counts.labels, counts.ratios) for counts in counted]
-        forgotten = np.zeros(len(ids), dtype=np.int64)
-        totals.take_over(
+        evicted = np.zeros(len(ids), dtype=np.int64)
+        totals.merge_shared(
             rows,
-            videos.notes[rows],
+            videos.annotations[rows],
             np.array(sums, dtype=np.float64).reshape(len(ids), 3),
             videos.totals,
             videos.ring,
-            videos.room,
+            videos.capacity,
             self.tags,
             self.everything,
             self._lists.packed,
-            forgotten,
+            evicted,
         )
-        videos.settle(forgotten[forgotten != totals.NOBODY].tolist())
+        videos.release_evicted(evicted[evicted != totals.NO_ROW].tolist())

@@ -100,7 +100,7 @@ class DailyTable:
 
     def __init__(self, path: Path, same_day: bool) -> None:
         values = _daily_ratios(path)
-        self._last_day = 0 if same_day else -1
+        self._newest_day = 0 if same_day else -1
         self._values = np.ascontiguousarray(values.drop("video_id", "day").to_numpy())
         self._rows: dict[Id, tuple[list[int], list[int]]] = {}
         pairs = zip(values["video_id"].to_list(), values["day"].to_list(), strict=True)
@@ -117,7 +117,7 @@ class DailyTable:
             return self._unknown
         days, rows = known
         today = (timestamp + KUAIREC_ZONE) // DAY
-        position = bisect_left(days, today + self._last_day + 1) - 1
+        position = bisect_left(days, today + self._newest_day + 1) - 1
         return self._unknown if position < 0 else self._values[rows[position]]
 
 

@@ -33,15 +33,15 @@ class TagLists:
     """
 
     def __init__(self, tags: Mapping[Id, Collection[int]]) -> None:
-        self._places: dict[Id, int] = {}
+        self._positions: dict[Id, int] = {}
         packed = [0]
         for video, numbers in tags.items():
             own = sorted(set(numbers))
-            self._places[video] = len(packed)
+            self._positions[video] = len(packed)
             packed += [len(own), *own]
         self.count = 1 + max((tag for numbers in tags.values() for tag in numbers), default=-1)
         self.packed: NDArray[np.int64] = np.array(packed, dtype=np.int64)
 
     def find(self, video: Id) -> int:
         """Where the video's list stands in `packed`; that of the empty one if the video is unknown."""
-        return self._places.get(video, 0)
+        return self._positions.get(video, 0)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from forks import LossName
 
-WATCHED = 0.75
+WATCHED_THRESHOLD = 0.75
 """A watch ratio above this counts as watched (KuaiRec's and the FORKS paper's threshold)."""
 
 RATIO_CAP = 2.0
@@ -15,7 +15,7 @@ RATIO_CAP = 2.0
 
 
 def target(loss: LossName, watched: bool, watch_ratio: float) -> float:
-    """Give what a learner with this loss learns: the label, or with squared loss the ratio above `WATCHED`.
+    """Give what a learner with this loss learns: the label, or with squared loss the ratio above `WATCHED_THRESHOLD`.
 
     Either way a score above 0 says that the video will be watched.
 
@@ -25,11 +25,11 @@ def target(loss: LossName, watched: bool, watch_ratio: float) -> float:
     1.0
     >>> target("squared", watched=True, watch_ratio=1.25)
     0.5
-    >>> target("squared", watched=True, watch_ratio=300.0) == RATIO_CAP - WATCHED
+    >>> target("squared", watched=True, watch_ratio=300.0) == RATIO_CAP - WATCHED_THRESHOLD
     True
     """
     if loss == "squared":
-        return min(watch_ratio, RATIO_CAP) - WATCHED
+        return min(watch_ratio, RATIO_CAP) - WATCHED_THRESHOLD
     return 1.0 if watched else -1.0
 
 
@@ -44,5 +44,5 @@ def targets(
     [1.0, -1.0]
     """
     if loss == "squared":
-        return np.minimum(watch_ratios, RATIO_CAP) - WATCHED
+        return np.minimum(watch_ratios, RATIO_CAP) - WATCHED_THRESHOLD
     return np.where(watched, 1.0, -1.0)

@@ -3,7 +3,7 @@
 Totals are rows of three sums over labels: how many there were, how many said watched, and their watch ratios.
 Rows of users and videos form a ring each, in the order in which they were updated, so that the oldest is at
 hand when it has to be forgotten. What is compiled here works on one event at a time, always in the same
-order, so that an event's features have the same bits whether they were asked for alone or among many. `walk`
+order, so that an event's features have the same bits whether they were asked for alone or among many. `run`
 lets other Python threads run meanwhile.
 
 Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
@@ -39,10 +39,10 @@ EVENTS, LABELS, RATIOS = range(3)
 OLDER, NEWER = range(2)
 """The columns of a ring of rows."""
 
-NOBODY = 0
+NO_ROW = 0
 """The row of an entity that is not known. In a ring, it stands between the newest and the oldest."""
 
-OUT = -1
+UNLINKED = -1
 """What is older than a row that is not in its ring."""
 
 
@@ -100,17 +100,17 @@ def count(
     ratio: float,
     users: Floats,
     user_ring: Integers,
-    user_room: int,
+    user_capacity: int,
     videos: Floats,
     video_ring: Integers,
-    video_room: int,
+    video_capacity: int,
     tags: Floats,
     everything: Floats,
     packed: Integers,
 ) -> tuple[int, int]:
-    """Count a label; give the rows of the user and the video that had to be forgotten for it, or `NOBODY`."""
-    gone_user = _renew(users, user_ring, user, user_room)
-    gone_video = _renew(videos, video_ring, video, video_room)
+    """Count a label; give the rows of the user and the video that had to be forgotten for it, or `NO_ROW`."""
+    gone_user = _touch(users, user_ring, user, user_capacity)
+    gone_video = _touch(videos, video_ring, video, video_capacity)
     _add(users, user, label, ratio)
     _add(videos, video, label, ratio)
     for place in range(tag_list + 1, tag_list + 1 + packed[tag_list]):
@@ -120,7 +120,7 @@ def count(
 
 
 @njit(cache=True, nogil=True)
-def walk(
+def run(
     order: Integers,
     user_rows: Integers,
     video_rows: Integers,
@@ -129,20 +129,20 @@ def walk(
     ratios: Floats,
     users: Floats,
     user_ring: Integers,
-    user_room: int,
+    user_capacity: int,
     videos: Floats,
     video_ring: Integers,
-    video_room: int,
+    video_capacity: int,
     tags: Floats,
     everything: Floats,
     packed: Integers,
     out: Floats,
-    forgotten: Integers,
+    evicted: Integers,
 ) -> None:
     """Take the steps of `order`: i writes event i's features to `out`, n + i counts its label.
 
     Rows, tag lists, labels, ratios and `out` are those of n events. Where a user or a video had to be
-    forgotten at a step, its row is written to `forgotten`, shape (2, steps); it may be in use again later.
+    forgotten at a step, its row is written to `evicted`, shape (2, steps); it may be in use again later.
     """
     n = out.shape[0]
     for step in range(order.shape[0]):
@@ -163,7 +163,7 @@ def walk(
             continue
         event -= n
         user, video = user_rows[event], video_rows[event]
-        new_user, new_video = user_ring[user, OLDER] == OUT, video_ring[video, OLDER] == OUT
+        new_user, new_video = user_ring[user, OLDER] == UNLINKED, video_ring[video, OLDER] == UNLINKED
         gone_user, gone_video = count(
             user,
             video,
@@ -172,42 +172,42 @@ def walk(
             ratios[event],
             users,
             user_ring,
-            user_room,
+            user_capacity,
             videos,
             video_ring,
-            video_room,
+            video_capacity,
             tags,
             everything,
             packed,
         )
-        user_room -= new_user and gone_user == NOBODY
-        video_room -= new_video and gone_video == NOBODY
-        forgotten[0, step], forgotten[1, step] = gone_user, gone_video
+        user_capacity -= new_user and gone_user == NO_ROW
+        video_capacity -= new_video and gone_video == NO_ROW
+        evicted[0, step], evicted[1, step] = gone_user, gone_video
 
 
 @njit(cache=True, nogil=True)
-def take_over(
+def merge_shared(
     video_rows: Integers,
     tag_lists: Integers,
     sums: Floats,
     videos: Floats,
     video_ring: Integers,
-    video_room: int,
+    video_capacity: int,
     tags: Floats,
     everything: Floats,
     packed: Integers,
-    forgotten: Integers,
+    evicted: Integers,
 ) -> None:
     """Add sums over labels that others have counted, shape (n, 3), to their videos, tags and everything.
 
-    Where a video had to be forgotten for one, its row is written to `forgotten`, shape (n,).
+    Where a video had to be forgotten for one, its row is written to `evicted`, shape (n,).
     """
     for place in range(video_rows.shape[0]):
         video, tag_list = video_rows[place], tag_lists[place]
-        new = video_ring[video, OLDER] == OUT
-        gone = _renew(videos, video_ring, video, video_room)
-        video_room -= new and gone == NOBODY
-        forgotten[place] = gone
+        new = video_ring[video, OLDER] == UNLINKED
+        gone = _touch(videos, video_ring, video, video_capacity)
+        video_capacity -= new and gone == NO_ROW
+        evicted[place] = gone
         for column in range(sums.shape[1]):
             amount = sums[place, column]
             videos[video, column] += amount
@@ -217,27 +217,27 @@ def take_over(
 
 
 @njit(cache=True)
-def _renew(totals: Floats, ring: Integers, row: int, room: int) -> int:
-    """Make a row the newest of its ring; give the oldest one, if that had to go for it, or `NOBODY`."""
-    gone = NOBODY
-    if ring[row, OLDER] != OUT:
-        _take_out(ring, row)
-    elif room == 0:
-        gone = ring[NOBODY, NEWER]
-        _take_out(ring, gone)
-        ring[gone, OLDER] = OUT
+def _touch(totals: Floats, ring: Integers, row: int, capacity: int) -> int:
+    """Make a row the newest of its ring; give the oldest one, if that had to go for it, or `NO_ROW`."""
+    gone = NO_ROW
+    if ring[row, OLDER] != UNLINKED:
+        _unlink(ring, row)
+    elif capacity == 0:
+        gone = ring[NO_ROW, NEWER]
+        _unlink(ring, gone)
+        ring[gone, OLDER] = UNLINKED
         for column in range(totals.shape[1]):
             totals[gone, column] = 0.0
-    newest = ring[NOBODY, OLDER]
+    newest = ring[NO_ROW, OLDER]
     ring[newest, NEWER] = row
     ring[row, OLDER] = newest
-    ring[row, NEWER] = NOBODY
-    ring[NOBODY, OLDER] = row
+    ring[row, NEWER] = NO_ROW
+    ring[NO_ROW, OLDER] = row
     return gone
 
 
 @njit(cache=True)
-def _take_out(ring: Integers, row: int) -> None:
+def _unlink(ring: Integers, row: int) -> None:
     older, newer = ring[row, OLDER], ring[row, NEWER]
     ring[older, NEWER] = newer
     ring[newer, OLDER] = older

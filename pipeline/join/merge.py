@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 
 Integers: TypeAlias = NDArray[np.int64]
 
-BEFORE_ALL = -1
+NO_TIMESTAMP = -1
 """Before any timestamp."""
 
 
 @njit(cache=True)
 def merge(
-    shown: Integers,
-    told: Integers,
-    more_shown: bool,
-    more_told: bool,
+    interaction_times: Integers,
+    label_times: Integers,
+    more_interactions: bool,
+    more_labels: bool,
     window: int,
-    quiet: int,
-    most: int,
+    next_deadline: int,
+    max_messages: int,
     labels_before: Integers,
     interactions_before: Integers,
 ) -> tuple[int, int, int]:
@@ -54,21 +54,21 @@ def merge(
     Returns
     -------
     tuple
-        Interactions and labels merged, and the latest time among them, `BEFORE_ALL` if there are none.
+        Interactions and labels merged, and the latest time among them, `NO_TIMESTAMP` if there are none.
     """
     n = m = 0
-    time = BEFORE_ALL
-    while n + m < most:
-        if n < shown.shape[0] and m < told.shape[0]:
-            label = told[m] <= shown[n]
-        elif n < shown.shape[0] and not more_told:
+    time = NO_TIMESTAMP
+    while n + m < max_messages:
+        if n < interaction_times.shape[0] and m < label_times.shape[0]:
+            label = label_times[m] <= interaction_times[n]
+        elif n < interaction_times.shape[0] and not more_labels:
             label = False
-        elif m < told.shape[0] and not more_shown:
+        elif m < label_times.shape[0] and not more_interactions:
             label = True
         else:
             break
-        head = told[m] if label else shown[n]
-        if max(time, head) > quiet:
+        head = label_times[m] if label else interaction_times[n]
+        if max(time, head) > next_deadline:
             break
         time = max(time, head)
         if label:
@@ -76,7 +76,7 @@ def merge(
             m += 1
         else:
             labels_before[n] = m
-            quiet = min(quiet, head + window)
+            next_deadline = min(next_deadline, head + window)
             n += 1
     return n, m, time
 

@@ -20,12 +20,12 @@ import numpy as np
 
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.join.merge import Integers
-from pipeline.join.timers import Deadlines
-from pipeline.records.decoding import FIRST
+from pipeline.join.timers import TimerQueue
+from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Source, WatchLabel
-from pipeline.records.outcome_encoder import PLAIN, conclusion, opening
+from pipeline.records.inputs import RawMessage, WatchLabel
+from pipeline.records.outcome_encoder import PLAIN_SUFFIX, outcome_prefix, outcome_suffix
 from pipeline.records.outputs import Prediction
 
 
@@ -45,10 +45,10 @@ class Pending(msgspec.Struct, gc=False):
     score: float = math.nan
     features: bytes = b""
     """The running features, as float64."""
-    opening: bytes = b""
-    """What its outcome begins with: see `pipeline.records.outcome_encoder.opening`."""
-    conclusion: bytes = PLAIN
-    """What its outcome ends with: see `pipeline.records.outcome_encoder.conclusion`."""
+    outcome_prefix: bytes = b""
+    """What its outcome begins with: see `pipeline.records.outcome_encoder.outcome_prefix`."""
+    outcome_suffix: bytes = PLAIN_SUFFIX
+    """What its outcome ends with: see `pipeline.records.outcome_encoder.outcome_suffix`."""
     asked: bool | None = None
     """Whether its label was asked for; None where all labels are learned as they come."""
 
@@ -65,8 +65,8 @@ class Pending(msgspec.Struct, gc=False):
             prediction.sequence,
             prediction.score,
             np.array(prediction.features, dtype=np.float64).tobytes(),
-            opening(text),
-            conclusion(text),
+            outcome_prefix(text),
+            outcome_suffix(text),
             prediction.asked,
         )
 
@@ -75,7 +75,7 @@ class EarlyLabel(NamedTuple):
     """A label that came before its interaction, with its message in case none comes."""
 
     label: WatchLabel
-    source: Source
+    source: RawMessage
 
 
 class Join:
@@ -101,9 +101,9 @@ class Join:
         """Early labels, in the order in which they came."""
         self.waiting_bytes = 0
         """Room that early labels take."""
-        self._expiries = Deadlines(self.pending, attrgetter("sequence"), self.crowded)
-        self._memory = Deadlines(self.closed, int, self._closed_crowded)
-        self._patience = Deadlines(self.waiting, attrgetter("source.offset"), self._waiting_crowded)
+        self._expiry_timers = TimerQueue(self.pending, attrgetter("sequence"), self.over_capacity)
+        self._closed_timers = TimerQueue(self.closed, int, self._closed_over_capacity)
+        self._early_timers = TimerQueue(self.waiting, attrgetter("source.offset"), self._early_over_capacity)
 
     def knows(self, event_id: Id) -> bool:
         """Whether the event was predicted, as far as memory goes."""
@@ -117,17 +117,17 @@ class Join:
         """The last moment at which the prediction's label is in time."""
         return prediction.timestamp + self.window
 
-    def quiet(self, stream_time: int) -> bool:
+    def nothing_due(self, stream_time: int) -> bool:
         """Whether at this time nothing has expired, waited too long or is to be forgotten."""
         return (
-            stream_time <= self._memory.first
-            and stream_time <= self._expiries.first
-            and stream_time <= self._patience.first
+            stream_time <= self._closed_timers.first
+            and stream_time <= self._expiry_timers.first
+            and stream_time <= self._early_timers.first
         )
 
-    def quiet_until(self) -> int:
+    def next_deadline(self) -> int:
         """The last stream time at which no prediction has expired and no early label waited too long."""
-        return min(self._expiries.next(), self._patience.next())
+        return min(self._expiry_timers.next(), self._early_timers.next())
 
     def has_room(self, predictions: int, outcomes: int) -> bool:
         """Whether so many more leave no table too full."""
@@ -147,7 +147,7 @@ class Join:
     def open(self, prediction: Pending) -> None:
         """Let a prediction wait for its label."""
         self.pending[prediction.event_id] = prediction
-        self._expiries.add(prediction.timestamp + self.window, prediction.sequence, prediction.event_id)
+        self._expiry_timers.add(prediction.timestamp + self.window, prediction.sequence, prediction.event_id)
 
     def close(self, prediction: Pending, label_timestamp: int | None, sequence: int) -> None:
         """End a prediction's wait with an outcome of this sequence; remember how for one more window."""
@@ -159,7 +159,7 @@ class Join:
         event_ids = [each.event_id for each in predictions]
         deadlines = np.array([each.timestamp for each in predictions], dtype=np.int64) + self.window
         self.pending.update(zip(event_ids, predictions, strict=True))
-        self._expiries.add_all(
+        self._expiry_timers.add_all(
             deadlines, np.array([each.sequence for each in predictions], dtype=np.int64), event_ids
         )
 
@@ -171,7 +171,7 @@ class Join:
             del self.pending[prediction.event_id]
         numbers = 2 * np.arange(first, first + len(event_ids))
         self.closed.update(zip(event_ids, numbers.tolist(), strict=True))
-        self._memory.add_all(label_timestamps + self.window, numbers, event_ids)
+        self._closed_timers.add_all(label_timestamps + self.window, numbers, event_ids)
 
     def remembered_until(self, timestamp: int, label_timestamp: int | None) -> int:
         """The stream time up to which an event is known as closed: one window after it was."""
@@ -183,16 +183,16 @@ class Join:
         # An id used again after it was forgotten goes to the end: `closed` stays in the order of sequences.
         known.pop(event_id, None)
         known[event_id] = number
-        self._memory.add(self.remembered_until(timestamp, label_timestamp), number, event_id)
+        self._closed_timers.add(self.remembered_until(timestamp, label_timestamp), number, event_id)
         if len(known) > self.max_closed:
-            self.forget(FIRST)
+            self.forget(NO_TIMESTAMP)
 
     def forget(self, stream_time: int) -> None:
         """Forget the closed events whose time is over or for which there is no room, by when it is over."""
-        for number, event_id in self._memory.take_until(stream_time):
+        for number, event_id in self._closed_timers.pop_until(stream_time):
             if self.closed.get(event_id) == number:
                 del self.closed[event_id]
-        for event_id in self._memory.due(stream_time):
+        for event_id in self._closed_timers.due(stream_time):
             del self.closed[event_id]
 
     def expired(self, stream_time: int) -> Iterator[Pending]:
@@ -200,20 +200,20 @@ class Join:
 
         The caller closes each before it asks for the next.
         """
-        return map(self.pending.__getitem__, self._expiries.due(stream_time))
+        return map(self.pending.__getitem__, self._expiry_timers.due(stream_time))
 
-    def crowded(self) -> bool:
+    def over_capacity(self) -> bool:
         """Whether more predictions wait than there is room for."""
         return len(self.pending) > self.max_pending
 
-    def hold(self, early: EarlyLabel) -> None:
+    def add_early(self, early: EarlyLabel) -> None:
         """Let a label wait for its interaction."""
         event_id = early.label.event_id
         self.waiting[event_id] = early
         self.waiting_bytes += early.source.size
-        self._patience.add(early.label.timestamp + self.early, early.source.offset, event_id)
+        self._early_timers.add(early.label.timestamp + self.early, early.source.offset, event_id)
 
-    def take(self, event_id: Id) -> EarlyLabel | None:
+    def pop_early(self, event_id: Id) -> EarlyLabel | None:
         """The label that waits for this event, which then waits no longer."""
         early = self.waiting.pop(event_id, None)
         if early is not None:
@@ -222,15 +222,15 @@ class Join:
 
     def orphans(self, stream_time: int) -> Iterator[EarlyLabel]:
         """Labels that have waited too long or for which there is no room, the oldest first; they are gone."""
-        for event_id in self._patience.due(stream_time):
+        for event_id in self._early_timers.due(stream_time):
             early = self.waiting[event_id]
-            self.take(event_id)
+            self.pop_early(event_id)
             yield early
 
-    def _closed_crowded(self) -> bool:
+    def _closed_over_capacity(self) -> bool:
         return len(self.closed) > self.max_closed
 
-    def _waiting_crowded(self) -> bool:
+    def _early_over_capacity(self) -> bool:
         return self.waiting_bytes > self.early_bytes
 
     def lowest_needed(self, next_prediction: int, next_outcome: int) -> tuple[int, int]:

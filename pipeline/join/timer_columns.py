@@ -13,26 +13,26 @@ from numpy.typing import NDArray
 
 from pipeline.records.fields import Id
 
-Entry: TypeAlias = tuple[int, int, Id]
+Timer: TypeAlias = tuple[int, int, Id]
 """A deadline, the number of a value, and its event."""
 
-SPENT = 4_096
+COMPACT_AFTER = 4_096
 """Entries taken, at least, before the room that they took is made free."""
 
-WASTE = 8
-"""Of so many entries, at most one has been taken and still takes room, beyond those `SPENT`."""
+COMPACT_RATIO = 8
+"""Of so many entries, at most one has been taken and still takes room, beyond those `COMPACT_AFTER`."""
 
 
-class WaitingLine:
+class OrderedTimers:
     """Entries in their order; they are added at the end and taken from the beginning.
 
     Examples
     --------
-    >>> line = WaitingLine()
+    >>> line = OrderedTimers()
     >>> line.extend(np.array([10, 30]), np.array([0, 1]), ["a", "b"])
     >>> line.head, line.last, len(line)
     ((10, 0, 'a'), (30, 1), 2)
-    >>> list(line.take_until(30)), list(line)
+    >>> list(line.pop_until(30)), list(line)
     ([(0, 'a')], [(30, 1, 'b')])
     >>> line.drop()
     >>> line.head is None
@@ -42,20 +42,20 @@ class WaitingLine:
     def __init__(self) -> None:
         self._deadlines, self._numbers = array("q"), array("q")
         self._ids: list[Id] = []
-        self._at = 0
+        self._head_index = 0
         """Entries taken that are still in the columns."""
 
     def __len__(self) -> int:
-        return len(self._ids) - self._at
+        return len(self._ids) - self._head_index
 
-    def __iter__(self) -> Iterator[Entry]:
-        left = slice(self._at, None)
+    def __iter__(self) -> Iterator[Timer]:
+        left = slice(self._head_index, None)
         return zip(self._deadlines[left], self._numbers[left], self._ids[left], strict=True)
 
     @property
-    def head(self) -> Entry | None:
+    def head(self) -> Timer | None:
         """The first entry, if there is one."""
-        at = self._at
+        at = self._head_index
         return (self._deadlines[at], self._numbers[at], self._ids[at]) if at < len(self._ids) else None
 
     @property
@@ -63,9 +63,9 @@ class WaitingLine:
         """Deadline and number of the last entry, of at least one."""
         return self._deadlines[-1], self._numbers[-1]
 
-    def append(self, entry: Entry) -> None:
+    def append(self, timer: Timer) -> None:
         """Add an entry, later than all."""
-        deadline, number, event_id = entry
+        deadline, number, event_id = timer
         self._deadlines.append(deadline)
         self._numbers.append(number)
         self._ids.append(event_id)
@@ -82,33 +82,33 @@ class WaitingLine:
         """Take the first entry."""
         self._forget(1)
 
-    def drop_until(self, stays: Callable[[int, Id], bool]) -> None:
+    def drop_stale_head(self, is_live: Callable[[int, Id], bool]) -> None:
         """Take the entries before the first that stays, by its number and event."""
-        numbers, ids, at = self._numbers, self._ids, self._at
-        while at < len(ids) and not stays(numbers[at], ids[at]):
+        numbers, ids, at = self._numbers, self._ids, self._head_index
+        while at < len(ids) and not is_live(numbers[at], ids[at]):
             at += 1
-        self._forget(at - self._at)
+        self._forget(at - self._head_index)
 
-    def keep(self, stays: Callable[[int, Id], bool]) -> None:
+    def retain(self, is_live: Callable[[int, Id], bool]) -> None:
         """Take the entries that do not stay."""
-        left = slice(self._at, None)
+        left = slice(self._head_index, None)
         deadlines, numbers, ids = self._deadlines[left], self._numbers[left], self._ids[left]
-        kept = list(map(stays, numbers, ids))
+        kept = list(map(is_live, numbers, ids))
         self._deadlines = array("q", compress(deadlines, kept))
         self._numbers = array("q", compress(numbers, kept))
         self._ids = list(compress(ids, kept))
-        self._at = 0
+        self._head_index = 0
 
-    def take_until(self, time: int) -> Iterator[tuple[int, Id]]:
+    def pop_until(self, time: int) -> Iterator[tuple[int, Id]]:
         """Take the entries whose deadline lies before `time`: their numbers and events."""
-        due = slice(self._at, bisect_left(self._deadlines, time, self._at))
+        due = slice(self._head_index, bisect_left(self._deadlines, time, self._head_index))
         numbers, ids = self._numbers[due], self._ids[due]
         self._forget(len(ids))
         return zip(numbers, ids, strict=True)
 
     def _forget(self, count: int) -> None:
-        self._at += count
-        if self._at >= SPENT and WASTE * self._at >= len(self._ids):
+        self._head_index += count
+        if self._head_index >= COMPACT_AFTER and COMPACT_RATIO * self._head_index >= len(self._ids):
             for column in (self._deadlines, self._numbers, self._ids):
-                del column[: self._at]
-            self._at = 0
+                del column[: self._head_index]
+            self._head_index = 0

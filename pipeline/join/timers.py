@@ -9,18 +9,18 @@ from typing import Final, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.join.timer_columns import Entry, WaitingLine
+from pipeline.join.timer_columns import OrderedTimers, Timer
 from pipeline.records.fields import Id
 
 Value = TypeVar("Value")
 
-SPARE = 1_000
+STALE_ALLOWANCE = 1_000
 """Entries without a value that are not worth a search for them."""
 NEVER: Final = 2**63
 """Later than any deadline."""
 
 
-class Deadlines(Generic[Value]):
+class TimerQueue(Generic[Value]):
     """Finds what is due in a table of events.
 
     Deadlines mostly come in order, and then wait in a line, which costs the same however long it is; those
@@ -45,7 +45,7 @@ class Deadlines(Generic[Value]):
     Examples
     --------
     >>> table = {"a": 0, "b": 1, "c": 2}
-    >>> deadlines = Deadlines(table, number=lambda value: value, crowded=lambda: len(table) > 2)
+    >>> deadlines = TimerQueue(table, number=lambda value: value, over_capacity=lambda: len(table) > 2)
     >>> for deadline, event_id in ((30, "a"), (10, "b"), (20, "c")):
     ...     deadlines.add(deadline, table[event_id], event_id)
     >>> [table.pop(event_id) for event_id in deadlines.due(5)]
@@ -55,29 +55,29 @@ class Deadlines(Generic[Value]):
     """
 
     def __init__(
-        self, table: dict[Id, Value], number: Callable[[Value], int], crowded: Callable[[], bool]
+        self, table: dict[Id, Value], number: Callable[[Value], int], over_capacity: Callable[[], bool]
     ) -> None:
         self.first = NEVER
         self._table = table
         self._number = number
-        self._crowded = crowded
-        self._line = WaitingLine()
-        self._heap: list[Entry] = []
-        self._most = SPARE
+        self._over_capacity = over_capacity
+        self._ordered = OrderedTimers()
+        self._heap: list[Timer] = []
+        self._sweep_above = STALE_ALLOWANCE
 
     def __len__(self) -> int:
-        return len(self._line) + len(self._heap)
+        return len(self._ordered) + len(self._heap)
 
     def add(self, deadline: int, number: int, event_id: Id) -> None:
         """Note the deadline of an event that is in the table now."""
-        entry, line = (deadline, number, event_id), self._line
+        timer, line = (deadline, number, event_id), self._ordered
         if not line or (deadline, number) > line.last:
-            line.append(entry)
+            line.append(timer)
         else:
-            heappush(self._heap, entry)
+            heappush(self._heap, timer)
         self.first = min(self.first, deadline)
-        if len(line) + len(self._heap) > self._most:
-            self._sweep()
+        if len(line) + len(self._heap) > self._sweep_above:
+            self._drop_stale()
 
     def add_all(
         self, deadlines: NDArray[np.int64], numbers: NDArray[np.int64], event_ids: Sequence[Id]
@@ -85,21 +85,21 @@ class Deadlines(Generic[Value]):
         """`add` each."""
         if not len(deadlines):
             return
-        line, first = self._line, int(deadlines[0])
+        line, first = self._ordered, int(deadlines[0])
         if (line and first <= line.last[0]) or (deadlines[1:] < deadlines[:-1]).any():
             for each in zip(deadlines.tolist(), numbers.tolist(), event_ids, strict=True):
                 self.add(*each)
             return
         line.extend(deadlines, numbers, event_ids)
         self.first = min(self.first, first)
-        if len(self) > self._most:
-            self._sweep()
+        if len(self) > self._sweep_above:
+            self._drop_stale()
 
     def next(self) -> int:
         """The earliest deadline of a value that is in the table, `NEVER` if it is empty."""
         heap = self._heap
-        self._line.drop_until(self._holds)
-        while heap and not self._holds(*heap[0][1:]):
+        self._ordered.drop_stale_head(self._is_live)
+        while heap and not self._is_live(*heap[0][1:]):
             heappop(heap)
         head = self._head()
         self.first = NEVER if head is None else head[0]
@@ -112,8 +112,8 @@ class Deadlines(Generic[Value]):
         """
         while (head := self._head()) is not None:
             deadline, number, event_id = head
-            held = self._holds(number, event_id)
-            if held and deadline >= time and not self._crowded():
+            held = self._is_live(number, event_id)
+            if held and deadline >= time and not self._over_capacity():
                 self.first = deadline
                 return
             self._drop(head)
@@ -121,32 +121,32 @@ class Deadlines(Generic[Value]):
                 yield event_id
         self.first = NEVER
 
-    def take_until(self, time: int) -> Iterator[tuple[int, Id]]:
+    def pop_until(self, time: int) -> Iterator[tuple[int, Id]]:
         """Take entries that are due at `time`, at less cost than by `due`, as far as the line goes.
 
         Their numbers and events, some of which may have left the table; `due` gives the rest.
         """
-        return self._line.take_until(min(time, self._heap[0][0]) if self._heap else time)
+        return self._ordered.pop_until(min(time, self._heap[0][0]) if self._heap else time)
 
-    def _head(self) -> Entry | None:
+    def _head(self) -> Timer | None:
         """The entry with the earliest deadline."""
-        first, heap = self._line.head, self._heap
+        first, heap = self._ordered.head, self._heap
         return heap[0] if heap and (first is None or heap[0] < first) else first
 
-    def _drop(self, head: Entry) -> None:
-        if head == self._line.head:
-            self._line.drop()
+    def _drop(self, head: Timer) -> None:
+        if head == self._ordered.head:
+            self._ordered.drop()
         else:
             heappop(self._heap)
 
-    def _sweep(self) -> None:
+    def _drop_stale(self) -> None:
         """Drop the entries without a value, if they are many, and say when to look again."""
-        self._line.keep(self._holds)
-        self._heap = [entry for entry in self._heap if self._holds(*entry[1:])]
+        self._ordered.retain(self._is_live)
+        self._heap = [timer for timer in self._heap if self._is_live(*timer[1:])]
         heapify(self._heap)
-        self._most = 2 * len(self) + SPARE
+        self._sweep_above = 2 * len(self) + STALE_ALLOWANCE
 
-    def _holds(self, number: int, event_id: Id) -> bool:
+    def _is_live(self, number: int, event_id: Id) -> bool:
         """Whether the value of this number and event is in the table."""
         value = self._table.get(event_id)
         return value is not None and self._number(value) == number

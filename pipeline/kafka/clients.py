@@ -11,17 +11,17 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from pipeline.config.tree import Config, Kafka, Worker
 
-QUIET = logging.getLogger("librdkafka")
+LIBRDKAFKA_LOGGER = logging.getLogger("librdkafka")
 """Where librdkafka's own log lines go: one for every attempt to connect, so only when asked for."""
-QUIET.setLevel(logging.CRITICAL)
+LIBRDKAFKA_LOGGER.setLevel(logging.CRITICAL)
 
-REPEAT = 10.0
+REPEAT_INTERVAL = 10.0
 """Seconds for which the same trouble is not said again."""
 
 _log = structlog.get_logger()
-_said: dict[str, float] = {}
+_last_logged: dict[str, float] = {}
 
-FENCED = {
+FENCED_ERRORS = {
     KafkaError._FATAL,  # what librdkafka says instead, once the first call was told the true code
     KafkaError._FENCED,
     KafkaError.PRODUCER_FENCED,
@@ -30,7 +30,7 @@ FENCED = {
 }
 
 
-def common(kafka: Kafka) -> dict[str, Any]:
+def client_settings(kafka: Kafka) -> dict[str, Any]:
     """Settings of every client."""
     return {
         "bootstrap.servers": kafka.bootstrap,
@@ -39,15 +39,15 @@ def common(kafka: Kafka) -> dict[str, Any]:
     }
 
 
-def say(error: KafkaError) -> None:
+def log_client_error(error: KafkaError) -> None:
     """Log a trouble that the client goes on to cope with, such as a broker that is away."""
     now = time.monotonic()
-    if now - _said.get(error.name(), -REPEAT) >= REPEAT:
-        _said[error.name()] = now
+    if now - _last_logged.get(error.name(), -REPEAT_INTERVAL) >= REPEAT_INTERVAL:
+        _last_logged[error.name()] = now
         _log.warning("kafka", trouble=error.name(), text=error.str())
 
 
-def heartbeat(worker: Worker) -> int:
+def heartbeat_interval(worker: Worker) -> int:
     """Milliseconds between two signs of life to the group, whose answers tell what has become of it."""
     return max(1_000, worker.session_timeout // 5)
 
@@ -59,11 +59,11 @@ def group_consumer(config: Config) -> Consumer:
     polls after each transaction and between two slices of a restore; the longest is a transaction whose
     every step takes all of its time, four of them, and then it is thrown away.
     """
-    settings = common(config.kafka) | {
-        "error_cb": say,
+    settings = client_settings(config.kafka) | {
+        "error_cb": log_client_error,
         "group.id": config.kafka.group,
         "session.timeout.ms": config.worker.session_timeout,
-        "heartbeat.interval.ms": heartbeat(config.worker),
+        "heartbeat.interval.ms": heartbeat_interval(config.worker),
         "max.poll.interval.ms": max(
             60_000, 6 * config.worker.transaction_timeout, config.worker.session_timeout
         ),
@@ -82,19 +82,19 @@ def group_consumer(config: Config) -> Consumer:
     }
     if config.kafka.instance:
         settings["group.instance.id"] = config.kafka.instance
-    return Consumer(settings, logger=QUIET)
+    return Consumer(settings, logger=LIBRDKAFKA_LOGGER)
 
 
-def reader(kafka: Kafka, longest_fetch: int = 100) -> Consumer:
+def groupless_consumer(kafka: Kafka, fetch_max_wait_ms: int = 100) -> Consumer:
     """A consumer outside any group, that reads what is committed and tells where the end is.
 
-    At the end, brokers keep it waiting for `longest_fetch` milliseconds: so late it hears that it is there,
+    At the end, brokers keep it waiting for `fetch_max_wait_ms` milliseconds: so late it hears that it is there,
     or goes to another partition.
     """
     return Consumer(
-        common(kafka)
+        client_settings(kafka)
         | {
-            "error_cb": say,
+            "error_cb": log_client_error,
             "group.id": f"{kafka.group}-reader",
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
@@ -102,18 +102,18 @@ def reader(kafka: Kafka, longest_fetch: int = 100) -> Consumer:
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
             "fetch.queue.backoff.ms": 10,
-            "fetch.wait.max.ms": longest_fetch,
+            "fetch.wait.max.ms": fetch_max_wait_ms,
         },
-        logger=QUIET,
+        logger=LIBRDKAFKA_LOGGER,
     )
 
 
 def transactional_producer(config: Config, instance: str, largest_message: int) -> Producer:
     """The producer of a worker; its name makes sure that an older one with it can do nothing more."""
     return Producer(
-        common(config.kafka)
+        client_settings(config.kafka)
         | {
-            "error_cb": say,
+            "error_cb": log_client_error,
             "transactional.id": f"{config.kafka.prefix}{config.kafka.group}-{instance}",
             "transaction.timeout.ms": config.worker.transaction_timeout,
             "linger.ms": 5,
@@ -122,15 +122,15 @@ def transactional_producer(config: Config, instance: str, largest_message: int) 
             "queue.buffering.max.messages": 2_000_000,
             "message.max.bytes": largest_message,
         },
-        logger=QUIET,
+        logger=LIBRDKAFKA_LOGGER,
     )
 
 
-def fenced(error: KafkaException) -> bool:
+def is_fenced(error: KafkaException) -> bool:
     """Whether somebody else has taken this client's place, so that it can do nothing more."""
-    return error.args[0].code() in FENCED
+    return error.args[0].code() in FENCED_ERRORS
 
 
-def explain(error: KafkaException) -> str:
+def error_text(error: KafkaException) -> str:
     """The error's name and text."""
     return f"{error.args[0].name()}: {error.args[0].str()}"

@@ -14,9 +14,9 @@ from pipeline.kafka.topics import Topics
 
 TIMEOUT = 30.0
 """Seconds to wait for the group's coordinator."""
-PAUSE = 0.1
+RETRY_BACKOFF = 0.1
 """Seconds between two questions to a coordinator that is not ready."""
-UNSETTLED = {
+RETRIABLE_ERRORS = {
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
@@ -24,7 +24,7 @@ UNSETTLED = {
 """What brokers say while a group has no coordinator yet, or gets another one."""
 
 
-class Start(NamedTuple):
+class CommittedPosition(NamedTuple):
     """Where a partition's inputs go on, and the state record that was committed with them."""
 
     interactions: int
@@ -37,7 +37,9 @@ def metadata(state_offset: int) -> str:
     return f"state={state_offset}"
 
 
-def committed(consumer: Consumer, places: list[TopicPartition]) -> dict[int, dict[str, TopicPartition]]:
+def committed(
+    consumer: Consumer, topic_partitions: list[TopicPartition]
+) -> dict[int, dict[str, TopicPartition]]:
     """What the consumer's group has committed, by partition and topic, in the order of the partitions.
 
     Raises
@@ -48,12 +50,12 @@ def committed(consumer: Consumer, places: list[TopicPartition]) -> dict[int, dic
     end = time.monotonic() + TIMEOUT
     while True:
         try:
-            answered = consumer.committed(places, TIMEOUT)
+            answered = consumer.committed(topic_partitions, TIMEOUT)
             break
         except KafkaException as error:
-            if error.args[0].code() not in UNSETTLED or time.monotonic() > end:
+            if error.args[0].code() not in RETRIABLE_ERRORS or time.monotonic() > end:
                 raise
-        time.sleep(PAUSE)
+        time.sleep(RETRY_BACKOFF)
     found: dict[int, dict[str, TopicPartition]] = defaultdict(dict)
     for place in sorted(answered, key=lambda place: place.partition):
         if place.error is not None:
@@ -62,9 +64,9 @@ def committed(consumer: Consumer, places: list[TopicPartition]) -> dict[int, dic
     return found
 
 
-def start_from(
-    places: dict[str, TopicPartition], topics: Topics, beginning: Callable[[TopicPartition], int]
-) -> Start:
+def committed_position(
+    topic_partitions: dict[str, TopicPartition], topics: Topics, beginning: Callable[[TopicPartition], int]
+) -> CommittedPosition:
     """Where to start, by the group's committed offsets of one partition by topic, else from the beginning.
 
     Raises
@@ -74,17 +76,17 @@ def start_from(
     """
     offsets, notes = {}, set()
     for topic in topics.inputs:
-        place = places[topic]
+        place = topic_partitions[topic]
         offsets[topic] = place.offset if place.offset >= 0 else beginning(place)
         notes.add(place.metadata or "" if place.offset >= 0 else None)
     interactions, labels = offsets[topics.interactions], offsets[topics.labels]
     if notes == {None}:
-        return Start(interactions, labels, None)
+        return CommittedPosition(interactions, labels, None)
     note = notes.pop()
     if notes or not note or not note.startswith("state="):
         raise StateError(
-            f"the group's offsets of partition {places[topics.interactions].partition} were not committed "
+            f"the group's offsets of partition {topic_partitions[topics.interactions].partition} were not committed "
             "by a worker: they carry no state. Take another kafka.group with another kafka.prefix, or delete "
             "the group's offsets and all outputs to start anew"
         )
-    return Start(interactions, labels, int(note.removeprefix("state=")))
+    return CommittedPosition(interactions, labels, int(note.removeprefix("state=")))

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 Result = TypeVar("Result")
 
 
-class Attempt(Generic[Result]):
+class BackgroundCall(Generic[Result]):
     """A call in a thread of its own, for which nobody waits longer than they want.
 
     librdkafka's `send_offsets_to_transaction` does not heed its timeout while the group's coordinator is
@@ -38,7 +38,7 @@ class Attempt(Generic[Result]):
             self._failures.append(error)
 
     @property
-    def over(self) -> bool:
+    def done(self) -> bool:
         """Whether the call has ended."""
         return not self._thread.is_alive()
 

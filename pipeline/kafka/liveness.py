@@ -7,13 +7,13 @@ from typing import Final
 
 from confluent_kafka import Consumer
 
-SILENCE: Final = 10.0
+MAX_SILENCE: Final = 10.0
 """Seconds without a message after which the brokers are asked for a sign of life."""
-ANSWER: Final = 5.0
+ANSWER_TIMEOUT: Final = 5.0
 """Seconds that they have for it."""
 
 
-class Pulse:
+class Liveness:
     """Asks for a sign of life when nothing has come for a while.
 
     A broker that shuts down may name no broker at all in its last answer. librdkafka then forgets all that
@@ -31,9 +31,9 @@ class Pulse:
     def __init__(self, consumer: Consumer, topic: str) -> None:
         self._consumer = consumer
         self._topic = topic
-        self._felt = time.monotonic()
+        self._last_seen = time.monotonic()
 
-    def feel(self, *, heard: bool) -> None:
+    def check(self, *, received: bool) -> None:
         """Note that something has come, or look into it if nothing has for too long.
 
         Raises
@@ -42,8 +42,8 @@ class Pulse:
             No broker answers this consumer. Make another.
         """
         now = time.monotonic()
-        if not heard and now - self._felt < SILENCE:
+        if not received and now - self._last_seen < MAX_SILENCE:
             return
-        if not heard:
-            self._consumer.list_topics(self._topic, ANSWER)
-        self._felt = now
+        if not received:
+            self._consumer.list_topics(self._topic, ANSWER_TIMEOUT)
+        self._last_seen = now

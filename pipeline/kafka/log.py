@@ -11,22 +11,22 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import StateError
-from pipeline.kafka.clients import reader
-from pipeline.kafka.liveness import Pulse
+from pipeline.kafka.clients import groupless_consumer
+from pipeline.kafka.liveness import Liveness
 
 Record = TypeVar("Record")
 
-SLICE = 500
+MAX_POLL_RECORDS = 500
 """Messages handed over at once, at most: what they are decoded to then stays in the processor's cache."""
-LONGEST_FETCH = 10
+FETCH_MAX_WAIT_MS = 10
 """Milliseconds that a fetch at the end may take; going to another topic waits for it, too."""
 TIMEOUT = 10.0
 """Seconds for a broker to say where a topic is."""
-NOT_OURS: Final = (msgspec.DecodeError, UnicodeDecodeError)
+DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError)
 """What decoding raises for a record that no worker wrote."""
 
 
-class Log:
+class LogReader:
     """Reads single partitions of topics, from any offset, as far as they are committed.
 
     Use as a context manager, or `close` it.
@@ -41,10 +41,10 @@ class Log:
 
     def __init__(self, kafka: Kafka, patience: float = 0.0) -> None:
         self.patience = patience
-        self._consumer: Consumer = reader(kafka, LONGEST_FETCH)
-        self._located: set[str] = set()
+        self._consumer: Consumer = groupless_consumer(kafka, FETCH_MAX_WAIT_MS)
+        self._known_topics: set[str] = set()
 
-    def __enter__(self) -> Log:
+    def __enter__(self) -> LogReader:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -67,23 +67,23 @@ class Log:
             The partition cannot be read, or no broker answers any more: at its end, what comes after it
             cannot be known then.
         """
-        if topic not in self._located:  # else librdkafka looks for the topic only a second later
+        if topic not in self._known_topics:  # else librdkafka looks for the topic only a second later
             self._consumer.list_topics(topic, TIMEOUT)
-            self._located.add(topic)
+            self._known_topics.add(topic)
         place = TopicPartition(topic, partition, offset)
         self._consumer.assign([place])
-        pulse = Pulse(self._consumer, topic)
+        pulse = Liveness(self._consumer, topic)
         at_end = False  # the client tells of it once
         while True:
             messages = []
             first = self._consumer.poll(0.1)  # consume() alone would wait for a slice to be full
-            pulse.feel(heard=first is not None)
+            pulse.check(received=first is not None)
             if first is None:
                 if at_end:
                     self._consumer.get_watermark_offsets(place, TIMEOUT)  # fails while the broker is away
                     yield []
                 continue
-            for message in (first, *self._consumer.consume(SLICE - 1, 0.0)):
+            for message in (first, *self._consumer.consume(MAX_POLL_RECORDS - 1, 0.0)):
                 error = message.error()
                 if error is None:
                     messages.append(message)
@@ -130,7 +130,7 @@ class Log:
         raise StateError(f"{topic} has no record at offset {offset} of partition {partition}")
 
 
-def decoded(decoder: msgspec.json.Decoder[Record], message: Message) -> Record:
+def decode_record(decoder: msgspec.json.Decoder[Record], message: Message) -> Record:
     """The record that a worker wrote.
 
     Raises
@@ -140,26 +140,26 @@ def decoded(decoder: msgspec.json.Decoder[Record], message: Message) -> Record:
     """
     try:
         return decoder.decode(message.value() or b"")
-    except NOT_OURS as error:
+    except DECODE_ERRORS as error:
         raise StateError(
             f"{message.topic()}, partition {message.partition()}, offset {message.offset()}: no worker wrote "
             f"this record: {error}. Something else writes to this topic"
         ) from error
 
 
-def all_decoded(decoder: msgspec.json.Decoder[Record], messages: Sequence[Message]) -> list[Record]:
+def decode_records(decoder: msgspec.json.Decoder[Record], messages: Sequence[Message]) -> list[Record]:
     """The records that a worker wrote.
 
     Raises
     ------
     StateError
-        If no worker can have written one of them: see `decoded`.
+        If no worker can have written one of them: see `decode_record`.
     """
     decode = decoder.decode
     try:
         return [decode(message.value() or b"") for message in messages]
-    except NOT_OURS:
-        return [decoded(decoder, message) for message in messages]  # which of them, and why
+    except DECODE_ERRORS:
+        return [decode_record(decoder, message) for message in messages]  # which of them, and why
 
 
 def offsets_of(messages: Sequence[Message]) -> list[int]:
@@ -167,7 +167,7 @@ def offsets_of(messages: Sequence[Message]) -> list[int]:
     return [message.offset() or 0 for message in messages]
 
 
-Slice = TypeVar("Slice")
+Chunk = TypeVar("Chunk")
 
 
 class Records(NamedTuple, Generic[Record]):
@@ -180,10 +180,10 @@ class Records(NamedTuple, Generic[Record]):
         return bool(self.records)
 
 
-def decoded_slices(
-    log: Log, decoder: msgspec.json.Decoder[Record], place: TopicPartition
+def read_decoded(
+    log: LogReader, decoder: msgspec.json.Decoder[Record], place: TopicPartition
 ) -> Iterator[Records[Record]]:
-    """Records from a place on, in the slices of `Log.read`.
+    """Records from a place on, in the slices of `LogReader.read`.
 
     Raises
     ------
@@ -191,11 +191,11 @@ def decoded_slices(
         At a record that no worker wrote.
     """
     for messages in log.read(place.topic, place.partition, place.offset):
-        yield Records(all_decoded(decoder, messages), offsets_of(messages))
+        yield Records(decode_records(decoder, messages), offsets_of(messages))
 
 
-def read_until(slices: Iterable[Slice], left: Callable[[], int], patience: float) -> Iterator[Slice]:
-    """Slices as `Log.read` gives them, up to the end.
+def read_until(slices: Iterable[Chunk], left: Callable[[], int], patience: float) -> Iterator[Chunk]:
+    """Slices as `LogReader.read` gives them, up to the end.
 
     They go past it as long as records known to be there are hidden by a transaction, at most for `patience`
     seconds.

@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import TopicError
-from pipeline.kafka.clients import reader
+from pipeline.kafka.clients import groupless_consumer
 from pipeline.kafka.partitioner import partition
 from pipeline.kafka.topics import Topics
 
@@ -19,7 +19,7 @@ PATIENCE = 30.0
 """Seconds to look, at most."""
 
 
-def check_placement(kafka: Kafka, topics: Topics, partitions: int) -> None:
+def check_partitioning(kafka: Kafka, topics: Topics, partitions: int) -> None:
     """Look at the first messages of the inputs, whether their keys are where murmur2 puts them.
 
     Both inputs have to be spread alike, or a label never meets its interaction; librdkafka's own
@@ -50,7 +50,7 @@ def _first_keys(kafka: Kafka, topics: Topics, partitions: int) -> list[tuple[str
     places = [TopicPartition(t, p, OFFSET_BEGINNING) for t in topics.inputs for p in range(partitions)]
     keys: list[tuple[str, int, bytes]] = []
     ended = 0
-    consumer = reader(kafka)
+    consumer = groupless_consumer(kafka)
     try:
         consumer.list_topics(timeout=PATIENCE)
         consumer.assign(places)

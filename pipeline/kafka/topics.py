@@ -17,13 +17,13 @@ from confluent_kafka.admin import (
 
 from pipeline.config.tree import Config
 from pipeline.errors import BrokerError, TopicError
-from pipeline.kafka.offsets import Place, list_offsets
+from pipeline.kafka.offsets import PartitionId, list_offsets
 
 LARGEST_DEAD_LETTER = 32 * 1024 * 1024
-KEEP = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+KEEP_FOREVER = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 """The outputs are the log that everything is derived from again: kept for ever unless told otherwise."""
 
-LONGEST_AWAY = 30 * 86_400_000
+SHARED_RETENTION_MS = 30 * 86_400_000
 """Milliseconds for which partitions find what others share: what they take over is in their own outcomes."""
 
 
@@ -38,7 +38,7 @@ class Topics:
     """
 
     prefix: str = ""
-    asking: bool = False
+    requests_labels: bool = False
     """Whether labels are asked for, which takes one more."""
 
     @property
@@ -82,7 +82,7 @@ class Topics:
     def outputs(self) -> tuple[str, ...]:
         """What workers write."""
         always = (self.predictions, self.outcomes, self.dead_letters, self.checkpoints, self.shared)
-        return (*always, self.label_requests) if self.asking else always
+        return (*always, self.label_requests) if self.requests_labels else always
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -94,18 +94,18 @@ class Topics:
         if name == self.checkpoints:
             return {"cleanup.policy": "compact"}
         if name == self.shared:
-            return {"cleanup.policy": "delete", "retention.ms": str(LONGEST_AWAY)}
+            return {"cleanup.policy": "delete", "retention.ms": str(SHARED_RETENTION_MS)}
         if name == self.dead_letters:
-            return KEEP | {"max.message.bytes": str(LARGEST_DEAD_LETTER)}
-        return KEEP
+            return KEEP_FOREVER | {"max.message.bytes": str(LARGEST_DEAD_LETTER)}
+        return KEEP_FOREVER
 
 
 def topics_of(config: Config) -> Topics:
     """The topics of a pipeline with this configuration."""
-    return Topics(config.kafka.prefix, asking=config.labels.policy != "all")
+    return Topics(config.kafka.prefix, requests_labels=config.labels.policy != "all")
 
 
-class Difference(NamedTuple):
+class TopicDifference(NamedTuple):
     """Something about a topic that is not as the pipeline needs it."""
 
     topic: str
@@ -158,7 +158,7 @@ def create(client: AdminClient, topics: Topics, partitions: int, replication: in
             future.result()
         except KafkaException as error:
             raise TopicError(f"{name} cannot be created: {error.args[0].str()}") from error
-    new = [Place(name, number) for name in missing for number in range(partitions)]
+    new = [PartitionId(name, number) for name in missing for number in range(partitions)]
     list_offsets(client, new, OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # lacks its types
     return missing
 
@@ -177,11 +177,11 @@ def partition_count(client: AdminClient, topics: Topics) -> int:
     return len(client.list_topics(timeout=10.0).topics[topics.interactions].partitions)
 
 
-def check(client: AdminClient, topics: Topics) -> list[Difference]:
+def check(client: AdminClient, topics: Topics) -> list[TopicDifference]:
     """Everything in which the topics differ from what is needed."""
     existing = client.list_topics(timeout=10.0).topics
     differences = [
-        Difference(name, "the topic does not exist", _creation(topics, name))
+        TopicDifference(name, "the topic does not exist", _creation(topics, name))
         for name in topics.all
         if name not in existing
     ]
@@ -199,12 +199,12 @@ def _creation(topics: Topics, name: str) -> str:
     return f"labels.policy needs it: {command}" if name == topics.label_requests else command
 
 
-def _partitions(topics: Topics, existing: dict[str, TopicMetadata]) -> list[Difference]:
+def _partitions(topics: Topics, existing: dict[str, TopicMetadata]) -> list[TopicDifference]:
     if topics.interactions not in existing:
         return []
     wanted = len(existing[topics.interactions].partitions)
     return [
-        Difference(
+        TopicDifference(
             name,
             f"it has {count} partitions where {topics.interactions} has {wanted}",
             "all topics of a pipeline need the same number: create it anew with that many",
@@ -222,14 +222,14 @@ def _settings(client: AdminClient, names: list[str]) -> dict[str, dict[str, str]
     }
 
 
-def _policy(topics: Topics, name: str, settings: dict[str, str]) -> list[Difference]:
+def _policy(topics: Topics, name: str, settings: dict[str, str]) -> list[TopicDifference]:
     policy = settings["cleanup.policy"]
     wanted = topics.settings(name)["cleanup.policy"]
     if policy != wanted:
-        return [Difference(name, f"cleanup.policy is {policy}", f"set it to {wanted}")]
+        return [TopicDifference(name, f"cleanup.policy is {policy}", f"set it to {wanted}")]
     if name in (topics.predictions, topics.outcomes) and settings["retention.ms"] != "-1":
         return [
-            Difference(
+            TopicDifference(
                 name,
                 f"retention.ms is {settings['retention.ms']}",
                 "what it deletes cannot be derived again; set it to -1 to keep everything",
@@ -239,7 +239,7 @@ def _policy(topics: Topics, name: str, settings: dict[str, str]) -> list[Differe
     return []
 
 
-def _sizes(topics: Topics, settings: dict[str, dict[str, str]]) -> list[Difference]:
+def _sizes(topics: Topics, settings: dict[str, dict[str, str]]) -> list[TopicDifference]:
     if topics.dead_letters not in settings:
         return []
     room = int(settings[topics.dead_letters]["max.message.bytes"])
@@ -249,7 +249,7 @@ def _sizes(topics: Topics, settings: dict[str, dict[str, str]]) -> list[Differen
     if room >= largest:
         return []
     return [
-        Difference(
+        TopicDifference(
             topics.dead_letters,
             f"max.message.bytes is {room}, an input's is {largest}",
             "a message that cannot be used has to fit into it: set it to at least as much",

@@ -10,13 +10,13 @@ from confluent_kafka.admin import OffsetSpec
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import TopicError
-from pipeline.kafka.clients import common
-from pipeline.kafka.log import Log
-from pipeline.kafka.offsets import TIMEOUT, Place, list_offsets
+from pipeline.kafka.clients import client_settings
+from pipeline.kafka.log import LogReader
+from pipeline.kafka.offsets import TIMEOUT, PartitionId, list_offsets
 from pipeline.kafka.topics import admin
 
 
-class Extents:
+class Watermarks:
     """The partitions of topics, and the offsets between which their committed records lie.
 
     Parameters
@@ -35,7 +35,7 @@ class Extents:
     """
 
     def __init__(self, kafka: Kafka, topics: Iterable[str]) -> None:
-        self._admin = admin(common(kafka))
+        self._admin = admin(client_settings(kafka))
         present = self._admin.list_topics(timeout=TIMEOUT).topics
         wanted = list(topics)
         missing = [topic for topic in wanted if topic not in present]
@@ -44,18 +44,20 @@ class Extents:
                 f"no topic {' and no topic '.join(missing)} at {kafka.bootstrap}; name their prefix with "
                 "--prefix, or create them with `forks topics create`"
             )
-        self.places = [
-            Place(topic, partition) for topic in wanted for partition in sorted(present[topic].partitions)
+        self.partitions = [
+            PartitionId(topic, partition)
+            for topic in wanted
+            for partition in sorted(present[topic].partitions)
         ]
         """Every partition, by topic and number."""
 
-    def ranges(self) -> dict[Place, range]:
+    def ranges(self) -> dict[PartitionId, range]:
         """The offsets of each partition. Not at every one of them is there a committed record."""
         begins = self._find(OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # lacks its types
         ends = self._find(OffsetSpec.latest())  # type: ignore[no-untyped-call]  # as above
-        return {place: range(begins[place], ends[place]) for place in self.places}
+        return {place: range(begins[place], ends[place]) for place in self.partitions}
 
-    def not_before(self, timestamp: int) -> dict[Place, int | None]:
+    def offsets_for_times(self, timestamp: int) -> dict[PartitionId, int | None]:
         """Offsets before which no record has this timestamp (milliseconds) or a later one.
 
         None where no record has. The markers of transactions count too, with the time at which they
@@ -64,12 +66,16 @@ class Extents:
         found = self._find(OffsetSpec.for_timestamp(timestamp))
         return {place: None if offset < 0 else offset for place, offset in found.items()}
 
-    def _find(self, spec: OffsetSpec) -> dict[Place, int]:
-        return list_offsets(self._admin, self.places, spec)
+    def _find(self, spec: OffsetSpec) -> dict[PartitionId, int]:
+        return list_offsets(self._admin, self.partitions, spec)
 
 
-def last(
-    log: Log, place: Place, offsets: range, count: int, wanted: Callable[[Message], bool] = lambda _: True
+def last_messages(
+    log: LogReader,
+    place: PartitionId,
+    offsets: range,
+    count: int,
+    wanted: Callable[[Message], bool] = lambda _: True,
 ) -> list[Message]:
     """The last committed messages of a partition, at most `count`, in the order of their offsets.
 

@@ -11,10 +11,12 @@ from pipeline.config.tree import FORKS, Challenger, Learner
 from pipeline.errors import ConfigError
 from pipeline.model.model import checked_setting, learner_settings
 from pipeline.model.rival import RIVALS, RivalSettings, parameter_types
-from pipeline.model.shadow import Contender
+from pipeline.model.shadow import ChallengerSettings
 
 
-def contenders(challengers: Mapping[str, Challenger], static_columns: int) -> dict[str, Contender]:
+def resolve_challengers(
+    challengers: Mapping[str, Challenger], static_columns: int
+) -> dict[str, ChallengerSettings]:
     """What the challengers are made of, in the order of their names.
 
     Parameters
@@ -30,12 +32,12 @@ def contenders(challengers: Mapping[str, Challenger], static_columns: int) -> di
         Naming the setting and what is accepted.
     """
     return {
-        name: _contender(f"challengers.{name}", challenger, static_columns)
+        name: _resolve_challenger(f"challengers.{name}", challenger, static_columns)
         for name, challenger in sorted(challengers.items())
     }
 
 
-def as_learner(where: str, parameters: Mapping[str, Any]) -> Learner:
+def parse_learner(where: str, parameters: Mapping[str, Any]) -> Learner:
     """Preset and overrides of FORKS, checked as far as the configuration can.
 
     Raises
@@ -50,10 +52,10 @@ def as_learner(where: str, parameters: Mapping[str, Any]) -> Learner:
         raise ConfigError(f"{where}.preset: {detail['msg']} (got {detail['input']!r})") from error
 
 
-def _contender(where: str, challenger: Challenger, static_columns: int) -> Contender:
+def _resolve_challenger(where: str, challenger: Challenger, static_columns: int) -> ChallengerSettings:
     kind, parameters = challenger.learner, challenger.parameters
     if kind == FORKS:
-        return learner_settings(as_learner(where, parameters), static_columns, where)
+        return learner_settings(parse_learner(where, parameters), static_columns, where)
     if kind not in RIVALS:
         accepted = ", ".join([FORKS, *RIVALS])
         raise ConfigError(f"{where}.learner: there is no learner {kind!r}. Accepted here: {accepted}")

@@ -11,13 +11,13 @@ import numpy as np
 from forks import LOSSES
 from forks.learning.event_loop import loss_values
 from pipeline.config.tree import CHAMPION
-from pipeline.features.target import WATCHED
+from pipeline.features.target import WATCHED_THRESHOLD
 from pipeline.model.model import Model
-from pipeline.model.shadow import Flags, Floats
+from pipeline.model.shadow import Booleans, Floats
 from pipeline.records.fields import Status
 
 
-class Standing(NamedTuple):
+class LearnerMetrics(NamedTuple):
     """What a learner has come to."""
 
     events: int
@@ -26,7 +26,7 @@ class Standing(NamedTuple):
     """The sum, in nats; None for a learner without log-odds."""
 
 
-class _Told(msgspec.Struct):
+class _LabelledOutcome(msgspec.Struct):
     """What counts of an outcome."""
 
     score: float
@@ -36,10 +36,10 @@ class _Told(msgspec.Struct):
     challengers: dict[str, float] = {}
 
 
-_TOLD: Final = msgspec.json.Decoder(_Told)
+_OUTCOMES: Final = msgspec.json.Decoder(_LabelledOutcome)
 
 
-class Tally:
+class Comparison:
     """Counts; nothing of it is saved.
 
     Parameters
@@ -51,31 +51,31 @@ class Tally:
     def __init__(self, model: Model) -> None:
         losses = {CHAMPION: model.learner.settings.loss}
         losses |= {name: shadow.loss for name, shadow in model.challengers.items()}
-        self.standings = {
-            name: Standing(0, 0, 0.0 if loss == "logistic" else None) for name, loss in losses.items()
+        self.learner_metrics = {
+            name: LearnerMetrics(0, 0, 0.0 if loss == "logistic" else None) for name, loss in losses.items()
         }
         """By learner. It is replaced, never changed, so that another thread may read it."""
 
     def add(self, outcomes: Sequence[bytes], since: int) -> None:
         """Count the labelled ones of predictions that the learners of now made, from that sequence on."""
-        told = map(_TOLD.decode, outcomes)
+        told = map(_OUTCOMES.decode, outcomes)
         judged = [each for each in told if each.status == "labelled" and each.prediction_sequence >= since]
         if not judged:
             return
-        watched = np.array([(each.watch_ratio or 0.0) > WATCHED for each in judged])
-        standings = {}
-        for name, standing in self.standings.items():
+        watched = np.array([(each.watch_ratio or 0.0) > WATCHED_THRESHOLD for each in judged])
+        learner_metrics = {}
+        for name, standing in self.learner_metrics.items():
             if name == CHAMPION:
                 scores = np.array([each.score for each in judged])
             else:
                 scores = np.array([each.challengers[name] for each in judged])
-            standings[name] = _more(standing, scores, watched)
-        self.standings = standings
+            learner_metrics[name] = _added(standing, scores, watched)
+        self.learner_metrics = learner_metrics
 
 
-def _more(standing: Standing, scores: Floats, watched: Flags) -> Standing:
+def _added(standing: LearnerMetrics, scores: Floats, watched: Booleans) -> LearnerMetrics:
     total = standing.log_loss
     if total is not None:
         total += float(loss_values(scores, np.where(watched, 1.0, -1.0), LOSSES["logistic"]).sum())
     mistakes = int(np.sum((scores > 0.0) != watched))
-    return Standing(standing.events + len(watched), standing.mistakes + mistakes, total)
+    return LearnerMetrics(standing.events + len(watched), standing.mistakes + mistakes, total)

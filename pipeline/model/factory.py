@@ -8,7 +8,7 @@ from copy import copy
 from forks import ForksSettings
 from pipeline.config.tree import Config, Learner
 from pipeline.features.tables import Tables
-from pipeline.model.challengers import contenders
+from pipeline.model.challengers import resolve_challengers
 from pipeline.model.model import Model, learner_settings, warm_up
 from pipeline.model.settings_text import (
     challengers_from,
@@ -17,10 +17,10 @@ from pipeline.model.settings_text import (
     learner_from,
     learner_text,
 )
-from pipeline.model.shadow import Contender
+from pipeline.model.shadow import ChallengerSettings
 
 
-class Blueprint:
+class ModelFactory:
     """Makes models by the configuration, with the tables read once.
 
     Parameters
@@ -46,9 +46,9 @@ class Blueprint:
         self._config = config
         self._tables = Tables(features.users, features.tags, features.daily, same_day=features.same_day)
         self.learner = learner_settings(config.learner, self._tables.columns)
-        self.challengers = contenders(config.challengers, self._tables.columns)
+        self.challengers = resolve_challengers(config.challengers, self._tables.columns)
 
-    def with_learner(self, learner: Learner) -> Blueprint:
+    def with_learner(self, learner: Learner) -> ModelFactory:
         """The same with another learner.
 
         Raises
@@ -58,7 +58,7 @@ class Blueprint:
         """
         return self._with(learner_settings(learner, self._tables.columns), self.challengers)
 
-    def as_saved(self, settings: Mapping[str, str]) -> Blueprint:
+    def with_saved_settings(self, settings: Mapping[str, str]) -> ModelFactory:
         """The same with the learner and the challengers that a state record's settings name.
 
         Raises
@@ -68,7 +68,7 @@ class Blueprint:
         """
         return self._with(learner_from(settings), challengers_from(settings))
 
-    def _with(self, learner: ForksSettings, challengers: Mapping[str, Contender]) -> Blueprint:
+    def _with(self, learner: ForksSettings, challengers: Mapping[str, ChallengerSettings]) -> ModelFactory:
         other = copy(self)
         other.learner, other.challengers = learner, dict(challengers)
         return other

@@ -17,15 +17,15 @@ from pipeline.features.totals import PRIOR_WEIGHT
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
 
-PACE: Final = 50.0
+RATE_TOLERANCE: Final = 50.0
 """Labels ahead of the rate at which a margin has to be smaller by the factor e to be asked for."""
-FARTHEST: Final = 250.0
+MAX_RATE_DRIFT: Final = 250.0
 """Labels that may have been asked for ahead of the rate, or be missing behind it, whatever the scores."""
 
 _USER, _VIDEO = FEATURES.index("user_log_count"), FEATURES.index("video_log_count")
 
 
-class Policy:
+class LabelPolicy:
     """Says of which predictions the label is asked for, and what labels teach.
 
     ``random`` flips a coin for each prediction. ``margin`` asks where the score is close to 0. ``adaptive``
@@ -38,9 +38,9 @@ class Policy:
     - tau is the paper's ridge leverage, Eq. (3), of what a model knows least of, the user and the video, in
       the indicator features behind their running means: b / (n + b) each, with n labels so far and the means'
       prior weight as b, and then the mean of the two. It is 1 where neither has had a label.
-    - h is not fixed, since nobody knows which h keeps to a budget. It is the rate, times exp(-ahead / `PACE`)
+    - h is not fixed, since nobody knows which h keeps to a budget. It is the rate, times exp(-ahead / `RATE_TOLERANCE`)
       with as many labels as have been asked for ahead of the rate; ``margin`` has it for its threshold. This
-      integral control needs no state but the count. A partition is never more than `FARTHEST` labels (and
+      integral control needs no state but the count. A partition is never more than `MAX_RATE_DRIFT` labels (and
       the one in hand) from the rate.
 
     The first predictions of a partition, `first`, are all asked for, and only then does the rate count: a
@@ -56,7 +56,7 @@ class Policy:
 
     Examples
     --------
-    >>> policy = Policy(Labels(policy="margin", rate=0.2))
+    >>> policy = LabelPolicy(Labels(policy="margin", rate=0.2))
     >>> [policy.asks("e", score, [0.0] * 10, predicted=1249, asked=450) for score in (-0.1, 0.1, 0.3)]
     [True, True, False]
     >>> policy.asks("e", 0.1, [0.0] * 10, predicted=1249, asked=500)
@@ -85,31 +85,31 @@ class Policy:
         """
         name, rate = self._settings.policy, self._settings.rate
         if name == "random":
-            return self._coin(event_id) < rate
+            return self._uniform(event_id) < rate
         if predicted < self.first:
             return True
         ahead = (asked - self.first) - rate * (predicted + 1 - self.first)
-        if abs(ahead) >= FARTHEST:
+        if abs(ahead) >= MAX_RATE_DRIFT:
             return ahead < 0.0
-        h = rate * math.exp(-ahead / PACE)
+        h = rate * math.exp(-ahead / RATE_TOLERANCE)
         if name == "margin":
             return abs(score) < h
         excess = max(0.0, abs(score) - 0.5 * leverage(features))
-        return self._coin(event_id) * (h + excess) < h
+        return self._uniform(event_id) * (h + excess) < h
 
-    def teaches(self, asked: bool | None, came: bool) -> bool:
+    def learns(self, asked: bool | None, labelled: bool) -> bool:
         """Whether an outcome is learned, by whether its label was asked for (None: by no policy) and came."""
-        return asked is not False or (came and self._settings.learn_unasked)
+        return asked is not False or (labelled and self._settings.learn_unasked)
 
-    def _coin(self, event_id: Id) -> float:
+    def _uniform(self, event_id: Id) -> float:
         """A number from 0 up to, not including, 1."""
         digest = blake2b(encode(event_id), digest_size=8, key=self._key).digest()
         return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
 
 
-def policy_of(settings: Labels) -> Policy | None:
+def label_policy(settings: Labels) -> LabelPolicy | None:
     """The policy; None where all labels are wanted."""
-    return None if settings.policy == "all" else Policy(settings)
+    return None if settings.policy == "all" else LabelPolicy(settings)
 
 
 def leverage(features: Sequence[float]) -> float:

@@ -20,7 +20,7 @@ from pipeline.errors import ConfigError
 from pipeline.features.statistics import FEATURES, RunningStatistics
 from pipeline.features.tables import Tables
 from pipeline.features.target import target, targets
-from pipeline.model.shadow import Contender, Shadow
+from pipeline.model.shadow import ChallengerSettings, ShadowLearner
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction
 from pipeline.records.outputs import Example, Outcome, Share
@@ -104,12 +104,12 @@ def warm_up(settings: ForksSettings) -> None:
     labels = np.where(chance.random(events) < 0.5, -1.0, 1.0)
     learner = Forks(settings)
     learner.learn_many(chance.normal(size=(events, settings.dimension)), labels)
-    learner.walk(np.zeros((1, settings.dimension)), np.ones(1), np.arange(2))
+    learner.run(np.zeros((1, settings.dimension)), np.ones(1), np.arange(2))
     loss_values(np.zeros(1), np.ones(1), LOSSES[settings.loss])
     probabilities(np.zeros(1))
     statistics = RunningStatistics(max_entities=1)
-    statistics.walk(np.arange(2), [0], [0], np.ones(1, dtype=np.bool_), np.ones(1))
-    statistics.take_over([])
+    statistics.run(np.arange(2), [0], [0], np.ones(1, dtype=np.bool_), np.ones(1))
+    statistics.merge_shared([])
 
 
 def running_blocks(records: Sequence[Outcome | Example]) -> NDArray[np.float64]:
@@ -118,7 +118,7 @@ def running_blocks(records: Sequence[Outcome | Example]) -> NDArray[np.float64]:
     return numbers.reshape(len(records), len(FEATURES))
 
 
-class Play(Protocol):
+class InteractionLike(Protocol):
     """Who was shown what, and when."""
 
     @property
@@ -129,7 +129,7 @@ class Play(Protocol):
     def timestamp(self) -> int: ...
 
 
-class Plays(NamedTuple):
+class InteractionColumns(NamedTuple):
     """The same of several, column by column."""
 
     users: list[Id]
@@ -137,7 +137,7 @@ class Plays(NamedTuple):
     timestamps: list[int]
 
     @classmethod
-    def of(cls, plays: Sequence[Play]) -> Self:
+    def of(cls, plays: Sequence[InteractionLike]) -> Self:
         """Take the columns of plays."""
         return cls(
             [play.user_id for play in plays],
@@ -146,7 +146,7 @@ class Plays(NamedTuple):
         )
 
 
-class Judgement(NamedTuple):
+class ModelOutput(NamedTuple):
     """What the model says of an interaction, and from which running features."""
 
     features: list[float]
@@ -157,7 +157,7 @@ class Judgement(NamedTuple):
     """Their scores by name; None where there are none."""
 
 
-class Judgements(NamedTuple):
+class ModelOutputs(NamedTuple):
     """The same of several, column by column."""
 
     features: NDArray[np.float64]
@@ -168,7 +168,7 @@ class Judgements(NamedTuple):
 
 
 class Model:
-    """Predicts from ids and time; changes only by `fold`.
+    """Predicts from ids and time; changes only by `learn_one`.
 
     The context vector is the concatenation of user block, video block and running block, of
     `tables.columns + len(FEATURES)` columns. The tables are looked up only for a learner that sees them.
@@ -190,48 +190,50 @@ class Model:
         settings: ForksSettings,
         tables: Tables,
         max_entities: int,
-        challengers: Mapping[str, Contender] = MappingProxyType({}),
+        challengers: Mapping[str, ChallengerSettings] = MappingProxyType({}),
     ) -> None:
         self.tables = tables
         self.learner = Forks(settings)
-        self.challengers = {name: Shadow(each, tables.columns) for name, each in challengers.items()}
+        self.challengers = {name: ShadowLearner(each, tables.columns) for name, each in challengers.items()}
         self.statistics = RunningStatistics(max_entities, tables.tags.lists if tables.tags else None)
         self.folded = 0
         """Outcomes folded so far: the model's version."""
         self._x = np.zeros(tables.columns + len(FEATURES))
-        self._sees_tables = any(
+        self._uses_tables = any(
             min(each.linear_columns[0], each.kernel_columns[0]) < tables.columns
             for each in (settings, *challengers.values())
             if isinstance(each, ForksSettings)
         )
 
-    def judge(self, interaction: Interaction) -> Judgement:
+    def predict(self, interaction: Interaction) -> ModelOutput:
         """Predict whether the video will be watched."""
         features = self.statistics.features(interaction.user_id, interaction.video_id)
         score = self.score(interaction, features)
         logistic = self.learner.settings.loss == "logistic"
         likely = probability(score) if logistic else None
-        return Judgement(features, score, likely, score > 0.0, self._challenge(interaction, features))
+        return ModelOutput(
+            features, score, likely, score > 0.0, self._challenger_scores(interaction, features)
+        )
 
-    def score(self, play: Play, features: list[float]) -> float:
+    def score(self, play: InteractionLike, features: list[float]) -> float:
         """The score of a play whose running features are `features`."""
         return self.learner.predict_one(self._context(play.user_id, play.video_id, play.timestamp, features))
 
-    def _challenge(self, play: Play, features: list[float]) -> dict[str, float] | None:
+    def _challenger_scores(self, play: InteractionLike, features: list[float]) -> dict[str, float] | None:
         """What the challengers say, if there are any."""
         if not self.challengers:
             return None
         x = self._context(play.user_id, play.video_id, play.timestamp, features)
         return {name: shadow.score(x) for name, shadow in self.challengers.items()}
 
-    def walk(
+    def run(
         self,
         order: NDArray[np.int64],
-        plays: Plays,
-        known: NDArray[np.float64],
+        plays: InteractionColumns,
+        known_features: NDArray[np.float64],
         labels: NDArray[np.bool_],
         watch_ratios: NDArray[np.float64],
-    ) -> Judgements:
+    ) -> ModelOutputs:
         """Judge plays and learn from plays, in any order, with the same bits as one by one.
 
         Parameters
@@ -245,20 +247,20 @@ class Model:
         labels, watch_ratios
             Of the plays that are learned, shapes (n,).
         """
-        judged = slice(len(known), None)
-        running = self.statistics.walk(order, plays.users, plays.videos, labels, watch_ratios)
-        running[: len(known)] = known
+        judged = slice(len(known_features), None)
+        running = self.statistics.run(order, plays.users, plays.videos, labels, watch_ratios)
+        running[: len(known_features)] = known_features
         loss = self.learner.settings.loss
         y = targets(loss, labels, watch_ratios)
         X = self._contexts(plays, running)
-        scores = self.learner.walk(X, y, order)[judged]
+        scores = self.learner.run(X, y, order)[judged]
         likely = probabilities(scores).tolist() if loss == "logistic" else [None] * len(scores)
         said: list[dict[str, float]] | list[None] = [None] * len(scores)
         if self.challengers:
             shadows = self.challengers.values()
-            columns = [shadow.walk(X, labels, watch_ratios, order)[judged].tolist() for shadow in shadows]
+            columns = [shadow.run(X, labels, watch_ratios, order)[judged].tolist() for shadow in shadows]
             said = [dict(zip(self.challengers, row, strict=True)) for row in zip(*columns, strict=True)]
-        return Judgements(running[judged], scores.tolist(), likely, said)
+        return ModelOutputs(running[judged], scores.tolist(), likely, said)
 
     def losses(
         self, scores: NDArray[np.float64], labels: NDArray[np.bool_], watch_ratios: NDArray[np.float64]
@@ -274,7 +276,7 @@ class Model:
         loss = self.learner.settings.loss
         return float(loss_value(LOSSES[loss], score, target(loss, label, watch_ratio)))
 
-    def fold(self, outcome: Outcome) -> None:
+    def learn_one(self, outcome: Outcome) -> None:
         """Learn from an outcome, whose sequence has to be the next one, and first from what it has of others.
 
         The features are those of the outcome, as they were when the prediction was made. An outcome
@@ -283,12 +285,12 @@ class Model:
         if outcome.sequence != self.folded:
             raise ValueError(f"outcome {outcome.sequence} is not the next one, {self.folded}")
         self.folded += 1
-        self.take_over(outcome.shared or ())
+        self.merge_shared(outcome.shared or ())
         if outcome.label is not None:
-            self.learn(outcome, outcome.features, outcome.label, outcome.watch_ratio or 0.0)
+            self.learn_example(outcome, outcome.features, outcome.label, outcome.watch_ratio or 0.0)
 
-    def fold_many(self, outcomes: Sequence[Outcome], features: NDArray[np.float64] | None = None) -> None:
-        """`fold` each of the outcomes, with the same bits, at a tenth of the cost.
+    def learn_many(self, outcomes: Sequence[Outcome], features: NDArray[np.float64] | None = None) -> None:
+        """`learn_one` each of the outcomes, with the same bits, at a tenth of the cost.
 
         Parameters
         ----------
@@ -311,33 +313,35 @@ class Model:
             features = running_blocks(outcomes)
         begins = [place for place, outcome in enumerate(outcomes) if outcome.shared]
         for begin, end in pairwise([0, *begins, len(outcomes)]):
-            self._fold_stretch(outcomes[begin:end], features[begin:end])
+            self._learn_chunk(outcomes[begin:end], features[begin:end])
 
-    def take_over(self, shares: Sequence[Share]) -> None:
+    def merge_shared(self, shares: Sequence[Share]) -> None:
         """Learn from what other partitions tell of their outcomes."""
         if not shares:
             return
-        self.statistics.take_over([counts for share in shares for counts in share.videos])
+        self.statistics.merge_shared([counts for share in shares for counts in share.videos])
         examples = [example for share in shares for example in share.examples]
         labels = np.array([example.label for example in examples], dtype=np.bool_)
         ratios = np.array([example.watch_ratio for example in examples], dtype=np.float64)
-        self._teach(Plays.of(examples), running_blocks(examples), labels, ratios)
+        self._learn_columns(InteractionColumns.of(examples), running_blocks(examples), labels, ratios)
 
-    def _fold_stretch(self, outcomes: Sequence[Outcome], features: NDArray[np.float64]) -> None:
+    def _learn_chunk(self, outcomes: Sequence[Outcome], features: NDArray[np.float64]) -> None:
         """Fold outcomes of which only the first may have something of others."""
         for outcome in outcomes[:1]:
-            self.take_over(outcome.shared or ())
+            self.merge_shared(outcome.shared or ())
         self.folded += len(outcomes)
         taught = [outcome for outcome in outcomes if outcome.label is not None]
         if len(taught) < len(outcomes):
             features = features[[outcome.label is not None for outcome in outcomes]]
-        n, plays = len(taught), Plays.of(taught)
+        n, plays = len(taught), InteractionColumns.of(taught)
         labels = np.array([play.label for play in taught], dtype=np.bool_)
         ratios = np.array([play.watch_ratio or 0.0 for play in taught], dtype=np.float64)
-        self._teach(plays, features, labels, ratios)
-        self.statistics.walk(np.arange(n, 2 * n), plays.users, plays.videos, labels, ratios)
+        self._learn_columns(plays, features, labels, ratios)
+        self.statistics.run(np.arange(n, 2 * n), plays.users, plays.videos, labels, ratios)
 
-    def learn(self, play: Play, features: list[float], watched: bool, watch_ratio: float) -> None:
+    def learn_example(
+        self, play: InteractionLike, features: list[float], watched: bool, watch_ratio: float
+    ) -> None:
         """Learn from a play whose running features were `features` when it was judged.
 
         What the learner is taught, `pipeline.features.target.target` says.
@@ -345,12 +349,12 @@ class Model:
         x = self._context(play.user_id, play.video_id, play.timestamp, features)
         self.learner.learn_one(x, target(self.learner.settings.loss, watched, watch_ratio))
         for shadow in self.challengers.values():
-            shadow.learn(x, watched, watch_ratio)
+            shadow.learn_example(x, watched, watch_ratio)
         self.statistics.update(play.user_id, play.video_id, watched, watch_ratio)
 
-    def _teach(
+    def _learn_columns(
         self,
-        plays: Plays,
+        plays: InteractionColumns,
         running: NDArray[np.float64],
         labels: NDArray[np.bool_],
         watch_ratios: NDArray[np.float64],
@@ -361,9 +365,9 @@ class Model:
         for shadow in self.challengers.values():
             shadow.learn_many(X, labels, watch_ratios)
 
-    def _contexts(self, plays: Plays, running: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _contexts(self, plays: InteractionColumns, running: NDArray[np.float64]) -> NDArray[np.float64]:
         X = np.zeros((len(running), len(self._x)))
-        if self._sees_tables:
+        if self._uses_tables:
             for x, user, video, timestamp in zip(X, *plays, strict=True):
                 self.tables.fill(x, user, video, timestamp)
         X[:, self.tables.columns :] = running
@@ -372,7 +376,7 @@ class Model:
     def _context(
         self, user_id: Id, video_id: Id, timestamp: int, features: list[float]
     ) -> NDArray[np.float64]:
-        if self._sees_tables:
+        if self._uses_tables:
             self.tables.fill(self._x, user_id, video_id, timestamp)
         self._x[self.tables.columns :] = features
         return self._x

@@ -63,7 +63,7 @@ class RivalSettings:
     def of(cls, kind: str, parameters: Mapping[str, Any]) -> RivalSettings:
         """The settings with the defaults of what is not named, so that other defaults are other settings."""
         settings = cls(kind, tuple(sorted((_defaults(kind) | dict(parameters)).items())))
-        settings.make()
+        settings.build()
         return settings
 
     @property
@@ -72,10 +72,10 @@ class RivalSettings:
         loss: LossName = dict(self.parameters).get("loss", RIVALS[self.kind].loss)
         return loss
 
-    def make(self) -> rivals.Standardised:
+    def build(self) -> rivals.Standardised:
         """A rival that knows nothing."""
-        make: Any = RIVALS[self.kind]
-        return rivals.Standardised(make(len(FEATURES), **dict(self.parameters)))
+        build: Any = RIVALS[self.kind]
+        return rivals.Standardised(build(len(FEATURES), **dict(self.parameters)))
 
     def warm_up(self) -> None:
         """Compile what it calls, through all stages; quick where it was done before."""
@@ -83,7 +83,7 @@ class RivalSettings:
         events = 2 * parameters.get("budget", 20) + parameters.get("cycle", 0)
         chance = np.random.default_rng(0)
         labels = np.where(chance.random(events) < 0.5, -1.0, 1.0)
-        self.make().learn_many(chance.normal(size=(events, len(FEATURES))), labels)
+        self.build().learn_many(chance.normal(size=(events, len(FEATURES))), labels)
 
 
 def parameter_types(kind: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from forks import ForksSettings
 from pipeline.config.tree import FORKS, Labels
 from pipeline.errors import StateError
 from pipeline.model.rival import RIVALS, RivalSettings, parameter_types
-from pipeline.model.shadow import Contender
+from pipeline.model.shadow import ChallengerSettings
 from pipeline.records.encoding import encode
 
 LEARNER: Final = "learner."
@@ -59,10 +59,10 @@ def learner_from(settings: Mapping[str, str]) -> ForksSettings:
     StateError
         If they are not those of this program's learner.
     """
-    return _forks_from(_beneath(settings, LEARNER), LEARNER)
+    return _forks_from(_with_prefix(settings, LEARNER), LEARNER)
 
 
-def challengers_text(challengers: Mapping[str, Contender]) -> dict[str, str]:
+def challengers_text(challengers: Mapping[str, ChallengerSettings]) -> dict[str, str]:
     """The challengers' settings as text, by name.
 
     Examples
@@ -83,7 +83,7 @@ def challengers_text(challengers: Mapping[str, Contender]) -> dict[str, str]:
     return text
 
 
-def challengers_from(settings: Mapping[str, str]) -> dict[str, Contender]:
+def challengers_from(settings: Mapping[str, str]) -> dict[str, ChallengerSettings]:
     """The challengers from `challengers_text`, whatever else is beside them.
 
     Raises
@@ -91,12 +91,12 @@ def challengers_from(settings: Mapping[str, str]) -> dict[str, Contender]:
     StateError
         If this program has no such challengers.
     """
-    names = sorted({name.split(".")[0] for name in _beneath(settings, CHALLENGERS)})
+    names = sorted({name.split(".")[0] for name in _with_prefix(settings, CHALLENGERS)})
     return {name: _challenger_from(settings, f"{CHALLENGERS}{name}.") for name in names}
 
 
-def _challenger_from(settings: Mapping[str, str], prefix: str) -> Contender:
-    text = _beneath(settings, prefix)
+def _challenger_from(settings: Mapping[str, str], prefix: str) -> ChallengerSettings:
+    text = _with_prefix(settings, prefix)
     kind = text.pop(KIND, "")
     if kind == FORKS:
         return _forks_from(text, prefix)
@@ -119,7 +119,7 @@ def _forks_from(text: Mapping[str, str], prefix: str) -> ForksSettings:
         raise StateError(f"no worker wrote these settings of a learner: {error}") from error
 
 
-def _beneath(settings: Mapping[str, str], prefix: str) -> dict[str, str]:
+def _with_prefix(settings: Mapping[str, str], prefix: str) -> dict[str, str]:
     return {name.removeprefix(prefix): text for name, text in settings.items() if name.startswith(prefix)}
 
 

@@ -14,15 +14,15 @@ from forks.rivals import Standardised
 from pipeline.features.target import target, targets
 from pipeline.model.rival import RivalSettings
 
-Contender: TypeAlias = ForksSettings | RivalSettings
+ChallengerSettings: TypeAlias = ForksSettings | RivalSettings
 """What a learner is made of."""
 Floats: TypeAlias = NDArray[np.float64]
-Flags: TypeAlias = NDArray[np.bool_]
-NOTHING: Final = 0.0
+Booleans: TypeAlias = NDArray[np.bool_]
+NON_FINITE_SCORE: Final = 0.0
 """In place of a score that is no finite number, which a record cannot hold: steps too long may end so."""
 
 
-class Shadow:
+class ShadowLearner:
     """A challenger, with the methods that the model calls at each event.
 
     FORKS is given the whole context vector, as a champion of its settings would be, so that it knows what
@@ -36,37 +36,37 @@ class Shadow:
         Of the context vector, before the running block.
     """
 
-    def __init__(self, contender: Contender, static_columns: int) -> None:
-        self.contender = contender
+    def __init__(self, settings: ChallengerSettings, static_columns: int) -> None:
+        self.settings = settings
         self.learner: Forks | Standardised
-        if isinstance(contender, ForksSettings):
-            self.learner, self._first = Forks(contender), 0
+        if isinstance(settings, ForksSettings):
+            self.learner, self._first_column = Forks(settings), 0
         else:
-            self.learner, self._first = contender.make(), static_columns
+            self.learner, self._first_column = settings.build(), static_columns
 
     @property
     def loss(self) -> LossName:
         """What it learns by."""
-        return self.contender.loss
+        return self.settings.loss
 
     def score(self, x: Floats) -> float:
         """What it says of a context vector."""
-        score = self.learner.predict_one(x[self._first :])
-        return score if isfinite(score) else NOTHING
+        score = self.learner.predict_one(x[self._first_column :])
+        return score if isfinite(score) else NON_FINITE_SCORE
 
-    def learn(self, x: Floats, watched: bool, watch_ratio: float) -> None:
+    def learn_example(self, x: Floats, watched: bool, watch_ratio: float) -> None:
         """Learn a context vector's label."""
-        self.learner.learn_one(x[self._first :], target(self.loss, watched, watch_ratio))
+        self.learner.learn_one(x[self._first_column :], target(self.loss, watched, watch_ratio))
 
-    def learn_many(self, X: Floats, watched: Flags, watch_ratios: Floats) -> None:
+    def learn_many(self, X: Floats, watched: Booleans, watch_ratios: Floats) -> None:
         """Learn the rows' labels in turn."""
-        self.learner.learn_many(X[:, self._first :], targets(self.loss, watched, watch_ratios))
+        self.learner.learn_many(X[:, self._first_column :], targets(self.loss, watched, watch_ratios))
 
-    def walk(self, X: Floats, watched: Flags, watch_ratios: Floats, order: NDArray[np.int64]) -> Floats:
-        """Score and learn rows in any order: see `forks.Forks.walk`; rows not asked for get any number."""
+    def run(self, X: Floats, watched: Booleans, watch_ratios: Floats, order: NDArray[np.int64]) -> Floats:
+        """Score and learn rows in any order: see `forks.Forks.run`; rows not asked for get any number."""
         y = targets(self.loss, watched, watch_ratios)
-        scores = self.learner.walk(X[:, self._first :], y, order)
-        return np.where(np.isfinite(scores), scores, NOTHING)
+        scores = self.learner.run(X[:, self._first_column :], y, order)
+        return np.where(np.isfinite(scores), scores, NON_FINITE_SCORE)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state of a learner of the same settings.
@@ -76,7 +76,7 @@ class Shadow:
         ValueError
             If it is none.
         """
-        if isinstance(self.contender, ForksSettings):
-            self.learner = Forks.from_state(self.contender, dict(state))
+        if isinstance(self.settings, ForksSettings):
+            self.learner = Forks.from_state(self.settings, dict(state))
         else:
-            self.learner = self.contender.make().restored(dict(state))
+            self.learner = self.settings.build().with_state(dict(state))

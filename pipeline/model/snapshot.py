@@ -28,7 +28,7 @@ SNAPSHOT_VERSION = 3
 Tensors: TypeAlias = dict[str, NDArray[Any]]
 
 
-class Plain(msgspec.Struct):
+class SnapshotScalars(msgspec.Struct):
     """What is no array."""
 
     folded: Count
@@ -44,7 +44,7 @@ class _Version(msgspec.Struct):
 
 
 _IDS = msgspec.json.Decoder(list[Id])
-_PLAIN = msgspec.json.Decoder(Plain)
+_PLAIN = msgspec.json.Decoder(SnapshotScalars)
 _VERSION = msgspec.json.Decoder(_Version)
 _DAMAGE = (SafetensorError, msgspec.DecodeError, LookupError, TypeError, ValueError)
 
@@ -67,11 +67,13 @@ def pack(model: Model) -> bytes:
         tensors[f"{name}.ids"] = _json(ids)
     tensors["tags.totals"] = statistics.tags
     everything = tuple(statistics.everything[0].tolist())
-    tensors["plain"] = _json(Plain(model.folded, everything, plain, challengers=challengers or msgspec.UNSET))
+    tensors["plain"] = _json(
+        SnapshotScalars(model.folded, everything, plain, challengers=challengers or msgspec.UNSET)
+    )
     return save(tensors)
 
 
-def parse(data: bytes) -> tuple[Tensors, Plain]:
+def parse(data: bytes) -> tuple[Tensors, SnapshotScalars]:
     """The tensors of a snapshot, see `pack`, and what is no array.
 
     Raises

@@ -27,9 +27,9 @@ DECIMALS = 6
 _UNIT = 1_000_000
 _LARGEST = 1e9
 """Below, six decimals make 15 digits at most, which read back to the number that they were made of."""
-_ROOM = 20
+_MAX_BYTES = 20
 """Bytes that a number and what follows it take at most."""
-WHOLE = 9
+MAX_WHOLE_DIGITS = 9
 """Digits before the point of such numbers, at most."""
 _EXPONENT = 10
 """Below so many millionths, msgspec writes an exponent."""
@@ -37,7 +37,7 @@ _EXPONENT = 10
 _ZERO, _MINUS, _POINT, _COMMA, _OPEN, _CLOSE, _NEWLINE = (np.uint8(ord(sign)) for sign in "0-.,[]\n")
 _E, _SIX, _NINE = np.uint8(ord("e")), np.uint8(ord("6")), np.uint8(ord("9"))
 
-_END = b"\0"
+_SENTINEL = b"\0"
 """Behind what is read, so that nothing has to be looked for beyond it."""
 
 _encode_lines = msgspec.json.Encoder().encode_lines
@@ -56,7 +56,7 @@ def encode_rows(rows: Floats) -> list[bytes]:
     [b'[0.25,-3.0]', b'[4e-6,17.483921]']
     """
     n, numbers = rows.shape
-    out = np.empty(n * (numbers * _ROOM + 3), dtype=np.uint8)
+    out = np.empty(n * (numbers * _MAX_BYTES + 3), dtype=np.uint8)
     end = _write(rows, out)
     lines = out[:end].tobytes() if end >= 0 else _encode_lines(rows.tolist())
     return lines.split(b"\n")[:n]
@@ -79,7 +79,7 @@ def decode_rows(texts: Sequence[bytes | msgspec.Raw], numbers: int) -> Floats:
     [[0.25, -3.0], [4e-06, 17.483921]]
     """
     out = np.empty((len(texts), numbers))
-    if not _read(np.frombuffer(b"".join([*texts, _END]), dtype=np.uint8), out):
+    if not _read(np.frombuffer(b"".join([*texts, _SENTINEL]), dtype=np.uint8), out):
         rows = [_decode_row(text) for text in texts]
         if any(len(row) != numbers for row in rows):
             raise msgspec.ValidationError(f"Expected `array` of length {numbers}")
@@ -138,9 +138,9 @@ def _write_number(units: int, out: Bytes, at: int) -> int:
 @njit(cache=True)
 def _write_digits(number: np.uint32, end: int, digits: int, out: Bytes) -> None:
     """Write the last digits of a whole number, up to a place."""
-    for place in range(end - 1, end - 1 - digits, -1):
+    for index in range(end - 1, end - 1 - digits, -1):
         rest = number // np.uint32(10)
-        out[place] = _ZERO + np.uint8(number - rest * np.uint32(10))
+        out[index] = _ZERO + np.uint8(number - rest * np.uint32(10))
         number = rest
 
 
@@ -169,7 +169,7 @@ def _read_number(text: Bytes, at: int) -> tuple[int, float]:
     """Read a number from a place on; give the place behind it, negative if it is not of the kind."""
     negative = text[at] == _MINUS
     begin = at + negative
-    point, units = _read_digits(text, begin, WHOLE)
+    point, units = _read_digits(text, begin, MAX_WHOLE_DIGITS)
     end = point
     if text[point] == _POINT:
         end, part = _read_digits(text, point + 1, DECIMALS)
@@ -185,11 +185,11 @@ def _read_number(text: Bytes, at: int) -> tuple[int, float]:
 
 
 @njit(cache=True)
-def _read_digits(text: Bytes, at: int, most: int) -> tuple[int, int]:
+def _read_digits(text: Bytes, at: int, max_digits: int) -> tuple[int, int]:
     """Read at most so many digits; give the place behind them, and their number."""
     number = 0
-    for place in range(at, at + most):
-        if not _ZERO <= text[place] <= _NINE:
-            return place, number
-        number = number * 10 + (text[place] - _ZERO)
-    return at + most, number
+    for index in range(at, at + max_digits):
+        if not _ZERO <= text[index] <= _NINE:
+            return index, number
+        number = number * 10 + (text[index] - _ZERO)
+    return at + max_digits, number

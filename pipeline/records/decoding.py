@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from pipeline.records.encoding import keys_of
 from pipeline.records.inputs import Interaction, WatchLabel
 
-FIRST = -1
+NO_TIMESTAMP = -1
 """Merge time of a message that cannot be used: it goes before everything that has a timestamp."""
 
 
-class Poison(NamedTuple):
+class RejectedRecord(NamedTuple):
     """Why a message cannot be used. `fault` is the counter it goes to."""
 
     fault: Literal["undecodable", "invalid", "wrong_key", "future", "orphan", "late", "mismatched"]
@@ -24,10 +24,10 @@ class Poison(NamedTuple):
     @property
     def timestamp(self) -> int:
         """Where it goes in the merge."""
-        return FIRST
+        return NO_TIMESTAMP
 
 
-Record = Interaction | WatchLabel | Poison
+Record = Interaction | WatchLabel | RejectedRecord
 
 
 class Decoded(NamedTuple):
@@ -35,11 +35,11 @@ class Decoded(NamedTuple):
 
     records: list[Record]
     times: NDArray[np.int64]
-    """Timestamps, in milliseconds, shape (n,); `FIRST` for what cannot be used."""
+    """Timestamps, in milliseconds, shape (n,); `NO_TIMESTAMP` for what cannot be used."""
 
 
-INTERACTIONS = msgspec.json.Decoder(Interaction)
-LABELS = msgspec.json.Decoder(WatchLabel)
+INTERACTION_DECODER = msgspec.json.Decoder(Interaction)
+LABEL_DECODER = msgspec.json.Decoder(WatchLabel)
 InputDecoder = msgspec.json.Decoder[Interaction] | msgspec.json.Decoder[WatchLabel]
 
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -60,7 +60,7 @@ def decode(
     keys, values
         Of messages in the order of their offsets.
     decoder
-        `INTERACTIONS` or `LABELS`.
+        `INTERACTION_DECODER` or `LABEL_DECODER`.
     latest
         The largest timestamp to accept, in milliseconds. What lies beyond would push stream time
         ahead and let everything expire that still waits for its label.
@@ -68,10 +68,10 @@ def decode(
     Examples
     --------
     >>> good = b'{"event_id":1,"user_id":7,"video_id":3,"timestamp":5,"video_duration":900}'
-    >>> decode([b"7"], [good], INTERACTIONS, latest=10).records[0].video_duration
+    >>> decode([b"7"], [good], INTERACTION_DECODER, latest=10).records[0].video_duration
     900.0
-    >>> decode([b"8"], [good], INTERACTIONS, latest=10).records
-    [Poison(fault='wrong_key', reason='the key is b\'8\', but user_id is 7: the key has to be "7"')]
+    >>> decode([b"8"], [good], INTERACTION_DECODER, latest=10).records
+    [RejectedRecord(fault='wrong_key', reason='the key is b\'8\', but user_id is 7: the key has to be "7"')]
     """
     try:
         parsed: list[Any] = list(map(decoder.decode, values))  # type: ignore[arg-type]  # TypeError for None
@@ -86,27 +86,27 @@ def decode(
 
 
 def times_of(records: list[Record]) -> NDArray[np.int64]:
-    """The timestamps of records, `FIRST` for what cannot be used."""
+    """The timestamps of records, `NO_TIMESTAMP` for what cannot be used."""
     return np.fromiter([record.timestamp for record in records], np.int64, len(records))
 
 
 def _decode(key: bytes | None, value: bytes | None, decoder: InputDecoder, latest: int) -> Record:
     if value is None:
-        return Poison("undecodable", "the value is null (a tombstone)")
+        return RejectedRecord("undecodable", "the value is null (a tombstone)")
     try:
         record = decoder.decode(value)
     except msgspec.ValidationError as error:
-        return Poison("invalid", str(error))
+        return RejectedRecord("invalid", str(error))
     except _MALFORMED as error:
-        return Poison("undecodable", f"the value is not a JSON object: {error}")
+        return RejectedRecord("undecodable", f"the value is not a JSON object: {error}")
     expected = str(record.user_id)
     if key != expected.encode():
-        return Poison(
+        return RejectedRecord(
             "wrong_key",
             f'the key is {key!r}, but user_id is {record.user_id!r}: the key has to be "{expected}"',
         )
     if record.timestamp > latest:
-        return Poison(
+        return RejectedRecord(
             "future", f"the timestamp {record.timestamp} lies in the future (accepted up to {latest})"
         )
     return record

@@ -34,7 +34,7 @@ class WatchLabel(msgspec.Struct, frozen=True, gc=False):
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 
 
-class Delivered(Protocol):
+class KafkaMessage(Protocol):
     """A message as a client hands it over."""
 
     def topic(self) -> str | None: ...
@@ -45,7 +45,7 @@ class Delivered(Protocol):
     def headers(self) -> Any: ...
 
 
-class Source(NamedTuple):
+class RawMessage(NamedTuple):
     """A message as it came, wherever it came from."""
 
     topic: str
@@ -56,7 +56,7 @@ class Source(NamedTuple):
     headers: Headers = ()
 
     @classmethod
-    def of(cls, message: Delivered) -> Source:
+    def of(cls, message: KafkaMessage) -> RawMessage:
         """What was delivered."""
         return cls(
             message.topic() or "",

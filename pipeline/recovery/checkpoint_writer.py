@@ -16,7 +16,7 @@ CHUNK = 900_000
 """Bytes of a snapshot in one message: brokers take a mebibyte unless told otherwise."""
 
 
-class Receipt:
+class DeliveryReport:
     """Learns at which offset a message was written."""
 
     def __init__(self) -> None:
@@ -60,10 +60,10 @@ def flush(producer: Producer, patience: float) -> None:
 
 def write_snapshot(
     producer: Producer, topics: Topics, partition: int, slot: int, data: bytes
-) -> list[Receipt]:
+) -> list[DeliveryReport]:
     """Write a snapshot's bytes into a slot; the receipts are of its chunks, in their order."""
-    receipts = [Receipt() for _ in range(0, len(data), CHUNK)]
-    for number, receipt in enumerate(receipts):
+    delivery_reports = [DeliveryReport() for _ in range(0, len(data), CHUNK)]
+    for number, receipt in enumerate(delivery_reports):
         producer.produce(
             topics.checkpoints,
             data[number * CHUNK : (number + 1) * CHUNK],
@@ -71,7 +71,7 @@ def write_snapshot(
             partition,
             on_delivery=receipt,
         )
-    return receipts
+    return delivery_reports
 
 
 def next_slot(snapshot: SnapshotReference | None) -> int:
@@ -79,12 +79,12 @@ def next_slot(snapshot: SnapshotReference | None) -> int:
     return 1 - snapshot.slot if snapshot else 0
 
 
-def reference(
-    data: bytes, slot: int, receipts: Sequence[Receipt], folded: int, outcome_offset: int
+def snapshot_reference(
+    data: bytes, slot: int, delivery_reports: Sequence[DeliveryReport], folded: int, outcome_offset: int
 ) -> SnapshotReference:
     """What a state record says of a snapshot, once its chunks are written: see `SnapshotReference`."""
     return SnapshotReference(
-        chunks=[receipt.offset for receipt in receipts],
+        chunks=[receipt.offset for receipt in delivery_reports],
         sha256=hashlib.sha256(data).hexdigest(),
         slot=slot,
         folded=folded,
@@ -92,9 +92,9 @@ def reference(
     )
 
 
-def write_state(producer: Producer, topics: Topics, state: State) -> Receipt:
+def write_state(producer: Producer, topics: Topics, state: State) -> DeliveryReport:
     """Write a state record."""
-    receipt = Receipt()
+    receipt = DeliveryReport()
     producer.produce(
         topics.checkpoints,
         encode(state),
@@ -105,7 +105,7 @@ def write_state(producer: Producer, topics: Topics, state: State) -> Receipt:
     return receipt
 
 
-def places(topics: Topics, state: State, offset: int) -> list[TopicPartition]:
+def input_offsets(topics: Topics, state: State, offset: int) -> list[TopicPartition]:
     """The input offsets of a state record, to be committed with the offset at which it was written."""
     note = metadata(offset)
     return [

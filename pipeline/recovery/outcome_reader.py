@@ -10,7 +10,7 @@ import numpy as np
 from confluent_kafka import TopicPartition
 from numpy.typing import NDArray
 
-from pipeline.kafka.log import NOT_OURS, Log, all_decoded, offsets_of
+from pipeline.kafka.log import DECODE_ERRORS, LogReader, decode_records, offsets_of
 from pipeline.records.decimals import decode_rows
 from pipeline.records.fields import FEATURES_LENGTH, Features
 from pipeline.records.outputs import Example, Outcome
@@ -31,7 +31,7 @@ class RawOutcome(Outcome, frozen=True, gc=False):
         return Example(*play, self.label, self.watch_ratio or 0.0)
 
 
-class Outcomes(NamedTuple):
+class OutcomeChunk(NamedTuple):
     """A slice of a log of outcomes."""
 
     records: list[RawOutcome]
@@ -60,18 +60,18 @@ def decode_outcomes(values: Sequence[bytes]) -> tuple[list[RawOutcome], NDArray[
     return records, decode_rows([record.features for record in records], FEATURES_LENGTH)
 
 
-def outcome_slices(log: Log, place: TopicPartition) -> Iterator[Outcomes]:
-    """Outcomes from a place on, in the slices of `Log.read`.
+def read_outcomes(log: LogReader, topic_partition: TopicPartition) -> Iterator[OutcomeChunk]:
+    """Outcomes from a place on, in the slices of `LogReader.read`.
 
     Raises
     ------
     StateError
         At a record that no worker wrote.
     """
-    for messages in log.read(place.topic, place.partition, place.offset):
+    for messages in log.read(topic_partition.topic, topic_partition.partition, topic_partition.offset):
         try:
             records, features = decode_outcomes([message.value() or b"" for message in messages])
-        except NOT_OURS:
-            all_decoded(_OUTCOMES, messages)  # which of them, and why
+        except DECODE_ERRORS:
+            decode_records(_OUTCOMES, messages)  # which of them, and why
             raise
-        yield Outcomes(records, offsets_of(messages), features)
+        yield OutcomeChunk(records, offsets_of(messages), features)

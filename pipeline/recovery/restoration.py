@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from pipeline.errors import StateError
 from pipeline.join.tables import Pending
 from pipeline.records.outputs import Outcome, Prediction
-from pipeline.task.sharing import Reception
-from pipeline.task.state import Marks, State
+from pipeline.task.sharing import Inbox
+from pipeline.task.state import OffsetIndex, State
 from pipeline.task.task import Task
 
-MARK_EVERY = 1_000
+INDEX_INTERVAL = 1_000
 """Records between two marks that are noted while reading."""
 
 
-class Restoration:
+class TaskRestorer:
     """Reads outcomes, then predictions, each in order; `finish` checks that the whole fits together.
 
     Parameters
@@ -37,31 +37,31 @@ class Restoration:
         self._first_outcome = min(state.outcomes_from, task.model.folded)
         self._next_prediction = state.pending_from
         self._closed: set[int] = set()
-        task.prediction_marks = Marks(state.prediction_offset)
-        task.outcome_marks = Marks(state.outcome_offset)
+        task.prediction_offsets = OffsetIndex(state.prediction_offset)
+        task.outcome_offsets = OffsetIndex(state.outcome_offset)
         task.stream_time = state.stream_time
         task.predicted = state.predictions
         task.counters.update({name: state.counters.get(name, 0) for name in task.counters})
         task.snapshot, task.previous = state.snapshot, state.previous
         task.earlier = state.earlier
-        task.reception = Reception(task.partition, state.taken)
+        task.inbox = Inbox(task.partition, state.taken)
         for saved in state.waiting:
-            task.join.hold(saved.restore())
+            task.join.add_early(saved.restore())
 
     @property
-    def outcomes_left(self) -> int:
+    def remaining_outcomes(self) -> int:
         """Outcomes still to be read."""
         return self.state.outcomes - self._expected_outcome
 
     @property
-    def predictions_left(self) -> int:
+    def remaining_predictions(self) -> int:
         """Predictions still to be read."""
         return self.state.predictions - self._next_prediction
 
     @property
     def left(self) -> int:
         """Records still to be read."""
-        return self.outcomes_left + self.predictions_left
+        return self.remaining_outcomes + self.remaining_predictions
 
     def outcomes(
         self,
@@ -80,17 +80,17 @@ class Restoration:
         """
         if not outcomes:
             return
-        model, state, join, publication = self.task.model, self.state, self.task.join, self.task.publication
+        model, state, join, outbox = self.task.model, self.state, self.task.join, self.task.outbox
         sequences = [outcome.sequence for outcome in outcomes]
         first = self._expected_outcome
         if self._next_outcome is None:
             first = min(first, sequences[0])
-        self._refuse_others("outcome", sequences, offsets, range(first, state.outcomes))
+        self._check_sequences("outcome", sequences, offsets, range(first, state.outcomes))
         new = slice(model.folded - first, None)
-        model.fold_many(outcomes[new], None if features is None else features[new])
-        if publication is not None:
-            for outcome in outcomes[max(0, publication.next - first) :]:
-                publication.add(outcome.example)
+        model.learn_many(outcomes[new], None if features is None else features[new])
+        if outbox is not None:
+            for outcome in outcomes[max(0, outbox.next - first) :]:
+                outbox.add(outcome.example)
         self._next_outcome = first + len(outcomes)
         for outcome in outcomes[max(0, state.outcomes_from - first) :]:
             if outcome.prediction_sequence >= state.pending_from:
@@ -98,7 +98,7 @@ class Restoration:
             times = (outcome.timestamp, outcome.label_timestamp)
             if join.remembered_until(*times) >= state.stream_time:
                 join.remember(outcome.event_id, *times, outcome.sequence)
-        _mark(self.task.outcome_marks, first, offsets)
+        _index_offsets(self.task.outcome_offsets, first, offsets)
 
     def predictions(self, predictions: Sequence[Prediction], offsets: Sequence[int]) -> None:
         """Take the next predictions of the log: each waits for its label, unless it has an outcome."""
@@ -109,19 +109,19 @@ class Restoration:
             len(sequences),
         )
         predictions, offsets, sequences = predictions[needed:], offsets[needed:], sequences[needed:]
-        self._refuse_others("prediction", sequences, offsets, range(first, state.predictions))
+        self._check_sequences("prediction", sequences, offsets, range(first, state.predictions))
         self._next_prediction += len(predictions)
         for prediction in predictions:
             if prediction.sequence not in self._closed:
                 self.task.join.open(Pending.of(prediction))
-        _mark(self.task.prediction_marks, first, offsets)
+        _index_offsets(self.task.prediction_offsets, first, offsets)
 
     def finish(self) -> Task:
         """The task, as it was when the state record was committed."""
-        if self.outcomes_left:
-            raise self._missing("outcome", self._expected_outcome, "at the end")
-        if self.predictions_left:
-            raise self._missing("prediction", self._next_prediction, "at the end")
+        if self.remaining_outcomes:
+            raise self._missing_record("outcome", self._expected_outcome, "at the end")
+        if self.remaining_predictions:
+            raise self._missing_record("prediction", self._next_prediction, "at the end")
         task, state = self.task, self.state
         task.join.forget(task.stream_time)
         pending = len(task.join.pending)
@@ -137,27 +137,27 @@ class Restoration:
         """The next outcome; before any was read, the latest that the log may begin with."""
         return self._first_outcome if self._next_outcome is None else self._next_outcome
 
-    def _refuse_others(self, kind: str, sequences: list[int], offsets: Sequence[int], due: range) -> None:
+    def _check_sequences(self, kind: str, sequences: list[int], offsets: Sequence[int], due: range) -> None:
         """Refuse the first record that is not the next of those that are due."""
         if sequences == list(due[: len(sequences)]):
             return
         for sequence, offset, expected in zip(sequences, offsets, count(due.start)):
             if not expected <= sequence < due.stop:
-                raise self._stray(kind, sequence, offset)
+                raise self._uncovered_record(kind, sequence, offset)
             if sequence > expected:
-                raise self._missing(kind, expected, f"before offset {offset}")
+                raise self._missing_record(kind, expected, f"before offset {offset}")
 
-    def _missing(self, kind: str, sequence: int, where: str) -> StateError:
+    def _missing_record(self, kind: str, sequence: int, where: str) -> StateError:
         return StateError(f"{kind} {sequence} of partition {self.task.partition} is missing {where}")
 
-    def _stray(self, kind: str, sequence: int, offset: int) -> StateError:
+    def _uncovered_record(self, kind: str, sequence: int, offset: int) -> StateError:
         return StateError(
             f"{kind} {sequence} of partition {self.task.partition} at offset {offset} is not covered by "
             "the committed state record: something else writes to this topic, or offsets were set back"
         )
 
 
-def _mark(marks: Marks, first: int, offsets: Sequence[int]) -> None:
+def _index_offsets(index: OffsetIndex, first: int, offsets: Sequence[int]) -> None:
     """Note where some of the records are, of which the first has this sequence."""
-    for place in range(-first % MARK_EVERY, len(offsets), MARK_EVERY):
-        marks.add(first + place, offsets[place])
+    for place in range(-first % INDEX_INTERVAL, len(offsets), INDEX_INTERVAL):
+        index.add(first + place, offsets[place])

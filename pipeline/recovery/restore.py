@@ -9,18 +9,18 @@ from confluent_kafka import TopicPartition
 
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
-from pipeline.kafka.committed import Start
-from pipeline.kafka.log import Log, decoded_slices, read_until
+from pipeline.kafka.committed import CommittedPosition
+from pipeline.kafka.log import LogReader, read_decoded, read_until
 from pipeline.kafka.topics import Topics, topics_of
-from pipeline.model.label_policy import policy_of
+from pipeline.model.label_policy import label_policy
 from pipeline.model.model import Model
 from pipeline.records.outputs import Prediction
-from pipeline.recovery.outcome_reader import outcome_slices
-from pipeline.recovery.restoration import Restoration
+from pipeline.recovery.outcome_reader import read_outcomes
+from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.recovery.state_reader import read_snapshot, read_state
 from pipeline.task.record_queue import Position
-from pipeline.task.sharing import Publication
+from pipeline.task.sharing import Outbox
 from pipeline.task.task import Task
 
 _PREDICTIONS = msgspec.json.Decoder(Prediction)
@@ -28,7 +28,7 @@ _PREDICTIONS = msgspec.json.Decoder(Prediction)
 
 def recover(
     partition: int,
-    start: Start,
+    position: CommittedPosition,
     new_model: Callable[[], Model],
     settings: Mapping[str, str],
     config: Config,
@@ -42,49 +42,51 @@ def recover(
     """
     topics = topics_of(config)
     patience = config.worker.transaction_timeout / 1000 + 10.0
-    with Log(config.kafka, patience) as log:
-        if start.state_offset is None:
-            _refuse_leftovers(log, topics, partition)
+    with LogReader(config.kafka, patience) as log:
+        if position.state_offset is None:
+            _refuse_existing_outputs(log, topics, partition)
             model = new_model()
-            task = Task(partition, model, config.join, Position(start.interactions), Position(start.labels))
-            task.publication = _publication(partition, settings, config, since=0)
-            task.policy = policy_of(config.labels)
+            task = Task(
+                partition, model, config.join, Position(position.interactions), Position(position.labels)
+            )
+            task.outbox = _outbox(partition, settings, config, since=0)
+            task.policy = label_policy(config.labels)
             yield task
             return
-        state = read_state(log, topics, partition, start)
+        state = read_state(log, topics, partition, position)
         refuse_other_settings(state, settings)
         model, state = read_snapshot(log, topics, state, new_model)
         task = Task(partition, model, config.join, state.interactions, state.labels)
         since = state.outcomes if state.published is None else state.published
-        task.publication = _publication(partition, settings, config, since)
-        task.policy = policy_of(config.labels)
-        restoration = Restoration(task, state)
+        task.outbox = _outbox(partition, settings, config, since)
+        task.policy = label_policy(config.labels)
+        restoration = TaskRestorer(task, state)
         yield restoration.left
         begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
         place = TopicPartition(topics.outcomes, partition, begin)
-        for outcomes in read_until(outcome_slices(log, place), lambda: restoration.outcomes_left, patience):
+        for outcomes in read_until(
+            read_outcomes(log, place), lambda: restoration.remaining_outcomes, patience
+        ):
             restoration.outcomes(*outcomes)
             yield restoration.left
         place = TopicPartition(topics.predictions, partition, state.prediction_offset)
         for predictions in read_until(
-            decoded_slices(log, _PREDICTIONS, place), lambda: restoration.predictions_left, patience
+            read_decoded(log, _PREDICTIONS, place), lambda: restoration.remaining_predictions, patience
         ):
             restoration.predictions(*predictions)
             yield restoration.left
         yield restoration.finish()
 
 
-def _publication(
-    partition: int, settings: Mapping[str, str], config: Config, since: int
-) -> Publication | None:
+def _outbox(partition: int, settings: Mapping[str, str], config: Config, since: int) -> Outbox | None:
     """What the other partitions are to be told, if anything."""
     partitions, interval = int(settings["partitions"]), config.sharing.interval
     if interval is None or partitions == 1:
         return None
-    return Publication(partition, partitions, interval, since)
+    return Outbox(partition, partitions, interval, since)
 
 
-def _refuse_leftovers(log: Log, topics: Topics, partition: int) -> None:
+def _refuse_existing_outputs(log: LogReader, topics: Topics, partition: int) -> None:
     for topic in topics.outputs:
         if topic == topics.dead_letters:
             continue

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from pipeline.errors import StateError
-from pipeline.model.settings_text import _TYPES, CHALLENGERS, KIND, LEARNER, _beneath, _value, as_toml
+from pipeline.model.settings_text import _TYPES, CHALLENGERS, KIND, LEARNER, _value, _with_prefix, as_toml
 from pipeline.task.state import State
 
 Changes: TypeAlias = dict[str, tuple[str | None, str | None]]
@@ -22,14 +22,14 @@ def refuse_other_settings(state: State, settings: Mapping[str, str]) -> None:
     StateError
         Naming what differs, and how to go on.
     """
-    there = state.settings
-    found = differences(there, settings)
+    stored = state.settings
+    found = differences(stored, settings)
     if not found:
         return
-    what = "; ".join(f"{name} is {here!r}, was {before!r}" for name, (before, here) in found.items())
+    what = "; ".join(f"{name} is {current!r}, was {before!r}" for name, (before, current) in found.items())
     rebuild = ""
     if all(map(_may_be_rebuilt, found, found.values())):
-        command = rebuild_command({name: here or "" for name, (_, here) in found.items()})
+        command = rebuild_command({name: current or "" for name, (_, current) in found.items()})
         rebuild = f"stop the group's workers and let it go on under these with `{command}`, or "
     raise StateError(
         f"the outputs so far were made under other settings: {what}. Go back to those, or {rebuild}"
@@ -37,23 +37,23 @@ def refuse_other_settings(state: State, settings: Mapping[str, str]) -> None:
     )
 
 
-def differences(there: Mapping[str, str], here: Mapping[str, str]) -> Changes:
+def differences(stored: Mapping[str, str], current: Mapping[str, str]) -> Changes:
     """What differs, as it is there and here; of a challenger that is another one, or missing, only its kind.
 
     Examples
     --------
-    >>> here = {"tables": "b", "challengers.x.learner": "rbp", "challengers.x.seed": "0"}
-    >>> differences({"tables": "a"}, here)
+    >>> current = {"tables": "b", "challengers.x.learner": "rbp", "challengers.x.seed": "0"}
+    >>> differences({"tables": "a"}, current)
     {'challengers.x.learner': (None, 'rbp'), 'tables': ('a', 'b')}
     """
     found: Changes = {}
-    for setting in sorted(there.keys() | here.keys()):
+    for setting in sorted(stored.keys() | current.keys()):
         name = setting
         if name.startswith(CHALLENGERS):
             kind = f"{CHALLENGERS}{name.split('.')[1]}.{KIND}"
-            name = name if there.get(kind) == here.get(kind) else kind
-        if there.get(name) != here.get(name):
-            found[name] = there.get(name), here.get(name)
+            name = name if stored.get(kind) == current.get(kind) else kind
+        if stored.get(name) != current.get(name):
+            found[name] = stored.get(name), current.get(name)
     return found
 
 
@@ -72,7 +72,7 @@ def rebuild_command(wanted: Mapping[str, str]) -> str:
     'forks rebuild --install'
     """
     changes = []
-    for name, text in _beneath(wanted, LEARNER).items():
+    for name, text in _with_prefix(wanted, LEARNER).items():
         value = _value(_TYPES[name], text)
         change = f"{LEARNER}{name}={value if isinstance(value, str) else as_toml(value)}"
         changes.append(f"--set {shlex.quote(change)}")

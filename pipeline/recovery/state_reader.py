@@ -9,8 +9,8 @@ import msgspec
 import structlog
 
 from pipeline.errors import StateError
-from pipeline.kafka.committed import Start
-from pipeline.kafka.log import Log, decoded
+from pipeline.kafka.committed import CommittedPosition
+from pipeline.kafka.log import LogReader, decode_record
 from pipeline.kafka.topics import Topics
 from pipeline.model.model import Model
 from pipeline.model.snapshot import unpack
@@ -26,7 +26,7 @@ _STATES = msgspec.json.Decoder(State)
 _log = structlog.get_logger()
 
 
-def read_state(log: Log, topics: Topics, partition: int, start: Start) -> State:
+def read_state(log: LogReader, topics: Topics, partition: int, position: CommittedPosition) -> State:
     """The state record that was committed with the offsets.
 
     Raises
@@ -34,27 +34,27 @@ def read_state(log: Log, topics: Topics, partition: int, start: Start) -> State:
     StateError
         If it is not there, of another version, or of other offsets.
     """
-    assert start.state_offset is not None
-    message = log.at(topics.checkpoints, partition, start.state_offset)
-    version = decoded(_VERSIONS, message).version
+    assert position.state_offset is not None
+    message = log.at(topics.checkpoints, partition, position.state_offset)
+    version = decode_record(_VERSIONS, message).version
     if version != STATE_VERSION:
         raise StateError(
             f"the state record of partition {partition} has version {version}, "
             f"this program reads version {STATE_VERSION}. Use the program that wrote it, or replay into new "
             "topics, with another kafka.prefix"
         )
-    state = decoded(_STATES, message)
+    state = decode_record(_STATES, message)
     found = (state.interactions.offset, state.labels.offset)
-    if found != (start.interactions, start.labels):
+    if found != (position.interactions, position.labels):
         raise StateError(
-            f"the group's offsets of partition {partition} are {start[:2]}, but its state record was written "
+            f"the group's offsets of partition {partition} are {position[:2]}, but its state record was written "
             f"for {found}: the offsets were set by hand. Set them back to go on"
         )
     return state
 
 
 def read_snapshot(
-    log: Log, topics: Topics, state: State, new_model: Callable[[], Model]
+    log: LogReader, topics: Topics, state: State, new_model: Callable[[], Model]
 ) -> tuple[Model, State]:
     """The model of the latest snapshot that can be used, and the state record without those that cannot.
 
@@ -66,7 +66,7 @@ def read_snapshot(
         try:
             unpack(snapshot_bytes(log, topics, state.partition, reference), model)
         except StateError as error:
-            instead = "trying the one before it" if left else "folding all outcomes instead"
+            instead = "trying the one before it" if left else "learning all outcomes again instead"
             _log.warning(
                 f"snapshot unusable, {instead}",
                 partition=state.partition,
@@ -79,7 +79,7 @@ def read_snapshot(
     return new_model(), msgspec.structs.replace(state, snapshot=None, previous=None)
 
 
-def snapshot_bytes(log: Log, topics: Topics, partition: int, reference: SnapshotReference) -> bytes:
+def snapshot_bytes(log: LogReader, topics: Topics, partition: int, reference: SnapshotReference) -> bytes:
     """A snapshot as it was written.
 
     Raises

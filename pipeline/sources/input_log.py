@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError, StateError, TopicError
-from pipeline.kafka.clients import QUIET, common
+from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings
 from pipeline.kafka.topics import Topics, admin
 from pipeline.sources.resume import Tail, Tails
 
@@ -39,7 +39,7 @@ class InputLog:
     def __init__(self, kafka: Kafka) -> None:
         self.topics = Topics(kafka.prefix).inputs
         self._kafka = kafka
-        self._admin = admin(common(kafka))
+        self._admin = admin(client_settings(kafka))
         self.partitions = self._count_partitions()
 
     def tails(self) -> Tails:
@@ -52,11 +52,11 @@ class InputLog:
         StateError
             A last record is gone.
         """
-        places = [
+        topic_partitions = [
             TopicPartition(topic, n, LAST_RECORD) for topic in self.topics for n in range(self.partitions)
         ]
         consumer = Consumer(
-            common(self._kafka)
+            client_settings(self._kafka)
             | {
                 "group.id": "forks-replay",
                 "enable.auto.commit": False,
@@ -65,11 +65,11 @@ class InputLog:
                 "enable.partition.eof": True,
                 "fetch.wait.max.ms": 10,
             },
-            logger=QUIET,
+            logger=LIBRDKAFKA_LOGGER,
         )
         try:
-            consumer.assign(places)
-            found = self._read_to_ends(consumer, len(places))
+            consumer.assign(topic_partitions)
+            found = self._read_to_ends(consumer, len(topic_partitions))
         finally:
             consumer.close()
         first, second = ([found[topic, n] for n in range(self.partitions)] for topic in self.topics)
@@ -83,15 +83,15 @@ class InputLog:
             message = consumer.poll(TIMEOUT)
             if message is None:
                 raise BrokerError(f"Kafka does not tell how far the topics have come within {TIMEOUT:.0f} s")
-            place = message.topic(), message.partition()
+            topic_partition = message.topic(), message.partition()
             error = message.error()
             if error is None:
-                last[place] = message.value()
+                last[topic_partition] = message.value()
             elif error.code() == KafkaError._PARTITION_EOF:
-                found[place] = Tail(message.offset() or 0, last.get(place))
+                found[topic_partition] = Tail(message.offset() or 0, last.get(topic_partition))
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
                 raise StateError(
-                    f"{place[0]}, partition {place[1]}: the last record is gone, probably by the topic's "
+                    f"{topic_partition[0]}, partition {topic_partition[1]}: the last record is gone, probably by the topic's "
                     f"retention ({error.str()}); replay into new topics, with another --prefix"
                 )
         return found

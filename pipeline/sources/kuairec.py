@@ -95,10 +95,12 @@ def read_events(path: Path, matrix: str = DEFAULT_MATRIX) -> Events:
     """
     file = _find(path, matrix)
     raw = _read(file)
-    fault = _fault()
-    judged = raw.select(fault.alias("fault"))["fault"]
-    counts = judged.drop_nulls().value_counts().sort("fault").rows()
-    clean = raw.filter(judged.is_null()).with_columns((pl.col("timestamp") * 1000).round().cast(pl.Int64))
+    fault = _fault_expression()
+    fault_of_row = raw.select(fault.alias("fault"))["fault"]
+    counts = fault_of_row.drop_nulls().value_counts().sort("fault").rows()
+    clean = raw.filter(fault_of_row.is_null()).with_columns(
+        (pl.col("timestamp") * 1000).round().cast(pl.Int64)
+    )
     ordered = clean.sort("timestamp", maintain_order=True)
     frame = ordered.select(
         _event_ids(ordered),
@@ -172,7 +174,7 @@ def _explain(file: Path, error: pl.exceptions.ComputeError) -> str:
     return message
 
 
-def _fault() -> pl.Expr:
+def _fault_expression() -> pl.Expr:
     """Name why a row cannot be used; null where it can."""
 
     def outside(column: str, limit: float) -> pl.Expr:

@@ -15,13 +15,13 @@ from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction, WatchLabel
 from pipeline.sources.input_log import InputLog
 from pipeline.sources.kuairec import Events
-from pipeline.sources.resume import count_by_partition, remaining
+from pipeline.sources.resume import count_by_partition, remaining_records
 from pipeline.sources.schedule import Integers, Schedule
 from pipeline.sources.sender import Sender
 
-SLICE: Final = 2_000
+CHUNK_SIZE: Final = 2_000
 """Records that are made ready at once."""
-STEP: Final = 0.1
+STOP_CHECK_INTERVAL: Final = 0.1
 """Seconds after which a waiting replay looks whether it is to stop."""
 
 COLUMNS: Final = (
@@ -64,12 +64,12 @@ class Pace:
 
     def __init__(self, speed: float, timestamp: int, now: float) -> None:
         self._speed = speed
-        self._first = timestamp
-        self._begin = now
+        self._first_timestamp = timestamp
+        self._start_time = now
 
     def due(self, timestamp: int) -> float:
         """Give the time, on the clock of `now` and in seconds, at which an event is to be sent."""
-        return self._begin + (timestamp - self._first) / 1000 / self._speed
+        return self._start_time + (timestamp - self._first_timestamp) / 1000 / self._speed
 
 
 class Replay:
@@ -104,16 +104,16 @@ class Replay:
         self._patience = patience
         self._log = InputLog(kafka)
         self._schedule = Schedule(events, self._log.partitions)
-        self._before = self._log.tails()
+        self._initial_tails = self._log.tails()
         self.order = self._schedule.order
         """Numbers of the records to send, see `Schedule`."""
         if resume:
-            self.order = remaining(self._schedule, self._log.topics, self._before)
+            self.order = remaining_records(self._schedule, self._log.topics, self._initial_tails)
 
     @property
     def there_before(self) -> int:
         """Records that the topics held before."""
-        return sum(tail.end for of_topic in self._before for tail in of_topic)
+        return sum(tail.end for of_topic in self._initial_tails for tail in of_topic)
 
     def run(
         self, speed: float | None, stop: Event, progress: Callable[[int], None] = lambda _: None
@@ -146,8 +146,8 @@ class Replay:
             if stop.is_set():
                 break
             sender.send(topic, key, value, moment)
-            if sender.sent % SLICE == 0 or speed:
-                sender.serve()
+            if sender.sent % CHUNK_SIZE == 0 or speed:
+                sender.poll()
                 progress(sender.sent)
         sender.flush()
         progress(sender.sent)
@@ -158,8 +158,8 @@ class Replay:
         count = len(self._schedule.events)
         frame = self._schedule.events.frame.select(COLUMNS)
         interactions, labels = self._log.topics
-        for start in range(0, len(self.order), SLICE):
-            records = self.order[start : start + SLICE]
+        for start in range(0, len(self.order), CHUNK_SIZE):
+            records = self.order[start : start + CHUNK_SIZE]
             rows = frame[records % count].iter_rows()
             for is_label, row in zip((records >= count).tolist(), rows, strict=True):
                 event_id, user_id, video_id, timestamp, known, played, duration, ratio = row
@@ -190,7 +190,7 @@ class Replay:
 
     def _verify(self, sent: tuple[Integers, Integers]) -> None:
         """Make sure that the topics grew by what was sent, partition by partition, and by nothing else."""
-        parts = zip(self._log.topics, self._before, self._log.tails(), sent, strict=True)
+        parts = zip(self._log.topics, self._initial_tails, self._log.tails(), sent, strict=True)
         for topic, before, after, counts in parts:
             grown = [end.end - begin.end for begin, end in zip(before, after, strict=True)]
             if grown != counts.tolist():
@@ -203,4 +203,4 @@ class Replay:
 
 def _wait(sender: Sender, due: float, stop: Event) -> None:
     while (left := due - time.monotonic()) > 0 and not stop.is_set():
-        sender.serve(min(left, STEP))
+        sender.poll(min(left, STOP_CHECK_INTERVAL))

@@ -38,13 +38,13 @@ NEW_TOPIC = (
 )
 
 
-class Named(msgspec.Struct):
+class EventIdOnly(msgspec.Struct):
     """What is needed of a record to tell which one it is."""
 
     event_id: Id
 
 
-def remaining(schedule: Schedule, topics: tuple[str, str], tails: Tails) -> Integers:
+def remaining_records(schedule: Schedule, topics: tuple[str, str], tails: Tails) -> Integers:
     """Give the records of a schedule that are still to be sent, in order.
 
     Parameters
@@ -73,7 +73,7 @@ def _verify(place: str, schedule: Schedule, records: Integers, tail: Tail) -> No
     if tail.end == 0:
         return
     try:
-        event_id = msgspec.json.decode(tail.last or b"", type=Named).event_id
+        event_id = msgspec.json.decode(tail.last or b"", type=EventIdOnly).event_id
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{place}: its last record is no event ({error}). {NEW_TOPIC}") from error
     ids = schedule.events.frame["event_id"]

@@ -13,7 +13,7 @@ from pipeline.sources.kuairec import Events
 Integers = NDArray[np.int64]
 
 
-def merge(timestamp: Integers, label_timestamp: Integers) -> Integers:
+def merge_by_time(timestamp: Integers, label_timestamp: Integers) -> Integers:
     """Merge interactions and their labels by time, as River's `stream.simulate_qa` does.
 
     At the same time labels come first, by the order of their interactions, but never before their own
@@ -33,7 +33,7 @@ def merge(timestamp: Integers, label_timestamp: Integers) -> Integers:
 
     Examples
     --------
-    >>> merge(np.array([10, 20, 20]), np.array([20, 25, 20])).tolist()
+    >>> merge_by_time(np.array([10, 20, 20]), np.array([20, 25, 20])).tolist()
     [0, 3, 1, 2, 5, 4]
     """
     count = len(timestamp)
@@ -62,7 +62,7 @@ class Schedule:
         self.events = events
         self.partitions = partitions
         frame = events.frame
-        self.order = merge(frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy())
+        self.order = merge_by_time(frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy())
         """Numbers of the records, in the order in which they are sent."""
 
     @cached_property

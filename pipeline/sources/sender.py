@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError
-from pipeline.kafka.clients import QUIET, common, explain
+from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings, error_text
 
 
 class Sender:
@@ -33,12 +33,12 @@ class Sender:
         """Records that are in the topics for sure."""
         self._kafka = kafka
         self._patience = patience
-        self._silence = 0.0
-        self._served = time.monotonic()
-        self._refusal: KafkaError | None = None
-        self._trouble = ""
+        self._seconds_without_ack = 0.0
+        self._last_poll = time.monotonic()
+        self._delivery_error: KafkaError | None = None
+        self._client_error = ""
         self._producer = Producer(
-            common(kafka)
+            client_settings(kafka)
             | {
                 "partitioner": "murmur2_random",
                 "enable.idempotence": True,
@@ -48,10 +48,10 @@ class Sender:
                 "compression.type": "lz4",
                 "linger.ms": 5,
                 "delivery.report.only.error": True,
-                "on_delivery": self._on_refusal,
-                "error_cb": self._on_trouble,
+                "on_delivery": self._on_delivery,
+                "error_cb": self._on_error,
             },
-            logger=QUIET,
+            logger=LIBRDKAFKA_LOGGER,
         )
 
     def send(self, topic: str, key: bytes, value: bytes, timestamp: int) -> None:
@@ -66,15 +66,15 @@ class Sender:
             try:
                 self._producer.produce(topic, value, key, timestamp=timestamp)
             except BufferError:
-                self.serve(0.1)
+                self.poll(0.1)
             except KafkaException as error:
-                self.serve(1.0)  # which raises with the reason, if this one only says that there was one
-                raise self._failure(explain(error)) from error
+                self.poll(1.0)  # which raises with the reason, if this one only says that there was one
+                raise self._failure(error_text(error)) from error
             else:
                 self.sent += 1
                 return
 
-    def serve(self, seconds: float = 0.0) -> None:
+    def poll(self, seconds: float = 0.0) -> None:
         """Take note of what has become of the records, for so long at most.
 
         Raises
@@ -85,20 +85,20 @@ class Sender:
         try:
             self._producer.poll(seconds)
         except KafkaException as error:
-            raise self._failure(explain(error)) from error
-        if self._refusal is not None:
-            raise self._failure(f"{self._refusal.name()}: {self._refusal.str()}")
+            raise self._failure(error_text(error)) from error
+        if self._delivery_error is not None:
+            raise self._failure(f"{self._delivery_error.name()}: {self._delivery_error.str()}")
         now = time.monotonic()
         waiting = len(self._producer)
         if waiting == 0 or self.sent - waiting > self.acknowledged:
             self.acknowledged = self.sent - waiting
-            self._silence = 0.0
+            self._seconds_without_ack = 0.0
         else:
             # A step is counted in part only: this process itself may have been halted in between.
-            self._silence += min(now - self._served, 1.0)
-        self._served = now
-        if self._silence > self._patience:
-            trouble = f" ({self._trouble})" if self._trouble else ""
+            self._seconds_without_ack += min(now - self._last_poll, 1.0)
+        self._last_poll = now
+        if self._seconds_without_ack > self._patience:
+            trouble = f" ({self._client_error})" if self._client_error else ""
             raise self._failure(f"nothing was acknowledged for {self._patience:.0f} s{trouble}")
 
     def flush(self) -> None:
@@ -109,9 +109,9 @@ class Sender:
         BrokerError
             As for `send`.
         """
-        self.serve()
+        self.poll()
         while self.acknowledged < self.sent:
-            self.serve(0.1)
+            self.poll(0.1)
 
     def _failure(self, what: str) -> BrokerError:
         self._producer.purge()
@@ -120,8 +120,8 @@ class Sender:
             "known to be there. Once the broker is well (its log says more), --resume goes on from there"
         )
 
-    def _on_refusal(self, error: KafkaError | None, _: Message) -> None:
-        self._refusal = self._refusal or error
+    def _on_delivery(self, error: KafkaError | None, _: Message) -> None:
+        self._delivery_error = self._delivery_error or error
 
-    def _on_trouble(self, error: KafkaError) -> None:
-        self._trouble = f"{error.name()}: {error.str()}"
+    def _on_error(self, error: KafkaError) -> None:
+        self._client_error = f"{error.name()}: {error.str()}"

@@ -9,27 +9,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.features.statistics import FEATURES
-from pipeline.model.label_policy import Policy
-from pipeline.model.model import Judgements, Model, Plays
+from pipeline.model.label_policy import LabelPolicy
+from pipeline.model.model import InteractionColumns, Model, ModelOutputs
 from pipeline.records.outputs import Example, Share
 from pipeline.task import encoding as lines
-from pipeline.task.encoding import NOTHING, Lines, Said
-from pipeline.task.plan import DeadLetter, Lessons, Plan
-from pipeline.task.sharing import Publication
+from pipeline.task.encoding import NO_RECORDS, EncodedRecords, PredictionColumns
+from pipeline.task.plan import DeadLetter, Plan, TrainingExamples
+from pipeline.task.sharing import Outbox
 
 
 @dataclass(frozen=True)
 class Batch:
     """What came of the messages merged, and of the time that has passed, since the last batch."""
 
-    predictions: Lines = NOTHING
-    outcomes: Lines = NOTHING
+    predictions: EncodedRecords = NO_RECORDS
+    outcomes: EncodedRecords = NO_RECORDS
     dead_letters: Sequence[DeadLetter] = ()
     steps: int = 0
     """Messages processed, and predictions and early labels whose time ran out."""
     shares: Sequence[Share] = ()
     """What the other partitions are told."""
-    requests: Lines = NOTHING
+    requests: EncodedRecords = NO_RECORDS
     """Predictions whose label is asked for."""
 
     @property
@@ -38,14 +38,14 @@ class Batch:
         return not (self.steps or self.shares)
 
 
-def settle(
+def run_plan(
     plan: Plan,
     model: Model,
     counters: Counter[str],
     *,
     taken: Sequence[list[Share]] = (),
-    publication: Publication | None = None,
-    policy: Policy | None = None,
+    outbox: Outbox | None = None,
+    policy: LabelPolicy | None = None,
 ) -> Batch:
     """Have everything judged and learned, in the order planned.
 
@@ -64,64 +64,77 @@ def settle(
     policy
         Decides which labels are asked for; None where all are learned as they come.
     """
-    cuts = set(range(len(taken))) | set(plan.undecided() if policy else ())
-    predictions = outcomes = requests = NOTHING
-    for piece in plan.cut(sorted(cuts)):
+    cuts = set(range(len(taken))) | set(plan.policy_split_points() if policy else ())
+    predictions = outcomes = requests = NO_RECORDS
+    for piece in plan.split(sorted(cuts)):
         if not (piece.event_ids or piece.closed):
             continue
         number = piece.folded - plan.folded
         shared = taken[number] if piece.closed and number < len(taken) else None
-        model.take_over(shared or ())
+        model.merge_shared(shared or ())
         asked: list[bool] | None = None
         if policy is not None:
-            piece.withhold(policy)
-            counters["unasked"] += piece.unasked()
-        plays, lessons = piece.plays(), piece.lessons()
-        judged = _walk(piece, plays, lessons, model)
+            piece.apply_policy(policy)
+            counters["unasked"] += piece.count_unasked()
+        plays, training_examples = piece.plays(), piece.training_examples()
+        outputs = _run_model(piece, plays, training_examples, model)
         if policy is not None:
-            asked, wanted = lines.requested(piece, judged, policy, counters)
-            requests = requests.then(wanted)
-        written = lines.predicted(piece, judged, asked)
-        predictions = predictions.then(written)
-        said = lines.said(piece, plays, judged, written, asked)
-        _note(piece, judged, said, asked)
-        outcomes = outcomes.then(lines.closed(piece, lessons, said, shared, model))
-        if publication is not None:
-            for example in _examples(piece, plays, lessons, judged):
-                publication.add(example)
-    told: Sequence[Share] = () if publication is None else publication.take()
+            asked, wanted = lines.request_labels(piece, outputs, policy, counters)
+            requests = requests.concat(wanted)
+        written = lines.predicted(piece, outputs, asked)
+        predictions = predictions.concat(written)
+        prediction_columns = lines.prediction_columns(piece, plays, outputs, written, asked)
+        _store_outputs(piece, outputs, prediction_columns, asked)
+        outcomes = outcomes.concat(lines.closed(piece, training_examples, prediction_columns, shared, model))
+        if outbox is not None:
+            for example in _examples(piece, plays, training_examples, outputs):
+                outbox.add(example)
+    told: Sequence[Share] = () if outbox is None else outbox.drain()
     return Batch(predictions, outcomes, plan.dead_letters, plan.steps, told, requests)
 
 
-def _walk(plan: Plan, plays: Plays, lessons: Lessons, model: Model) -> Judgements:
+def _run_model(
+    plan: Plan, plays: InteractionColumns, training_examples: TrainingExamples, model: Model
+) -> ModelOutputs:
     """Judge, and teach the model. Plays are judged, or learned, or both."""
-    n, turns, places = len(plays.users), plan.turns(), lessons.places
+    n, outcome_mask, rows = len(plays.users), plan.outcome_mask(), training_examples.rows
     labels, ratios = np.zeros(n, dtype=np.bool_), np.zeros(n)
-    labels[places], ratios[places] = lessons.labels, lessons.ratios
-    order, taken = np.empty(len(turns), dtype=np.int64), np.ones(len(turns), dtype=np.bool_)
-    order[~turns], order[turns] = np.arange(len(plan.carried), n), n + places
-    taken[turns] = lessons.taught
-    judged = model.walk(order[taken], plays, plan.known(), labels, ratios)
-    model.folded += len(places)
-    return judged
+    labels[rows], ratios[rows] = training_examples.labels, training_examples.ratios
+    order, taken = np.empty(len(outcome_mask), dtype=np.int64), np.ones(len(outcome_mask), dtype=np.bool_)
+    order[~outcome_mask], order[outcome_mask] = np.arange(len(plan.prior_predictions), n), n + rows
+    taken[outcome_mask] = training_examples.learned
+    outputs = model.run(order[taken], plays, plan.prior_features(), labels, ratios)
+    model.folded += len(rows)
+    return outputs
 
 
-def _note(plan: Plan, judged: Judgements, said: Said, asked: list[bool] | None) -> None:
+def _store_outputs(
+    plan: Plan, outputs: ModelOutputs, prediction_columns: PredictionColumns, asked: list[bool] | None
+) -> None:
     """Let those that wait know what the model says of them."""
-    first, begin, texts, ends = plan.first, len(plan.carried), said.texts, said.ends
-    features, size = judged.features.tobytes(), judged.features.itemsize * len(FEATURES)
+    first, begin, prefix_texts, prefix_ends = (
+        plan.first,
+        len(plan.prior_predictions),
+        prediction_columns.prefix_texts,
+        prediction_columns.prefix_ends,
+    )
+    features, size = outputs.features.tobytes(), outputs.features.itemsize * len(FEATURES)
     for prediction in plan.waiting:
         row = prediction.sequence - first
-        prediction.score = judged.scores[row]
+        prediction.score = outputs.scores[row]
         prediction.features = features[row * size : (row + 1) * size]
-        prediction.opening = texts[begin + row][: ends[begin + row]]
-        prediction.conclusion = said.conclusions[begin + row]
+        prediction.outcome_prefix = prefix_texts[begin + row][: prefix_ends[begin + row]]
+        prediction.outcome_suffix = prediction_columns.suffixes[begin + row]
         prediction.asked = None if asked is None else asked[row]
 
 
-def _examples(plan: Plan, plays: Plays, lessons: Lessons, judged: Judgements) -> Iterator[Example | None]:
+def _examples(
+    plan: Plan, plays: InteractionColumns, training_examples: TrainingExamples, outputs: ModelOutputs
+) -> Iterator[Example | None]:
     """What each closing teaches, if anything."""
-    features = np.concatenate([plan.known(), judged.features])
-    for place, watched, ratio in zip(lessons.places.tolist(), plan.watched, plan.watch_ratios, strict=True):
+    features = np.concatenate([plan.prior_features(), outputs.features])
+    for place, watched, ratio in zip(
+        training_examples.rows.tolist(), plan.watched, plan.watch_ratios, strict=True
+    ):
         play = (plays.users[place], plays.videos[place], plays.timestamps[place], features[place].tolist())
         yield None if watched is None else Example(*play, watched, ratio or 0.0)

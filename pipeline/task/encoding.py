@@ -10,24 +10,24 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from pipeline.model.label_policy import Policy
-from pipeline.model.model import Judgements, Model, Plays
+from pipeline.model.label_policy import LabelPolicy
+from pipeline.model.model import InteractionColumns, Model, ModelOutputs
 from pipeline.records import decimals
 from pipeline.records.encoding import encode, encode_all
 from pipeline.records.fields import Id
 from pipeline.records.outcome_encoder import (
-    PLAIN,
-    Ending,
-    conclusion,
-    encode_endings,
-    end_of_opening,
-    plain_ends,
+    PLAIN_SUFFIX,
+    LabelFields,
+    encode_label_fields,
+    outcome_suffix,
+    plain_prefix_ends,
+    prefix_end,
 )
 from pipeline.records.outputs import LabelRequest, Prediction, Share
-from pipeline.task.plan import Lessons, Plan
+from pipeline.task.plan import Plan, TrainingExamples
 
 
-class Lines(NamedTuple):
+class EncodedRecords(NamedTuple):
     """Records of a partition as they go into a topic, in the order of their sequences."""
 
     first: int
@@ -38,11 +38,11 @@ class Lines(NamedTuple):
     timestamps: list[int]
     """Event times, in milliseconds."""
 
-    def then(self, later: Lines) -> Lines:
+    def concat(self, later: EncodedRecords) -> EncodedRecords:
         """These and the next ones."""
         if not (self.values and later.values):
             return self if self.values else later
-        return Lines(
+        return EncodedRecords(
             self.first,
             self.values + later.values,
             self.users + later.users,
@@ -51,29 +51,29 @@ class Lines(NamedTuple):
 
 
 Value = TypeVar("Value")
-NOTHING: Final = Lines(0, [], [], [])
+NO_RECORDS: Final = EncodedRecords(0, [], [], [])
 
 
-class Said(NamedTuple):
+class PredictionColumns(NamedTuple):
     """What was said of plays, column by column."""
 
-    plays: Plays
+    plays: InteractionColumns
     scores: list[float]
-    texts: list[bytes]
-    """What their outcomes begin with, up to the places in the next column: see `pipeline.records.outcome_encoder.opening`."""
-    ends: list[int | None]
-    conclusions: list[bytes]
-    """What their outcomes end with: see `pipeline.records.outcome_encoder.conclusion`."""
+    prefix_texts: list[bytes]
+    """What their outcomes begin with, up to the places in the next column: see `pipeline.records.outcome_encoder.outcome_prefix`."""
+    prefix_ends: list[int | None]
+    suffixes: list[bytes]
+    """What their outcomes end with: see `pipeline.records.outcome_encoder.outcome_suffix`."""
 
 
-def requested(
-    plan: Plan, judged: Judgements, policy: Policy, counters: Counter[str]
-) -> tuple[list[bool], Lines]:
+def request_labels(
+    plan: Plan, outputs: ModelOutputs, policy: LabelPolicy, counters: Counter[str]
+) -> tuple[list[bool], EncodedRecords]:
     """Decide of which predictions the label is asked for, and write that down."""
     first, asked, values = counters["asked"], list[bool](), []
-    columns = (plan.event_ids, plan.users, plan.videos, plan.timestamps, judged.scores)
+    columns = (plan.event_ids, plan.users, plan.videos, plan.timestamps, outputs.scores)
     for sequence, features, play in zip(
-        count(plan.first), judged.features.tolist(), zip(*columns, strict=True), strict=False
+        count(plan.first), outputs.features.tolist(), zip(*columns, strict=True), strict=False
     ):
         event_id, *_, score = play
         wanted = policy.asks(event_id, score, features, predicted=sequence, asked=counters["asked"])
@@ -82,13 +82,13 @@ def requested(
             values.append(encode(LabelRequest(*play, sequence, counters["asked"])))
             counters["asked"] += 1
     users, timestamps = list(compress(plan.users, asked)), list(compress(plan.timestamps, asked))
-    return asked, Lines(first, values, users, timestamps)
+    return asked, EncodedRecords(first, values, users, timestamps)
 
 
-def predicted(plan: Plan, judged: Judgements, asked: list[bool] | None) -> Lines:
+def predicted(plan: Plan, outputs: ModelOutputs, asked: list[bool] | None) -> EncodedRecords:
     """Predictions, and what was said of them."""
     if not plan.event_ids:
-        return NOTHING
+        return NO_RECORDS
     values = encode_all(
         map(
             Prediction,
@@ -96,36 +96,48 @@ def predicted(plan: Plan, judged: Judgements, asked: list[bool] | None) -> Lines
             plan.users,
             plan.videos,
             plan.timestamps,
-            judged.scores,
-            judged.probabilities,
-            [score > 0.0 for score in judged.scores],
-            map(msgspec.Raw, decimals.encode_rows(judged.features)),
+            outputs.scores,
+            outputs.probabilities,
+            [score > 0.0 for score in outputs.scores],
+            map(msgspec.Raw, decimals.encode_rows(outputs.features)),
             plan.versions,
             count(plan.first),
-            judged.challengers,
+            outputs.challengers,
             repeat(None) if asked is None else asked,
         )
     )
-    return Lines(plan.first, values, plan.users, plan.timestamps)
+    return EncodedRecords(plan.first, values, plan.users, plan.timestamps)
 
 
-def said(plan: Plan, plays: Plays, judged: Judgements, written: Lines, asked: list[bool] | None) -> Said:
+def prediction_columns(
+    plan: Plan,
+    plays: InteractionColumns,
+    outputs: ModelOutputs,
+    written: EncodedRecords,
+    asked: list[bool] | None,
+) -> PredictionColumns:
     """What was said of a plan's plays, before and now."""
-    carried, values = plan.carried, written.values
-    if asked is None and not any(judged.challengers[:1]):
-        ends, conclusions = plain_ends(plan.first, len(values)), [PLAIN] * len(values)
+    prior_predictions, values = plan.prior_predictions, written.values
+    if asked is None and not any(outputs.challengers[:1]):
+        prefix_ends, suffixes = plain_prefix_ends(plan.first, len(values)), [PLAIN_SUFFIX] * len(values)
     else:
-        ends, conclusions = list(map(end_of_opening, values)), list(map(conclusion, values))
-    return Said(
+        prefix_ends, suffixes = list(map(prefix_end, values)), list(map(outcome_suffix, values))
+    return PredictionColumns(
         plays,
-        [each.score for each in carried] + judged.scores,
-        [each.opening for each in carried] + values,
-        [None] * len(carried) + ends,
-        [each.conclusion for each in carried] + conclusions,
+        [each.score for each in prior_predictions] + outputs.scores,
+        [each.outcome_prefix for each in prior_predictions] + values,
+        [None] * len(prior_predictions) + prefix_ends,
+        [each.outcome_suffix for each in prior_predictions] + suffixes,
     )
 
 
-def closed(plan: Plan, lessons: Lessons, said: Said, shared: list[Share] | None, model: Model) -> Lines:
+def closed(
+    plan: Plan,
+    training_examples: TrainingExamples,
+    prediction_columns: PredictionColumns,
+    shared: list[Share] | None,
+    model: Model,
+) -> EncodedRecords:
     """Predictions joined with their labels, and the losses of those that were learned.
 
     Parameters
@@ -142,16 +154,16 @@ def closed(plan: Plan, lessons: Lessons, said: Said, shared: list[Share] | None,
         Whose losses they are.
     """
     if not plan.closed:
-        return NOTHING
-    places: list[int] = lessons.places.tolist()
-    scores = np.array(_chosen(said.scores, places))
-    losses: list[float | None] = [*model.losses(scores, lessons.labels, lessons.ratios)]
-    correct: list[bool | None] = ((scores > 0.0) == lessons.labels).tolist()
-    for number in np.flatnonzero(~lessons.taught).tolist():
+        return NO_RECORDS
+    rows: list[int] = training_examples.rows.tolist()
+    scores = np.array(_select(prediction_columns.scores, rows))
+    losses: list[float | None] = [*model.losses(scores, training_examples.labels, training_examples.ratios)]
+    correct: list[bool | None] = ((scores > 0.0) == training_examples.labels).tolist()
+    for number in np.flatnonzero(~training_examples.learned).tolist():
         losses[number] = correct[number] = None
-    endings = encode_endings(
+    label_fields = encode_label_fields(
         map(
-            Ending,
+            LabelFields,
             plan.closed,
             plan.watch_ratios,
             plan.watched,
@@ -163,17 +175,24 @@ def closed(plan: Plan, lessons: Lessons, said: Said, shared: list[Share] | None,
             chain([shared], repeat(None)),
         )
     )
-    texts, ends = _chosen(said.texts, places), _chosen(said.ends, places)
-    values = [text[:end] + ending for text, end, ending in zip(texts, ends, endings, strict=True)]
-    if said.conclusions.count(PLAIN) < len(said.conclusions):
-        values = [value[:-1] + said.conclusions[place] for value, place in zip(values, places, strict=True)]
-    return Lines(
+    prefix_texts, prefix_ends = (
+        _select(prediction_columns.prefix_texts, rows),
+        _select(prediction_columns.prefix_ends, rows),
+    )
+    values = [
+        text[:end] + ending for text, end, ending in zip(prefix_texts, prefix_ends, label_fields, strict=True)
+    ]
+    if prediction_columns.suffixes.count(PLAIN_SUFFIX) < len(prediction_columns.suffixes):
+        values = [
+            value[:-1] + prediction_columns.suffixes[row] for value, row in zip(values, rows, strict=True)
+        ]
+    return EncodedRecords(
         plan.folded,
         values,
-        _chosen(said.plays.users, places),
-        _chosen(said.plays.timestamps, places),
+        _select(prediction_columns.plays.users, rows),
+        _select(prediction_columns.plays.timestamps, rows),
     )
 
 
-def _chosen(column: Sequence[Value], places: list[int]) -> list[Value]:
-    return [column[place] for place in places]
+def _select(column: Sequence[Value], rows: list[int]) -> list[Value]:
+    return [column[row] for row in rows]

@@ -13,32 +13,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.features.target import WATCHED
+from pipeline.features.target import WATCHED_THRESHOLD
 from pipeline.join.merge import Integers, merge
 from pipeline.join.tables import Join, Pending
-from pipeline.records.decoding import FIRST
+from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, WatchLabel
 from pipeline.task.plan import Plan
-from pipeline.task.record_queue import Inlet
+from pipeline.task.record_queue import RecordQueue
 
-SHORTEST = 8
+MIN_MESSAGES = 8
 """Messages that are worth a look."""
-LONGEST = 1024
+MAX_MESSAGES = 1024
 """Messages that are looked at together: few enough to stay in the processor's cache."""
 
-FAR = 2**62
+MAX_TIME = 2**62
 """As late as a compiled comparison takes."""
 
 
-class Merged(NamedTuple):
+class MergedMessages(NamedTuple):
     """The next messages of both inputs, and how they follow one another."""
 
     interactions: list[Interaction]
     labels: list[WatchLabel]
-    shown_times: Integers
+    interaction_times: Integers
     """Those of the interactions."""
-    told_times: Integers
+    label_times: Integers
     """Those of the labels."""
     labels_before: Integers
     """How many come before each interaction."""
@@ -48,7 +48,9 @@ class Merged(NamedTuple):
     """Stream time after them, if it was not ahead of them."""
 
 
-def merged(interactions: Inlet, labels: Inlet, join: Join, most: int) -> Merged:
+def merge_queued(
+    interactions: RecordQueue, labels: RecordQueue, join: Join, max_messages: int
+) -> MergedMessages:
     """The messages that need not wait for others, up to one that cannot be used, before anything is overdue.
 
     Parameters
@@ -60,43 +62,43 @@ def merged(interactions: Inlet, labels: Inlet, join: Join, most: int) -> Merged:
     most
         Messages, at most.
     """
-    shown, shown_times, more_shown = _ahead(interactions, most)
-    told, told_times, more_told = _ahead(labels, most)
-    labels_before, interactions_before = np.empty((2, most), dtype=np.int64)
+    shown, interaction_times, more_interactions = _peek(interactions, max_messages)
+    told, label_times, more_labels = _peek(labels, max_messages)
+    labels_before, interactions_before = np.empty((2, max_messages), dtype=np.int64)
     n, m, time = merge(
-        shown_times,
-        told_times,
-        more_shown,
-        more_told,
+        interaction_times,
+        label_times,
+        more_interactions,
+        more_labels,
         join.window,
-        min(join.quiet_until(), FAR),
-        most,
+        min(join.next_deadline(), MAX_TIME),
+        max_messages,
         labels_before,
         interactions_before,
     )
-    return Merged(
+    return MergedMessages(
         shown[:n],
         told[:m],
-        shown_times[:n],
-        told_times[:m],
+        interaction_times[:n],
+        label_times[:m],
         labels_before[:n],
         interactions_before[:m],
         time,
     )
 
 
-def _ahead(inlet: Inlet, most: int) -> tuple[list[Any], Integers, bool]:
+def _peek(queue: RecordQueue, max_messages: int) -> tuple[list[Any], Integers, bool]:
     """Records up to one that cannot be used, their times, and whether there may be more messages."""
-    ahead, records = inlet.peek(most)
+    ahead, records = queue.peek(max_messages)
     times = np.frombuffer(ahead, dtype=np.int64)
-    more = len(records) < len(inlet) or not inlet.at_end
-    if len(records) and times.min() == FIRST:
+    more = len(records) < len(queue) or not queue.at_end
+    if len(records) and times.min() == NO_TIMESTAMP:
         end = int(np.argmin(times))
         times, records, more = times[:end], records[:end], True
     return records, times, more
 
 
-def usual(messages: Merged, join: Join, predicted: int, folded: int) -> Plan | None:
+def try_plan(messages: MergedMessages, join: Join, predicted: int, folded: int) -> Plan | None:
     """What the messages come to, if every interaction is new and every label finds its prediction.
 
     Parameters
@@ -115,14 +117,18 @@ def usual(messages: Merged, join: Join, predicted: int, folded: int) -> Plan | N
     """
     shown, told = messages.interactions, messages.labels
     n, m = len(shown), len(told)
-    event_ids, answered = [each.event_id for each in shown], [each.event_id for each in told]
-    opened = dict(zip(event_ids, range(n), strict=True))
-    if len(opened) < n or len(set(answered)) < m or not (join.has_room(n, m) and join.are_new(opened)):
+    event_ids, label_event_ids = [each.event_id for each in shown], [each.event_id for each in told]
+    rows_by_event = dict(zip(event_ids, range(n), strict=True))
+    if (
+        len(rows_by_event) < n
+        or len(set(label_event_ids)) < m
+        or not (join.has_room(n, m) and join.are_new(rows_by_event))
+    ):
         return None
-    found = _found(answered, opened, join.pending)
+    found = _match_labels(label_event_ids, rows_by_event, join.pending)
     if found is None:
         return None
-    rows, carried = found
+    rows, prior_predictions = found
     ratios = [each.watch_ratio for each in told]
     plan = Plan(
         first=predicted,
@@ -130,17 +136,19 @@ def usual(messages: Merged, join: Join, predicted: int, folded: int) -> Plan | N
         event_ids=event_ids,
         users=[each.user_id for each in shown],
         videos=[each.video_id for each in shown],
-        timestamps=messages.shown_times.tolist(),
+        timestamps=messages.interaction_times.tolist(),
         versions=(folded + messages.labels_before).tolist(),
-        watched=[ratio > WATCHED for ratio in ratios],
+        watched=[ratio > WATCHED_THRESHOLD for ratio in ratios],
         watch_ratios=list(ratios),
-        label_timestamps=list(messages.told_times.tolist()),
-        carried=carried,
+        label_timestamps=list(messages.label_times.tolist()),
+        prior_predictions=prior_predictions,
         steps=n + m,
     )
-    if not _fit(rows, plan, messages):
+    if not _labels_match(rows, plan, messages):
         return None
-    sequences = np.array([*range(predicted, predicted + n), *(each.sequence for each in carried)], np.int64)
+    sequences = np.array(
+        [*range(predicted, predicted + n), *(each.sequence for each in prior_predictions)], np.int64
+    )
     plan.closed = array("q", sequences[rows].tobytes())
     left = np.ones(len(sequences), dtype=np.bool_)
     left[rows] = False
@@ -148,28 +156,28 @@ def usual(messages: Merged, join: Join, predicted: int, folded: int) -> Plan | N
     return plan
 
 
-def _found(
-    answered: list[Id], opened: dict[Id, int], pending: dict[Id, Pending]
+def _match_labels(
+    label_event_ids: list[Id], rows_by_event: dict[Id, int], pending: dict[Id, Pending]
 ) -> tuple[Integers, list[Pending]] | None:
     """The predictions that labels are for; None if one is missing.
 
-    They are numbered: first the new ones, by `opened`, and then those that wait, which are given as well.
+    They are numbered: first the new ones, by `rows_by_event`, and then those that wait, which are given as well.
     """
-    n = len(opened)
-    rows = np.array([opened.get(event_id, n) for event_id in answered], dtype=np.int64)
+    n = len(rows_by_event)
+    rows = np.array([rows_by_event.get(event_id, n) for event_id in label_event_ids], dtype=np.int64)
     before = rows == n
     try:
-        carried = [pending[answered[number]] for number in np.flatnonzero(before).tolist()]
+        prior_predictions = [pending[label_event_ids[number]] for number in np.flatnonzero(before).tolist()]
     except KeyError:
         return None
-    rows[before] += np.arange(len(carried))
-    return rows, carried
+    rows[before] += np.arange(len(prior_predictions))
+    return rows, prior_predictions
 
 
-def _fit(rows: Integers, plan: Plan, messages: Merged) -> bool:
+def _labels_match(rows: Integers, plan: Plan, messages: MergedMessages) -> bool:
     """Whether each label comes after its interaction, and is of the same user and video."""
-    users = plan.users + [each.user_id for each in plan.carried]
-    videos = plan.videos + [each.video_id for each in plan.carried]
+    users = plan.users + [each.user_id for each in plan.prior_predictions]
+    videos = plan.videos + [each.video_id for each in plan.prior_predictions]
     asked = rows.tolist()
     return (
         [users[row] for row in asked] == [each.user_id for each in messages.labels]

@@ -14,26 +14,26 @@ from numpy.typing import NDArray
 from pipeline.features.statistics import FEATURES
 from pipeline.join.merge import Integers
 from pipeline.join.tables import Pending
-from pipeline.model.label_policy import Policy
-from pipeline.model.model import Plays
+from pipeline.model.label_policy import LabelPolicy
+from pipeline.model.model import InteractionColumns
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction, Source
+from pipeline.records.inputs import Interaction, RawMessage
 
 
 class DeadLetter(NamedTuple):
     """A message that could not be used, and why."""
 
-    source: Source
+    source: RawMessage
     fault: str
     reason: str
 
 
-class Lessons(NamedTuple):
+class TrainingExamples(NamedTuple):
     """What closings teach, column by column."""
 
-    places: Integers
+    rows: Integers
     """Which of the plays each is of."""
-    taught: NDArray[np.bool_]
+    learned: NDArray[np.bool_]
     """Whether they teach anything."""
     labels: NDArray[np.bool_]
     ratios: NDArray[np.float64]
@@ -66,7 +66,7 @@ class Plan:
     watch_ratios: list[float | None] = field(default_factory=list)
     """The labels', if one came in time."""
     label_timestamps: list[int | None] = field(default_factory=list)
-    carried: list[Pending] = field(default_factory=list)
+    prior_predictions: list[Pending] = field(default_factory=list)
     """Those of the closed that were judged before, in their order."""
     dead_letters: list[DeadLetter] = field(default_factory=list)
     steps: int = 0
@@ -102,9 +102,9 @@ class Plan:
         self.watch_ratios.append(watch_ratio)
         self.label_timestamps.append(label_timestamp)
         if prediction.sequence < self.first:
-            self.carried.append(prediction)
+            self.prior_predictions.append(prediction)
 
-    def then(self, later: Plan) -> None:
+    def extend(self, later: Plan) -> None:
         """Do what follows on this next."""
         self.event_ids += later.event_ids
         self.users += later.users
@@ -116,7 +116,9 @@ class Plan:
         self.watched += later.watched
         self.watch_ratios += later.watch_ratios
         self.label_timestamps += later.label_timestamps
-        self.carried += [prediction for prediction in later.carried if prediction.sequence < self.first]
+        self.prior_predictions += [
+            prediction for prediction in later.prior_predictions if prediction.sequence < self.first
+        ]
         self.dead_letters += later.dead_letters
         self.steps += later.steps
 
@@ -128,96 +130,100 @@ class Plan:
             chosen = [[column[row] for row in rows] for column in columns]
         return list(map(Pending, *chosen, [self.first + row for row in rows]))
 
-    def plays(self) -> Plays:
+    def plays(self) -> InteractionColumns:
         """Those carried, and then those to be judged."""
-        carried = self.carried
-        return Plays(
-            [each.user_id for each in carried] + self.users,
-            [each.video_id for each in carried] + self.videos,
-            [each.timestamp for each in carried] + self.timestamps,
+        prior_predictions = self.prior_predictions
+        return InteractionColumns(
+            [each.user_id for each in prior_predictions] + self.users,
+            [each.video_id for each in prior_predictions] + self.videos,
+            [each.timestamp for each in prior_predictions] + self.timestamps,
         )
 
-    def known(self) -> NDArray[np.float64]:
+    def prior_features(self) -> NDArray[np.float64]:
         """The features by which those carried were judged, a row for each."""
-        features = np.frombuffer(b"".join([each.features for each in self.carried]))
-        return features.reshape(len(self.carried), len(FEATURES))
+        features = np.frombuffer(b"".join([each.features for each in self.prior_predictions]))
+        return features.reshape(len(self.prior_predictions), len(FEATURES))
 
-    def lessons(self) -> Lessons:
+    def training_examples(self) -> TrainingExamples:
         """What the closings teach."""
         sequences = np.frombuffer(self.closed, dtype=np.int64)
-        places = sequences + (len(self.carried) - self.first)
-        places[sequences < self.first] = np.arange(len(self.carried))
-        return Lessons(
-            places,
+        rows = sequences + (len(self.prior_predictions) - self.first)
+        rows[sequences < self.first] = np.arange(len(self.prior_predictions))
+        return TrainingExamples(
+            rows,
             np.array([watched is not None for watched in self.watched], dtype=np.bool_),
             np.array(self.watched, dtype=np.bool_),
             np.array([ratio or 0.0 for ratio in self.watch_ratios]),
         )
 
-    def turns(self) -> NDArray[np.bool_]:
+    def outcome_mask(self) -> NDArray[np.bool_]:
         """Which steps are closings, the others being predictions; shape (predictions + closings,)."""
-        turns = np.ones(len(self.event_ids) + len(self.closed), dtype=np.bool_)
-        turns[np.arange(len(self.versions)) + np.array(self.versions, dtype=np.int64) - self.folded] = False
-        return turns
+        outcome_mask = np.ones(len(self.event_ids) + len(self.closed), dtype=np.bool_)
+        outcome_mask[
+            np.arange(len(self.versions)) + np.array(self.versions, dtype=np.int64) - self.folded
+        ] = False
+        return outcome_mask
 
-    def cut(self, numbers: Sequence[int]) -> list[Plan]:
+    def split(self, numbers: Sequence[int]) -> list[Plan]:
         """What comes before the closings of these numbers, ascending, and after the last: one piece more.
 
         A closing is the first of a piece, with what comes after it. Dead letters and steps are in none.
         """
         if not numbers:
             return [self]
-        shown = [0, *self._shown_before(numbers).tolist(), len(self.event_ids)]
+        shown = [0, *self._predictions_before(numbers).tolist(), len(self.event_ids)]
         pieces = [
-            self._piece(slice(*rows), slice(*closings))
-            for rows, closings in zip(pairwise(shown), pairwise([0, *numbers, len(self.closed)]), strict=True)
+            self._piece(slice(*rows), slice(*outcomes))
+            for rows, outcomes in zip(pairwise(shown), pairwise([0, *numbers, len(self.closed)]), strict=True)
         ]
-        held = {each.sequence: each for each in (*self.carried, *self.waiting)}
+        held = {each.sequence: each for each in (*self.prior_predictions, *self.waiting)}
         for piece in pieces:
             needed = [sequence for sequence in piece.closed if sequence < piece.first]
             lacking = [sequence - self.first for sequence in needed if sequence not in held]
             held |= {each.sequence: each for each in self.pending(lacking)}
-            piece.carried += [held[sequence] for sequence in needed]
+            piece.prior_predictions += [held[sequence] for sequence in needed]
         for piece in pieces:
             own = range(piece.first, piece.first + len(piece.event_ids))
             piece.waiting += [held[sequence] for sequence in own if sequence in held]
         return pieces
 
-    def _piece(self, rows: slice, closings: slice) -> Plan:
+    def _piece(self, rows: slice, outcomes: slice) -> Plan:
         return Plan(
             first=self.first + rows.start,
-            folded=self.folded + closings.start,
+            folded=self.folded + outcomes.start,
             event_ids=self.event_ids[rows],
             users=self.users[rows],
             videos=self.videos[rows],
             timestamps=self.timestamps[rows],
             versions=self.versions[rows],
-            closed=self.closed[closings],
-            watched=self.watched[closings],
-            watch_ratios=self.watch_ratios[closings],
-            label_timestamps=self.label_timestamps[closings],
+            closed=self.closed[outcomes],
+            watched=self.watched[outcomes],
+            watch_ratios=self.watch_ratios[outcomes],
+            label_timestamps=self.label_timestamps[outcomes],
         )
 
-    def undecided(self) -> list[int]:
+    def policy_split_points(self) -> list[int]:
         """The closings before which to cut, so that each piece closes what was judged in an earlier one."""
-        shown, judged, numbers = self._shown_before(range(len(self.closed))).tolist(), 0, []
+        shown, predicted, numbers = self._predictions_before(range(len(self.closed))).tolist(), 0, []
         for number, sequence in enumerate(self.closed):
-            if sequence - self.first >= judged:
-                judged = shown[number]
+            if sequence - self.first >= predicted:
+                predicted = shown[number]
                 numbers.append(number)
         return numbers
 
-    def _shown_before(self, numbers: Sequence[int]) -> Integers:
+    def _predictions_before(self, numbers: Sequence[int]) -> Integers:
         """How many predictions come before each of these closings."""
         return np.searchsorted(self.versions, [self.folded + number for number in numbers], side="right")
 
-    def withhold(self, policy: Policy) -> None:
+    def apply_policy(self, policy: LabelPolicy) -> None:
         """Teach nothing where the policy says so; all predictions closed here are carried."""
-        for number, (prediction, came) in enumerate(zip(self.carried, self.label_timestamps, strict=True)):
-            if not policy.teaches(prediction.asked, came is not None):
+        for number, (prediction, came) in enumerate(
+            zip(self.prior_predictions, self.label_timestamps, strict=True)
+        ):
+            if not policy.learns(prediction.asked, came is not None):
                 self.watched[number] = None
 
-    def unasked(self) -> int:
+    def count_unasked(self) -> int:
         """Labels that came though they were not asked for; all predictions closed here are carried."""
-        pairs = zip(self.carried, self.label_timestamps, strict=True)
+        pairs = zip(self.prior_predictions, self.label_timestamps, strict=True)
         return sum(prediction.asked is False and came is not None for prediction, came in pairs)

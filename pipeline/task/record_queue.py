@@ -10,17 +10,17 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.records.decoding import FIRST, Decoded, Poison, Record, times_of
-from pipeline.records.inputs import Delivered, Interaction, Source, WatchLabel
+from pipeline.records.decoding import NO_TIMESTAMP, Decoded, Record, RejectedRecord, times_of
+from pipeline.records.inputs import Interaction, KafkaMessage, RawMessage, WatchLabel
 
-SPENT = 4_096
+COMPACT_AFTER = 4_096
 """Messages taken, after which the room that they took is made free."""
 
 
-class Arrived(NamedTuple):
+class PolledMessages(NamedTuple):
     """Messages in the order of their offsets, column by column."""
 
-    messages: Sequence[Delivered]
+    messages: Sequence[KafkaMessage]
     """As they came."""
     decoded: Decoded
     """What they come to."""
@@ -39,7 +39,7 @@ class Position(msgspec.Struct):
     """Timestamp of the last message, if it was refused for jumping too far ahead."""
 
 
-class Inlet:
+class RecordQueue:
     """A queue of decoded messages that knows whether more may come.
 
     A timestamp more than `max_jump` beyond the one accepted before it is refused once, lest a single
@@ -57,40 +57,40 @@ class Inlet:
         """Merge time of the next message; None if there is none."""
         self._next, self._clock, self._ahead = position.offset, position.clock, position.ahead
         self._fed_clock, self._fed_ahead = position.clock, position.ahead
-        self._taken: Delivered | None = None
+        self._last: KafkaMessage | None = None
         self._clear()
 
     def _clear(self) -> None:
-        """Hold nothing: columns of what was fed, in which what was taken lies before `_at`."""
+        """Hold nothing: columns of what was fed, in which what was taken lies before `_head_index`."""
         self._times = array("q")
         self._records: list[Record] = []
         self._sizes: list[int] = []
-        self._messages: list[Delivered] = []
+        self._messages: list[KafkaMessage] = []
         self._refused: dict[int, int] = {}
         """Timestamps that were refused, by offset."""
-        self._at = 0
+        self._head_index = 0
 
     def __len__(self) -> int:
-        return len(self._times) - self._at
+        return len(self._times) - self._head_index
 
     @property
     def position(self) -> Position:
         """How far the messages were taken."""
         return Position(self._next, self._clock, self._ahead)
 
-    def feed(self, arrived: Arrived) -> None:
+    def feed(self, polled: PolledMessages) -> None:
         """Append messages."""
-        records, times = arrived.decoded
-        if not self._close_together(times):
-            records = self._judged(arrived)
+        records, times = polled.decoded
+        if not self._within_max_jump(times):
+            records = self._check_jumps(polled)
             times = times_of(records)
         self._times.frombytes(times.tobytes())
         self._records += records
-        self._sizes += arrived.sizes
-        self._messages += arrived.messages
-        self.bytes += sum(arrived.sizes)
+        self._sizes += polled.sizes
+        self._messages += polled.messages
+        self.bytes += sum(polled.sizes)
         self.at_end = False
-        self._look()
+        self._update_head()
 
     def rewind(self) -> None:
         """Drop the messages that were not yet processed: they will be fed again."""
@@ -107,64 +107,64 @@ class Inlet:
 
     def pop(self) -> Record:
         """Take the next message; its offset then counts as processed."""
-        at = self._at
+        at = self._head_index
         time, record = self._times[at], self._records[at]
-        self._move(1)
-        if time != FIRST:
+        self._advance(1)
+        if time != NO_TIMESTAMP:
             self._clock, self._ahead = time, None
         elif (refused := self._refused.pop(self._next - 1, None)) is not None:
             self._ahead = refused
         return record
 
-    def peek(self, most: int) -> tuple[array[int], list[Record]]:
+    def peek(self, max_messages: int) -> tuple[array[int], list[Record]]:
         """Merge times and records of the next messages, without taking them."""
-        ahead = slice(self._at, self._at + most)
+        ahead = slice(self._head_index, self._head_index + max_messages)
         return self._times[ahead], self._records[ahead]
 
-    def take(self, count: int) -> None:
+    def skip(self, count: int) -> None:
         """Take messages that all can be used."""
         if count:
-            self._clock, self._ahead = self._times[self._at + count - 1], None
-            self._move(count)
+            self._clock, self._ahead = self._times[self._head_index + count - 1], None
+            self._advance(count)
 
-    def _move(self, count: int) -> None:
-        begin, end = self._at, self._at + count
+    def _advance(self, count: int) -> None:
+        begin, end = self._head_index, self._head_index + count
         self.bytes -= sum(self._sizes[begin:end])
-        self._taken = self._messages[end - 1]
-        self._next = _offset(self._taken) + 1
-        self._at = end
-        if end >= SPENT or end == len(self._times):
+        self._last = self._messages[end - 1]
+        self._next = _offset(self._last) + 1
+        self._head_index = end
+        if end >= COMPACT_AFTER or end == len(self._times):
             for column in (self._times, self._records, self._sizes, self._messages):
                 del column[:end]
-            self._at = 0
-        self._look()
+            self._head_index = 0
+        self._update_head()
 
-    def _look(self) -> None:
-        self.time = self._times[self._at] if len(self) else None
+    def _update_head(self) -> None:
+        self.time = self._times[self._head_index] if len(self) else None
 
-    def source(self) -> Source:
+    def source(self) -> RawMessage:
         """The message that was taken last."""
-        assert self._taken is not None, "none was taken"
-        return Source.of(self._taken)
+        assert self._last is not None, "none was taken"
+        return RawMessage.of(self._last)
 
-    def _close_together(self, times: NDArray[np.int64]) -> bool:
+    def _within_max_jump(self, times: NDArray[np.int64]) -> bool:
         """Whether all can be used, and none is a jump from any other; the last one is then noted."""
         if self._fed_clock is None or not len(times):
             return False
         first = int(times.min())
-        if first == FIRST or times.max() > min(self._fed_clock, first) + self.max_jump:
+        if first == NO_TIMESTAMP or times.max() > min(self._fed_clock, first) + self.max_jump:
             return False
         self._fed_clock, self._fed_ahead = int(times[-1]), None
         return True
 
-    def _judged(self, arrived: Arrived) -> list[Record]:
+    def _check_jumps(self, polled: PolledMessages) -> list[Record]:
         """The records, of which some are refused for their jump."""
         return [
-            record if isinstance(record, Poison) else self._judge(record, _offset(message))
-            for record, message in zip(arrived.decoded.records, arrived.messages, strict=True)
+            record if isinstance(record, RejectedRecord) else self._check_jump(record, _offset(message))
+            for record, message in zip(polled.decoded.records, polled.messages, strict=True)
         ]
 
-    def _judge(self, record: Interaction | WatchLabel, offset: int) -> Record:
+    def _check_jump(self, record: Interaction | WatchLabel, offset: int) -> Record:
         time, clock, ahead = record.timestamp, self._fed_clock, self._fed_ahead
         if (
             clock is None
@@ -174,12 +174,12 @@ class Inlet:
             self._fed_clock, self._fed_ahead = time, None
             return record
         self._fed_ahead = self._refused[offset] = time
-        return Poison(
+        return RejectedRecord(
             "future",
             f"the timestamp {time} lies {time - clock} ms after the one before it; a jump beyond "
             f"join.max_jump ({self.max_jump} ms) counts as a wrong clock unless the next message confirms it",
         )
 
 
-def _offset(message: Delivered) -> int:
+def _offset(message: KafkaMessage) -> int:
     return message.offset() or 0

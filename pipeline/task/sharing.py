@@ -15,14 +15,14 @@ from pipeline.features.target import RATIO_CAP
 from pipeline.records.fields import Count, Id
 from pipeline.records.outputs import Example, Share, VideoCounts
 
-LARGEST_TAKEN = 250_000
+MAX_SHARES_BYTES = 250_000
 """Bytes from which on no further share is taken over with an outcome. With one share more, and itself, the
 outcome stays below a mebibyte: see `pipeline.config.tree.Sharing`."""
-ROOM = 4_000_000
+INBOX_BYTES = 4_000_000
 """Bytes of shares that a partition holds until it has an outcome to take them over with."""
 
 
-class Publication:
+class Outbox:
     """What a partition has not yet told the others.
 
     Examples are so many that a partition learns from as many of the others' together as of its own.
@@ -45,14 +45,14 @@ class Publication:
 
     Examples
     --------
-    >>> publication = Publication(partition=0, partitions=3, interval=2, since=120)
-    >>> publication.add(Example(7, "a", 5, [0.5], label=True, watch_ratio=1.25))
-    >>> publication.add(None)
-    >>> publication.since, publication.next
+    >>> outbox = Outbox(partition=0, partitions=3, interval=2, since=120)
+    >>> outbox.add(Example(7, "a", 5, [0.5], label=True, watch_ratio=1.25))
+    >>> outbox.add(None)
+    >>> outbox.since, outbox.next
     (120, 122)
-    >>> publication.take()[0].videos
+    >>> outbox.drain()[0].videos
     [VideoCounts(video_id='a', events=1, labels=1, ratios=1.25)]
-    >>> publication.since
+    >>> outbox.since
     122
     """
 
@@ -81,7 +81,7 @@ class Publication:
             self._shares.append(Share(self._partition, self._since, self.next, videos, self._examples))
             self._begin()
 
-    def take(self) -> list[Share]:
+    def drain(self) -> list[Share]:
         """What is ready to be published, once."""
         shares, self._shares = self._shares, []
         return shares
@@ -100,13 +100,13 @@ class Publication:
         )
 
 
-class _Held(NamedTuple):
+class _BufferedShare(NamedTuple):
     share: Share
     offset: int
     size: int
 
 
-class Reception:
+class Inbox:
     """What others have told a partition, until it takes that over: each share once, in order.
 
     Parameters
@@ -125,7 +125,7 @@ class Reception:
     def __init__(self, partition: int, taken: Mapping[int, Count]) -> None:
         self.partition = partition
         self.taken = dict(taken)
-        self._held: deque[_Held] = deque()
+        self._buffer: deque[_BufferedShare] = deque()
         self.bytes = 0
         """Size of what is held."""
         self.outcomes = 0
@@ -133,7 +133,7 @@ class Reception:
         self._full = False
         self._next = dict(taken)
 
-    def wants(self, partition: int) -> int | None:
+    def next_offset(self, partition: int) -> int | None:
         """The offset to go on from in what a partition publishes; None while nothing is wanted of it."""
         if partition == self.partition or self._full:
             return None
@@ -141,22 +141,22 @@ class Reception:
 
     def offer(self, share: Share, offset: int, size: int) -> None:
         """Hold a share, of so many bytes, published at an offset, if it is wanted."""
-        wanted = self.wants(share.partition)
+        wanted = self.next_offset(share.partition)
         if wanted is not None and offset >= wanted:
-            self._held.append(_Held(share, offset, size))
+            self._buffer.append(_BufferedShare(share, offset, size))
             self.bytes += size
-            self._full = self.bytes >= ROOM
+            self._full = self.bytes >= INBOX_BYTES
             self._next[share.partition] = offset + 1
 
-    def take(self) -> list[Share]:
+    def drain(self) -> list[Share]:
         """What is to be folded with the next outcome; for the one after stays what there is no room for."""
         taken, size = [], 0
-        while self._held and size < LARGEST_TAKEN:
-            held = self._held.popleft()
-            size += held.size
-            self.taken[held.share.partition] = held.offset + 1
-            self.outcomes += held.share.until - held.share.since
-            taken.append(held.share)
+        while self._buffer and size < MAX_SHARES_BYTES:
+            buffered = self._buffer.popleft()
+            size += buffered.size
+            self.taken[buffered.share.partition] = buffered.offset + 1
+            self.outcomes += buffered.share.until - buffered.share.since
+            taken.append(buffered.share)
         self.bytes -= size
-        self._full = self._full and self.bytes > ROOM // 2
+        self._full = self._full and self.bytes > INBOX_BYTES // 2
         return taken

@@ -14,14 +14,14 @@ from typing import Annotated
 import msgspec
 
 from pipeline.join.tables import EarlyLabel
-from pipeline.records.decoding import LABELS
+from pipeline.records.decoding import LABEL_DECODER
 from pipeline.records.fields import Count
-from pipeline.records.inputs import Source
+from pipeline.records.inputs import RawMessage
 from pipeline.task.record_queue import Position
 
 STATE_VERSION = 3
 
-CASES = (
+COUNTERS = (
     "interactions",
     "labels",
     "predictions",
@@ -77,11 +77,11 @@ class SavedLabel(msgspec.Struct, frozen=True):
 
     def restore(self) -> EarlyLabel:
         """The early label of this message."""
-        source = Source(self.topic, self.partition, self.offset, self.key, self.value, self.headers)
-        return EarlyLabel(LABELS.decode(self.value), source)
+        source = RawMessage(self.topic, self.partition, self.offset, self.key, self.value, self.headers)
+        return EarlyLabel(LABEL_DECODER.decode(self.value), source)
 
 
-class Era(msgspec.Struct, frozen=True):
+class SettingsEpoch(msgspec.Struct, frozen=True):
     """A time that has ended, in which the outputs depended on other settings."""
 
     settings: dict[str, str]
@@ -120,7 +120,7 @@ class State(msgspec.Struct, frozen=True):
     counters: dict[str, int]
     previous: SnapshotReference | None = None
     """The snapshot before `snapshot`, in case that cannot be used; of the same settings."""
-    earlier: list[Era] = []
+    earlier: list[SettingsEpoch] = []
     """The eras that have ended, oldest first."""
     published: Count | None = None
     """Outcomes that the other partitions were told of; None while nothing is shared."""
@@ -133,20 +133,20 @@ class State(msgspec.Struct, frozen=True):
         """Both snapshots, as far as they are there, the later one first."""
         return [each for each in (self.snapshot, self.previous) if each is not None]
 
-    def under(self, settings: dict[str, str]) -> State:
+    def with_settings(self, settings: dict[str, str]) -> State:
         """The record with which an era under other settings begins where this one ends; with no snapshot."""
-        ended = Era(self.settings, self.predictions, self.outcomes)
+        ended = SettingsEpoch(self.settings, self.predictions, self.outcomes)
         return msgspec.structs.replace(
             self, settings=settings, snapshot=None, previous=None, earlier=[*self.earlier, ended]
         )
 
 
-class Marks:
+class OffsetIndex:
     """Offsets at which some of a topic's sequence numbers are known to be.
 
     Examples
     --------
-    >>> marks = Marks(start=5)
+    >>> marks = OffsetIndex(start=5)
     >>> marks.add(sequence=100, offset=130)
     >>> marks.floor(99), marks.floor(100), marks.floor(250)
     (5, 130, 130)
@@ -174,4 +174,4 @@ class Marks:
 
 def counters() -> Counter[str]:
     """All counters at zero."""
-    return Counter(dict.fromkeys(CASES, 0))
+    return Counter(dict.fromkeys(COUNTERS, 0))

@@ -10,20 +10,20 @@ from __future__ import annotations
 from itertools import islice
 
 from pipeline.config.tree import Join as JoinSettings
-from pipeline.features.target import WATCHED
+from pipeline.features.target import WATCHED_THRESHOLD
 from pipeline.join.tables import EarlyLabel, Join, Pending
-from pipeline.model.comparison import Tally
-from pipeline.model.label_policy import Policy
+from pipeline.model.comparison import Comparison
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
-from pipeline.records.decoding import FIRST, Poison
-from pipeline.records.inputs import Interaction, Source, WatchLabel
+from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord
+from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
 from pipeline.records.outputs import Share
 from pipeline.task import fast_path as stretch
-from pipeline.task.batch import Batch, settle
+from pipeline.task.batch import Batch, run_plan
 from pipeline.task.plan import DeadLetter, Plan
-from pipeline.task.record_queue import Inlet, Position
-from pipeline.task.sharing import Publication, Reception
-from pipeline.task.state import Era, Marks, SavedLabel, SnapshotReference, State, counters
+from pipeline.task.record_queue import Position, RecordQueue
+from pipeline.task.sharing import Inbox, Outbox
+from pipeline.task.state import OffsetIndex, SavedLabel, SettingsEpoch, SnapshotReference, State, counters
 
 
 class Task:
@@ -46,32 +46,32 @@ class Task:
     ) -> None:
         self.partition = partition
         self.model = model
-        self.interactions = Inlet(interactions, settings.max_jump)
-        self.labels = Inlet(labels, settings.max_jump)
+        self.interactions = RecordQueue(interactions, settings.max_jump)
+        self.labels = RecordQueue(labels, settings.max_jump)
         self.join = Join(settings)
-        self.stream_time = FIRST
+        self.stream_time = NO_TIMESTAMP
         """The largest timestamp merged, in milliseconds."""
         self.predicted = 0
         """Predictions made: the sequence of the next one."""
         self.counters = counters()
-        self.prediction_marks = Marks(0)
-        self.outcome_marks = Marks(0)
+        self.prediction_offsets = OffsetIndex(0)
+        self.outcome_offsets = OffsetIndex(0)
         self.snapshot: SnapshotReference | None = None
         self.previous: SnapshotReference | None = None
         """The snapshot before that."""
-        self.earlier: list[Era] = []
+        self.earlier: list[SettingsEpoch] = []
         """The eras that have ended."""
-        self.publication: Publication | None = None
+        self.outbox: Outbox | None = None
         """What the other partitions are told; None to tell them nothing."""
-        self.reception = Reception(partition, {})
+        self.inbox = Inbox(partition, {})
         """What they have told this one."""
-        self.tally = Tally(model) if model.challengers else None
+        self.comparison = Comparison(model) if model.challengers else None
         """How champion and challengers have done; None where there are none."""
-        self.policy: Policy | None = None
+        self.policy: LabelPolicy | None = None
         """Which labels are asked for; None where all are learned as they come."""
-        self._teach_missing = settings.on_missing == "negative"
+        self._missing_is_negative = settings.on_missing == "negative"
         self._plan = Plan(0, 0)
-        self._reach = stretch.LONGEST
+        self._fast_limit = stretch.MAX_MESSAGES
         """Messages that may make a stretch: fewer where the last one was shorter."""
 
     def advance(self, limit: int) -> Batch:
@@ -80,106 +80,104 @@ class Task:
         By timestamp, labels first on ties. Where an input has nothing buffered but may have more, the
         merge waits; where it is at its end, the other goes on without it.
         """
-        plan, alone = self._begin(), 0
-        while plan.steps < limit and (inlet := self._next()) is not None:
-            if not alone:
-                alone = self._take_stretch(min(self._reach, limit - plan.steps))
+        plan, slow_steps = self._begin_batch(), 0
+        while plan.steps < limit and (queue := self._next_queue()) is not None:
+            if not slow_steps:
+                slow_steps = self._run_fast_path(min(self._fast_limit, limit - plan.steps))
                 continue
-            alone -= 1
-            time = inlet.time
+            slow_steps -= 1
+            time = queue.time
             assert time is not None
-            if time <= self.stream_time or self._move_time(time, limit):
-                self._process(inlet)
+            if time <= self.stream_time or self._advance_stream_time(time, limit):
+                self._process(queue)
                 plan.steps += 1
-        return self._hand_over()
+        return self._finish_batch()
 
-    def tick(self, now: int, limit: int) -> Batch:
+    def punctuate(self, now: int, limit: int) -> Batch:
         """Move stream time towards `now` (milliseconds) without a message, if that is forward."""
-        self._begin()
+        self._begin_batch()
         if now > self.stream_time:
-            self._move_time(now, limit)
-        return self._hand_over()
+            self._advance_stream_time(now, limit)
+        return self._finish_batch()
 
     def rewind(self) -> None:
         """Forget what was read ahead: both inputs will be fed again from their positions on."""
         self.interactions.rewind()
         self.labels.rewind()
 
-    def _begin(self) -> Plan:
+    def _begin_batch(self) -> Plan:
         self._plan = Plan(first=self.predicted, folded=self.model.folded)
         return self._plan
 
-    def _hand_over(self) -> Batch:
+    def _finish_batch(self) -> Batch:
         plan = self._plan
         taken: list[list[Share]] = []
-        while len(taken) < len(plan.closed) and (shares := self.reception.take()):
+        while len(taken) < len(plan.closed) and (shares := self.inbox.drain()):
             taken.append(shares)
-        batch = settle(
-            plan, self.model, self.counters, taken=taken, publication=self.publication, policy=self.policy
-        )
-        if self.tally is not None:
-            self.tally.add(batch.outcomes.values, self.earlier[-1].predictions if self.earlier else 0)
+        batch = run_plan(plan, self.model, self.counters, taken=taken, outbox=self.outbox, policy=self.policy)
+        if self.comparison is not None:
+            self.comparison.add(batch.outcomes.values, self.earlier[-1].predictions if self.earlier else 0)
         return batch
 
-    def _next(self) -> Inlet | None:
+    def _next_queue(self) -> RecordQueue | None:
         """The input that the next message is taken from; None to wait for more."""
-        shown, told = self.interactions.time, self.labels.time
-        if shown is None:
-            if told is None or not self.interactions.at_end:
+        next_interaction, next_label = self.interactions.time, self.labels.time
+        if next_interaction is None:
+            if next_label is None or not self.interactions.at_end:
                 return None
             return self.labels
-        if told is None:
+        if next_label is None:
             return self.interactions if self.labels.at_end else None
-        return self.labels if told <= shown else self.interactions
+        return self.labels if next_label <= next_interaction else self.interactions
 
-    def _take_stretch(self, most: int) -> int:
+    def _run_fast_path(self, max_messages: int) -> int:
         """Take the next messages at once, if they make a stretch; else tell how many to take one by one."""
-        if len(self.interactions) + len(self.labels) < stretch.SHORTEST:
-            return stretch.SHORTEST
+        if len(self.interactions) + len(self.labels) < stretch.MIN_MESSAGES:
+            return stretch.MIN_MESSAGES
         join, folded = self.join, self._plan.outcomes
-        messages = stretch.merged(self.interactions, self.labels, join, most)
+        messages = stretch.merge_queued(self.interactions, self.labels, join, max_messages)
         n, m = len(messages.interactions), len(messages.labels)
         found = None
-        if n + m >= stretch.SHORTEST:
-            found = stretch.usual(messages, join, self.predicted, folded)
+        if n + m >= stretch.MIN_MESSAGES:
+            found = stretch.try_plan(messages, join, self.predicted, folded)
         if found is None:
-            self._reach = max(stretch.SHORTEST, min(most, n + m) // 2)
-            return stretch.SHORTEST
-        self._reach = min(stretch.LONGEST, 2 * (n + m))
-        self.interactions.take(n)
-        self.labels.take(m)
+            self._fast_limit = max(stretch.MIN_MESSAGES, min(max_messages, n + m) // 2)
+            return stretch.MIN_MESSAGES
+        self._fast_limit = min(stretch.MAX_MESSAGES, 2 * (n + m))
+        self.interactions.skip(n)
+        self.labels.skip(m)
         self.counters.update(interactions=n, labels=m, predictions=n, labelled=m)
         self.predicted += n
-        self._plan.then(found)
+        self._plan.extend(found)
         join.open_all(found.waiting)
-        answered = [label.event_id for label in messages.labels]
-        join.close_all(found.carried, answered, messages.told_times, folded)
+        label_event_ids = [label.event_id for label in messages.labels]
+        join.close_all(found.prior_predictions, label_event_ids, messages.label_times, folded)
         self.stream_time = max(self.stream_time, messages.time)
         join.forget(self.stream_time)
         return 0
 
-    def _process(self, inlet: Inlet) -> None:
-        record = inlet.pop()
-        self.counters["interactions" if inlet is self.interactions else "labels"] += 1
-        if isinstance(record, Poison):
-            self._bury(inlet.source(), record)
+    def _process(self, queue: RecordQueue) -> None:
+        record = queue.pop()
+        self.counters["interactions" if queue is self.interactions else "labels"] += 1
+        if isinstance(record, RejectedRecord):
+            self._reject(queue.source(), record)
         elif isinstance(record, Interaction):
             self._predict(record)
         else:
             self._match(record)
 
-    def _move_time(self, time: int, limit: int) -> bool:
+    def _advance_stream_time(self, time: int, limit: int) -> bool:
         """Close what is overdue at a later time, as far as the limit allows; whether it has come with that.
 
         While something is left, stream time stays: whoever goes on from a state record finds the rest again.
         """
-        if not self.join.quiet(time):
+        if not self.join.nothing_due(time):
             plan = self._plan
             for prediction in islice(self.join.expired(time), limit - plan.steps):
                 self._expire(prediction, time)
                 plan.steps += 1
             for early in islice(self.join.orphans(time), limit - plan.steps):
-                self._bury_orphan(early)
+                self._reject_orphan(early)
                 plan.steps += 1
             if plan.steps == limit:
                 return False
@@ -192,9 +190,9 @@ class Task:
             self.counters["crowded_out"] += 1
         self._close(prediction, None)
 
-    def _bury_orphan(self, early: EarlyLabel) -> None:
+    def _reject_orphan(self, early: EarlyLabel) -> None:
         reason = "no interaction with this event_id came while the label waited"
-        self._bury(early.source, Poison("orphan", reason))
+        self._reject(early.source, RejectedRecord("orphan", reason))
 
     def _predict(self, interaction: Interaction) -> None:
         event_id, join = interaction.event_id, self.join
@@ -205,12 +203,12 @@ class Task:
         self.predicted += 1
         self.counters["predictions"] += 1
         join.open(prediction)
-        early = join.take(event_id)
+        early = join.pop_early(event_id)
         if early is not None:
             self._join(early.label, prediction, early.source)
-        if join.crowded():
-            for oldest in islice(join.expired(FIRST), 1):
-                self._expire(oldest, FIRST)
+        if join.over_capacity():
+            for oldest in islice(join.expired(NO_TIMESTAMP), 1):
+                self._expire(oldest, NO_TIMESTAMP)
 
     def _match(self, label: WatchLabel) -> None:
         event_id, join = label.event_id, self.join
@@ -220,42 +218,42 @@ class Task:
         elif event_id in join.closed:
             if join.has_expired(event_id):
                 reason = "the label came after its prediction had expired"
-                self._bury(self.labels.source(), Poison("late", reason))
+                self._reject(self.labels.source(), RejectedRecord("late", reason))
             else:
                 self.counters["duplicate_labels"] += 1
         elif event_id in join.waiting:
             self.counters["duplicate_labels"] += 1
         else:
             self.counters["early"] += 1
-            join.hold(EarlyLabel(label, self.labels.source()))
+            join.add_early(EarlyLabel(label, self.labels.source()))
             for oldest in join.orphans(self.stream_time):
-                self._bury_orphan(oldest)
+                self._reject_orphan(oldest)
 
-    def _join(self, label: WatchLabel, prediction: Pending, source: Source | None) -> None:
+    def _join(self, label: WatchLabel, prediction: Pending, source: RawMessage | None) -> None:
         if label.user_id != prediction.user_id or label.video_id != prediction.video_id:
             reason = "user_id or video_id differ from those of the interaction"
-            self._bury(source or self.labels.source(), Poison("mismatched", reason))
+            self._reject(source or self.labels.source(), RejectedRecord("mismatched", reason))
             return
         self._close(prediction, label)
 
     def _close(self, prediction: Pending, label: WatchLabel | None) -> None:
         """Let an outcome come of a prediction, to learn from."""
         if label is None:
-            watched, ratio, known_at = (False if self._teach_missing else None), None, None
+            watched, ratio, known_at = (False if self._missing_is_negative else None), None, None
             self.counters["expired"] += 1
         else:
             ratio, known_at = label.watch_ratio, label.timestamp
-            watched = ratio > WATCHED
+            watched = ratio > WATCHED_THRESHOLD
             self.counters["labelled"] += 1
         join, sequence = self.join, self._plan.outcomes
         self._plan.close(prediction, watched, ratio, known_at)
         join.close(prediction, known_at, sequence)
-        if not join.quiet(self.stream_time):
+        if not join.nothing_due(self.stream_time):
             join.forget(self.stream_time)
 
-    def _bury(self, source: Source, poison: Poison) -> None:
-        self.counters[poison.fault] += 1
-        self._plan.dead_letters.append(DeadLetter(source, poison.fault, poison.reason))
+    def _reject(self, source: RawMessage, rejected: RejectedRecord) -> None:
+        self.counters[rejected.fault] += 1
+        self._plan.dead_letters.append(DeadLetter(source, rejected.fault, rejected.reason))
 
     def state(self, settings: dict[str, str]) -> State:
         """The state record of this moment, with the marks known so far."""
@@ -271,28 +269,28 @@ class Task:
             pending=len(self.join.pending),
             pending_from=prediction,
             outcomes_from=outcome,
-            prediction_offset=self.prediction_marks.floor(prediction),
-            outcome_offset=self.outcome_marks.floor(outcome),
+            prediction_offset=self.prediction_offsets.floor(prediction),
+            outcome_offset=self.outcome_offsets.floor(outcome),
             snapshot=self.snapshot,
             waiting=[SavedLabel.save(early) for early in self.join.waiting.values()],
             counters=dict(self.counters),
             previous=self.previous,
             earlier=self.earlier,
-            published=self.publication.since if self.publication else None,
-            taken=dict(self.reception.taken),
+            published=self.outbox.since if self.outbox else None,
+            taken=dict(self.inbox.taken),
         )
 
     def _lowest_needed(self) -> tuple[int, int]:
         """The sequences from which a restart needs predictions and outcomes, beside those for the model."""
         prediction, outcome = self.join.lowest_needed(self.predicted, self.model.folded)
-        return prediction, min(outcome, self.publication.since) if self.publication else outcome
+        return prediction, min(outcome, self.outbox.since) if self.outbox else outcome
 
     def note_offsets(self, batch: Batch, prediction_offset: int | None, outcome_offset: int | None) -> None:
         """Learn at which offsets the first prediction and the first outcome of a batch were written."""
         prediction, outcome = self._lowest_needed()
         if prediction_offset is not None:
-            self.prediction_marks.add(batch.predictions.first, prediction_offset)
-            self.prediction_marks.forget(prediction)
+            self.prediction_offsets.add(batch.predictions.first, prediction_offset)
+            self.prediction_offsets.forget(prediction)
         if outcome_offset is not None:
-            self.outcome_marks.add(batch.outcomes.first, outcome_offset)
-            self.outcome_marks.forget(outcome)
+            self.outcome_offsets.add(batch.outcomes.first, outcome_offset)
+            self.outcome_offsets.forget(outcome)

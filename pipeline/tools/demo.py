@@ -18,19 +18,19 @@ from confluent_kafka import TopicPartition
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import ForksError
-from pipeline.kafka.clients import common, reader
+from pipeline.kafka.clients import client_settings, groupless_consumer
 from pipeline.kafka.topics import Topics, admin, create
 from pipeline.sources.kuairec import Events
 from pipeline.sources.replay import Replay
 
 FORKS = (sys.executable, "-c", "from pipeline.cli import main; main()")
-LEAVE = 60.0
+STOP_TIMEOUT = 60.0
 """Seconds that a worker may take to stop."""
-STALL = 120.0
+STALL_TIMEOUT = 120.0
 """Seconds without a new record after which something is wrong."""
 
 
-class Course(NamedTuple):
+class DemoRun(NamedTuple):
     """How the worker's part of the demo went."""
 
     seconds: float
@@ -47,9 +47,9 @@ def demo_kafka(bootstrap: str) -> Kafka:
     return Kafka(bootstrap=bootstrap, prefix=prefix, group=f"{prefix}group")
 
 
-def fill(events: Events, kafka: Kafka, progress: Callable[[int], None]) -> None:
+def fill_topics(events: Events, kafka: Kafka, progress: Callable[[int], None]) -> None:
     """Create the topics and send all interactions and labels."""
-    create(admin(common(kafka)), Topics(kafka.prefix), partitions=1, replication=1)
+    create(admin(client_settings(kafka)), Topics(kafka.prefix), partitions=1, replication=1)
     Replay(events, kafka).run(None, Event(), progress)
 
 
@@ -59,9 +59,9 @@ def consume(
     tables: Mapping[str, Path],
     log: Path,
     *,
-    say: Callable[[str], None],
+    notify: Callable[[str], None],
     progress: Callable[[int], None],
-) -> Course:
+) -> DemoRun:
     """Run a worker over everything that was sent, and kill it in the middle.
 
     Parameters
@@ -85,44 +85,47 @@ def consume(
         If the worker ends by itself or gets no further.
     """
     topics = Topics(kafka.prefix)
-    with _Tail(kafka, topics.predictions) as predictions, _Tail(kafka, topics.outcomes) as outcomes:
+    with (
+        _RecordCounter(kafka, topics.predictions) as predictions,
+        _RecordCounter(kafka, topics.outcomes) as outcomes,
+    ):
         with _worker(kafka, tables, log) as worker:
-            _follow(predictions, 1, worker, log, lambda _: None)
+            _wait_for_records(predictions, 1, worker, log, lambda _: None)
             begin = time.monotonic()
-            killed_at = _follow(outcomes, events // 2, worker, log, progress)
+            killed_at = _wait_for_records(outcomes, events // 2, worker, log, progress)
             worker.send_signal(signal.SIGKILL)
             worker.wait()
         killed = time.monotonic()
-        while predictions.more():
+        while predictions.poll():
             pass
-        say(f"kill -9 after {killed_at:,} outcomes; the same worker starts again")
+        notify(f"kill -9 after {killed_at:,} outcomes; the same worker starts again")
         with _worker(kafka, tables, log) as worker:
-            _follow(predictions, min(predictions.count + 1, events), worker, log, lambda _: None)
+            _wait_for_records(predictions, min(predictions.count + 1, events), worker, log, lambda _: None)
             recovery = time.monotonic() - killed
-            say(f"recovered: the next prediction was committed {recovery:.1f} s after the kill")
-            _follow(outcomes, events, worker, log, progress)
+            notify(f"recovered: the next prediction was committed {recovery:.1f} s after the kill")
+            _wait_for_records(outcomes, events, worker, log, progress)
             seconds = time.monotonic() - begin
             worker.send_signal(signal.SIGTERM)
-            worker.wait(LEAVE)
-    return Course(seconds, killed_at, recovery)
+            worker.wait(STOP_TIMEOUT)
+    return DemoRun(seconds, killed_at, recovery)
 
 
-class _Tail:
+class _RecordCounter:
     """Counts the committed records of a topic of one partition as they come."""
 
     def __init__(self, kafka: Kafka, topic: str) -> None:
         self.topic = topic
         self.count = 0
-        self._consumer = reader(kafka)
+        self._consumer = groupless_consumer(kafka)
         self._consumer.assign([TopicPartition(topic, 0, 0)])
 
-    def __enter__(self) -> _Tail:
+    def __enter__(self) -> _RecordCounter:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._consumer.close()
 
-    def more(self) -> int:
+    def poll(self) -> int:
         """Count what has come; how many that was."""
         messages = self._consumer.consume(10_000, 0.1)
         new = sum(message.error() is None for message in messages)
@@ -148,20 +151,24 @@ def _worker(kafka: Kafka, tables: Mapping[str, Path], log: Path) -> Iterator[sub
         process.wait()
 
 
-def _follow(
-    tail: _Tail, count: int, worker: subprocess.Popen[bytes], log: Path, progress: Callable[[int], None]
+def _wait_for_records(
+    counter: _RecordCounter,
+    count: int,
+    worker: subprocess.Popen[bytes],
+    log: Path,
+    progress: Callable[[int], None],
 ) -> int:
     """Wait until that many records are there; how many then are."""
     last = time.monotonic()
-    while tail.count < count:
-        if tail.more():
+    while counter.count < count:
+        if counter.poll():
             last = time.monotonic()
-            progress(tail.count)
+            progress(counter.count)
         ended = worker.poll()
-        if ended is not None or time.monotonic() - last > STALL:
+        if ended is not None or time.monotonic() - last > STALL_TIMEOUT:
             what = "gets no further" if ended is None else f"ended with {ended}"
             raise ForksError(
-                f"the worker {what} at {tail.count} of {count} records in {tail.topic}; its log ends:\n"
+                f"the worker {what} at {counter.count} of {count} records in {counter.topic}; its log ends:\n"
                 + "\n".join(log.read_text(errors="replace").splitlines()[-20:])
             )
-    return tail.count
+    return counter.count

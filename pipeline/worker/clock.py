@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from pipeline.task.batch import Batch
 from pipeline.task.task import Task
 
-_BEGIN: Final = time.time() - time.monotonic()
+_CLOCK_OFFSET: Final = time.time() - time.monotonic()
 
 
 def wall_clock() -> int:
@@ -17,10 +17,10 @@ def wall_clock() -> int:
 
     A clock that is set back would have the events of this very moment lie in the future.
     """
-    return int(1000 * max(time.time(), _BEGIN + time.monotonic()))
+    return int(1000 * max(time.time(), _CLOCK_OFFSET + time.monotonic()))
 
 
-class Silence(NamedTuple):
+class IdlePeriod(NamedTuple):
     """A time in which nothing comes, and stream time goes on by itself.
 
     It goes on as fast as time passes by a clock that nobody can set, so that a step of the wall clock lets
@@ -28,7 +28,7 @@ class Silence(NamedTuple):
 
     Examples
     --------
-    >>> Silence(stream_time=70_000, since=10.0).passed(13.5)
+    >>> IdlePeriod(stream_time=70_000, since=10.0).stream_time_at(13.5)
     73500
     """
 
@@ -37,16 +37,16 @@ class Silence(NamedTuple):
     since: float
     """When it began, by the monotonic clock, in seconds."""
 
-    def passed(self, now: float) -> int:
+    def stream_time_at(self, now: float) -> int:
         """What stream time has come to when the monotonic clock shows `now`."""
         return self.stream_time + int(1000 * (now - self.since))
 
 
-EVERY = 1.0
+PUNCTUATION_INTERVAL = 1.0
 """Seconds between two moves of a partition's stream time, where there is not more to close."""
 
 
-class IdleTime:
+class IdleAdvance:
     """Lets the stream time of partitions whose inputs are at their ends go on by itself.
 
     Parameters
@@ -55,16 +55,18 @@ class IdleTime:
         Milliseconds by which it stays behind.
     """
 
-    def __init__(self, distance: int) -> None:
-        self._distance = distance
-        self._silences: dict[int, Silence] = {}
-        self._ticked = time.monotonic()
+    def __init__(self, lag: int) -> None:
+        self._lag = lag
+        self._idle_periods: dict[int, IdlePeriod] = {}
+        self._last_punctuation = time.monotonic()
 
     def clear(self) -> None:
         """Forget since when nothing comes."""
-        self._silences.clear()
+        self._idle_periods.clear()
 
-    def tick(self, tasks: Mapping[int, Task], batches: dict[int, Batch], limit: int, busy: bool) -> set[int]:
+    def punctuate(
+        self, tasks: Mapping[int, Task], batches: dict[int, Batch], limit: int, busy: bool
+    ) -> set[int]:
         """Move on the partitions whose batches are empty.
 
         Parameters
@@ -84,16 +86,16 @@ class IdleTime:
             The partitions whose stream time has moved.
         """
         now = time.monotonic()
-        due = busy or now - self._ticked >= EVERY
+        due = busy or now - self._last_punctuation >= PUNCTUATION_INTERVAL
         moved = set()
         for partition, batch in batches.items():
             task = tasks[partition]
             if not (batch.empty and task.interactions.at_end and task.labels.at_end):
-                self._silences.pop(partition, None)
+                self._idle_periods.pop(partition, None)
             elif due:
-                silence = self._silences.setdefault(partition, Silence(task.stream_time, now))
-                batches[partition] = task.tick(silence.passed(now) - self._distance, limit)
+                idle_period = self._idle_periods.setdefault(partition, IdlePeriod(task.stream_time, now))
+                batches[partition] = task.punctuate(idle_period.stream_time_at(now) - self._lag, limit)
                 moved.add(partition)
         if due:
-            self._ticked = now
+            self._last_punctuation = now
         return moved

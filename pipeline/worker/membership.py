@@ -8,10 +8,10 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
 from pipeline.config.tree import Kafka
-from pipeline.kafka.clients import common
+from pipeline.kafka.clients import client_settings
 from pipeline.kafka.committed import TIMEOUT
 
-JOIN = 5.0
+JOIN_TIMEOUT = 5.0
 """Seconds within which a worker that has fenced an older one is in the group."""
 
 
@@ -49,15 +49,17 @@ class Membership:
         name, group = self._kafka.instance, self._kafka.group
         if name is None:
             return False
-        client = AdminClient({"log_level": 0, **common(self._kafka)})  # answers come as long as it is there
-        end, strangers = time.monotonic() + JOIN, set[str]()
-        while strangers or time.monotonic() < end:  # who is there is looked at again, however late it is
+        client = AdminClient(
+            {"log_level": 0, **client_settings(self._kafka)}
+        )  # answers come as long as it is there
+        end, other_ids = time.monotonic() + JOIN_TIMEOUT, set[str]()
+        while other_ids or time.monotonic() < end:  # who is there is looked at again, however late it is
             described = client.describe_consumer_groups([group], request_timeout=TIMEOUT)[group].result()
             holders = {member.member_id for member in described.members if member.group_instance_id == name}
             self.note()
             holders -= self._own_ids
-            if strangers & holders:
+            if other_ids & holders:
                 return True
-            strangers = holders  # once may be this one, that has joined anew and does not know its id yet
-            time.sleep(JOIN / 10)
+            other_ids = holders  # once may be this one, that has joined anew and does not know its id yet
+            time.sleep(JOIN_TIMEOUT / 10)
         return False

@@ -13,10 +13,10 @@ from prometheus_client.registry import Collector
 
 from pipeline.config.tree import Config
 from pipeline.errors import ConfigError
-from pipeline.model.comparison import Standing
+from pipeline.model.comparison import LearnerMetrics
 from pipeline.task.task import Task
-from pipeline.worker.source import Intake
-from pipeline.worker.throttle import Storms
+from pipeline.worker.source import ConsumerSource
+from pipeline.worker.throttle import DeadLetterThrottle
 
 PARTITION_GAUGES: Final = {
     "pending_predictions": "Predictions that wait for their label.",
@@ -38,14 +38,14 @@ INPUT_GAUGES: Final = {
     "buffered_bytes": "Bytes of the messages that were read and not yet processed.",
     "paused": "1 while the input is not read on, because enough is buffered.",
 }
-COMPARED: Final = {
+COMPARISON_COUNTERS: Final = {
     "events": "Labelled events since the partition came here.",
     "mistakes": "Of these, the events that the learner had wrong.",
     "log_loss": "Sum of the learner's log loss over these, in nats, where its scores are log-odds.",
 }
 """Of champion and challengers, where there are challengers."""
 INPUTS: Final = ("interactions", "labels")
-PACE: Final = 1.0
+REFRESH_INTERVAL: Final = 1.0
 """Seconds from one set of figures to the next."""
 
 
@@ -75,11 +75,11 @@ class PartitionFigures(NamedTuple):
     unasked_labels: int
     dead_letters_this_minute: int
     held_back: bool
-    compared: Mapping[str, Standing]
-    """By learner: see `COMPARED`."""
+    compared: Mapping[str, LearnerMetrics]
+    """By learner: see `COMPARISON_COUNTERS`."""
 
     @classmethod
-    def of(cls, task: Task, intake: Intake, storms: Storms) -> PartitionFigures:
+    def of(cls, task: Task, intake: ConsumerSource, throttle: DeadLetterThrottle) -> PartitionFigures:
         """The figures of now."""
         join, statistics = task.join, task.model.statistics
         paused = intake.paused(task.partition)
@@ -92,14 +92,14 @@ class PartitionFigures(NamedTuple):
             early_label_bytes=join.waiting_bytes,
             users=len(statistics.users),
             videos=len(statistics.videos),
-            published_outcomes=task.publication.since if task.publication else 0,
-            outcomes_of_others=task.reception.outcomes,
-            held_share_bytes=task.reception.bytes,
+            published_outcomes=task.outbox.since if task.outbox else 0,
+            outcomes_of_others=task.inbox.outcomes,
+            held_share_bytes=task.inbox.bytes,
             asked_labels=task.counters["asked"],
             unasked_labels=task.counters["unasked"],
-            dead_letters_this_minute=storms.letters(task.partition),
-            held_back=storms.holds(task.partition),
-            compared=task.tally.standings if task.tally else {},
+            dead_letters_this_minute=throttle.dead_letters(task.partition),
+            held_back=throttle.is_throttled(task.partition),
+            compared=task.comparison.learner_metrics if task.comparison else {},
         )
 
 
@@ -117,7 +117,7 @@ class Gauges(Collector):
 
     def __init__(self, config: Config) -> None:
         self._figures: Mapping[int, PartitionFigures] = {}
-        self._shown = 0.0
+        self._updated = 0.0
         self._limits = {
             "buffer_limit_bytes": (config.worker.buffer, "Bytes that may be read ahead: worker.buffer."),
             "pending_predictions_limit": (config.join.max_pending, "In each partition: join.max_pending."),
@@ -133,12 +133,12 @@ class Gauges(Collector):
             ),
         }
 
-    def show(self, tasks: Mapping[int, Task], intake: Intake, storms: Storms) -> None:
+    def update(self, tasks: Mapping[int, Task], intake: ConsumerSource, throttle: DeadLetterThrottle) -> None:
         """Tell the figures of now in place of those before, if these are a second old."""
-        if time.monotonic() - self._shown >= PACE:
-            self._shown = time.monotonic()
+        if time.monotonic() - self._updated >= REFRESH_INTERVAL:
+            self._updated = time.monotonic()
             self._figures = {
-                partition: PartitionFigures.of(task, intake, storms) for partition, task in tasks.items()
+                partition: PartitionFigures.of(task, intake, throttle) for partition, task in tasks.items()
             }
 
     def clear(self) -> None:
@@ -161,7 +161,7 @@ class Gauges(Collector):
                 for source in INPUTS:
                     family.add_metric([str(partition), source], getattr(getattr(held, source), name))
             yield family
-        for name, text in COMPARED.items():
+        for name, text in COMPARISON_COUNTERS.items():
             counted = CounterMetricFamily(f"forks_compared_{name}", text, labels=["partition", "learner"])
             for partition, held in figures.items():
                 for learner, standing in held.compared.items():
@@ -171,7 +171,7 @@ class Gauges(Collector):
 
 
 @contextmanager
-def served(gauges: Gauges, address: str | None) -> Iterator[None]:
+def serve_metrics(gauges: Gauges, address: str | None) -> Iterator[None]:
     """Answer scrapes at an address, if there is one, with the gauges and the process's own figures.
 
     Raises

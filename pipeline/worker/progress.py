@@ -9,7 +9,7 @@ import structlog
 
 from pipeline.task.task import Task
 
-EVERY = 10.0
+LOG_INTERVAL = 10.0
 """Seconds between two log lines."""
 
 _log = structlog.get_logger()
@@ -42,7 +42,7 @@ class Progress:
             Records still to be read of the partitions that are being restored.
         """
         seconds = time.monotonic() - self._since
-        if seconds < EVERY:
+        if seconds < LOG_INTERVAL:
             return
         for partition, left in restoring.items():
             _log.info("restoring", partition=partition, records_left=left)

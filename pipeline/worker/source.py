@@ -12,39 +12,39 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
-from pipeline.kafka.liveness import Pulse
+from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.topics import Topics
-from pipeline.records.decoding import INTERACTIONS, LABELS, decode
+from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, decode
 from pipeline.records.inputs import sizes
-from pipeline.task.record_queue import Arrived, Inlet
+from pipeline.task.record_queue import PolledMessages, RecordQueue
 from pipeline.task.task import Task
 from pipeline.worker.clock import wall_clock
 
-FEWEST = 40_000
+MIN_READ_AHEAD = 40_000
 """Messages of an input that are always read ahead, if their bytes allow: a fetch brings some thousands."""
-SLICE = 1_000
+CONSUME_SIZE = 1_000
 """Messages taken together: few enough to stay in the processor's cache, and mostly of one place."""
 
-Place: TypeAlias = tuple[str, int]
+PartitionId: TypeAlias = tuple[str, int]
 """A topic and a partition of it."""
 
 
 @dataclass
-class _Channel:
+class _Input:
     """How far one place has been read."""
 
-    read_to: int
+    position: int
     """The next offset to come."""
-    inlet: Inlet | None = None
+    queue: RecordQueue | None = None
     """Where its messages go; none until its partition is restored."""
-    fed: float = field(default_factory=time.monotonic)
+    last_message_at: float = field(default_factory=time.monotonic)
     """When the last message came."""
     end: int = -1
     """Where the consumer has seen the end last."""
     paused: bool = True
 
 
-class Intake:
+class ConsumerSource:
     """Reads the assigned places into the inlets of their tasks.
 
     Parameters
@@ -58,31 +58,31 @@ class Intake:
     def __init__(self, consumer: Consumer, config: Config) -> None:
         self._consumer = consumer
         self._join = config.join
-        self._batch = config.worker.batch
-        self._most = max(8 * self._batch, FEWEST)
+        self._batch_size = config.worker.batch
+        self._max_read_ahead = max(8 * self._batch_size, MIN_READ_AHEAD)
         self._buffer = config.worker.buffer // 2
         self._topics = Topics(config.kafka.prefix)
-        self._pulse = Pulse(consumer, self._topics.interactions)
-        self._channels: dict[Place, _Channel] = {}
+        self._liveness = Liveness(consumer, self._topics.interactions)
+        self._inputs: dict[PartitionId, _Input] = {}
 
     def assign(self, starts: list[TopicPartition]) -> None:
         """Be responsible for these places from these offsets on, but read nothing before `connect`."""
-        self._channels = {(start.topic, start.partition): _Channel(start.offset) for start in starts}
+        self._inputs = {(start.topic, start.partition): _Input(start.offset) for start in starts}
         self._consumer.assign(starts)
         self._consumer.pause(starts)
 
     def connect(self, task: Task) -> None:
         """Read into the inlets of a task that is restored."""
-        for topic, inlet in zip(self._topics.inputs, (task.interactions, task.labels), strict=True):
-            channel = self._channels[topic, task.partition]
-            channel.inlet = inlet
-            self._resume((topic, task.partition), channel)
+        for topic, queue in zip(self._topics.inputs, (task.interactions, task.labels), strict=True):
+            input_ = self._inputs[topic, task.partition]
+            input_.queue = queue
+            self._resume((topic, task.partition), input_)
 
     def clear(self) -> None:
         """Be responsible for nothing."""
-        self._channels.clear()
+        self._inputs.clear()
 
-    def receive(self, timeout: float) -> None:
+    def poll(self, timeout: float) -> None:
         """Take what is there: at once if something is, so that nothing waits for a batch to fill.
 
         Parameters
@@ -98,124 +98,124 @@ class Intake:
             Messages that were to be processed are gone.
         """
         first = self._consumer.poll(timeout)
-        self._pulse.feel(heard=first is not None)
+        self._liveness.check(received=first is not None)
         if first is not None:
-            self._read_on(first)
-        self._mark_ends()
+            self._read_batch(first)
+        self._update_at_end()
 
-    def _read_on(self, first: Message) -> None:
+    def _read_batch(self, first: Message) -> None:
         """Take a message and what else is there, if it is needed, for one batch at most.
 
         What is not needed yet waits in the client's queue: pausing an input throws that away.
         """
-        left = self._batch if self._wanting() else 0
-        messages = [first, *self._consumer.consume(min(SLICE, left), 0.0)]
+        left = self._batch_size if self._needs_messages() else 0
+        messages = [first, *self._consumer.consume(min(CONSUME_SIZE, left), 0.0)]
         left -= len(messages) - 1
         while messages:
-            self._feed(messages)
-            messages = self._consumer.consume(min(SLICE, left), 0.0)
+            self._enqueue(messages)
+            messages = self._consumer.consume(min(CONSUME_SIZE, left), 0.0)
             left -= len(messages)
 
-    def _wanting(self) -> bool:
+    def _needs_messages(self) -> bool:
         """Whether some input has not enough for a whole batch."""
         return any(
-            len(channel.inlet) < self._batch
-            for channel in self._channels.values()
-            if channel.inlet is not None
+            len(input_.queue) < self._batch_size
+            for input_ in self._inputs.values()
+            if input_.queue is not None
         )
 
-    def throttle(self) -> None:
+    def apply_backpressure(self) -> None:
         """Stop reading an input that runs ahead of the other, until the merge has caught up.
 
         Each place has a share of the buffer for itself: the merge needs both inputs, so neither may be kept
         from being read because the other has filled it.
         """
-        for place, channel in self._channels.items():
-            inlet = channel.inlet
-            if inlet is None:
+        for topic_partition, input_ in self._inputs.items():
+            queue = input_.queue
+            if queue is None:
                 continue
-            share = self._buffer // len(self._channels)
-            if not channel.paused and (len(inlet) > self._most or inlet.bytes > share):
-                self._consumer.pause([TopicPartition(*place)])
-                channel.paused = True
-            elif channel.paused and len(inlet) < self._most // 2 and inlet.bytes <= share // 2:
-                self._resume(place, channel)
+            share = self._buffer // len(self._inputs)
+            if not input_.paused and (len(queue) > self._max_read_ahead or queue.bytes > share):
+                self._consumer.pause([TopicPartition(*topic_partition)])
+                input_.paused = True
+            elif input_.paused and len(queue) < self._max_read_ahead // 2 and queue.bytes <= share // 2:
+                self._resume(topic_partition, input_)
 
     def paused(self, partition: int) -> tuple[bool, bool]:
         """Whether interactions, and labels, of a partition are not read for now."""
-        interactions, labels = (self._channels[topic, partition].paused for topic in self._topics.inputs)
+        interactions, labels = (self._inputs[topic, partition].paused for topic in self._topics.inputs)
         return interactions, labels
 
-    def _resume(self, place: Place, channel: _Channel) -> None:
-        self._consumer.resume([TopicPartition(*place)])
-        channel.paused = False
+    def _resume(self, topic_partition: PartitionId, input_: _Input) -> None:
+        self._consumer.resume([TopicPartition(*topic_partition)])
+        input_.paused = False
 
-    def _feed(self, messages: list[Message]) -> None:
+    def _enqueue(self, messages: list[Message]) -> None:
         latest = wall_clock() + self._join.max_ahead
-        for place, delivered in self._by_place(messages).items():
-            if place not in self._channels:  # it was taken away while the messages were on their way
+        for topic_partition, delivered in self._by_partition(messages).items():
+            if topic_partition not in self._inputs:  # it was taken away while the messages were on their way
                 continue
-            channel = self._channels[place]
-            if channel.inlet is None:
-                raise RuntimeError(f"{place} delivered messages before it was restored")
-            channel.inlet.feed(self._decoded(place[0], delivered, latest))
-            channel.read_to = (delivered[-1].offset() or 0) + 1
-            channel.fed = time.monotonic()
+            input_ = self._inputs[topic_partition]
+            if input_.queue is None:
+                raise RuntimeError(f"{topic_partition} delivered messages before it was restored")
+            input_.queue.feed(self._decoded(topic_partition[0], delivered, latest))
+            input_.position = (delivered[-1].offset() or 0) + 1
+            input_.last_message_at = time.monotonic()
 
-    def _by_place(self, messages: list[Message]) -> dict[Place, list[Message]]:
+    def _by_partition(self, messages: list[Message]) -> dict[PartitionId, list[Message]]:
         """The messages of each place; events are met."""
         topics, partitions = list(map(Message.topic, messages)), list(map(Message.partition, messages))
         # Not counted by `None`: an error that is compared with it leaves an exception behind.
-        if not any(map(Message.error, messages)) and _alike(topics) and _alike(partitions):
+        if not any(map(Message.error, messages)) and _all_equal(topics) and _all_equal(partitions):
             return {(topics[0] or "", partitions[0] or 0): messages}
-        arrived: dict[Place, list[Message]] = defaultdict(list)
+        polled: dict[PartitionId, list[Message]] = defaultdict(list)
         for message, topic, partition in zip(messages, topics, partitions, strict=True):
-            place = (topic or "", partition or 0)
+            topic_partition = (topic or "", partition or 0)
             if message.error() is None:
-                arrived[place].append(message)
+                polled[topic_partition].append(message)
             else:
-                self._meet(message, place)
-        return arrived
+                self._handle_event(message, topic_partition)
+        return polled
 
-    def _decoded(self, topic: str, messages: list[Message], latest: int) -> Arrived:
+    def _decoded(self, topic: str, messages: list[Message], latest: int) -> PolledMessages:
         keys, values = list(map(Message.key, messages)), list(map(Message.value, messages))
-        decoder = INTERACTIONS if topic == self._topics.interactions else LABELS
-        return Arrived(
+        decoder = INTERACTION_DECODER if topic == self._topics.interactions else LABEL_DECODER
+        return PolledMessages(
             messages,
             decode(keys, values, decoder, latest),
             sizes(keys, values, list(map(Message.headers, messages))),
         )
 
-    def _meet(self, message: Message, place: Place) -> None:
+    def _handle_event(self, message: Message, topic_partition: PartitionId) -> None:
         error = message.error()
         assert error is not None
         if error.code() == KafkaError._PARTITION_EOF:
-            if place in self._channels:
-                self._channels[place].end = message.offset() or 0
+            if topic_partition in self._inputs:
+                self._inputs[topic_partition].end = message.offset() or 0
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise StateError(
-                f"{place[0]} has lost messages of partition {place[1]} that were not yet processed: "
+                f"{topic_partition[0]} has lost messages of partition {topic_partition[1]} that were not yet processed: "
                 f"{error.str()}. Its retention is too short for how far the worker is behind, or it was "
                 "deleted and created anew"
             )
         else:
             raise KafkaException(error)
 
-    def _mark_ends(self) -> None:
+    def _update_at_end(self) -> None:
         """Find the inputs that the others need not wait for.
 
         An input's end is known from an event, and often sooner from the end that the last fetch saw.
         Where transactions wrote the input, their markers lie between the last message and that end;
         then only the event tells.
         """
-        for place, channel in self._channels.items():
-            if channel.inlet is None or channel.inlet.ready:
+        for topic_partition, input_ in self._inputs.items():
+            if input_.queue is None or input_.queue.ready:
                 continue
-            _, end = self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
-            ended = channel.read_to <= channel.end or 0 <= end <= channel.read_to
-            quiet = (time.monotonic() - channel.fed) * 1000
-            channel.inlet.at_end = ended and quiet >= self._join.max_idle
+            _, end = self._consumer.get_watermark_offsets(TopicPartition(*topic_partition), cached=True)
+            ended = input_.position <= input_.end or 0 <= end <= input_.position
+            quiet = (time.monotonic() - input_.last_message_at) * 1000
+            input_.queue.at_end = ended and quiet >= self._join.max_idle
 
 
-def _alike(column: Sequence[object]) -> bool:
+def _all_equal(column: Sequence[object]) -> bool:
     return column.count(column[0]) == len(column)

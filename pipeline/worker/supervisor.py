@@ -14,20 +14,20 @@ from typing import Final, TypeAlias
 
 import structlog
 
-Heed: TypeAlias = Callable[[Callable[[], None]], None]
+RegisterStop: TypeAlias = Callable[[Callable[[], None]], None]
 """What a member calls, once it can be stopped, with what stops it."""
-Member: TypeAlias = Callable[[int, Heed], None]
+WorkerMain: TypeAlias = Callable[[int, RegisterStop], None]
 """What a process does, given its number; it can be pickled."""
 
 ORPHANED: Final = 1
 """Exit code of a member whose crew is gone."""
-SHELL: Final = 128
+SIGNAL_EXIT_BASE: Final = 128
 """A process that a signal ended is told of as a shell does: by this and the signal's number."""
 
 _log = structlog.get_logger()
 
 
-class Crew:
+class Supervisor:
     """Processes that all do the same, and of which none goes on or is started again when one has failed.
 
     Members do not listen to signals: the process that holds the crew does, and passes on what it is told.
@@ -41,12 +41,12 @@ class Crew:
         How many there are.
     """
 
-    def __init__(self, member: Member, size: int) -> None:
+    def __init__(self, worker_main: WorkerMain, size: int) -> None:
         context = get_context("spawn")
         pipes = [context.Pipe(duplex=False) for _ in range(size)]
-        self._orders = [mine for _, mine in pipes]
+        self._stop_pipes = [mine for _, mine in pipes]
         self._processes: list[BaseProcess] = [
-            context.Process(target=_work, args=(member, number, theirs), daemon=True)
+            context.Process(target=_run_member, args=(worker_main, number, theirs), daemon=True)
             for number, (theirs, _) in enumerate(pipes)
         ]
         self._stopping = False
@@ -55,9 +55,9 @@ class Crew:
         """Tell all members to stop in good order, once."""
         if not self._stopping:
             self._stopping = True
-            for order in self._orders:
+            for pipe in self._stop_pipes:
                 with suppress(BrokenPipeError):  # that one has ended already
-                    order.send_bytes(b"")
+                    pipe.send_bytes(b"")
 
     def run(self) -> int:
         """Start the members and wait until all have ended.
@@ -68,7 +68,7 @@ class Crew:
             The exit code of the one that failed first; 0 if none has.
         """
         try:
-            with _signals_held_back():
+            with _signals_blocked():
                 for number, process in enumerate(self._processes):
                     process.start()
                     _log.info("started", worker=number, pid=process.pid)
@@ -95,11 +95,11 @@ class Crew:
 def _exit_code(process: BaseProcess) -> int:
     process.join()
     code = process.exitcode or 0
-    return SHELL - code if code < 0 else code
+    return SIGNAL_EXIT_BASE - code if code < 0 else code
 
 
 @contextmanager
-def _signals_held_back() -> Iterator[None]:
+def _signals_blocked() -> Iterator[None]:
     """Let processes that are started here never get the signals that are for this process to pass on.
 
     What is blocked stays so in processes that are started, and waits here. Ignored, a signal that comes in
@@ -113,18 +113,18 @@ def _signals_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(member: Member, number: int, orders: Connection) -> None:
-    def heed(stop: Callable[[], None]) -> None:
-        threading.Thread(target=_obey, args=(orders, stop), daemon=True).start()
+def _run_member(worker_main: WorkerMain, number: int, stop_pipe: Connection) -> None:
+    def register_stop(stop: Callable[[], None]) -> None:
+        threading.Thread(target=_stop_on_request, args=(stop_pipe, stop), daemon=True).start()
 
-    member(number, heed)
+    worker_main(number, register_stop)
 
 
-def _obey(orders: Connection, stop: Callable[[], None]) -> None:
+def _stop_on_request(stop_pipe: Connection, stop: Callable[[], None]) -> None:
     """Stop when told to; end at once when there is nobody any more who could."""
     try:
-        orders.recv_bytes()
+        stop_pipe.recv_bytes()
         stop()
-        orders.recv_bytes()
+        stop_pipe.recv_bytes()
     except EOFError:
         os._exit(ORPHANED)

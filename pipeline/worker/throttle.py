@@ -13,7 +13,7 @@ MINUTE = 60.0
 _log = structlog.get_logger()
 
 
-class Storms:
+class DeadLetterThrottle:
     """Counts dead letters, and tells which partitions have to wait.
 
     A producer gone wrong can fill the topic of dead letters, and the disk under it, at the speed at which
@@ -28,35 +28,35 @@ class Storms:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._begins: dict[int, float] = {}
-        self._letters: Counter[int] = Counter()
+        self._minute_starts: dict[int, float] = {}
+        self._counts: Counter[int] = Counter()
 
-    def letters(self, partition: int) -> int:
+    def dead_letters(self, partition: int) -> int:
         """Dead letters of the minute under way."""
         self._end_minute(partition)
-        return self._letters[partition]
+        return self._counts[partition]
 
-    def holds(self, partition: int) -> bool:
+    def is_throttled(self, partition: int) -> bool:
         """Whether a partition has to wait."""
-        return self.letters(partition) >= self._limit
+        return self.dead_letters(partition) >= self._limit
 
-    def note(self, partition: int, letters: int) -> None:
+    def note(self, partition: int, dead_letters: int) -> None:
         """Count dead letters that were written."""
-        if not letters:
+        if not dead_letters:
             return
-        held = self.holds(partition)
-        begin = self._begins.setdefault(partition, time.monotonic())
-        self._letters[partition] += letters
-        if self.holds(partition) and not held:
+        was_throttled = self.is_throttled(partition)
+        begin = self._minute_starts.setdefault(partition, time.monotonic())
+        self._counts[partition] += dead_letters
+        if self.is_throttled(partition) and not was_throttled:
             _log.warning(
-                "too many dead letters: the partition waits for the minute to be over",
+                "too many dead letters: the partition is paused for the rest of the minute",
                 partition=partition,
-                dead_letters=self._letters[partition],
+                dead_letters=self._counts[partition],
                 limit=self._limit,
                 wait_s=round(begin + MINUTE - time.monotonic(), 1),
             )
 
     def _end_minute(self, partition: int) -> None:
-        begin = self._begins.get(partition)
+        begin = self._minute_starts.get(partition)
         if begin is not None and time.monotonic() - begin >= MINUTE:
-            del self._begins[partition], self._letters[partition]
+            del self._minute_starts[partition], self._counts[partition]

@@ -9,27 +9,27 @@ from typing import NamedTuple, TypeAlias
 
 from confluent_kafka import KafkaException, Producer
 
-from pipeline.kafka.committed import TIMEOUT, Start
-from pipeline.kafka.deadline import Attempt
+from pipeline.kafka.committed import TIMEOUT, CommittedPosition
+from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.topics import Topics
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode, keys_of
 from pipeline.recovery.checkpoint_writer import (
-    Receipt,
+    DeliveryReport,
     flush,
+    input_offsets,
     next_slot,
-    places,
-    reference,
+    snapshot_reference,
     write_snapshot,
     write_state,
 )
 from pipeline.task.batch import Batch
-from pipeline.task.encoding import Lines
+from pipeline.task.encoding import EncodedRecords
 from pipeline.task.plan import DeadLetter
 from pipeline.task.task import Task
 
 
-class Part(NamedTuple):
+class PartitionCommit(NamedTuple):
     """What one partition has to say in a transaction."""
 
     task: Task
@@ -38,7 +38,7 @@ class Part(NamedTuple):
     """Whether the model's state is to be written too."""
 
 
-Receipts: TypeAlias = tuple[Receipt | None, Receipt | None]
+DeliveryReports: TypeAlias = tuple[DeliveryReport | None, DeliveryReport | None]
 """Of the first prediction and the first outcome of a batch, where there is one."""
 
 
@@ -58,19 +58,23 @@ class Commit:
     """
 
     def __init__(
-        self, parts: Sequence[Part], receipts: list[Receipts], attempt: Attempt[list[Start]], patience: float
+        self,
+        parts: Sequence[PartitionCommit],
+        delivery_reports: list[DeliveryReports],
+        call: BackgroundCall[list[CommittedPosition]],
+        timeout: float,
     ) -> None:
         self.parts = parts
-        self._receipts = receipts
-        self._attempt = attempt
-        self._end = time.monotonic() + patience
+        self._delivery_reports = delivery_reports
+        self._call = call
+        self._end = time.monotonic() + timeout
 
     @property
-    def over(self) -> bool:
+    def done(self) -> bool:
         """Whether it came about, or failed."""
-        return self._attempt.over
+        return self._call.done
 
-    def wait(self) -> list[Start]:
+    def wait(self) -> list[CommittedPosition]:
         """Wait until it came about.
 
         Returns
@@ -83,15 +87,15 @@ class Commit:
         KafkaException
             If it did not, or if that is not known.
         """
-        starts = self._attempt.result(max(0.0, self._end - time.monotonic()))
-        for part, (prediction, outcome) in zip(self.parts, self._receipts, strict=True):
+        positions = self._call.result(max(0.0, self._end - time.monotonic()))
+        for part, (prediction, outcome) in zip(self.parts, self._delivery_reports, strict=True):
             part.task.note_offsets(
                 part.batch, prediction.offset if prediction else None, outcome.offset if outcome else None
             )
-        return starts
+        return positions
 
 
-class Commits:
+class InFlightCommit:
     """At most one transaction that is under way.
 
     Parameters
@@ -105,9 +109,9 @@ class Commits:
         self._commit: Commit | None = None
 
     @property
-    def over(self) -> bool:
+    def done(self) -> bool:
         """Whether there is one that came about, or failed."""
-        return self._commit is not None and self._commit.over
+        return self._commit is not None and self._commit.done
 
     def begin(self, write: Callable[[], Commit]) -> None:
         """Have one written; the one before has to be ended."""
@@ -118,7 +122,7 @@ class Commits:
             self._abort(error)
             raise
 
-    def end(self) -> list[tuple[Part, Start]]:
+    def end(self) -> list[tuple[PartitionCommit, CommittedPosition]]:
         """Wait for the one that is under way, if there is one: its parts, and where each would begin now.
 
         Raises
@@ -129,14 +133,14 @@ class Commits:
         if self._commit is None:
             return []
         try:
-            starts = self._commit.wait()
+            positions = self._commit.wait()
         except KafkaException as error:
             self._abort(error)
             raise
         parts, self._commit = self._commit.parts, None
-        return list(zip(parts, starts, strict=True))
+        return list(zip(parts, positions, strict=True))
 
-    def forget(self) -> None:
+    def abandon(self) -> None:
         """Leave the one that is under way to itself."""
         self._commit = None
 
@@ -145,7 +149,7 @@ class Commits:
             self._producer.abort_transaction(TIMEOUT)
 
 
-class Writer:
+class TransactionWriter:
     """Writes transactions.
 
     Parameters
@@ -160,13 +164,13 @@ class Writer:
         Seconds that each step may take.
     """
 
-    def __init__(self, producer: Producer, topics: Topics, settings: dict[str, str], patience: float) -> None:
+    def __init__(self, producer: Producer, topics: Topics, settings: dict[str, str], timeout: float) -> None:
         self._producer = producer
         self._topics = topics
         self._settings = settings
-        self._patience = patience
+        self._timeout = timeout
 
-    def commit(self, parts: Sequence[Part], membership: object) -> Commit:
+    def commit(self, parts: Sequence[PartitionCommit], group_metadata: object) -> Commit:
         """Write the parts, their state records and the input offsets, all in one transaction.
 
         What they say is taken at once, and the tasks may go on, while the brokers are still at it.
@@ -186,55 +190,57 @@ class Writer:
             If it cannot come about. Memory is then ahead of the log, and has to be thrown away.
         """
         self._producer.begin_transaction()
-        receipts = [self._write_records(part) for part in parts]
+        delivery_reports = [self._write_records(part) for part in parts]
         self._write_snapshots([part.task for part in parts if part.snapshot])
         states = [part.task.state(self._settings) for part in parts]
         written = [write_state(self._producer, self._topics, state) for state in states]
 
-        def finish() -> list[Start]:
-            flush(self._producer, self._patience)
+        def finish() -> list[CommittedPosition]:
+            flush(self._producer, self._timeout)
             offsets = [
                 place
                 for state, receipt in zip(states, written, strict=True)
-                for place in places(self._topics, state, receipt.offset)
+                for place in input_offsets(self._topics, state, receipt.offset)
             ]
-            self._producer.send_offsets_to_transaction(offsets, membership, self._patience)
-            self._producer.commit_transaction(self._patience)
+            self._producer.send_offsets_to_transaction(offsets, group_metadata, self._timeout)
+            self._producer.commit_transaction(self._timeout)
             return [
-                Start(state.interactions.offset, state.labels.offset, receipt.offset)
+                CommittedPosition(state.interactions.offset, state.labels.offset, receipt.offset)
                 for state, receipt in zip(states, written, strict=True)
             ]
 
-        return Commit(parts, receipts, Attempt(finish), 3 * self._patience)
+        return Commit(parts, delivery_reports, BackgroundCall(finish), 3 * self._timeout)
 
-    def _write_records(self, part: Part) -> Receipts:
+    def _write_records(self, part: PartitionCommit) -> DeliveryReports:
         """Write what came of a batch; the receipts are of the first prediction and the first outcome."""
         partition, batch = part.task.partition, part.batch
-        for letter in batch.dead_letters:
-            self._write_dead_letter(partition, letter)
+        for dead_letter in batch.dead_letters:
+            self._write_dead_letter(partition, dead_letter)
         for share in batch.shares:
             self._producer.produce(self._topics.shared, encode(share), str(partition), partition)
-        first_prediction = self._write_lines(self._topics.predictions, partition, batch.predictions)
-        first_outcome = self._write_lines(self._topics.outcomes, partition, batch.outcomes)
-        self._write_lines(self._topics.label_requests, partition, batch.requests)
+        first_prediction = self._write_encoded_records(self._topics.predictions, partition, batch.predictions)
+        first_outcome = self._write_encoded_records(self._topics.outcomes, partition, batch.outcomes)
+        self._write_encoded_records(self._topics.label_requests, partition, batch.requests)
         return first_prediction, first_outcome
 
-    def _write_lines(self, topic: str, partition: int, lines: Lines) -> Receipt | None:
+    def _write_encoded_records(
+        self, topic: str, partition: int, lines: EncodedRecords
+    ) -> DeliveryReport | None:
         """Write records; the receipt is of the first of them, if there are any."""
         if not lines.values:
             return None
-        keys, receipt = keys_of(lines.users), Receipt()
+        keys, receipt = keys_of(lines.users), DeliveryReport()
         reports, no_headers = chain([receipt], repeat(None)), repeat(None)
         every = (repeat(topic), lines.values, keys, repeat(partition), reports, no_headers, lines.timestamps)
         for _ in map(self._producer.produce, *every):
             pass  # a call from a loop costs a tenth more, one with named arguments twice as much
         return receipt
 
-    def _write_dead_letter(self, partition: int, letter: DeadLetter) -> None:
-        source = letter.source
+    def _write_dead_letter(self, partition: int, dead_letter: DeadLetter) -> None:
+        source = dead_letter.source
         about = {
-            "exception": letter.fault,
-            "message": letter.reason,
+            "exception": dead_letter.fault,
+            "message": dead_letter.reason,
             "topic": source.topic,
             "partition": str(source.partition),
             "offset": str(source.offset),
@@ -250,11 +256,13 @@ class Writer:
         written = []
         for task in tasks:
             data, slot = pack(task.model), next_slot(task.snapshot)
-            receipts = write_snapshot(self._producer, self._topics, task.partition, slot, data)
-            written.append((task, slot, data, receipts))
+            delivery_reports = write_snapshot(self._producer, self._topics, task.partition, slot, data)
+            written.append((task, slot, data, delivery_reports))
         if written:
-            flush(self._producer, self._patience)
-        for task, slot, data, receipts in written:
+            flush(self._producer, self._timeout)
+        for task, slot, data, delivery_reports in written:
             folded = task.model.folded
             task.previous = task.snapshot
-            task.snapshot = reference(data, slot, receipts, folded, task.outcome_marks.floor(folded))
+            task.snapshot = snapshot_reference(
+                data, slot, delivery_reports, folded, task.outcome_offsets.floor(folded)
+            )

@@ -19,21 +19,21 @@ from confluent_kafka import KafkaException
 from pipeline.config.tree import Config
 from pipeline.errors import FencedError
 from pipeline.join import merge
-from pipeline.kafka.clients import common, explain, fenced
-from pipeline.kafka.partitioner_check import check_placement
+from pipeline.kafka.clients import client_settings, error_text, is_fenced
+from pipeline.kafka.partitioner_check import check_partitioning
 from pipeline.kafka.topics import admin, partition_count, topics_of
-from pipeline.model.factory import Blueprint
+from pipeline.model.factory import ModelFactory
 from pipeline.records.decimals import encode_rows
-from pipeline.worker.metrics import Gauges, served
+from pipeline.worker.metrics import Gauges, serve_metrics
 from pipeline.worker.session import Session
 
-LONGEST_WAIT = 10.0
+MAX_BACKOFF = 10.0
 """Seconds between two attempts to get on, at most."""
 
 _log = structlog.get_logger()
 
 
-def collect_seldom() -> None:
+def tune_garbage_collector() -> None:
     """Let the garbage collector look for cycles seldom, and never again at what is there by now.
 
     A batch makes ten thousands of objects, which go as they came, without any cycle. Looking through them
@@ -60,21 +60,21 @@ class Worker:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self._blueprint = Blueprint(config)
+        self._factory = ModelFactory(config)
         self._instance = config.kafka.instance or f"{socket.gethostname()}-{uuid4().hex[:8]}"
         topics = topics_of(config)
-        partitions = partition_count(admin(common(config.kafka)), topics)
-        check_placement(config.kafka, topics, partitions)
-        self._settings = self._blueprint.settings(partitions)
+        partitions = partition_count(admin(client_settings(config.kafka)), topics)
+        check_partitioning(config.kafka, topics, partitions)
+        self._settings = self._factory.settings(partitions)
         self._stopping = threading.Event()
         self._gauges = Gauges(config)
         begin = time.monotonic()
         _log.info("getting ready; the first start compiles the learner, which takes a while")
         merge.warm_up()
         encode_rows(np.zeros((1, 1)))
-        self._blueprint.warm_up()
-        collect_seldom()
-        self._preparation = time.monotonic() - begin
+        self._factory.warm_up()
+        tune_garbage_collector()
+        self._startup_seconds = time.monotonic() - begin
 
     def stop(self) -> None:
         """Finish the batch, write the models whole, and return from `run`."""
@@ -94,27 +94,27 @@ class Worker:
             If the address for gauges cannot be listened on.
         """
         # Said no sooner: whoever reads it may send a signal, which is heeded only from here on.
-        _log.info("ready", instance=self._instance, seconds=round(self._preparation, 1))
-        with served(self._gauges, self.config.metrics.address):
+        _log.info("ready", instance=self._instance, seconds=round(self._startup_seconds, 1))
+        with serve_metrics(self._gauges, self.config.metrics.address):
             self._run_sessions()
 
     def _run_sessions(self) -> None:
         wait = 1.0
         while not self._stopping.is_set():
             try:
-                new_model = self._blueprint.new_model
+                new_model = self._factory.new_model
                 with Session(self.config, self._instance, new_model, self._gauges, self._settings) as session:
                     wait = 1.0
                     try:
                         session.run(self._stopping.is_set)
                     except KafkaException as error:
-                        if fenced(error) and session.membership.replaced():
+                        if is_fenced(error) and session.membership.replaced():
                             raise FencedError(
                                 f"another worker with kafka.instance = {self._instance} has taken over "
-                                f"({explain(error)}). Give every worker a name of its own"
+                                f"({error_text(error)}). Give every worker a name of its own"
                             ) from error
                         raise
             except KafkaException as error:
-                _log.warning("starting over from the log", reason=explain(error), wait_s=wait)
+                _log.warning("starting over from the log", reason=error_text(error), wait_s=wait)
                 self._stopping.wait(wait)
-                wait = min(2 * wait, LONGEST_WAIT)
+                wait = min(2 * wait, MAX_BACKOFF)

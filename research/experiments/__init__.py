@@ -26,7 +26,7 @@ from research.experiments.update_rate import FIGURE1
 from research.harness.experiment import Data, Experiment
 from research.harness.panels import Line, Panel
 from research.harness.rows import Row, as_csv, rows_of
-from research.harness.runner import complete
+from research.harness.runner import run_missing
 from research.harness.store import Store, StoreError
 
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
@@ -53,6 +53,6 @@ __all__ = [
     "Store",
     "StoreError",
     "as_csv",
-    "complete",
     "rows_of",
+    "run_missing",
 ]

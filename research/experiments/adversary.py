@@ -8,17 +8,17 @@ from types import MappingProxyType
 from research.experiments.fixed_budget import WIDTHS
 from research.harness.experiment import Data, Experiment
 from research.harness.learners import (
-    Entrant,
+    LearnerSpec,
     Option,
     budgeted_rivals,
-    entrant_of,
-    others,
+    further_rivals,
     papers_forks,
     papers_skegd,
+    spec_of,
 )
-from research.harness.printed import SKEGD_TABLE_1, TABLE_3, TABLE_4, Figures
+from research.harness.printed import SKEGD_TABLE_1, TABLE_3, TABLE_4, PrintedResults
 from research.harness.streams import Flipped
-from research.harness.trials import Cell, Playing
+from research.harness.trials import StreamTrial, Trial
 
 BLOCKS = 500
 BUDGET = 200
@@ -43,13 +43,13 @@ def cycle_of(rounds: int, rate: float = UPDATE_RATE) -> int:
     return max(1, int(rate * (rounds - BUDGET) + 1e-9))
 
 
-def entrants(rounds: int, width: float) -> list[Entrant]:
+def learner_specs(rounds: int, width: float) -> list[LearnerSpec]:
     """Return who takes part in a game of so many rounds."""
     cycle, short = cycle_of(rounds), cycle_of(ROWS_OF_GERMAN)
     sketch = 3 * BUDGET // 4
     sizes: dict[str, Option] = {"sketch_size": sketch, "landmarks": sketch // 5, "width": width}
 
-    def forks(name: str, kind: str = "forks", **differs: Option) -> Entrant:
+    def forks(name: str, kind: str = "forks", **differs: Option) -> LearnerSpec:
         return papers_forks(name, BUDGET, kind, **(sizes | {"cycle": cycle} | differs))
 
     return [
@@ -58,30 +58,30 @@ def entrants(rounds: int, width: float) -> list[Entrant]:
             papers_skegd(f"SkeGD, theta = {rate}", BUDGET, cycle=cycle_of(rounds, rate), **sizes)
             for rate in RATES_OF_SKEGD
         ),
-        entrant_of("PROS-N-KONS", "pros-n-kons", None, width=width),
+        spec_of("PROS-N-KONS", "pros-n-kons", None, width=width),
         forks("FORKS"),
         forks("FORKS, stage 1 of B", stage_one=1),
         forks("FORKS, stage 1 of B, carry-over", stage_one=1, carry_over=True),
         # With the cycle of german's 1,000 rows, which its printed figures suggest: see docs/measurements.md.
         forks("FORKS as published", "forks published"),
         forks(f"FORKS as published, rho = {short}", "forks published", cycle=short),
-        entrant_of("FORKS practical", "forks practical", BUDGET),
-        entrant_of("FORKS practical, reset", "forks practical", BUDGET, carry_over=False, cycle=cycle),
-        *others(BUDGET, width, STORING),
+        spec_of("FORKS practical", "forks practical", BUDGET),
+        spec_of("FORKS practical, reset", "forks practical", BUDGET, carry_over=False, cycle=cycle),
+        *further_rivals(BUDGET, width, STORING),
     ]
 
 
-def _table(number: int, rounds: int, printed: Figures) -> Experiment:
+def _table(number: int, rounds: int, printed: PrintedResults) -> Experiment:
     sets = {f"{name}-{number}": name for name in SETS}
 
-    def cells(stream: str, data: Data, runs: int) -> Sequence[Cell]:
+    def trials(stream: str, data: Data, runs: int) -> Sequence[Trial]:
         name = sets[stream]
-        shown = Flipped(data.labelled(name), stream, BLOCKS, rounds)
-        taking_part = entrants(BLOCKS * rounds, WIDTHS[name])
-        return [Playing(shown, entrant, run) for run in range(runs) for entrant in taking_part]
+        row_stream = Flipped(data.labelled(name), stream, BLOCKS, rounds)
+        specs = learner_specs(BLOCKS * rounds, WIDTHS[name])
+        return [StreamTrial(row_stream, spec, run) for run in range(runs) for spec in specs]
 
     title = f"Labels flipped, blocks of {rounds} rounds (FORKS, Table {number + 2}; SkeGD, Table 1)"
-    return Experiment(title, tuple(sets), cells, MappingProxyType({**printed, **SKEGD_TABLE_1}))
+    return Experiment(title, tuple(sets), trials, MappingProxyType({**printed, **SKEGD_TABLE_1}))
 
 
 TABLE3 = _table(1, 10, TABLE_3)

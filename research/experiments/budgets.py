@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from research.experiments.fixed_budget import UPDATE_RATE, cycle_of
 from research.harness.experiment import Data, Experiment
-from research.harness.learners import Entrant, entrant_of, papers_forks, papers_skegd
+from research.harness.learners import LearnerSpec, papers_forks, papers_skegd, spec_of
 from research.harness.panels import Panel, lines_of
 from research.harness.rows import Row
-from research.harness.trials import Cell, Playing
+from research.harness.trials import StreamTrial, Trial
 
 BUDGETS = (100, 200, 300, 400, 500)
 LARGEST_DICTIONARY = 100
@@ -22,41 +22,36 @@ WIDTH = 2.0
 10): FORKS is there without such a bound, and with one at the margin that both losses ask for."""
 
 
-def entrants(events: int, budget: int, loss: str) -> list[Entrant]:
+def learner_specs(events: int, budget: int, loss: str) -> list[LearnerSpec]:
     """Return who takes part with a budget and a loss of `LOSSES`."""
     cycle = cycle_of(events, UPDATE_RATE)
     return [
-        *(
-            entrant_of(name, name.lower(), budget, width=WIDTH, loss=loss)
-            for name in ("BOGD", "FOGD", "NOGD")
-        ),
+        *(spec_of(name, name.lower(), budget, width=WIDTH, loss=loss) for name in ("BOGD", "FOGD", "NOGD")),
         papers_skegd("SkeGD", budget, width=WIDTH, cycle=cycle, loss=loss),
         papers_forks("FORKS", budget, width=WIDTH, cycle=cycle, loss=loss),
         papers_forks("FORKS, C = 1", budget, width=WIDTH, cycle=cycle, loss=loss, clip=1.0),
     ]
 
 
-def _cells(stream: str, data: Data, runs: int) -> Sequence[Cell]:  # noqa: ARG001 - there is one stream
-    shown = data.plays()
-    events = len(shown.rows(0).y)
-    taking_part = [
-        (loss, entrant) for budget in BUDGETS for loss in LOSSES for entrant in entrants(events, budget, loss)
+def _trials(stream: str, data: Data, runs: int) -> Sequence[Trial]:  # noqa: ARG001 - there is one stream
+    row_stream = data.plays()
+    events = len(row_stream.rows(0).y)
+    specs = [
+        (loss, spec) for budget in BUDGETS for loss in LOSSES for spec in learner_specs(events, budget, loss)
     ]
-    taking_part += [
-        (loss, entrant_of("PROS-N-KONS", "pros-n-kons", LARGEST_DICTIONARY, width=WIDTH, loss=loss))
+    specs += [
+        (loss, spec_of("PROS-N-KONS", "pros-n-kons", LARGEST_DICTIONARY, width=WIDTH, loss=loss))
         for loss in LOSSES
     ]
-    taking_part += [(OURS, entrant_of("FORKS practical", "forks practical", budget)) for budget in BUDGETS]
+    specs += [(OURS, spec_of("FORKS practical", "forks practical", budget)) for budget in BUDGETS]
     return [
-        Playing(shown, entrant, run, (("loss", loss),))
-        for run in range(runs)
-        for loss, entrant in taking_part
+        StreamTrial(row_stream, spec, run, (("loss", loss),)) for run in range(runs) for loss, spec in specs
     ]
 
 
 def _panels(rows: Sequence[Row]) -> list[Panel]:
     def panel(loss: str) -> Panel:
-        chosen = [row for row in rows if dict(row.place)["loss"] in {loss, OURS}]
+        chosen = [row for row in rows if dict(row.key_columns)["loss"] in {loss, OURS}]
         lines = lines_of(chosen, lambda row: row.means["seconds"], "mistakes")
         title = f"KuaiRec, {loss.replace('_', ' ')} loss, budgets {BUDGETS[0]} to {BUDGETS[-1]}"
         return Panel(title, "seconds", "mistakes from the first event, percent", lines, log="x")
@@ -67,6 +62,6 @@ def _panels(rows: Sequence[Row]) -> list[Panel]:
 FIGURE2 = Experiment(
     "Budgets on KuaiRec (FORKS, Figure 2; data: Gao et al., CIKM 2022, CC BY-SA 4.0)",
     ("kuairec",),
-    _cells,
+    _trials,
     panels=_panels,
 )

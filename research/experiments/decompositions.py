@@ -16,7 +16,7 @@ from forks.arrays import FloatArray
 from research.harness.experiment import Data, Experiment
 from research.harness.panels import Panel, lines_of
 from research.harness.rows import Row
-from research.harness.trials import Cell, Place, Result
+from research.harness.trials import KeyColumns, Result, Trial
 
 SIZE = 100
 RANK = 30
@@ -76,7 +76,7 @@ METHODS: Mapping[str, Step] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Decomposing:
+class DecompositionTrial:
     """A method that follows a matrix through its changes.
 
     Parameters
@@ -101,7 +101,7 @@ class Decomposing:
         return None
 
     @property
-    def place(self) -> Place:
+    def key_columns(self) -> KeyColumns:
         return (("updates", self.updates),)
 
     def key(self) -> Mapping[str, Any]:
@@ -131,15 +131,18 @@ def _distance(factors: Factors, matrix: FloatArray) -> float:
     return float(np.linalg.norm(factors.vectors * factors.values @ factors.vectors.T - matrix))
 
 
-def _cells(stream: str, data: Data, runs: int) -> Sequence[Cell]:  # noqa: ARG001 - a matrix is made up
+def _trials(stream: str, data: Data, runs: int) -> Sequence[Trial]:  # noqa: ARG001 - a matrix is made up
     return [
-        Decomposing(method, updates, run) for run in range(runs) for updates in UPDATES for method in METHODS
+        DecompositionTrial(method, updates, run)
+        for run in range(runs)
+        for updates in UPDATES
+        for method in METHODS
     ]
 
 
 def _panels(rows: Sequence[Row]) -> list[Panel]:
     def updates(row: Row) -> float:
-        return float(dict(row.place)["updates"])
+        return float(dict(row.key_columns)["updates"])
 
     lines = lines_of(rows, updates, "seconds")
     title = f"Decompositions of a {SIZE} x {SIZE} matrix at rank {RANK}"
@@ -147,5 +150,5 @@ def _panels(rows: Sequence[Row]) -> list[Panel]:
 
 
 FIGURE3 = Experiment(
-    "TISVD, randomised and full SVD (FORKS, Figure 3)", (f"{SIZE} x {SIZE}",), _cells, panels=_panels
+    "TISVD, randomised and full SVD (FORKS, Figure 3)", (f"{SIZE} x {SIZE}",), _trials, panels=_panels
 )

@@ -6,10 +6,17 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from research.harness.experiment import Data, Experiment
-from research.harness.learners import Entrant, budgeted_rivals, entrant_of, others, papers_forks, papers_skegd
+from research.harness.learners import (
+    LearnerSpec,
+    budgeted_rivals,
+    further_rivals,
+    papers_forks,
+    papers_skegd,
+    spec_of,
+)
 from research.harness.printed import TABLE_2
 from research.harness.streams import Permuted
-from research.harness.trials import Cell, Playing
+from research.harness.trials import StreamTrial, Trial
 
 WIDTHS: Mapping[str, float] = MappingProxyType(
     {"german": 50.0, "svmguide3": 2.0, "spambase": 128.0, "cod-rna": 100.0, "w7a": 8.0, "ijcnn1": 8.0}
@@ -44,25 +51,25 @@ def cycle_of(rows: int, rate: float) -> int:
     return max(1, int(rate * rows + 1e-9))  # 0.3 * 1000 is a little less than 300
 
 
-def entrants(rows: int, width: float) -> list[Entrant]:
+def learner_specs(rows: int, width: float) -> list[LearnerSpec]:
     """Return who takes part on a set of so many rows."""
     budget, cycle = budget_of(rows), cycle_of(rows, UPDATE_RATE)
     return [
         *budgeted_rivals(budget, width),
         papers_skegd("SkeGD", budget, width=width, cycle=cycle),
-        entrant_of("PROS-N-KONS", "pros-n-kons", None, width=width),
+        spec_of("PROS-N-KONS", "pros-n-kons", None, width=width),
         papers_forks("FORKS", budget, width=width, cycle=cycle),
         papers_forks("FORKS, stage 1 of B", budget, stage_one=1, width=width, cycle=cycle),
         papers_forks("FORKS as published", budget, "forks published", width=width, cycle=cycle),
-        entrant_of("FORKS practical", "forks practical", budget),
-        *others(budget, width, STORING if rows <= SMALL else ()),
+        spec_of("FORKS practical", "forks practical", budget),
+        *further_rivals(budget, width, STORING if rows <= SMALL else ()),
     ]
 
 
-def _cells(stream: str, data: Data, runs: int) -> Sequence[Cell]:
+def _trials(stream: str, data: Data, runs: int) -> Sequence[Trial]:
     source = data.labelled(stream)
-    taking_part = entrants(len(source.read().y), WIDTHS[stream])
-    return [Playing(Permuted(source), entrant, run) for run in range(runs) for entrant in taking_part]
+    specs = learner_specs(len(source.read().y), WIDTHS[stream])
+    return [StreamTrial(Permuted(source), spec, run) for run in range(runs) for spec in specs]
 
 
-TABLE2 = Experiment("A fixed budget (FORKS, Table 2)", tuple(WIDTHS), _cells, TABLE_2)
+TABLE2 = Experiment("A fixed budget (FORKS, Table 2)", tuple(WIDTHS), _trials, TABLE_2)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from research.harness.experiment import Data, Experiment
-from research.harness.graphs import LEARNERS, Asking
+from research.harness.graphs import LEARNERS, GraphTrial
 from research.harness.panels import Panel, lines_of
 from research.harness.rows import Row
-from research.harness.trials import Cell
+from research.harness.trials import Trial
 
 
-def _cells(stream: str, data: Data, runs: int) -> Sequence[Cell]:
+def _trials(stream: str, data: Data, runs: int) -> Sequence[Trial]:
     graph = data.graph(stream)
-    return [Asking(graph, learner, run) for run in range(runs) for learner in LEARNERS]
+    return [GraphTrial(graph, learner, run) for run in range(runs) for learner in LEARNERS]
 
 
 def _panels(rows: Sequence[Row]) -> list[Panel]:
@@ -28,6 +28,6 @@ def _panels(rows: Sequence[Row]) -> list[Panel]:
 GRAPHS = Experiment(
     "Labels of nodes, some of them asked for (Yang and Li, Figure 1)",
     ("cora", "coauthor"),
-    _cells,
+    _trials,
     panels=_panels,
 )

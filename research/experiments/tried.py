@@ -15,10 +15,10 @@ from types import MappingProxyType
 
 from research.experiments import adversary, fixed_budget
 from research.harness.experiment import Data, Experiment
-from research.harness.learners import Entrant
-from research.harness.printed import SKEGD_TABLE_1, TABLE_2, TABLE_3, TABLE_4, Figures
+from research.harness.learners import LearnerSpec
+from research.harness.printed import SKEGD_TABLE_1, TABLE_2, TABLE_3, TABLE_4, PrintedResults
 from research.harness.streams import Flipped, Permuted, Stream
-from research.harness.trials import Cell, Playing
+from research.harness.trials import StreamTrial, Trial
 
 GRID = tuple(round(2.0 ** (half / 2.0), 2) for half in range(15))
 """Widths from 2^0 to 2^7 in the paper's steps; the narrower ones, from 2^-5 on, are left out for time."""
@@ -26,8 +26,8 @@ WIDE = GRID[8:]
 """Where a dictionary stays small."""
 
 
-def _as_it_is(entrant: Entrant) -> Entrant:
-    return entrant
+def _as_it_is(spec: LearnerSpec) -> LearnerSpec:
+    return spec
 
 
 @dataclass(frozen=True)
@@ -43,114 +43,114 @@ class Change:
     """
 
     name: str
-    made: Callable[[Entrant], Entrant] = _as_it_is
+    made: Callable[[LearnerSpec], LearnerSpec] = _as_it_is
     widths: tuple[float, ...] = ()
-    filed: bool = False
+    file_order: bool = False
 
 
-def doubled(entrant: Entrant) -> Entrant:
+def with_doubled_budget(spec: LearnerSpec) -> LearnerSpec:
     """Return the same with a budget of 2 B."""
-    return entrant.altered(budget=2 * budget_of(entrant))
+    return spec.replace(budget=2 * budget_of(spec))
 
 
-def buffered(times: float) -> Callable[[Entrant], Entrant]:
+def with_buffer(times: float) -> Callable[[LearnerSpec], LearnerSpec]:
     """Return what gives NOGD so many times B points to begin with, and leaves it its rank of B / 10."""
 
-    def made(entrant: Entrant) -> Entrant:
-        budget = budget_of(entrant)
-        return entrant.altered(budget=round(times * budget), rank=budget // 10)
+    def made(spec: LearnerSpec) -> LearnerSpec:
+        budget = budget_of(spec)
+        return spec.replace(budget=round(times * budget), rank=budget // 10)
 
     return made
 
 
-def stepping(eta: float) -> Callable[[Entrant], Entrant]:
+def with_step(eta: float) -> Callable[[LearnerSpec], LearnerSpec]:
     """Return what gives FOGD steps of eta on features that are cosines and sines, not divided by sqrt(D)."""
-    return lambda entrant: entrant.altered(step=eta * 4 * budget_of(entrant))
+    return lambda spec: spec.replace(step=eta * 4 * budget_of(spec))
 
 
-def budget_of(entrant: Entrant) -> int:
+def budget_of(spec: LearnerSpec) -> int:
     """Return the budget of a learner that has one."""
-    if entrant.budget is None:
-        raise ValueError(f"{entrant.name} has no budget")
-    return entrant.budget
+    if spec.budget is None:
+        raise ValueError(f"{spec.name} has no budget")
+    return spec.budget
 
 
 AS_IT_IS = Change("as it is")
 ANOTHER_WIDTH = Change("another width", widths=GRID)
-FILED = Change("the file's first rows, another width", widths=GRID[::2], filed=True)
-TWICE = Change("2 B", doubled)
-TENTH = Change("beta = 0.1", lambda one: one.altered(beta=0.1))
+FILE_ORDER = Change("the file's first rows, another width", widths=GRID[::2], file_order=True)
+TWICE = Change("2 B", with_doubled_budget)
+TENTH = Change("beta = 0.1", lambda one: one.replace(beta=0.1))
 TENTH_WIDE = Change("beta = 0.1, another width", TENTH.made, WIDE)
-PUBLISHED = Change("as published", lambda one: one.altered(kind="forks published"))
+PUBLISHED = Change("as published", lambda one: one.replace(kind="forks published"))
 
 IN_TABLE_2: Mapping[str, tuple[Change, ...]] = MappingProxyType(
     {
         "RBP": (
             AS_IT_IS,
             TWICE,
-            Change("learns from each loss", lambda one: one.altered(kind="rbp eager")),
+            Change("learns from each loss", lambda one: one.replace(kind="rbp eager")),
             ANOTHER_WIDTH,
         ),
         "BPA-S": (
             AS_IT_IS,
             TWICE,
-            Change("C = 0.2", lambda one: one.altered(aggressiveness=0.2)),
+            Change("C = 0.2", lambda one: one.replace(aggressiveness=0.2)),
             ANOTHER_WIDTH,
         ),
         "Projectron": (
             AS_IT_IS,
             TWICE,
-            Change("learns from each loss", lambda one: one.altered(kind="projectron eager")),
+            Change("learns from each loss", lambda one: one.replace(kind="projectron eager")),
             ANOTHER_WIDTH,
-            Change("Projectron++", lambda one: one.altered(kind="projectron++")),
-            Change("Projectron++, another width", lambda one: one.altered(kind="projectron++"), GRID),
+            Change("Projectron++", lambda one: one.replace(kind="projectron++")),
+            Change("Projectron++, another width", lambda one: one.replace(kind="projectron++"), GRID),
         ),
         "BOGD": (
             AS_IT_IS,
             TWICE,
-            Change("lambda = 0.01", lambda one: one.altered(decay=0.01)),
-            Change("gamma = 1", lambda one: one.altered(largest=1.0)),
+            Change("lambda = 0.01", lambda one: one.replace(decay=0.01)),
+            Change("gamma = 1", lambda one: one.replace(largest=1.0)),
             ANOTHER_WIDTH,
-            Change("gamma = 1, another width", lambda one: one.altered(largest=1.0), GRID),
+            Change("gamma = 1, another width", lambda one: one.replace(largest=1.0), GRID),
         ),
         "FOGD": (
             AS_IT_IS,
-            Change("eta = 0.2, as they are", stepping(0.2)),
-            Change("eta = 0.002, as they are", stepping(0.002)),
+            Change("eta = 0.2, as they are", with_step(0.2)),
+            Change("eta = 0.002, as they are", with_step(0.002)),
             ANOTHER_WIDTH,
-            Change("eta = 0.2, another width", stepping(0.2), GRID),
-            Change("eta = 0.002, another width", stepping(0.002), GRID),
+            Change("eta = 0.2, another width", with_step(0.2), GRID),
+            Change("eta = 0.002, another width", with_step(0.002), GRID),
         ),
         "NOGD": (
             AS_IT_IS,
-            Change("buffer of 2 B", buffered(2.0)),
-            Change("buffer of 3.34 B", buffered(3.34)),
-            Change("rank 0.2 B", lambda one: one.altered(rank=budget_of(one) // 5)),
+            Change("buffer of 2 B", with_buffer(2.0)),
+            Change("buffer of 3.34 B", with_buffer(3.34)),
+            Change("rank 0.2 B", lambda one: one.replace(rank=budget_of(one) // 5)),
             ANOTHER_WIDTH,
-            Change("buffer of 2 B, another width", buffered(2.0), GRID),
+            Change("buffer of 2 B, another width", with_buffer(2.0), GRID),
         ),
         "SkeGD": (
             AS_IT_IS,
-            Change("stage 1 of B", lambda one: one.altered(stage_one=1)),
+            Change("stage 1 of B", lambda one: one.replace(stage_one=1)),
             ANOTHER_WIDTH,
         ),
         "PROS-N-KONS": (
             AS_IT_IS,
             TENTH,
-            Change("gamma = 10", lambda one: one.altered(gamma=10.0)),
-            Change("alpha = 1", lambda one: one.altered(alpha=1.0)),
+            Change("gamma = 10", lambda one: one.replace(gamma=10.0)),
+            Change("alpha = 1", lambda one: one.replace(alpha=1.0)),
             TENTH_WIDE,
         ),
         "FORKS": (
             AS_IT_IS,
-            Change("stage 1 of B", lambda one: one.altered(stage_one=1)),
+            Change("stage 1 of B", lambda one: one.replace(stage_one=1)),
             PUBLISHED,
             ANOTHER_WIDTH,
         ),
         "FORKS practical": (
             AS_IT_IS,
-            Change("columns as they are", lambda one: one.altered(standardize=False)),
-            Change("alpha = 10", lambda one: one.altered(alpha=10.0)),
+            Change("columns as they are", lambda one: one.replace(standardize=False)),
+            Change("alpha = 10", lambda one: one.replace(alpha=10.0)),
         ),
     }
 )
@@ -161,17 +161,17 @@ IN_GAMES: Mapping[str, tuple[Change, ...]] = MappingProxyType(
         "BOGD": (
             AS_IT_IS,
             TWICE,
-            Change("lambda = 0.01", lambda one: one.altered(decay=0.01)),
-            Change("gamma = 1", lambda one: one.altered(largest=1.0)),
+            Change("lambda = 0.01", lambda one: one.replace(decay=0.01)),
+            Change("gamma = 1", lambda one: one.replace(largest=1.0)),
             ANOTHER_WIDTH,
         ),
-        "FOGD": (AS_IT_IS, Change("eta = 0.002, as they are", stepping(0.002)), ANOTHER_WIDTH, FILED),
+        "FOGD": (AS_IT_IS, Change("eta = 0.002, as they are", with_step(0.002)), ANOTHER_WIDTH, FILE_ORDER),
         "NOGD": (
             AS_IT_IS,
-            Change("buffer of 2 B", buffered(2.0)),
-            Change("B = 100", lambda one: one.altered(budget=100)),
+            Change("buffer of 2 B", with_buffer(2.0)),
+            Change("B = 100", lambda one: one.replace(budget=100)),
             ANOTHER_WIDTH,
-            FILED,
+            FILE_ORDER,
         ),
         **{
             f"SkeGD, theta = {rate}": (AS_IT_IS, Change("another width", widths=GRID[::2]))
@@ -180,16 +180,16 @@ IN_GAMES: Mapping[str, tuple[Change, ...]] = MappingProxyType(
         "PROS-N-KONS": (
             AS_IT_IS,
             TENTH,
-            Change("gamma = 10", lambda one: one.altered(gamma=10.0)),
-            Change(FILED.name, widths=GRID[4::4], filed=True),
+            Change("gamma = 10", lambda one: one.replace(gamma=10.0)),
+            Change(FILE_ORDER.name, widths=GRID[4::4], file_order=True),
         ),
         "FORKS": (
             AS_IT_IS,
-            Change("stage 1 of B", lambda one: one.altered(stage_one=1)),
+            Change("stage 1 of B", lambda one: one.replace(stage_one=1)),
             PUBLISHED,
             Change(
                 "as published, rho = 4",
-                lambda one: one.altered(
+                lambda one: one.replace(
                     kind="forks published", cycle=adversary.cycle_of(adversary.ROWS_OF_GERMAN)
                 ),
             ),
@@ -199,58 +199,60 @@ IN_GAMES: Mapping[str, tuple[Change, ...]] = MappingProxyType(
 )
 """The same for flipped labels."""
 
-PRINTED: Figures = MappingProxyType({**TABLE_2, **TABLE_3, **TABLE_4, **SKEGD_TABLE_1})
+PRINTED: PrintedResults = MappingProxyType({**TABLE_2, **TABLE_3, **TABLE_4, **SKEGD_TABLE_1})
 GAMES = MappingProxyType(
     {f"{name}-{number}": (name, 10 * number) for number in (1, 2) for name in adversary.SETS}
 )
 """By stream: the set, and rounds a block."""
 
 
-def _cells(stream: str, data: Data, runs: int) -> Sequence[Cell]:
+def _trials(stream: str, data: Data, runs: int) -> Sequence[Trial]:
     shown = _in_a_game if stream in GAMES else _in_table_2
-    return [cell for run in range(runs) for cell in shown(stream, data, run)]
+    return [trial for run in range(runs) for trial in shown(stream, data, run)]
 
 
-def _in_table_2(stream: str, data: Data, run: int) -> Iterator[Cell]:
+def _in_table_2(stream: str, data: Data, run: int) -> Iterator[Trial]:
     source = data.labelled(stream)
     rows = len(source.read().y)
     for learner, changes in IN_TABLE_2.items():
-        for change, width in _ways(changes, fixed_budget.WIDTHS[stream]):
-            entrant = _named(learner, fixed_budget.entrants(rows, width))
-            yield _cell(Permuted(source), entrant, change, width, run)
+        for change, width in _variants(changes, fixed_budget.WIDTHS[stream]):
+            spec = _named(learner, fixed_budget.learner_specs(rows, width))
+            yield _trial(Permuted(source), spec, change, width, run)
 
 
-def _in_a_game(stream: str, data: Data, run: int) -> Iterator[Cell]:
+def _in_a_game(stream: str, data: Data, run: int) -> Iterator[Trial]:
     name, rounds = GAMES[stream]
-    for filed in (False, True):
-        shown = Flipped(data.labelled(name), stream, adversary.BLOCKS, rounds, filed)
+    for file_order in (False, True):
+        shown = Flipped(data.labelled(name), stream, adversary.BLOCKS, rounds, file_order)
         for learner in (learner for learner in IN_GAMES if learner in PRINTED[stream]):
-            for change, width in _ways(IN_GAMES[learner], fixed_budget.WIDTHS[name], filed):
-                entrant = _named(learner, adversary.entrants(adversary.BLOCKS * rounds, width))
-                yield _cell(shown, entrant, change, width, run)
+            for change, width in _variants(IN_GAMES[learner], fixed_budget.WIDTHS[name], file_order):
+                spec = _named(learner, adversary.learner_specs(adversary.BLOCKS * rounds, width))
+                yield _trial(shown, spec, change, width, run)
 
 
-def _ways(changes: Sequence[Change], own: float, filed: bool = False) -> Iterator[tuple[Change, float]]:
+def _variants(
+    changes: Sequence[Change], own: float, file_order: bool = False
+) -> Iterator[tuple[Change, float]]:
     """Yield changes with widths, those to the rows in the file's order or those to drawn ones."""
     for change in changes:
-        if change.filed == filed:
+        if change.file_order == file_order:
             for width in change.widths or (own,):
                 yield change, width
 
 
-def _named(name: str, entrants: Sequence[Entrant]) -> Entrant:
-    (entrant,) = (entrant for entrant in entrants if entrant.name == name)
-    return entrant
+def _named(name: str, learner_specs: Sequence[LearnerSpec]) -> LearnerSpec:
+    (spec,) = (spec for spec in learner_specs if spec.name == name)
+    return spec
 
 
-def _cell(shown: Stream, entrant: Entrant, change: Change, width: float, run: int) -> Cell:
-    return Playing(shown, change.made(entrant), run, (("change", change.name), ("width", width)))
+def _trial(shown: Stream, spec: LearnerSpec, change: Change, width: float, run: int) -> Trial:
+    return StreamTrial(shown, change.made(spec), run, (("change", change.name), ("width", width)))
 
 
 TRIED = Experiment(
     "What was tried for figures that do not come out (FORKS, Tables 2 to 4; SkeGD, Table 1)",
     (*fixed_budget.WIDTHS, *GAMES),
-    _cells,
+    _trials,
     PRINTED,
     runs=5,
 )

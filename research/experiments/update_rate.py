@@ -10,7 +10,7 @@ from research.harness.learners import papers_forks
 from research.harness.panels import Panel, lines_of
 from research.harness.rows import Row
 from research.harness.streams import Permuted
-from research.harness.trials import Cell, Playing
+from research.harness.trials import StreamTrial, Trial
 
 RATES = (0.5, 0.1, 0.05, 0.01, 0.005, 0.001, 0.0005)
 """theta, from 0.5 to 0.0005 as the paper says; it does not say which between."""
@@ -18,11 +18,11 @@ REFRESH = {"TISVD": 0, "full SVD": 1}
 """Changes of the map from one whole decomposition of the sketch to the next; 0 for never."""
 
 
-def _cells(stream: str, data: Data, runs: int) -> Sequence[Cell]:
+def _trials(stream: str, data: Data, runs: int) -> Sequence[Trial]:
     source = data.labelled(stream)
     rows = len(source.read().y)
     return [
-        Playing(
+        StreamTrial(
             Permuted(source),
             papers_forks(
                 f"FORKS, {method}",
@@ -42,7 +42,7 @@ def _cells(stream: str, data: Data, runs: int) -> Sequence[Cell]:
 
 def _panels(rows: Sequence[Row]) -> list[Panel]:
     def rate(row: Row) -> float:
-        return float(dict(row.place)["update_rate"])
+        return float(dict(row.key_columns)["update_rate"])
 
     label = "update rate θ (a change of the map each θ N events)"
     return [
@@ -52,5 +52,5 @@ def _panels(rows: Sequence[Row]) -> list[Panel]:
 
 
 FIGURE1 = Experiment(
-    "Update rates, TISVD and full SVD (FORKS, Figure 1)", ("cod-rna",), _cells, panels=_panels
+    "Update rates, TISVD and full SVD (FORKS, Figure 1)", ("cod-rna",), _trials, panels=_panels
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from research.findings.finding import Finding, JsonRow, best, fewer, streams_of
+from research.findings.finding import Finding, JsonRow, best, fewer_mistakes, streams_of
 
 PAPERS = ("BOGD", "NOGD", "SkeGD, theta = 0.005", "PROS-N-KONS")
 """Whom FORKS is beside in its Table 3."""
@@ -22,7 +22,7 @@ def _of_forks(stream: str, learners: Mapping[str, JsonRow]) -> Iterator[Finding]
     beside = [learners[name] for name in PAPERS if name in learners]
     if beside:
         rival = best(beside, "mistakes")
-        yield fewer(
+        yield fewer_mistakes(
             f"{stream}: counted from the first event, FORKS makes fewer mistakes than the four of Table 3",
             forks,
             rival,
@@ -30,7 +30,7 @@ def _of_forks(stream: str, learners: Mapping[str, JsonRow]) -> Iterator[Finding]
     others = [row for name, row in learners.items() if not name.startswith("FORKS")]
     if others:
         rival = best(others, "mistakes")
-        yield fewer(
+        yield fewer_mistakes(
             f"{stream}: counted from the first event, FORKS makes fewer mistakes than every rival",
             forks,
             rival,
@@ -38,7 +38,7 @@ def _of_forks(stream: str, learners: Mapping[str, JsonRow]) -> Iterator[Finding]
     yield Finding(
         f"{stream}: in the fifth round of a block FORKS is wrong less than one time in ten",
         forks["place_5"] < 10.0,
-        f"wrong in rounds 1, 2, 3, 5: {_places(forks)}; a block's first label is a coin toss",
+        f"wrong in rounds 1, 2, 3, 5: {_round_rates(forks)}; a block's first label is a coin toss",
     )
     if "FORKS, stage 1 of B" in learners:
         longer, shorter = forks, learners["FORKS, stage 1 of B"]
@@ -51,12 +51,12 @@ def _of_forks(stream: str, learners: Mapping[str, JsonRow]) -> Iterator[Finding]
         )
     if {"FORKS practical", "FORKS practical, reset"} <= learners.keys():
         carried, reset = learners["FORKS practical"], learners["FORKS practical, reset"]
-        yield fewer(
+        yield fewer_mistakes(
             f"{stream}: resetting is better than carrying over where labels flip",
             reset,
             carried,
         )
 
 
-def _places(row: JsonRow) -> str:
-    return ", ".join(f"{row[f'place_{place}']:.1f}%" for place in (1, 2, 3, 5))
+def _round_rates(row: JsonRow) -> str:
+    return ", ".join(f"{row[f'place_{round_number}']:.1f}%" for round_number in (1, 2, 3, 5))

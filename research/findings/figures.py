@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from research.findings.finding import Finding, JsonRow, best, fewer, streams_of, told
+from research.findings.finding import Finding, JsonRow, best, describe_row, fewer_mistakes, streams_of
 from research.harness.graphs import UNSURE
 
 
@@ -89,7 +89,7 @@ def _of_loss(loss: str, rows: Sequence[JsonRow]) -> Iterator[Finding]:
                 row["mistakes"] <= second["mistakes"] and 3.0 * row["seconds"] <= second["seconds"]
                 for row in forks
             ),
-            f"{told(second)} in {second['seconds']:.2f} s; {_at(top)} in {top['seconds']:.2f} s",
+            f"{describe_row(second)} in {second['seconds']:.2f} s; {_at(top)} in {top['seconds']:.2f} s",
         )
 
 
@@ -137,7 +137,7 @@ def find_graphs(rows: Sequence[JsonRow]) -> Iterator[Finding]:
         if not {"GPA", "OKL", "OKSG", "AKSG"} <= learners.keys():
             continue
         gpa, okl, oksg, aksg = (learners[name] for name in ("GPA", "OKL", "OKSG", "AKSG"))
-        yield fewer(
+        yield fewer_mistakes(
             f"{graph}: second order makes fewer mistakes than first order",
             okl,
             gpa,
@@ -145,11 +145,13 @@ def find_graphs(rows: Sequence[JsonRow]) -> Iterator[Finding]:
         yield Finding(
             f"{graph}: OKSG makes less than a point more mistakes than OKL, with fewer labels",
             oksg["mistakes"] - okl["mistakes"] < 1.0 and oksg["queries"] < okl["queries"],
-            f"{told(oksg)}, asks for {oksg['queries']:.1f}%; {told(okl)}",
+            f"{describe_row(oksg)}, asks for {oksg['queries']:.1f}%; {describe_row(okl)}",
         )
-        yield fewer(f"{graph}: OKL, which asks for all labels, makes fewer mistakes than OKSG", okl, oksg)
+        yield fewer_mistakes(
+            f"{graph}: OKL, which asks for all labels, makes fewer mistakes than OKSG", okl, oksg
+        )
         if UNSURE in learners:
-            yield fewer(
+            yield fewer_mistakes(
                 f"{graph}: OKL makes fewer mistakes if it does not learn from those that it was sure of, "
                 "which OKSG seldom asks for",
                 learners[UNSURE],
@@ -162,9 +164,9 @@ def find_graphs(rows: Sequence[JsonRow]) -> Iterator[Finding]:
                 for row in (gpa, okl, oksg)
                 for measure in ("mistakes", "queries")
             ),
-            f"{told(aksg)}, asks for {aksg['queries']:.1f}%",
+            f"{describe_row(aksg)}, asks for {aksg['queries']:.1f}%",
         )
 
 
 def _at(row: JsonRow) -> str:
-    return f"{told(row)} (B = {row['budget']})"
+    return f"{describe_row(row)} (B = {row['budget']})"

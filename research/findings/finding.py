@@ -53,14 +53,14 @@ def best(rows: Sequence[JsonRow], measure: str) -> JsonRow:
     return min(rows, key=lambda row: float(row[measure]))
 
 
-def told(row: JsonRow, measure: str = "mistakes") -> str:
+def describe_row(row: JsonRow, measure: str = "mistakes") -> str:
     """Return learner, mean and deviation."""
     return f"{row['learner']} {row[measure]:.2f} ± {row[f'{measure}_sd']:.2f}"
 
 
-def fewer(claim: str, one: JsonRow, other: JsonRow) -> Finding:
+def fewer_mistakes(claim: str, one: JsonRow, other: JsonRow) -> Finding:
     """Return whether one learner makes fewer mistakes than another, counted from the first event."""
-    return Finding(claim, one["mistakes"] < other["mistakes"], f"{told(one)}; {told(other)}")
+    return Finding(claim, one["mistakes"] < other["mistakes"], f"{describe_row(one)}; {describe_row(other)}")
 
 
 def as_printed(row: JsonRow) -> float:

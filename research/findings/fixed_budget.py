@@ -11,9 +11,9 @@ from research.findings.finding import (
     as_printed_of,
     best,
     comes_out,
-    fewer,
+    describe_row,
+    fewer_mistakes,
     streams_of,
-    told,
 )
 
 WORTHWHILE = 0.9
@@ -39,7 +39,7 @@ def _of_forks(stream: str, learners: Mapping[str, JsonRow]) -> Iterator[Finding]
         yield Finding(
             f"{stream}: by the authors' count FORKS makes the fewest mistakes of the paper's learners",
             top is forks,
-            f"{told(forks, 'mistakes_authors')}; the fewest: {told(top, 'mistakes_authors')}",
+            f"{describe_row(forks, 'mistakes_authors')}; the fewest: {describe_row(top, 'mistakes_authors')}",
         )
     if first_order:
         rival = best(first_order, "mistakes")
@@ -47,7 +47,7 @@ def _of_forks(stream: str, learners: Mapping[str, JsonRow]) -> Iterator[Finding]
             f"{stream}: counted from the first event, FORKS makes fewer mistakes than the best first-order "
             "rival by a third",
             forks["mistakes"] <= (1.0 - THIRD) * rival["mistakes"],
-            f"{told(forks)}; {told(rival)}",
+            f"{describe_row(forks)}; {describe_row(rival)}",
         )
     if len(papers) > 1:
         top = best(papers, "mistakes")
@@ -55,7 +55,7 @@ def _of_forks(stream: str, learners: Mapping[str, JsonRow]) -> Iterator[Finding]
             f"{stream}: counted from the first event, any of the paper's learners is a tenth below the "
             "majority class",
             top["mistakes"] < WORTHWHILE * majority,
-            f"majority class {majority:.2f}; {told(top)}",
+            f"majority class {majority:.2f}; {describe_row(top)}",
         )
     yield Finding(
         f"{stream}: FORKS is below the majority class by the authors' count, and from the first event too",
@@ -66,7 +66,7 @@ def _of_forks(stream: str, learners: Mapping[str, JsonRow]) -> Iterator[Finding]
     linear = [row for name, row in learners.items() if name.endswith(", linear")]
     if linear:
         straight = best(linear, "mistakes")
-        yield fewer(
+        yield fewer_mistakes(
             f"{stream}: FORKS makes fewer mistakes than any linear learner beside it",
             forks,
             straight,
@@ -74,7 +74,7 @@ def _of_forks(stream: str, learners: Mapping[str, JsonRow]) -> Iterator[Finding]
     if "FORKS practical" in learners and len(learners) > 2:
         practical = learners["FORKS practical"]
         rival = best([row for name, row in learners.items() if not name.startswith("FORKS")], "mistakes")
-        yield fewer(
+        yield fewer_mistakes(
             f"{stream}: the practical preset makes fewer mistakes than every rival",
             practical,
             rival,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from research.findings.explanations import AS_IT_IS, EXPLANATIONS, WIDTH, Explanation
-from research.findings.finding import Finding, JsonRow, as_printed_of, comes_out, told
+from research.findings.finding import Finding, JsonRow, as_printed_of, comes_out, describe_row
 from research.harness.printed import TABLE_2
 
 Tried: TypeAlias = Mapping[str, Mapping[str, Mapping[str, JsonRow]]]
@@ -130,7 +130,7 @@ def _of_a_constant(tried: Tried) -> Iterator[Finding]:
             "ijcnn1: Projectron and PROS-N-KONS never undercut the majority class with so small a deviation "
             "as is printed, so the authors' rows were others",
             all(row["mistakes_sd"] > STEADY * row["paper_sd"] for row in learning),
-            f"the smallest of those who do: {told(steadiest)}; printed: {steadiest['paper']:.3f} ± "
+            f"the smallest of those who do: {describe_row(steadiest)}; printed: {steadiest['paper']:.3f} ± "
             f"{steadiest['paper_sd']:.3f}; majority class {steadiest['majority']:.2f}",
         )
 

@@ -19,7 +19,7 @@ class Learner(Protocol):
         """Predict and then learn each row in turn; return the scores."""
 
 
-class Played(NamedTuple):
+class StreamResult(NamedTuple):
     """What came of a stream.
 
     Parameters
@@ -34,12 +34,12 @@ class Played(NamedTuple):
     seconds: float
 
     @property
-    def honest(self) -> float:
+    def mistake_rate(self) -> float:
         """Share of rounds with a wrong prediction, from the first."""
         return float(np.mean(self.wrong))
 
     @property
-    def authors(self) -> float:
+    def authors_mistake_rate(self) -> float:
         """Wrong predictions after stage 1, as a share of all rounds.
 
         Known of FORKS. That others with a first stage (NOGD, SkeGD) were counted alike is inferred: on sets
@@ -53,7 +53,9 @@ def no_stages(_: Any) -> bool:
     return False
 
 
-def play(learner: Learner, data: Labelled, in_stage_one: Callable[[Any], bool] = no_stages) -> Played:
+def run_stream(
+    learner: Learner, data: Labelled, in_stage_one: Callable[[Any], bool] = no_stages
+) -> StreamResult:
     """Predict and learn each row in turn. A score of 0 says -1.
 
     Seconds are those of this process, so that other work on the machine counts little; looking for the
@@ -71,7 +73,7 @@ def play(learner: Learner, data: Labelled, in_stage_one: Callable[[Any], bool] =
         seconds += _timed(learner, data, slice(start, start + 1), scores)
         start += 1
     seconds += _timed(learner, data, slice(start, None), scores)
-    return Played(((scores > 0) != (data.y > 0)).astype(np.float64), start, seconds)
+    return StreamResult(((scores > 0) != (data.y > 0)).astype(np.float64), start, seconds)
 
 
 def _timed(learner: Learner, data: Labelled, rows: slice, scores: FloatArray) -> float:

@@ -8,10 +8,10 @@ from typing import Protocol
 
 from research.harness.graphs import GraphSource
 from research.harness.panels import Panel
-from research.harness.printed import Figures
+from research.harness.printed import PrintedResults
 from research.harness.rows import Row
 from research.harness.streams import Source, Stream
-from research.harness.trials import Cell
+from research.harness.trials import Trial
 
 
 class Data(Protocol):
@@ -43,7 +43,7 @@ class Experiment:
 
     title: str
     streams: tuple[str, ...]
-    cells: Callable[[str, Data, int], Sequence[Cell]]
-    printed: Figures = field(default_factory=dict)
+    trials: Callable[[str, Data, int], Sequence[Trial]]
+    printed: PrintedResults = field(default_factory=dict)
     panels: Callable[[Sequence[Row]], list[Panel]] | None = None
     runs: int = 20

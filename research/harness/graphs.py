@@ -28,7 +28,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from forks.arrays import FloatArray, IntArray
-from research.harness.trials import Place, Result
+from research.harness.trials import KeyColumns, Result
 from research.rivals.graphs import AKSG, GPA, OKL, OKSG, laplacian_kernel, normalised
 from research.rivals.graphs.learner import NodeRival
 from research.variants.unsure import UnsureOKL
@@ -80,8 +80,8 @@ class GraphSource(Hashable, Protocol):
 
 
 @dataclass(frozen=True)
-class Asking:
-    """A learner that meets a graph's nodes in random order, a `research.harness.trials.Cell`.
+class GraphTrial:
+    """A learner that meets a graph's nodes in random order, a `research.harness.trials.Trial`.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Asking:
         return None
 
     @property
-    def place(self) -> Place:
+    def key_columns(self) -> KeyColumns:
         return ()
 
     def key(self) -> Mapping[str, Any]:
@@ -119,7 +119,7 @@ class Asking:
         b = chosen_b(self.graph, self.learner, self.ridges)
         make = partial(LEARNERS[self.learner], kernel, b, 1 + self.run)
         before = time.process_time()
-        mistakes, queries = play(make, labels, _order(len(labels), 1 + self.run))
+        mistakes, queries = run_stream(make, labels, _order(len(labels), 1 + self.run))
         seconds = time.process_time() - before
         return {
             "mistakes": 100.0 * mistakes / len(labels),
@@ -134,7 +134,7 @@ def chosen_b(graph: GraphSource, learner: str, ridges: tuple[float, ...]) -> flo
     """Return the b that makes the fewest mistakes on an order held out."""
     kernel, labels = _kernel(graph)
     order = _order(len(labels), 0)
-    tried = [play(partial(LEARNERS[learner], kernel, b, 0), labels, order)[0] for b in ridges]
+    tried = [run_stream(partial(LEARNERS[learner], kernel, b, 0), labels, order)[0] for b in ridges]
     return ridges[tried.index(min(tried))]
 
 
@@ -152,13 +152,13 @@ def _order(nodes: int, number: int) -> IntArray:
     return [chance.permutation(nodes) for _ in range(number + 1)][number]
 
 
-def play(make: Callable[[], NodeRival], labels: IntArray, order: IntArray) -> tuple[int, int]:
+def run_stream(make: Callable[[], NodeRival], labels: IntArray, order: IntArray) -> tuple[int, int]:
     """Let a learner of each class meet nodes in order; return the mistakes and the labels asked for."""
     learners = [make() for _ in range(int(labels.max()) + 1)]
     mistakes = queries = 0
     for node in order.tolist():
         mistakes += int(np.argmax([learner.predict_one(node) for learner in learners])) != labels[node]
-        asking = [number for number, learner in enumerate(learners) if learner.asks_one(node)]
+        asking = [number for number, learner in enumerate(learners) if learner.queries_label(node)]
         queries += bool(asking)
         for number in asking:
             learners[number].learn_one(node, 1.0 if labels[node] == number else -1.0)

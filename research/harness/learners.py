@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from forks import Forks, ForksSettings, rivals
-from research.harness.counting import Learner, Played, no_stages, play
+from research.harness.counting import Learner, StreamResult, no_stages, run_stream
 from research.harness.labelled import Labelled
 from research.rivals import KOGD, KONS, PROSNKONS, SketchedKONS
 from research.variants.eager import EagerProjectron, EagerRBP
@@ -19,7 +19,7 @@ Option: TypeAlias = float | str | bool
 
 
 @dataclass(frozen=True)
-class Entrant:
+class LearnerSpec:
     """A learner that knows nothing yet, and what it is to be made with.
 
     Parameters
@@ -31,8 +31,8 @@ class Entrant:
 
     Examples
     --------
-    >>> entrant = papers_forks("FORKS", 50, width=2.0, cycle=300)
-    >>> entrant.make(24, seed=1).settings.rank
+    >>> spec = papers_forks("FORKS", 50, width=2.0, cycle=300)
+    >>> spec.make(24, seed=1).settings.rank
     5
     """
 
@@ -41,16 +41,18 @@ class Entrant:
     budget: int | None
     options: tuple[tuple[str, Option], ...]
 
-    def altered(self, *, kind: str | None = None, budget: int | None = None, **options: Option) -> Entrant:
+    def replace(
+        self, *, kind: str | None = None, budget: int | None = None, **options: Option
+    ) -> LearnerSpec:
         """Return the same but for what is given.
 
         Examples
         --------
-        >>> entrant = entrant_of("NOGD", "nogd", 50, width=2.0)
-        >>> entrant.altered(budget=100, rank=5).options
+        >>> spec = spec_of("NOGD", "nogd", 50, width=2.0)
+        >>> spec.replace(budget=100, rank=5).options
         (('rank', 5), ('width', 2.0))
         """
-        return entrant_of(
+        return spec_of(
             self.name,
             self.kind if kind is None else kind,
             self.budget if budget is None else budget,
@@ -62,9 +64,9 @@ class Entrant:
         sizes = {} if self.budget is None else {"budget": self.budget}
         return KINDS[self.kind].make(dimension, seed=seed, **sizes, **dict(self.options))
 
-    def play(self, data: Labelled, seed: int) -> Played:
+    def run_stream(self, data: Labelled, seed: int) -> StreamResult:
         """Let a fresh learner play a stream."""
-        return play(self.make(data.X.shape[1], seed), data, KINDS[self.kind].in_stage_one)
+        return run_stream(self.make(data.X.shape[1], seed), data, KINDS[self.kind].in_stage_one)
 
     def key(self) -> Mapping[str, Any]:
         """Return all that decides what it does, as JSON can hold it; the name is not part of it.
@@ -80,12 +82,12 @@ class Entrant:
         return key
 
 
-def entrant_of(name: str, kind: str, budget: int | None, **options: Option) -> Entrant:
+def spec_of(name: str, kind: str, budget: int | None, **options: Option) -> LearnerSpec:
     """Return an entrant."""
-    return Entrant(name, kind, budget, tuple(sorted(options.items())))
+    return LearnerSpec(name, kind, budget, tuple(sorted(options.items())))
 
 
-def papers_forks(name: str, budget: int, kind: str = "forks", **differs: Option) -> Entrant:
+def papers_forks(name: str, budget: int, kind: str = "forks", **differs: Option) -> LearnerSpec:
     """Return FORKS with sizes that follow B as in section 5.1: s_p = B, s_m = 0.2 B, k = 0.1 B.
 
     Parameters
@@ -102,21 +104,21 @@ def papers_forks(name: str, budget: int, kind: str = "forks", **differs: Option)
         "rank": budget // 10,
         "stage_one": 2,
     }
-    return entrant_of(name, kind, budget, **(sizes | differs))
+    return spec_of(name, kind, budget, **(sizes | differs))
 
 
-def papers_skegd(name: str, budget: int, **differs: Option) -> Entrant:
+def papers_skegd(name: str, budget: int, **differs: Option) -> LearnerSpec:
     """Return SkeGD with the sizes of `papers_forks`, which section 5.1 gives to both."""
     return papers_forks(name, budget, "skegd", **differs)
 
 
-def budgeted_rivals(budget: int, width: float) -> list[Entrant]:
+def budgeted_rivals(budget: int, width: float) -> list[LearnerSpec]:
     """Return the papers' rivals that have nothing to set but a budget, in the order of Table 2."""
     names = ("RBP", "BPA-S", "Projectron", "BOGD", "FOGD", "NOGD")
-    return [entrant_of(name, name.lower(), budget, width=width) for name in names]
+    return [spec_of(name, name.lower(), budget, width=width) for name in names]
 
 
-def others(budget: int, width: float, storing: Sequence[str] = ()) -> list[Entrant]:
+def further_rivals(budget: int, width: float, storing: Sequence[str] = ()) -> list[LearnerSpec]:
     """Return rivals that FORKS prints no figures of.
 
     Parameters
@@ -126,11 +128,11 @@ def others(budget: int, width: float, storing: Sequence[str] = ()) -> list[Entra
     storing : those of KOGD, KONS and Sketched-KONS, which store the stream, that are to take part
     """
     return [
-        entrant_of("Projectron++", "projectron++", budget, width=width),
-        entrant_of("Forgetron", "forgetron", budget, width=width),
-        entrant_of("Perceptron", "perceptron", None, width=width),
-        *(entrant_of(name, name.lower(), None, width=width) for name in storing),
-        *(entrant_of(f"{name}, linear", name.lower(), None) for name in ("OGD", "AROW", "SCW")),
+        spec_of("Projectron++", "projectron++", budget, width=width),
+        spec_of("Forgetron", "forgetron", budget, width=width),
+        spec_of("Perceptron", "perceptron", None, width=width),
+        *(spec_of(name, name.lower(), None, width=width) for name in storing),
+        *(spec_of(f"{name}, linear", name.lower(), None) for name in ("OGD", "AROW", "SCW")),
     ]
 
 
@@ -182,20 +184,20 @@ def _unseeded(make: Callable[..., Learner]) -> Callable[..., Learner]:
     return made
 
 
-def _collecting(learner: Forks) -> bool:
+def _forks_in_stage_one(learner: Forks) -> bool:
     return learner.state()["stage"] == 1
 
 
-def _filling(learner: rivals.NOGD | rivals.SkeGD) -> bool:
+def _below_budget(learner: rivals.NOGD | rivals.SkeGD) -> bool:
     return learner.stored < learner.budget
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
-        "forks": Kind(_forks, _collecting, _paper_settings),
-        "forks practical": Kind(_practical, _collecting, ForksSettings.practical),
+        "forks": Kind(_forks, _forks_in_stage_one, _paper_settings),
+        "forks practical": Kind(_practical, _forks_in_stage_one, ForksSettings.practical),
         "forks published": Kind(_published, lambda learner: learner.in_stage_one, _paper_settings),
-        "skegd": Kind(_skegd, _filling, _paper_settings),
+        "skegd": Kind(_skegd, _below_budget, _paper_settings),
         "rbp": Kind(rivals.RBP),
         "rbp eager": Kind(EagerRBP),
         "bpa-s": Kind(_unseeded(rivals.BPAS)),
@@ -205,7 +207,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "forgetron": Kind(_unseeded(rivals.Forgetron)),
         "bogd": Kind(rivals.BOGD),
         "fogd": Kind(_fogd),
-        "nogd": Kind(_unseeded(rivals.NOGD), _filling),
+        "nogd": Kind(_unseeded(rivals.NOGD), _below_budget),
         "perceptron": Kind(_unseeded(rivals.Perceptron)),
         "kogd": Kind(_unseeded(KOGD)),
         "ogd": Kind(_unseeded(rivals.OGD)),

@@ -21,11 +21,13 @@ class Printed(NamedTuple):
     seconds: float
 
 
-Figures: TypeAlias = Mapping[str, Mapping[str, Printed]]
+PrintedResults: TypeAlias = Mapping[str, Mapping[str, Printed]]
 """By stream and learner."""
 
 
-def _table(streams: tuple[str, ...], rows: Mapping[str, tuple[tuple[float, float, float], ...]]) -> Figures:
+def _table(
+    streams: tuple[str, ...], rows: Mapping[str, tuple[tuple[float, float, float], ...]]
+) -> PrintedResults:
     return MappingProxyType(
         {
             stream: MappingProxyType({name: Printed(*figures[column]) for name, figures in rows.items()})
@@ -34,7 +36,7 @@ def _table(streams: tuple[str, ...], rows: Mapping[str, tuple[tuple[float, float
     )
 
 
-TABLE_2: Figures = _table(
+TABLE_2: PrintedResults = _table(
     ("german", "svmguide3", "spambase", "cod-rna", "w7a", "ijcnn1"),
     {
         "RBP": (
@@ -113,7 +115,7 @@ TABLE_2: Figures = _table(
 )
 """FORKS, Table 2."""
 
-TABLE_3: Figures = _table(
+TABLE_3: PrintedResults = _table(
     ("cod-rna-1", "german-1"),
     {
         "BOGD": (
@@ -140,7 +142,7 @@ TABLE_3: Figures = _table(
 )
 """FORKS, Table 3."""
 
-TABLE_4: Figures = _table(
+TABLE_4: PrintedResults = _table(
     ("cod-rna-2", "german-2"),
     {
         "BOGD": (
@@ -167,7 +169,7 @@ TABLE_4: Figures = _table(
 )
 """FORKS, Table 4."""
 
-SKEGD_TABLE_1: Figures = _table(
+SKEGD_TABLE_1: PrintedResults = _table(
     ("spambase-1", "spambase-2"),
     {
         "FOGD": (

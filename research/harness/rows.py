@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from research.harness.printed import Figures, Printed
-from research.harness.trials import Cell, Place, Result
+from research.harness.printed import Printed, PrintedResults
+from research.harness.trials import KeyColumns, Result, Trial
 
 DIGITS = 4
 """Of means and deviations, behind the point."""
@@ -37,7 +37,7 @@ class Row:
     stream: str
     learner: str
     budget: int | None
-    place: Place
+    key_columns: KeyColumns
     runs: int
     means: Mapping[str, float]
     deviations: Mapping[str, float]
@@ -58,7 +58,7 @@ class Row:
             "stream": self.stream,
             "learner": self.learner,
             "budget": self.budget,
-            **dict(self.place),
+            **dict(self.key_columns),
             "runs": self.runs,
             **dict.fromkeys(ALWAYS),
             **measures,
@@ -68,7 +68,7 @@ class Row:
         }
 
 
-def rows_of(results: Iterable[tuple[Cell, Result]], printed: Figures) -> list[Row]:
+def rows_of(results: Iterable[tuple[Trial, Result]], printed: PrintedResults) -> list[Row]:
     """Sum up results by stream, learner, budget and place, in the order in which these first come.
 
     Parameters
@@ -76,18 +76,18 @@ def rows_of(results: Iterable[tuple[Cell, Result]], printed: Figures) -> list[Ro
     results : cells, with what came of them
     printed : the paper's figures
     """
-    groups: dict[tuple[str, str, int | None, Place], list[Result]] = {}
-    for cell, result in results:
-        groups.setdefault((cell.stream, cell.learner, cell.budget, cell.place), []).append(result)
+    groups: dict[tuple[str, str, int | None, KeyColumns], list[Result]] = {}
+    for trial, result in results:
+        groups.setdefault((trial.stream, trial.learner, trial.budget, trial.key_columns), []).append(result)
     rows = []
-    for (stream, learner, budget, place), found in groups.items():
+    for (stream, learner, budget, key_columns), found in groups.items():
         measures = {name: np.array([result[name] for result in found]) for name in found[0]}
         rows.append(
             Row(
                 stream,
                 learner,
                 budget,
-                place,
+                key_columns,
                 len(found),
                 {name: float(values.mean()) for name, values in measures.items()},
                 {name: float(values.std()) for name, values in measures.items()},

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 from forks.linalg.blas import on_one_thread
 from research.harness.store import Store
-from research.harness.trials import Cell, Result
+from research.harness.trials import Result, Trial
 
 
-def complete(cells: Sequence[Cell], store: Store, jobs: int, update: Callable[[int], None]) -> None:
+def run_missing(trials: Sequence[Trial], store: Store, jobs: int, update: Callable[[int], None]) -> None:
     """Work out the results that the store lacks and add each as it is done.
 
     Parameters
@@ -23,29 +23,29 @@ def complete(cells: Sequence[Cell], store: Store, jobs: int, update: Callable[[i
     jobs : processes; with 1, the cells are worked out in this one
     update : told the number of cells that are done, those known before among them
     """
-    missing = [cell for cell in cells if store.get(cell) is None]
-    done = len(cells) - len(missing)
+    missing = [trial for trial in trials if store.get(trial) is None]
+    done = len(trials) - len(missing)
     update(done)
-    for cell, result in _in_turn(missing) if jobs == 1 else _in_parallel(missing, jobs):
-        store.add(cell, result)
+    for trial, result in _in_turn(missing) if jobs == 1 else _in_parallel(missing, jobs):
+        store.add(trial, result)
         done += 1
         update(done)
 
 
 @on_one_thread
-def result_of(cell: Cell) -> Result:
+def result_of(trial: Trial) -> Result:
     """Work out one cell, with BLAS on one thread: processes share the machine, and times are compared."""
-    return cell.result()
+    return trial.result()
 
 
-def _in_turn(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Result]]:
-    for cell in cells:
-        yield cell, result_of(cell)
+def _in_turn(trials: Sequence[Trial]) -> Iterator[tuple[Trial, Result]]:
+    for trial in trials:
+        yield trial, result_of(trial)
 
 
-def _in_parallel(cells: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, Result]]:
-    with _processes(min(jobs, max(1, len(cells)))) as executor:
-        futures = {executor.submit(result_of, cell): cell for cell in cells}
+def _in_parallel(trials: Sequence[Trial], jobs: int) -> Iterator[tuple[Trial, Result]]:
+    with _processes(min(jobs, max(1, len(trials)))) as executor:
+        futures = {executor.submit(result_of, trial): trial for trial in trials}
         for future in as_completed(futures):
             yield futures[future], future.result()
 
@@ -55,7 +55,7 @@ def _processes(count: int) -> Iterator[ProcessPoolExecutor]:
     """Give fresh processes; if anything goes wrong, Ctrl-C for one, they are ended and not waited for."""
     before = set(multiprocessing.active_children())
     executor = ProcessPoolExecutor(
-        count, mp_context=multiprocessing.get_context("spawn"), initializer=_leave_signals
+        count, mp_context=multiprocessing.get_context("spawn"), initializer=_ignore_interrupts
     )
     try:
         yield executor
@@ -68,6 +68,6 @@ def _processes(count: int) -> Iterator[ProcessPoolExecutor]:
         executor.shutdown()
 
 
-def _leave_signals() -> None:
+def _ignore_interrupts() -> None:
     """Ctrl-C reaches the whole process group; it is the parent that acts on it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

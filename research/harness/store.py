@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from research.harness.trials import Cell, Result
+from research.harness.trials import Result, Trial
 
 
 class StoreError(Exception):
@@ -59,15 +59,15 @@ class Store:
         if self._file is not None:
             self._file.close()
 
-    def get(self, cell: Cell) -> Result | None:
+    def get(self, trial: Trial) -> Result | None:
         """Return the result of a cell with this key, if it is known."""
-        return self._results.get(_text(cell.key()))
+        return self._results.get(_text(trial.key()))
 
-    def add(self, cell: Cell, result: Result) -> None:
+    def add(self, trial: Trial, result: Result) -> None:
         """Write a result down; when this returns, a killed process no longer loses it."""
         if self._file is None:
             raise ValueError("a store has to be entered before results are added")
-        key = _text(cell.key())
+        key = _text(trial.key())
         self._file.write(f'{{"cell": {key}, "result": {_text(result)}}}\n'.encode())
         self._file.flush()
         self._results[key] = result

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from forks.arrays import FloatArray
-from research.harness.counting import Played
+from research.harness.counting import StreamResult
 from research.harness.labelled import Labelled
 
 
@@ -41,7 +41,7 @@ class Stream(Hashable, Protocol):
     def rows(self, run: int) -> Labelled:
         """Return the rows of one run."""
 
-    def measures(self, played: Played) -> Mapping[str, float]:
+    def measures(self, result: StreamResult) -> Mapping[str, float]:
         """Return what else is measured on such a stream, in percent."""
 
 
@@ -61,7 +61,7 @@ class Permuted:
     def rows(self, run: int) -> Labelled:
         return self.source.read().permuted(np.random.default_rng(run))
 
-    def measures(self, played: Played) -> Mapping[str, float]:  # noqa: ARG002 - the interface of streams
+    def measures(self, result: StreamResult) -> Mapping[str, float]:  # noqa: ARG002 - the interface of streams
         return {}
 
 
@@ -81,31 +81,37 @@ class Flipped:
     filed : take the set's first rows in their own order, in each run, and draw nothing
     """
 
-    PLACES: ClassVar = (1, 2, 3, 5, 10)
+    ROUNDS: ClassVar = (1, 2, 3, 5, 10)
     """Places in a block whose mistakes are told apart."""
 
     source: Source
     name: str
     blocks: int
     rounds: int
-    filed: bool = False
+    file_order: bool = False
 
     def key(self) -> Mapping[str, Any]:
         fingerprint = {"set": self.source.name, "fingerprint": self.source.fingerprint}
-        filed = {"filed": True} if self.filed else {}  # results that were there before know nothing of it
-        return fingerprint | {"blocks": self.blocks, "rounds": self.rounds} | filed
+        file_order = (
+            {"filed": True} if self.file_order else {}
+        )  # results that were there before know nothing of it
+        return fingerprint | {"blocks": self.blocks, "rounds": self.rounds} | file_order
 
     def rows(self, run: int) -> Labelled:
         data = self.source.read()
         drawn = np.random.default_rng(run).choice(len(data.y), self.blocks, replace=False)
-        chosen = np.arange(self.blocks) if self.filed else drawn
+        chosen = np.arange(self.blocks) if self.file_order else drawn
         flips = np.where(np.arange(1, self.blocks + 1) % 2 == 0, -1.0, 1.0)
         return Labelled(
             np.repeat(data.X[chosen], self.rounds, axis=0),
             np.repeat(data.y[chosen] * flips, self.rounds, axis=0),
         )
 
-    def measures(self, played: Played) -> Mapping[str, float]:
+    def measures(self, result: StreamResult) -> Mapping[str, float]:
         """Return mistakes by the place within a block."""
-        by_place: FloatArray = 100.0 * played.wrong.reshape(self.blocks, self.rounds).mean(axis=0)
-        return {f"place_{place}": float(by_place[place - 1]) for place in self.PLACES if place <= self.rounds}
+        by_round: FloatArray = 100.0 * result.wrong.reshape(self.blocks, self.rounds).mean(axis=0)
+        return {
+            f"place_{round_number}": float(by_round[round_number - 1])
+            for round_number in self.ROUNDS
+            if round_number <= self.rounds
+        }

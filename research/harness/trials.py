@@ -8,19 +8,19 @@ from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 from research.harness.labelled import Labelled
-from research.harness.learners import Entrant
+from research.harness.learners import LearnerSpec
 from research.harness.streams import Stream
 
 Result: TypeAlias = dict[str, float]
 """Measures by name; mistakes, their kinds and ``majority`` are in percent."""
-Place: TypeAlias = tuple[tuple[str, float | str], ...]
+KeyColumns: TypeAlias = tuple[tuple[str, float | str], ...]
 """Where in an experiment a cell is, beside stream, learner and budget: names and values."""
 
 WARM_UP = 2_000
 """Events that a learner of each kind plays before the clock runs, for what is compiled or loaded."""
 
 
-class Cell(Protocol):
+class Trial(Protocol):
     """One line of an experiment, once. It can be pickled."""
 
     @property
@@ -36,7 +36,7 @@ class Cell(Protocol):
         """Of the learner, where it has one."""
 
     @property
-    def place(self) -> Place:
+    def key_columns(self) -> KeyColumns:
         """What else tells it from other cells, but for the run."""
 
     def key(self) -> Mapping[str, Any]:
@@ -47,7 +47,7 @@ class Cell(Protocol):
 
 
 @dataclass(frozen=True)
-class Playing:
+class StreamTrial:
     """A learner that plays a stream.
 
     Parameters
@@ -55,40 +55,40 @@ class Playing:
     shown : the stream
     entrant : the learner
     run : seeds the stream's order and the learner
-    place : see `Cell`
+    place : see `Trial`
     """
 
-    shown: Stream
-    entrant: Entrant
+    row_stream: Stream
+    spec: LearnerSpec
     run: int
-    place: Place = field(default=())
+    key_columns: KeyColumns = field(default=())
 
     @property
     def stream(self) -> str:
-        return self.shown.name
+        return self.row_stream.name
 
     @property
     def learner(self) -> str:
-        return self.entrant.name
+        return self.spec.name
 
     @property
     def budget(self) -> int | None:
-        return self.entrant.budget
+        return self.spec.budget
 
     def key(self) -> Mapping[str, Any]:
-        return {"stream": self.shown.key(), "learner": self.entrant.key(), "run": self.run}
+        return {"stream": self.row_stream.key(), "learner": self.spec.key(), "run": self.run}
 
     def result(self) -> Result:
         """Return ``mistakes`` (from the first event), ``mistakes_authors``, ``majority`` and ``seconds``."""
-        data = _rows(self.shown, self.run)
-        _warm_up(self.entrant, data)
-        played = self.entrant.play(data, self.run)
+        data = _rows(self.row_stream, self.run)
+        _warm_up(self.spec, data)
+        result = self.spec.run_stream(data, self.run)
         return {
-            "mistakes": 100.0 * played.honest,
-            "mistakes_authors": 100.0 * played.authors,
+            "mistakes": 100.0 * result.mistake_rate,
+            "mistakes_authors": 100.0 * result.authors_mistake_rate,
             "majority": 100.0 * data.majority,
-            "seconds": played.seconds,
-            **self.shown.measures(played),
+            "seconds": result.seconds,
+            **self.row_stream.measures(result),
         }
 
 
@@ -102,7 +102,7 @@ _WARM: set[str] = set()
 """Kinds of learners that have played in this process."""
 
 
-def _warm_up(entrant: Entrant, data: Labelled) -> None:
-    if entrant.kind not in _WARM:
-        _WARM.add(entrant.kind)
-        entrant.play(Labelled(data.X[:WARM_UP], data.y[:WARM_UP]), 0)
+def _warm_up(spec: LearnerSpec, data: Labelled) -> None:
+    if spec.kind not in _WARM:
+        _WARM.add(spec.kind)
+        spec.run_stream(Labelled(data.X[:WARM_UP], data.y[:WARM_UP]), 0)

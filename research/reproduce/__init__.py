@@ -3,11 +3,11 @@
 from research.reproduce.data import DataFolder
 from research.reproduce.findings import findings_of, page_of, read_tables
 from research.reproduce.render import render
-from research.reproduce.reproduction import Order, Reproduction, reproduce
+from research.reproduce.reproduction import ExperimentOptions, Reproduction, reproduce
 
 __all__ = [
     "DataFolder",
-    "Order",
+    "ExperimentOptions",
     "Reproduction",
     "findings_of",
     "page_of",

@@ -17,8 +17,8 @@ from pipeline.errors import DataError
 from pipeline.sources.kuairec import DEFAULT_MATRIX, Events, read_events, tables_beside
 from pipeline.tools.evaluate.arrays import read_arrays
 from pipeline.tools.evaluate.libsvm import read_libsvm
-from pipeline.tools.evaluate.plays import describe_plays, tags_beside
-from research.harness.counting import Played
+from pipeline.tools.evaluate.plays import play_stream, tags_beside
+from research.harness.counting import StreamResult
 from research.harness.graphs import Graph, read_graph
 from research.harness.labelled import Labelled
 
@@ -53,7 +53,7 @@ class SetFile:
 
 
 @dataclass(frozen=True)
-class Plays:
+class PlaySource:
     """KuaiRec's plays in random order, labels at once: a `research.harness.streams.Stream`.
 
     Their columns are the pipeline's running features, worked out anew in each order: what the paper takes
@@ -74,10 +74,10 @@ class Plays:
         events = _events(self.folder, self.fingerprint)
         order = np.random.default_rng(run).permutation(len(events))
         permuted = replace(events, frame=events.frame[order])
-        plays = describe_plays(permuted, tags_beside(self.folder), "hinge", delayed=False)
+        plays = play_stream(permuted, tags_beside(self.folder), "hinge", delayed=False)
         return Labelled(plays.X, plays.labels)
 
-    def measures(self, played: Played) -> Mapping[str, float]:  # noqa: ARG002 - the interface of streams
+    def measures(self, result: StreamResult) -> Mapping[str, float]:  # noqa: ARG002 - the interface of streams
         return {}
 
 
@@ -121,7 +121,7 @@ class DataFolder:
             f"X and y, or as LIBSVM's text into {candidates[1]}; --data names the folder of libsvm/"
         )
 
-    def plays(self) -> Plays:
+    def plays(self) -> PlaySource:
         """Find KuaiRec's plays: ``kuairec/small_matrix.csv``, and the tags of its videos beside it.
 
         Raises
@@ -136,7 +136,7 @@ class DataFolder:
                 f"{matrix}: there is no such file. Get KuaiRec 2.0 from https://kuairec.com and put its data "
                 f"there; --data names the folder of kuairec/"
             )
-        return Plays(folder, fingerprint(matrix, *tables_beside(folder).values()))
+        return PlaySource(folder, fingerprint(matrix, *tables_beside(folder).values()))
 
     def graph(self, name: str) -> GraphFile:
         """Find a graph: ``graphs/NAME.npz``.

@@ -13,7 +13,7 @@ from pipeline.errors import DataError
 from research.findings import FINDERS, JsonRow
 from research.reproduce.tried import by_learner
 
-BEGINNING = """\
+INTRODUCTION = """\
 # Findings
 
 This page is made by `forks reproduce findings` from the results of the commands below; no number in it was
@@ -65,7 +65,7 @@ def findings_of(tables: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
 
 def page_of(tables: dict[str, dict[str, Any]]) -> str:
     """Return the page, in Markdown."""
-    parts = [BEGINNING]
+    parts = [INTRODUCTION]
     for name, table in tables.items():
         parts.append(f"## {table['title']}\n\n`{table['command']}`\n")
         claims = FINDERS[name](table["rows"])
@@ -89,7 +89,7 @@ def _yes(holds: bool) -> str:
 
 
 def _table(stream: str, rows: Sequence[JsonRow]) -> Iterator[str]:
-    places = [name for name in ("loss", "update_rate", "updates") if name in rows[0]]
+    parameters = [name for name in ("loss", "update_rate", "updates") if name in rows[0]]
     columns = [
         (heading, measure)
         for heading, measure in (
@@ -100,12 +100,12 @@ def _table(stream: str, rows: Sequence[JsonRow]) -> Iterator[str]:
         )
         if any(row.get(measure) is not None for row in rows)
     ]
-    headings = [stream, *(name.replace("_", " ") for name in places), "B", "paper"]
+    headings = [stream, *(name.replace("_", " ") for name in parameters), "B", "paper"]
     headings += [*(heading for heading, _ in columns), "seconds"]
     yield f"| {' | '.join(headings)} |"
     yield "|---" * len(headings) + "|"
     for row in rows:
-        cells = [row["learner"], *(str(row[name]).replace("_", " ") for name in places)]
+        cells = [row["learner"], *(str(row[name]).replace("_", " ") for name in parameters)]
         cells += [
             str(row["budget"] or ""),
             _spread(row, "paper"),
@@ -115,7 +115,7 @@ def _table(stream: str, rows: Sequence[JsonRow]) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
     if rows[0]["majority"] is not None:
         at = [f"{rows[0]['majority']:.2f}" if name == "mistakes" else "" for _, name in columns]
-        yield f"| {' | '.join(['majority class', *[''] * (len(places) + 2), *at, ''])} |"
+        yield f"| {' | '.join(['majority class', *[''] * (len(parameters) + 2), *at, ''])} |"
 
 
 def _spread(row: JsonRow, measure: str) -> str:

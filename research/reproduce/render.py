@@ -21,7 +21,7 @@ NOTE = (
 
 def render(found: Reproduction) -> RenderableType:
     """The rows for a terminal of 80 columns or more, a table for each stream."""
-    parts: list[RenderableType] = [Text(f"{found.title}, {_runs(found.order.runs)}", style="bold")]
+    parts: list[RenderableType] = [Text(f"{found.title}, {_runs(found.options.runs)}", style="bold")]
     for stream, rows in groupby(found.rows, key=lambda row: row.stream):
         parts += [Text(), _table(stream, list(rows))]
     return Group(*parts, Text(), Text(NOTE, style="dim"))
@@ -60,16 +60,16 @@ COLUMNS: Mapping[str, Callable[[Row], str]] = MappingProxyType(
 
 def _table(stream: str, rows: Sequence[Row]) -> Table:
     table = Table(title=stream, title_justify="left", box=None, padding=(0, 2, 0, 0), header_style="bold")
-    places = [name for name, _ in rows[0].place]
+    parameters = [name for name, _ in rows[0].key_columns]
     shown = {heading: text for heading, text in COLUMNS.items() if any(text(row) for row in rows)}
     table.add_column("learner")
-    for heading in (*places, *shown):
+    for heading in (*parameters, *shown):
         table.add_column(heading.replace("_", " "), justify="right")
     for row in rows:
-        values = [str(value).replace("_", " ") for _, value in row.place]
+        values = [str(value).replace("_", " ") for _, value in row.key_columns]
         table.add_row(row.learner, *values, *(text(row) for text in shown.values()))
     if "majority" in rows[0].means:
         majority = f"{rows[0].means['majority']:.2f}"
         cells = [majority if heading == "from the first" else "" for heading in shown]
-        table.add_row("majority class", *[""] * len(places), *cells, style="dim")
+        table.add_row("majority class", *[""] * len(parameters), *cells, style="dim")
     return table

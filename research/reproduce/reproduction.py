@@ -10,15 +10,15 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from pipeline.errors import ConfigError, DataError
-from research.experiments import EXPERIMENTS, Data, Row, Store, StoreError, as_csv, complete, rows_of
-from research.harness.trials import Cell
+from research.experiments import EXPERIMENTS, Data, Row, Store, StoreError, as_csv, rows_of, run_missing
+from research.harness.trials import Trial
 from research.reproduce.picture import draw
 
 RESULTS: Final = "results.jsonl"
 """Of every cell of every experiment, in the output folder."""
 
 
-class Order(NamedTuple):
+class ExperimentOptions(NamedTuple):
     """What is to be run."""
 
     experiment: str
@@ -41,17 +41,17 @@ class Order(NamedTuple):
 class Reproduction(NamedTuple):
     """What came of an experiment."""
 
-    order: Order
+    options: ExperimentOptions
     title: str
     rows: list[Row]
 
     def as_object(self) -> dict[str, Any]:
         """Return it as JSON holds it."""
         return {
-            "experiment": self.order.experiment,
+            "experiment": self.options.experiment,
             "title": self.title,
-            "command": self.order.command,
-            "runs": self.order.runs,
+            "command": self.options.command,
+            "runs": self.options.runs,
             "rows": [row.as_object() for row in self.rows],
         }
 
@@ -60,7 +60,7 @@ Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
 
 def reproduce(
-    order: Order, data: Data, out: Path, say: Callable[[str], None], progress: Progress
+    options: ExperimentOptions, data: Data, out: Path, notify: Callable[[str], None], progress: Progress
 ) -> Reproduction:
     """Run what is not known yet, and write the results, as they come, and then the tables.
 
@@ -87,17 +87,17 @@ def reproduce(
     DataError
         A set is not there, or the results on file are not what was written.
     """
-    experiment = EXPERIMENTS[order.experiment]
-    cells = _cells(order, data)
+    experiment = EXPERIMENTS[options.experiment]
+    trials = _cells(options, data)
     try:
         out.mkdir(parents=True, exist_ok=True)
         with Store(out / RESULTS) as store:
             if store.dropped:
-                say(f"{store.path}: the last line was cut short, as by a kill, and was dropped")
-            with progress(order.experiment, len(cells)) as update:
-                complete(cells, store, order.jobs, update)
-            found = [(cell, result) for cell in cells if (result := store.get(cell)) is not None]
-        reproduction = Reproduction(order, experiment.title, rows_of(found, experiment.printed))
+                notify(f"{store.path}: the last line was cut short, as by a kill, and was dropped")
+            with progress(options.experiment, len(trials)) as update:
+                run_missing(trials, store, options.jobs, update)
+            found = [(trial, result) for trial in trials if (result := store.get(trial)) is not None]
+        reproduction = Reproduction(options, experiment.title, rows_of(found, experiment.printed))
         _write(reproduction, out)
     except StoreError as error:
         raise DataError(str(error)) from error
@@ -106,16 +106,16 @@ def reproduce(
     return reproduction
 
 
-def _cells(order: Order, data: Data) -> Sequence[Cell]:
-    experiment = EXPERIMENTS[order.experiment]
-    _known("--stream", order.streams, experiment.streams)
-    streams = [name for name in experiment.streams if not order.streams or name in order.streams]
-    cells = [cell for stream in streams for cell in experiment.cells(stream, data, order.runs)]
-    _known("--learner", order.learners, tuple(dict.fromkeys(cell.learner for cell in cells)))
-    return [cell for cell in cells if not order.learners or cell.learner in order.learners]
+def _cells(options: ExperimentOptions, data: Data) -> Sequence[Trial]:
+    experiment = EXPERIMENTS[options.experiment]
+    _check_known("--stream", options.streams, experiment.streams)
+    streams = [name for name in experiment.streams if not options.streams or name in options.streams]
+    trials = [trial for stream in streams for trial in experiment.trials(stream, data, options.runs)]
+    _check_known("--learner", options.learners, tuple(dict.fromkeys(trial.learner for trial in trials)))
+    return [trial for trial in trials if not options.learners or trial.learner in options.learners]
 
 
-def _known(option: str, asked: Sequence[str], known: Sequence[str]) -> None:
+def _check_known(option: str, asked: Sequence[str], known: Sequence[str]) -> None:
     for name in asked:
         if name not in known:
             raise ConfigError(
@@ -124,12 +124,12 @@ def _known(option: str, asked: Sequence[str], known: Sequence[str]) -> None:
 
 
 def _write(reproduction: Reproduction, out: Path) -> None:
-    order = reproduction.order
-    name = order.experiment
+    options = reproduction.options
+    name = options.experiment
     text = msgspec.json.format(msgspec.json.encode(reproduction.as_object())).decode()
     (out / f"{name}.json").write_text(f"{text}\n")
     (out / f"{name}.csv").write_text(as_csv(reproduction.rows))
     figure = EXPERIMENTS[name].panels
     panels = [panel for panel in figure(reproduction.rows) if panel.lines] if figure else []
     if panels:
-        draw(reproduction.title, panels, f"{order.command}. Bars: deviation over the runs", out / name)
+        draw(reproduction.title, panels, f"{options.command}. Bars: deviation over the runs", out / name)

@@ -9,7 +9,7 @@ from research.findings import JsonRow
 from research.findings.finding import comes_out
 from research.findings.tried import explained, nearest
 
-READING: Final = """\
+READING_GUIDE: Final = """\
 One thing is changed at a time, on the streams of the tables above and with their seeds; the count is the
 authors'. **Bold** is within two deviations, of both figures together, of what is printed. "Another width" is
 the one of 2^0 to 2^7, in steps of 2^0.5, that comes nearest to the printed figure; it stands in brackets. It
@@ -20,7 +20,7 @@ papers leave open, not that it came about like that. What needs no such choice i
 
 def by_learner(rows: Sequence[JsonRow]) -> Iterator[str]:
     """Yield how to read it, and a table for each learner: a line a stream, a column a change."""
-    yield READING
+    yield READING_GUIDE
     tried = nearest(rows)
     why = {one.learner: one.why for finding, one in explained(tried) if finding.holds}
     names = list(tried)
@@ -43,5 +43,5 @@ def _table(learner: str, streams: Mapping[str, Mapping[str, JsonRow]]) -> Iterat
 
 def _cell(row: JsonRow, own_width: float) -> str:
     counted = row["mistakes" if row["paper"] is None else "mistakes_authors"]
-    told = f"**{counted:.2f}**" if comes_out(row) else f"{counted:.2f}"
-    return told if row["width"] == own_width else f"{told} ({row['width']:g})"
+    count = f"**{counted:.2f}**" if comes_out(row) else f"{counted:.2f}"
+    return count if row["width"] == own_width else f"{count} ({row['width']:g})"

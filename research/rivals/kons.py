@@ -10,11 +10,11 @@ import numpy as np
 from forks.algorithm.kernels import precision
 from forks.algorithm.newton import clipped
 from forks.arrays import FloatArray
-from forks.compiled.products import dot, spread
+from forks.compiled.products import dot, matvec
 from forks.losses import LOSSES, LossName, loss_slope
 from forks.rivals.base.budgeted import kernel_row, weighted_kernel
 from forks.rivals.base.learner import VectorRival, known_loss, not_negative, positive
-from research.rivals.whitening import beyond, grown, reached
+from research.rivals.whitening import append_point, residual, span_coordinates
 
 
 class KONS(VectorRival):
@@ -89,9 +89,9 @@ class KONS(VectorRival):
         excess = dot(self.coefficients, k) - score
         if slope == 0.0 and excess == 0.0:
             return
-        self._move(event, k[self.entered], slope, excess)
+        self._project_and_step(event, k[self.entered], slope, excess)
 
-    def _move(self, event: FloatArray, k: FloatArray, slope: float, excess: float) -> None:
+    def _project_and_step(self, event: FloatArray, k: FloatArray, slope: float, excess: float) -> None:
         """Project by an excess of the score, then step; both go along A^-1 phi.
 
         Parameters
@@ -101,13 +101,13 @@ class KONS(VectorRival):
         slope : of the loss
         excess : how far the score lay beyond C
         """
-        z = reached(self.hessian, k)
-        distance = beyond(z) / self._alpha  # phi'A^-1 phi
-        along = spread(self.hessian, z)
+        z = span_coordinates(self.hessian, k)
+        distance = residual(z) / self._alpha  # phi'A^-1 phi
+        along = matvec(self.hessian, z)
         weight = self._eta * slope * slope
         entered, enters = self.entered, weight > 0.0 and self._enters(k, weight)
         if enters:
-            self.hessian = grown(self.hessian, z, math.sqrt(weight), self._alpha)
+            self.hessian = append_point(self.hessian, z, math.sqrt(weight), self._alpha)
             self.entered = np.append(entered, len(self.coefficients))
         step = excess / distance + slope / (1.0 + weight * distance if enters else 1.0)
         self.coefficients[entered] += step / self._alpha * along

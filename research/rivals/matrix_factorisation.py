@@ -52,12 +52,12 @@ class MatrixFactorisation(PairRival):
         self.count = 1
         super().__init__(columns=rank + 1)
 
-    def _derive(self) -> None:
-        super()._derive()
+    def _rebuild_derived(self) -> None:
+        super()._rebuild_derived()
         self._chance = np.random.default_rng(self._seed)
         self._chance.standard_normal(self._rank * len(self.entities))  # what those who are known began with
 
-    def _first_row(self) -> FloatArray:
+    def _initial_row(self) -> FloatArray:
         return np.append(START * self._chance.standard_normal(self._rank), 0.0)
 
     def _score(self, event: tuple[Entity, Entity]) -> float:
@@ -69,9 +69,9 @@ class MatrixFactorisation(PairRival):
 
     def _learn(self, event: tuple[Entity, Entity], y: float, score: float) -> None:  # noqa: ARG002  # see below
         for entity in event:
-            self._meet(entity)
+            self._add_if_new(entity)
         slope = self._score(event) - y / 2.0  # who is new has factors by now, and so another score
-        user, item = (self.rows[self._places[entity]] for entity in event)
+        user, item = (self.rows[self._row_index[entity]] for entity in event)
         of_user, of_item = slope * item[:-1], slope * user[:-1]
         user[:-1] -= self._step * (of_user + self._decay * user[:-1])
         item[:-1] -= self._step * (of_item + self._decay * item[:-1])

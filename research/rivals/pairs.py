@@ -33,7 +33,7 @@ class PairRival(Rival[tuple[Entity, Entity]]):
         self._columns = columns
         self.entities: IntArray = np.empty((0, 2), dtype=np.int64)
         self.rows: FloatArray = np.empty((0, columns))
-        self._derive()
+        self._rebuild_derived()
 
     def _event(self, name: str, x: Any) -> tuple[Entity, Entity]:
         user, item = _integers(name, x, "(2,)")
@@ -42,29 +42,31 @@ class PairRival(Rival[tuple[Entity, Entity]]):
     def _events(self, X: Any) -> Sequence[tuple[Entity, Entity]]:
         return [((USER, user), (ITEM, item)) for user, item in _integers("X", X, "(n, 2)").tolist()]
 
-    def _derive(self) -> None:
+    def _rebuild_derived(self) -> None:
         if self.rows.shape != (len(self.entities), self._columns):
             raise ValueError(
                 f"state['rows'] has shape {self.rows.shape}; {len(self.entities)} entities and these "
                 f"settings ask for {(len(self.entities), self._columns)}"
             )
-        self._places = {(kind, number): place for place, (kind, number) in enumerate(self.entities.tolist())}
+        self._row_index = {
+            (kind, number): index for index, (kind, number) in enumerate(self.entities.tolist())
+        }
 
-    def _first_row(self) -> FloatArray:
+    def _initial_row(self) -> FloatArray:
         """Return what is kept of an entity to begin with, (columns,)."""
         return np.zeros(self._columns)
 
     def _row(self, entity: Entity) -> FloatArray | None:
         """Return what is known of an entity, which may be changed; nothing of who was not learned yet."""
-        place = self._places.get(entity)
-        return None if place is None else self.rows[place]
+        index = self._row_index.get(entity)
+        return None if index is None else self.rows[index]
 
-    def _meet(self, entity: Entity) -> None:
+    def _add_if_new(self, entity: Entity) -> None:
         """Give an entity a row if it has none."""
-        if entity not in self._places:
-            self._places[entity] = len(self.entities)
+        if entity not in self._row_index:
+            self._row_index[entity] = len(self.entities)
             self.entities = np.vstack([self.entities, np.array(entity, dtype=np.int64)])
-            self.rows = np.vstack([self.rows, self._first_row()])
+            self.rows = np.vstack([self.rows, self._initial_row()])
 
 
 def _integers(name: str, values: Any, shape: str) -> IntArray:

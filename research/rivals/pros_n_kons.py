@@ -15,7 +15,7 @@ from forks.losses import LOSSES, LossName, loss_slope
 from forks.randomness import Purpose, uniform
 from forks.rivals.base.budgeted import kernel_row
 from forks.rivals.base.learner import VectorRival, at_least, known_loss, not_negative, positive
-from research.rivals.whitening import grown, leverage, reached
+from research.rivals.whitening import append_point, leverage, span_coordinates
 
 
 class PROSNKONS(VectorRival):
@@ -108,31 +108,31 @@ class PROSNKONS(VectorRival):
         self.weights, self.inverse_hessian = NewtonState.prior(self.basis.shape[1], self._alpha)
 
     def _score(self, event: FloatArray) -> float:
-        z = reached(self.basis, kernel_row(event, self.points, self._precision))
+        z = span_coordinates(self.basis, kernel_row(event, self.points, self._precision))
         return float(clipped(dot(self.weights, z), self._clip))
 
     def _learn(self, event: FloatArray, y: float, score: float) -> None:  # noqa: ARG002  # projecting tells it
         k = kernel_row(event, self.points, self._precision)
         if not self._enters(event, k):
-            self._step(reached(self.basis, k), y)
+            self._step(span_coordinates(self.basis, k), y)
         self.count += 1
 
     def _enters(self, event: FloatArray, k: FloatArray) -> bool:
         """Add an event to the dictionary or not, by chance; tell what was done."""
         if len(k) >= self._budget:
             return False
-        z = reached(self.leverages, k)
+        z = span_coordinates(self.leverages, k)
         tau = (1.0 + self._epsilon) * leverage(z, 1.0, self._gamma)
         p = min(self._beta * tau, 1.0)
         if uniform(self._seed, Purpose.DICTIONARY, self.count) >= p:
             return False
         self.points = np.column_stack([self.points, event])
-        self.leverages = grown(self.leverages, z, 1.0 / math.sqrt(p), self._gamma)
-        self.basis = grown(self.basis, reached(self.basis, k), 1.0, 0.0)
+        self.leverages = append_point(self.leverages, z, 1.0 / math.sqrt(p), self._gamma)
+        self.basis = append_point(self.basis, span_coordinates(self.basis, k), 1.0, 0.0)
         self._begin()
         return True
 
     def _step(self, z: FloatArray, y: float) -> None:
-        newton, room = NewtonState(self.weights, self.inverse_hessian), np.empty(len(z))
-        slope = loss_slope(LOSSES[self.loss], project(newton, z, self._clip, room), y)
-        newton_step(newton, z, slope, self._eta * slope * slope, room)
+        newton, workspace = NewtonState(self.weights, self.inverse_hessian), np.empty(len(z))
+        slope = loss_slope(LOSSES[self.loss], project(newton, z, self._clip, workspace), y)
+        newton_step(newton, z, slope, self._eta * slope * slope, workspace)

@@ -63,7 +63,7 @@ class RunningMeans(PairRival):
     def _learn(self, event: tuple[Entity, Entity], y: float, score: float) -> None:  # noqa: ARG002  # a mean
         label = float(y > 0)
         for entity in event:
-            self._meet(entity)
-            self.rows[self._places[entity]] += (label, 1.0)
+            self._add_if_new(entity)
+            self.rows[self._row_index[entity]] += (label, 1.0)
         self.total += label
         self.count += 1

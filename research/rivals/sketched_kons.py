@@ -12,7 +12,7 @@ from forks.losses import LossName
 from forks.randomness import Purpose, uniform
 from forks.rivals.base.learner import at_least, not_negative, positive
 from research.rivals.kons import KONS
-from research.rivals.whitening import grown, leverage, reached
+from research.rivals.whitening import append_point, leverage, span_coordinates
 
 
 class SketchedKONS(KONS):
@@ -72,11 +72,11 @@ class SketchedKONS(KONS):
         """As `hessian`, with weights 1 / p."""
 
     def _enters(self, k: FloatArray, weight: float) -> bool:
-        z = reached(self.leverages, k)
+        z = span_coordinates(self.leverages, k)
         tau = (1.0 + self._epsilon) * leverage(z, weight, self._alpha)
         p = max(self._least, min(self._beta * tau, 1.0))
         enters = uniform(self._seed, Purpose.HESSIAN, self.drawn) < p
         self.drawn += 1
         if enters:
-            self.leverages = grown(self.leverages, z, math.sqrt(weight / p), self._alpha)
+            self.leverages = append_point(self.leverages, z, math.sqrt(weight / p), self._alpha)
         return enters

@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from forks.arrays import FloatArray
-from forks.compiled.products import combine, dot, spread
+from forks.compiled.products import dot, matvec, vecmat
 
 # With rho = 0, what lies closer to the points' span than the root of this counts as part of it: dividing by
 # less would make features of rounding.
@@ -27,21 +27,21 @@ DEPENDENT = 1e-8
 
 
 @njit(cache=True)
-def reached(W: FloatArray, k: FloatArray) -> FloatArray:
+def span_coordinates(W: FloatArray, k: FloatArray) -> FloatArray:
     """Return W'k, (rank,), for ``W`` (m, rank) and ``k`` (m,).
 
     Examples
     --------
-    >>> reached(np.array([[2.0]]), np.array([0.5]))
+    >>> span_coordinates(np.array([[2.0]]), np.array([0.5]))
     array([1.])
     """
     out = np.empty(W.shape[1])
-    combine(k, W, out)
+    vecmat(k, W, out)
     return out
 
 
 @njit(cache=True)
-def beyond(z: FloatArray) -> float:
+def residual(z: FloatArray) -> float:
     """Return 1 - |z|^2 for z = W'k, what of x is not reached; not less than 0 by rounding."""
     return max(1.0 - dot(z, z), 0.0)
 
@@ -55,12 +55,12 @@ def leverage(z: FloatArray, weight: float, rho: float) -> float:
     >>> leverage(np.array([0.5]), 1.0, 0.25)
     0.75
     """
-    rest = weight * beyond(z)
+    rest = weight * residual(z)
     return rest / (rest + rho)
 
 
 @njit(cache=True)
-def grown(W: FloatArray, z: FloatArray, scale: float, rho: float) -> FloatArray:
+def append_point(W: FloatArray, z: FloatArray, scale: float, rho: float) -> FloatArray:
     """Return W with a further point.
 
     Parameters
@@ -77,17 +77,17 @@ def grown(W: FloatArray, z: FloatArray, scale: float, rho: float) -> FloatArray:
 
     Examples
     --------
-    >>> W = grown(np.empty((0, 0)), np.empty(0), 2.0, 5.0)  # 2 (2 1 2 + 5)^(-1/2)
+    >>> W = append_point(np.empty((0, 0)), np.empty(0), 2.0, 5.0)  # 2 (2 1 2 + 5)^(-1/2)
     >>> W.round(6)
     array([[0.666667]])
     """
     m, rank = W.shape
-    rest = scale * scale * beyond(z) + rho
+    rest = scale * scale * residual(z) + rho
     dependent = rest <= DEPENDENT * scale * scale
     out = np.zeros((m + 1, rank if dependent else rank + 1))
     out[:m, :rank] = W
     if not dependent:
         factor = scale / math.sqrt(rest)
-        out[:m, rank] = -factor * spread(W, z)
+        out[:m, rank] = -factor * matvec(W, z)
         out[m, rank] = factor
     return out

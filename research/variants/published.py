@@ -81,14 +81,14 @@ class PublishedForks:
 
     def predict_and_learn_many(self, X: FloatArray, y: FloatArray) -> FloatArray:
         """Predict and then learn each row of ``X`` (n, dimension) in turn; return the scores, (n,)."""
-        return np.array([self._turn(x, label) for x, label in zip(X, y.tolist(), strict=True)])
+        return np.array([self._predict_and_learn(x, label) for x, label in zip(X, y.tolist(), strict=True)])
 
     @property
     def in_stage_one(self) -> bool:
         """Whether there is no map yet."""
         return self._second is None
 
-    def _turn(self, x: FloatArray, y: float) -> float:
+    def _predict_and_learn(self, x: FloatArray, y: float) -> float:
         if self._second is not None:
             return self._second.predict_and_learn(x, y)
         score = self._first.predict_one(x)

@@ -20,6 +20,6 @@ class UnsureOKL(OKL):
     -0.5
     """
 
-    def _teaches(self, node: int, y: float, score: float) -> bool:
+    def _triggers_update(self, node: int, y: float, score: float) -> bool:
         _, rest = self._project(node)
-        return super()._teaches(node, y, score) and abs(score) <= 0.5 * rest / self._ridge
+        return super()._triggers_update(node, y, score) and abs(score) <= 0.5 * rest / self._ridge

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bench.labels import Figures, Play, judge, plays_of, run
+from bench.labels import Figures, Play, evaluate, plays_of, run
 from bench.options import Options
 from pipeline.config.tree import Labels
 from pipeline.features.tables import Tables
@@ -34,14 +34,14 @@ def test_a_play_is_an_event_with_what_its_label_says(folder: Path) -> None:
 @pytest.mark.parametrize(("rate", "learned"), [(1.0, 12), (1e-9, 0)])
 def test_only_what_was_asked_for_is_learned(folder: Path, rate: float, learned: int) -> None:
     taught = model()
-    figures = judge(plays_in(folder), taught, Labels(policy="random", rate=rate))
+    figures = evaluate(plays_in(folder), taught, Labels(policy="random", rate=rate))
     assert taught.learner.updates == taught.statistics.everything[0, 0] == learned
     assert figures.asked == learned / 12
 
 
 def test_labels_that_are_only_counted_teach_the_learner_nothing(folder: Path) -> None:
     counting = model()
-    figures = judge(plays_in(folder), counting, Labels(policy="random", rate=1e-9), count_all=True)
+    figures = evaluate(plays_in(folder), counting, Labels(policy="random", rate=1e-9), count_all=True)
     assert counting.learner.updates == 0
     assert counting.statistics.everything[0, 0] == 12
     assert figures == Figures(0.5, 0.5, 0.0)
@@ -49,8 +49,8 @@ def test_labels_that_are_only_counted_teach_the_learner_nothing(folder: Path) ->
 
 def test_mistakes_are_those_of_predictions_made_before_the_label(folder: Path) -> None:
     play = plays_in(folder)[1]
-    assert judge([play], model(), Labels()) == Figures(1.0, 1.0, 1.0)
-    assert judge([Play(play.shown, 0.0)], model(), Labels()) == Figures(0.0, 0.0, 1.0)
+    assert evaluate([play], model(), Labels()) == Figures(1.0, 1.0, 1.0)
+    assert evaluate([Play(play.shown, 0.0)], model(), Labels()) == Figures(0.0, 0.0, 1.0)
 
 
 def test_every_policy_and_rate_is_in_the_result(folder: Path) -> None:

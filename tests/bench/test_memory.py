@@ -6,7 +6,7 @@ import msgspec
 import polars as pl
 import pytest
 
-from bench.event_chunks import Chunks
+from bench.event_chunks import EventChunks
 from bench.memory import Sample, slope
 from pipeline.kafka.topics import Topics
 from pipeline.records.inputs import Interaction, WatchLabel
@@ -16,7 +16,7 @@ TOPICS = Topics()
 
 
 @pytest.fixture
-def chunks() -> Chunks:
+def chunks() -> EventChunks:
     """Twenty plays in a row, each seen for a shorter time than the one before."""
     frame = pl.DataFrame({"timestamp": range(1_000_000, 3_000_000, 100_000)}).with_columns(
         user_id=pl.int_range(20) % 3,
@@ -26,10 +26,10 @@ def chunks() -> Chunks:
         video_duration=pl.lit(1_000.0),
         watch_ratio=pl.lit(0.5),
     )
-    return Chunks(Events(frame, 20, {}))
+    return EventChunks(Events(frame, 20, {}))
 
 
-def records(chunks: Chunks, chunk: int) -> tuple[list[Interaction], list[WatchLabel]]:
+def records(chunks: EventChunks, chunk: int) -> tuple[list[Interaction], list[WatchLabel]]:
     of_topic: dict[str, list[bytes]] = {topic: [] for topic in TOPICS.inputs}
     for topic, key, value, timestamp in chunks.records(TOPICS, chunk):
         record = msgspec.json.decode(value)
@@ -42,7 +42,7 @@ def records(chunks: Chunks, chunk: int) -> tuple[list[Interaction], list[WatchLa
     )
 
 
-def test_chunks_follow_one_another_with_events_of_their_own(chunks: Chunks) -> None:
+def test_chunks_follow_one_another_with_events_of_their_own(chunks: EventChunks) -> None:
     found = [records(chunks, number) for number in range(3)]
     assert [event.event_id for shown, _ in found for event in shown] == list(range(60))
     for kind in range(2):
@@ -52,7 +52,7 @@ def test_chunks_follow_one_another_with_events_of_their_own(chunks: Chunks) -> N
         assert before[-1].timestamp < after[0].timestamp
 
 
-def test_a_fifth_of_the_events_has_no_label(chunks: Chunks) -> None:
+def test_a_fifth_of_the_events_has_no_label(chunks: EventChunks) -> None:
     shown, labels = records(chunks, 1)
     assert (len(shown), len(labels)) == (chunks.events, chunks.messages - chunks.events) == (20, 16)
     by_id = {event.event_id: event for event in shown}

@@ -19,10 +19,10 @@ def test_one_partition_is_the_model_itself(folder: Path) -> None:
     for step in plays.order.tolist():
         event = plays.shown[step % 12]
         if step < 12:
-            features[step], expected[step], *_ = model.judge(event)
+            features[step], expected[step], *_ = model.predict(event)
         else:
             ratio = plays.watch_ratios[step - 12]
-            model.learn(event, features[step - 12], bool(ratio > 0.75), ratio)
+            model.learn_example(event, features[step - 12], bool(ratio > 0.75), ratio)
     np.testing.assert_array_equal(play(plays, 1, Sharing.NOTHING).scores, expected)
 
 

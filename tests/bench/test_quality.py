@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bench.kuairec import Stream, in_time_order, permuted
-from bench.quality import judge, play
+from bench.quality import evaluate, play
 from bench.rivals import entries
 
 
@@ -24,7 +24,7 @@ class Diary:
         self.notes.append(("told", x))
 
 
-def test_a_label_is_told_when_the_play_has_ended(folder: Path) -> None:
+def test_a_label_is_learned_when_the_play_has_ended(folder: Path) -> None:
     diary = Diary()
     scores = play(diary, [float(i) for i in range(12)], in_time_order(folder, delayed=True))
     assert diary.notes[:5] == [("asked", 0.0), ("asked", 1.0), ("asked", 2.0), ("told", 0.0), ("asked", 3.0)]
@@ -56,7 +56,7 @@ def test_a_permutation_keeps_pairs_with_their_labels(folder: Path) -> None:
 @pytest.mark.parametrize("name", entries(1))
 def test_every_rival_plays(folder: Path, name: str) -> None:
     stream = in_time_order(folder, delayed=True)
-    figures = judge(entries(12)[name], stream)
+    figures = evaluate(entries(12)[name], stream)
     assert 0.0 <= figures.mistakes <= 1.0
     assert figures.auc is not None
     assert (figures.log_loss is not None) == entries(12)[name].probable

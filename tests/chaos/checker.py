@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pipeline.kafka.clients import reader
-from pipeline.model.label_policy import Policy
+from pipeline.kafka.clients import groupless_consumer
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 from tests.chaos.challengers import Challenger, challengers
 from tests.chaos.derivation import WrongError, agree, derive
-from tests.chaos.expected import Expected, Letter, Step
+from tests.chaos.expected import DeadLetter, Expected, Step
 from tests.chaos.world import World
 from tests.integration.harness import Pipeline, Written, read_to_end
 
@@ -34,7 +34,7 @@ class Found:
 
 
 def check(
-    pipeline: Pipeline, world: World, *, replayed: bool, challenged: bool, policy: Policy | None
+    pipeline: Pipeline, world: World, *, replayed: bool, challenged: bool, policy: LabelPolicy | None
 ) -> Found:
     """Hold all that the pipeline wrote against the world.
 
@@ -56,7 +56,7 @@ def check(
         shadows = challengers() if challenged else {}
         one = _Partition(pipeline, world, partition, found, challengers=shadows, policy=policy)
         outputs = one.replay if replayed else one.outputs
-        for what in (one.inputs, outputs, one.requests, one.letters, one.state):
+        for what in (one.inputs, outputs, one.requests, one.dead_letters, one.state):
             try:
                 what()
             except WrongError as error:
@@ -92,7 +92,7 @@ class _Partition:
         found: Found,
         *,
         challengers: Mapping[str, Challenger],
-        policy: Policy | None,
+        policy: LabelPolicy | None,
     ) -> None:
         self._pipeline = pipeline
         self._topics = pipeline.topics
@@ -133,15 +133,17 @@ class _Partition:
         unasked = sum(each.asked is False and each.status == "labelled" for each in outcomes)
         self._expected.counters.update(asked=len(requests), unasked=unasked)
 
-    def letters(self) -> None:
+    def dead_letters(self) -> None:
         """Every message that cannot be used is in dead-letters, once, as it came, and no other."""
-        left = dict(self._expected.letters)
-        for letter in self._read(self._topics.dead_letters):
-            about = {name.removeprefix("__streams.errors."): text.decode() for name, text in letter.headers}
+        left = dict(self._expected.dead_letters)
+        for dead_letter in self._read(self._topics.dead_letters):
+            about = {
+                name.removeprefix("__streams.errors."): text.decode() for name, text in dead_letter.headers
+            }
             agree("the partition that a dead letter names", about["partition"], str(self._partition))
             place = about["topic"] == self._topics.labels, int(about["offset"])
             wanted = left.pop(place, None)
-            agree(f"dead letter for {about['topic']}, {place[1]}", _letter(letter, about), wanted)
+            agree(f"dead letter for {about['topic']}, {place[1]}", _dead_letter(dead_letter, about), wanted)
             self._found.dead_letters += 1
         agree("the number of missing dead letters", len(left), 0)
 
@@ -181,10 +183,10 @@ class _Partition:
         return _written(self._pipeline, topic, self._partition)
 
 
-def _letter(letter: Written, about: dict[str, str]) -> Letter:
-    return Letter(about["exception"], letter.key, letter.value)
+def _dead_letter(dead_letter: Written, about: dict[str, str]) -> DeadLetter:
+    return DeadLetter(about["exception"], dead_letter.key, dead_letter.value)
 
 
 def _written(pipeline: Pipeline, topic: str, partition: int) -> Iterator[Written]:
-    with closing(reader(pipeline.kafka)) as consumer:
+    with closing(groupless_consumer(pipeline.kafka)) as consumer:
         yield from read_to_end(consumer, topic, partition)

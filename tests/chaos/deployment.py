@@ -8,17 +8,17 @@ from typing import Self
 
 from tests.chaos.feeder import Feeder
 from tests.chaos.watch import Watch
-from tests.chaos.worker_pool import Crew
+from tests.chaos.worker_pool import WorkerPool
 from tests.chaos.world import World
 from tests.integration.harness import Pipeline
 
-STALLED = 180.0
+STALL_TIMEOUT = 180.0
 """Seconds without progress after which it is given up."""
-ASK = 1.0
+OFFSET_INTERVAL = 1.0
 """Seconds between two questions for the group's offsets."""
 
 
-class Stage:
+class Deployment:
     """All of it ends with the `with` block, whatever happens.
 
     Parameters
@@ -34,7 +34,7 @@ class Stage:
     """
 
     def __init__(self, pipeline: Pipeline, world: World, workers: int, seconds: float) -> None:
-        self.crew = Crew(pipeline)
+        self.worker_pool = WorkerPool(pipeline)
         self.watch = Watch(pipeline)
         self._pipeline = pipeline
         self._events = world.events
@@ -43,8 +43,8 @@ class Stage:
         self._live = seconds > 0.0
         self._thread = ThreadPoolExecutor(1)
         self._feeding: Future[None] | None = None
-        self._ends = {closing: world.positions(closing=closing) for closing in (False, True)}
-        self._closing = False
+        self._ends = {final: world.positions(final=final) for final in (False, True)}
+        self._final_sent = False
         self._asked = self._moved = time.monotonic()
         self._positions: dict[tuple[bool, int], int] = {}
 
@@ -53,14 +53,14 @@ class Stage:
             self._feeder.send_events()
             self._close_windows()
         for number in range(self._workers):
-            self.crew.start(number)
+            self.worker_pool.start(number)
         if self._live:
             self._feeding = self._thread.submit(self._feeder.send_events)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._feeder.stop.set()
-        self.crew.end()
+        self.worker_pool.end()
         self._thread.shutdown()
         self.watch.close()
 
@@ -69,7 +69,7 @@ class Stage:
         """The share of the events that is predicted."""
         return self.watch.predictions / self._events
 
-    def attend(self) -> None:
+    def poll(self) -> None:
         """Let a little time pass, in which workers that ended are started again.
 
         Raises
@@ -77,17 +77,17 @@ class Stage:
         TimeoutError
             Nothing has moved for too long.
         """
-        self.watch.look(0.05)
-        self.crew.look_after()
+        self.watch.poll(0.05)
+        self.worker_pool.restart_ended()
         now = time.monotonic()
-        if now - self._asked >= ASK:
+        if now - self._asked >= OFFSET_INTERVAL:
             self._asked = now
             positions = self.watch.committed()
             if positions is not None and positions != self._positions:
                 self._positions, self._moved = positions, now
-        if now - self._moved > STALLED:
+        if now - self._moved > STALL_TIMEOUT:
             raise TimeoutError(
-                f"nothing was processed for {STALLED:.0f} s; the offsets are {self._positions}, "
+                f"nothing was processed for {STALL_TIMEOUT:.0f} s; the offsets are {self._positions}, "
                 f"and the group is {self.watch.group()}"
             )
 
@@ -97,13 +97,13 @@ class Stage:
             if not self._feeding.done():
                 return False
             self._feeding.result()
-        if self._positions != self._ends[self._closing]:
+        if self._positions != self._ends[self._final_sent]:
             return False
-        if self._closing:
+        if self._final_sent:
             return True
         self._close_windows()
         return False
 
     def _close_windows(self) -> None:
-        self._feeder.send_closing()
-        self._closing = True
+        self._feeder.send_final()
+        self._final_sent = True

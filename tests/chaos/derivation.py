@@ -11,7 +11,7 @@ from forks import LOSSES, Forks, probability
 from forks.losses import loss_value
 from pipeline.config.tree import Learner
 from pipeline.features.statistics import RunningStatistics
-from pipeline.model.label_policy import Policy
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import learner_settings
 from pipeline.records.outputs import Outcome, Prediction, Share
 from tests.chaos.challengers import Challenger
@@ -50,7 +50,7 @@ def derive(
     predictions: Iterable[Prediction],
     outcomes: Iterable[Outcome],
     challengers: Mapping[str, Challenger],
-    policy: Policy | None = None,
+    policy: LabelPolicy | None = None,
 ) -> Iterator[Step]:
     """Go through a partition's outputs in the order in which they say that they came about.
 
@@ -74,13 +74,13 @@ def derive(
         yield derivation.predict(prediction)
     for outcome in learned:
         yield derivation.learn(outcome)
-    agree("the number of predictions", derivation.predicted, len(expected.shown))
-    agree("the number of outcomes", derivation.folded, len(expected.shown))
+    agree("the number of predictions", derivation.predicted, len(expected.predicted_events))
+    agree("the number of outcomes", derivation.folded, len(expected.predicted_events))
 
 
 class _Derivation:
     def __init__(
-        self, expected: Expected, challengers: Mapping[str, Challenger], policy: Policy | None
+        self, expected: Expected, challengers: Mapping[str, Challenger], policy: LabelPolicy | None
     ) -> None:
         self.predicted = 0
         self.folded = 0
@@ -91,15 +91,15 @@ class _Derivation:
         self._learner = Forks(learner_settings(Learner(), 0))
         self._statistics = RunningStatistics(max_entities=1_000_000)
         self._waiting: dict[object, Prediction] = {}
-        self._told: Counter[int] = Counter()
+        self._received_until: Counter[int] = Counter()
         """By other partition, how many of its outcomes are known."""
 
     def predict(self, prediction: Prediction) -> Step:
         name = f"prediction {self.predicted}"
         agree(f"{name}: sequence", prediction.sequence, self.predicted)
-        if self.predicted == len(self._expected.shown):
+        if self.predicted == len(self._expected.predicted_events):
             raise WrongError(f"{name} is one too many: event {prediction.event_id}")
-        event, world = self._expected.shown[self.predicted], self._expected.world
+        event, world = self._expected.predicted_events[self.predicted], self._expected.world
         agree(f"{name}: event_id", prediction.event_id, event)
         agree(f"{name}: model_version", prediction.model_version, self.folded)
         user, video = int(world.users[event]), int(world.videos[event])
@@ -129,11 +129,11 @@ class _Derivation:
         for field in SHARED:
             agree(f"{name}: {field}", getattr(outcome, field), getattr(prediction, field))
         agree(f"{name}: prediction_sequence", outcome.prediction_sequence, prediction.sequence)
-        event = self._expected.shown[prediction.sequence]
+        event = self._expected.predicted_events[prediction.sequence]
         watched, ratio = self._check_label(name, outcome, event)
         for share in outcome.shared or ():
-            self._take_over(name, share)
-        if self._policy is None or self._policy.teaches(prediction.asked, outcome.status == "labelled"):
+            self._learn_share(name, share)
+        if self._policy is None or self._policy.learns(prediction.asked, outcome.status == "labelled"):
             taught = 1.0 if watched else -1.0
             loss = float(loss_value(LOSSES["logistic"], outcome.score, taught))
             judged: tuple[object, ...] = (watched, watched == prediction.predicted, loss)
@@ -156,11 +156,11 @@ class _Derivation:
             asked=self._asked,
         )
 
-    def _take_over(self, name: str, share: Share) -> None:
+    def _learn_share(self, name: str, share: Share) -> None:
         told_of = f"{name}: what partition {share.partition} tells is from an outcome on that"
-        agree(told_of, share.since, self._told[share.partition])
-        self._told[share.partition] = share.until
-        self._statistics.take_over(share.videos)
+        agree(told_of, share.since, self._received_until[share.partition])
+        self._received_until[share.partition] = share.until
+        self._statistics.merge_shared(share.videos)
         for example in share.examples:
             self._teach(example.features, 1.0 if example.label else -1.0)
 

@@ -11,7 +11,7 @@ from river import stream
 from tests.chaos.world import NO_LABEL, WINDOW, Input, Kind, World
 
 
-class Letter(NamedTuple):
+class DeadLetter(NamedTuple):
     """A dead letter."""
 
     fault: str
@@ -48,8 +48,8 @@ class Expected:
 
     def __init__(self, world: World, partition: int) -> None:
         self.world = world
-        self.shown: list[int] = []
-        self.letters: dict[tuple[bool, int], Letter] = {}
+        self.predicted_events: list[int] = []
+        self.dead_letters: dict[tuple[bool, int], DeadLetter] = {}
         self.counters: Counter[str] = Counter()
         for given in world.inputs(partition):
             source = "labels" if given.is_label else "interactions"
@@ -58,14 +58,14 @@ class Expected:
 
     def _expect(self, given: Input, offset: int) -> None:
         if fault := given.kind.fault:
-            self.letters[given.is_label, offset] = Letter(fault, given.key, given.value)
+            self.dead_letters[given.is_label, offset] = DeadLetter(fault, given.key, given.value)
             self.counters[fault] += 1
         elif given.kind is Kind.DUPLICATE:
             self.counters["duplicate_labels" if given.is_label else "duplicate_interactions"] += 1
         elif given.is_label:
             self.counters["labelled"] += 1
         else:
-            self.shown.append(given.event)
+            self.predicted_events.append(given.event)
             self.counters["predictions"] += 1
             self.counters["expired"] += self.world.label_times[given.event] == NO_LABEL
 
@@ -76,10 +76,11 @@ class Expected:
         happened when the window ended, before all that happened a millisecond later.
         """
         plays: Iterator[tuple[dict[Hashable, Any], float]] = (
-            ({"at": int(self.world.times[event]), "wait": self._wait(event)}, 0.0) for event in self.shown
+            ({"at": int(self.world.times[event]), "wait": self._wait(event)}, 0.0)
+            for event in self.predicted_events
         )
         for number, _, answer in stream.simulate_qa(plays, moment="at", delay="wait", copy=False):
-            yield Step(self.shown[number], answer is not None)
+            yield Step(self.predicted_events[number], answer is not None)
 
     def _wait(self, event: int) -> float:
         known = int(self.world.label_times[event])

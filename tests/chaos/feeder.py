@@ -11,7 +11,7 @@ from tests.integration.harness import Pipeline, input_producer
 
 CHUNK = 500
 """Messages after which all have to be acknowledged: neither input gets further ahead of the other."""
-PATIENCE = 120.0
+TIMEOUT = 120.0
 """Seconds for which the broker may be away."""
 
 
@@ -39,7 +39,7 @@ class Feeder:
     def send_events(self) -> None:
         """Send all but the closing events, in the order of time."""
         begin, chunk = time.monotonic(), CHUNK if self._seconds else 20 * CHUNK
-        inputs = (given for given in self._world.inputs() if not self._world.is_closing(given))
+        inputs = (given for given in self._world.inputs() if not self._world.is_final(given))
         sent = 0
         while some := list(islice(inputs, chunk)):
             sent += len(some)
@@ -48,18 +48,18 @@ class Feeder:
             if self.stop.wait(max(0.0, due - time.monotonic())):
                 return
 
-    def send_closing(self) -> None:
+    def send_final(self) -> None:
         """Send what closes the windows; to be done when all else is processed.
 
         A live merge may take an input that is slow for one that is at its end. With hours between two
         events, labels on their way would then come too late.
         """
-        self._send([given for given in self._world.inputs() if self._world.is_closing(given)])
+        self._send([given for given in self._world.inputs() if self._world.is_final(given)])
 
     def _send(self, inputs: list[Input]) -> None:
         topics = self._pipeline.topics
         for given in inputs:
             topic = topics.labels if given.is_label else topics.interactions
             self._producer.produce(topic, given.value, given.key, timestamp=given.timestamp)
-        if left := self._producer.flush(PATIENCE):
-            raise TimeoutError(f"{left} messages were not acknowledged within {PATIENCE:.0f} s")
+        if left := self._producer.flush(TIMEOUT):
+            raise TimeoutError(f"{left} messages were not acknowledged within {TIMEOUT:.0f} s")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from pipeline.config.tree import Labels
-from pipeline.model.label_policy import Policy
+from pipeline.model.label_policy import LabelPolicy
 
 RATE: Final = 0.4
 SETTINGS: Final = {"FORKS_LABELS__POLICY": "adaptive", "FORKS_LABELS__RATE": str(RATE)}
 
 
-def policy() -> Policy:
+def policy() -> LabelPolicy:
     """The same one."""
-    return Policy(Labels(policy="adaptive", rate=RATE))
+    return LabelPolicy(Labels(policy="adaptive", rate=RATE))

@@ -40,7 +40,7 @@ class Report:
     """Seconds from a strike to new committed predictions in all partitions that it hit."""
     exits: Counter[int]
     """Workers that ended without being told to, by exit code."""
-    thrown_away: Counter[str]
+    discarded_sessions: Counter[str]
     """Sessions that ended with an error, by its name."""
     found: Found
     problems: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Report:
             "recovery_median_s": round(statistics.median(times), 2) if times else None,
             "recovery_worst_s": round(max(times), 2) if times else None,
             "exits": {str(code): number for code, number in sorted(self.exits.items())},
-            "sessions_thrown_away": dict(self.thrown_away),
+            "sessions_thrown_away": dict(self.discarded_sessions),
             "predictions": self.found.predictions,
             "outcomes": self.found.outcomes,
             "dead_letters": self.found.dead_letters,

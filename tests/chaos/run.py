@@ -13,8 +13,8 @@ from pipeline.kafka.topics import admin, create
 from tests.chaos.broker import Broker
 from tests.chaos.challengers import SETTINGS as CHALLENGERS
 from tests.chaos.checker import check, compare
-from tests.chaos.deployment import Stage
-from tests.chaos.killer import Killer
+from tests.chaos.deployment import Deployment
+from tests.chaos.killer import FaultInjector
 from tests.chaos.policies import SETTINGS as POLICY
 from tests.chaos.policies import policy
 from tests.chaos.report import Options, Report
@@ -51,7 +51,7 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
     """
     begin = time.monotonic()
     world = World(options.seed, options.events, options.partitions, options.minutes)
-    strikes = plan(options.seed, options.minutes, options.workers)
+    injections = plan(options.seed, options.minutes, options.workers)
     extras = (CHALLENGERS if options.challengers else {}) | (POLICY if options.policy else {})
     with Broker(folder / "broker") as broker:
         if options.replay:
@@ -60,15 +60,15 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
         pace = REPLAY if options.replay else LIVE
         pipeline = _pipeline(broker, world, "chaos-", folder, pace | extras)
         seconds = 0.0 if options.replay else 60.0 * options.minutes
-        with Stage(pipeline, world, options.workers, seconds) as stage:
-            killer = Killer(broker, stage, strikes, say)
+        with Deployment(pipeline, world, options.workers, seconds) as deployment:
+            killer = FaultInjector(broker, deployment, injections, say)
             try:
-                while not (stage.finished() and killer.done):
-                    stage.attend()
+                while not (deployment.finished() and killer.done):
+                    deployment.poll()
                     killer.step()
-                stage.crew.stop()
+                deployment.worker_pool.stop()
             except TimeoutError as error:
-                stage.crew.problems.append(str(error))
+                deployment.worker_pool.problems.append(str(error))
         say("checking")
         found = check(
             pipeline,
@@ -77,7 +77,7 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
             challenged=options.challengers,
             policy=policy() if options.policy else None,
         )
-        problems = stage.crew.problems + found.problems + _audit(pipeline)
+        problems = deployment.worker_pool.problems + found.problems + _audit(pipeline)
         if options.replay:
             problems += compare(pipeline, calm)
         if problems and broker.running:
@@ -86,10 +86,10 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
         options=options,
         seconds=time.monotonic() - begin,
         faults=killer.struck,
-        rebalances=stage.crew.rebalances(),
-        recoveries=stage.watch.recoveries,
-        exits=stage.crew.exits,
-        thrown_away=stage.crew.sessions_thrown_away(),
+        rebalances=deployment.worker_pool.rebalances(),
+        recoveries=deployment.watch.recoveries,
+        exits=deployment.worker_pool.exits,
+        discarded_sessions=deployment.worker_pool.sessions_thrown_away(),
         found=found,
         problems=problems,
     )
@@ -100,8 +100,8 @@ def _pipeline(broker: Broker, world: World, prefix: str, folder: Path, settings:
     logs.mkdir()
     pipeline = Pipeline(broker.bootstrap, prefix, logs, world.partitions)
     pipeline.environment = SETTINGS | settings
-    asking = replace(pipeline.topics, asking=True)
-    create(admin({"bootstrap.servers": broker.bootstrap}), asking, world.partitions, 1)
+    requests_labels = replace(pipeline.topics, requests_labels=True)
+    create(admin({"bootstrap.servers": broker.bootstrap}), requests_labels, world.partitions, 1)
     return pipeline
 
 
@@ -124,10 +124,10 @@ def _audit(pipeline: Pipeline) -> list[str]:
 def _undisturbed(broker: Broker, world: World, folder: Path, settings: dict[str, str]) -> Pipeline:
     """The same inputs, and one worker that nothing happens to."""
     pipeline = _pipeline(broker, world, "calm-", folder, settings)
-    with Stage(pipeline, world, workers=1, seconds=0.0) as stage:
-        while not stage.finished():
-            stage.attend()
-        stage.crew.stop()
-    if stage.crew.problems or stage.crew.exits:
-        raise RuntimeError(f"something happened to the undisturbed run: {stage.crew.problems}")
+    with Deployment(pipeline, world, workers=1, seconds=0.0) as deployment:
+        while not deployment.finished():
+            deployment.poll()
+        deployment.worker_pool.stop()
+    if deployment.worker_pool.problems or deployment.worker_pool.exits:
+        raise RuntimeError(f"something happened to the undisturbed run: {deployment.worker_pool.problems}")
     return pipeline

@@ -20,7 +20,7 @@ class Fault(Enum):
     BROKER = "SIGKILL of the broker"
 
 
-class Strike(NamedTuple):
+class FaultInjection(NamedTuple):
     """One fault."""
 
     at: float
@@ -36,7 +36,7 @@ class Strike(NamedTuple):
         return f"at {self.at:6.2%}: {self.fault.value}{whom}, back after {self.seconds:.1f} s"
 
 
-def plan(seed: int, minutes: float, workers: int) -> list[Strike]:
+def plan(seed: int, minutes: float, workers: int) -> list[FaultInjection]:
     """Strikes for a run of so many minutes, in their order.
 
     They are tied to how far the pipeline has come rather than to a clock, so that the schedule is the same
@@ -45,13 +45,13 @@ def plan(seed: int, minutes: float, workers: int) -> list[Strike]:
     chance = np.random.default_rng([seed, 2])
     rates = {Fault.KILL: 4.0, Fault.ZOMBIE: 0.5, Fault.RESTART: 0.7, Fault.BROKER: 0.4}
     faults = [fault for fault, rate in rates.items() for _ in range(max(1, round(rate * minutes)))]
-    places = np.sort(chance.uniform(0.08, 0.9, len(faults)))
+    moments = np.sort(chance.uniform(0.08, 0.9, len(faults)))
     return [
-        Strike(
+        FaultInjection(
             at=float(at),
             fault=faults[number],
             worker=int(chance.integers(workers)),
             seconds=float(chance.uniform(0.0, 3.0)) + SESSION_TIMEOUT * (faults[number] is Fault.ZOMBIE),
         )
-        for at, number in zip(places, chance.permutation(len(faults)).tolist(), strict=True)
+        for at, number in zip(moments, chance.permutation(len(faults)).tolist(), strict=True)
     ]

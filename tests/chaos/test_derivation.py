@@ -14,24 +14,24 @@ import pytest
 from pipeline.config.tree import Config, Join, Learner
 from pipeline.features.statistics import FEATURES
 from pipeline.features.tables import Tables
-from pipeline.model.challengers import contenders
-from pipeline.model.label_policy import Policy
+from pipeline.model.challengers import resolve_challengers
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model, learner_settings
-from pipeline.records.decoding import INTERACTIONS, LABELS
-from pipeline.records.inputs import Source
+from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
+from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import Example, Outcome, Prediction, Share, VideoCounts
 from pipeline.task.record_queue import Position
-from pipeline.task.sharing import LARGEST_TAKEN
+from pipeline.task.sharing import MAX_SHARES_BYTES
 from pipeline.task.task import Task
 from tests.chaos.challengers import SETTINGS as CHALLENGERS
 from tests.chaos.challengers import challengers
 from tests.chaos.derivation import WrongError, derive
-from tests.chaos.expected import Expected, Letter
+from tests.chaos.expected import DeadLetter, Expected
 from tests.chaos.policies import policy
 from tests.chaos.run import SETTINGS
 from tests.chaos.schedule import Fault, plan
 from tests.chaos.world import Kind, World
-from tests.support.builders import told
+from tests.support.builders import records_of
 from tests.support.entries import entries, queued
 
 WORLD = World(seed=5, events=1_200, partitions=2, minutes=5.0)
@@ -44,7 +44,7 @@ class Outputs:
 
     predictions: list[Prediction]
     outcomes: list[Outcome]
-    letters: dict[tuple[bool, int], Letter]
+    dead_letters: dict[tuple[bool, int], DeadLetter]
     counters: Counter[str] = field(default_factory=Counter)
 
 
@@ -58,42 +58,45 @@ def written() -> Outputs:
     return outputs(None)
 
 
-def outputs(asking: Policy | None) -> Outputs:
+def outputs(asking: LabelPolicy | None) -> Outputs:
     settings = Join.model_validate(
         {"window": SETTINGS["FORKS_JOIN__WINDOW"], "early": SETTINGS["FORKS_JOIN__EARLY"]}
     )
     configured = Config.model_validate({"challengers": json.loads(CHALLENGERS["FORKS_CHALLENGERS"])})
-    beside = contenders(configured.challengers, 0)
+    beside = resolve_challengers(configured.challengers, 0)
     model = Model(learner_settings(Learner(), 0), Tables(), 1_000_000, beside)
     task = Task(PARTITION, model, settings, Position(0), Position(0))
     task.policy = asking
-    for is_label, inlet, decoder in ((False, task.interactions, INTERACTIONS), (True, task.labels, LABELS)):
+    for is_label, queue, decoder in (
+        (False, task.interactions, INTERACTION_DECODER),
+        (True, task.labels, LABEL_DECODER),
+    ):
         given = [each for each in WORLD.inputs(PARTITION) if each.is_label == is_label]
         sources = [
-            Source(str(is_label), PARTITION, at, each.key, each.value) for at, each in enumerate(given)
+            RawMessage(str(is_label), PARTITION, at, each.key, each.value) for at, each in enumerate(given)
         ]
-        inlet.feed(queued(entries(sources, decoder, latest=WORLD.times.max() + 10**9)))
-        inlet.at_end = True
+        queue.feed(queued(entries(sources, decoder, latest=WORLD.times.max() + 10**9)))
+        queue.at_end = True
     for offset in range(2):
         example = Example(7, 3, 5, [0.5] * len(FEATURES), label=True, watch_ratio=1.0)
         counts = VideoCounts(int(WORLD.videos[0]), events=20, labels=15, ratios=18.5)
         share = Share(0, 20 * offset, 20 * (offset + 1), [counts], [example])
-        task.reception.offer(share, offset, LARGEST_TAKEN)  # so that each fills an outcome
-    batch = told(task.advance(10**6))
-    letters = {
-        (source.topic == "True", source.offset): Letter(fault, source.key, source.value)
+        task.inbox.offer(share, offset, MAX_SHARES_BYTES)  # so that each fills an outcome
+    batch = records_of(task.advance(10**6))
+    dead_letters = {
+        (source.topic == "True", source.offset): DeadLetter(fault, source.key, source.value)
         for source, fault, _ in batch.dead_letters
     }
-    return Outputs(batch.predictions, batch.outcomes, letters, task.counters)
+    return Outputs(batch.predictions, batch.outcomes, dead_letters, task.counters)
 
 
 def test_the_pure_core_passes_in_the_order_of_a_replay(expected: Expected, written: Outputs) -> None:
     assert list(derive(expected, written.predictions, written.outcomes, challengers())) == list(
         expected.replayed()
     )
-    assert written.letters == expected.letters
+    assert written.dead_letters == expected.dead_letters
     assert {name: written.counters[name] for name in expected.counters} == dict(expected.counters)
-    assert {letter.fault for letter in expected.letters.values()} == {
+    assert {dead_letter.fault for dead_letter in expected.dead_letters.values()} == {
         kind.fault for kind in Kind if kind.fault is not None
     }
 
@@ -165,7 +168,7 @@ def repeat_outcome(outputs: Outputs) -> None:
     outputs.outcomes.insert(301, outputs.outcomes[300])
 
 
-def turn_label(outputs: Outputs) -> None:
+def flip_label(outputs: Outputs) -> None:
     victim = outputs.outcomes[300]
     outputs.outcomes[300] = msgspec.structs.replace(victim, label=not victim.label)
 
@@ -192,7 +195,7 @@ def repeat_share(outputs: Outputs) -> None:
         (repeat_prediction, "sequence"),
         (repeat_as_new, "one too many"),
         (repeat_outcome, "outcome 301: sequence is 300"),
-        (turn_label, "outcome 300: label"),
+        (flip_label, "outcome 300: label"),
         (forget_share, r"prediction \d+: features"),
         (repeat_share, "outcome 1: what partition 0 tells is from an outcome on that is 0, has to be 20"),
     ],

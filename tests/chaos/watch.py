@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from pipeline.kafka.clients import reader
-from tests.integration.harness import DEADLINE, Pipeline
+from pipeline.kafka.clients import groupless_consumer
+from tests.integration.harness import TIMEOUT, Pipeline
 
-NOT_NOW = {
+UNAVAILABLE = {
     KafkaError._TRANSPORT,
     KafkaError._TIMED_OUT,
     KafkaError._WAIT_COORD,
@@ -26,7 +26,7 @@ NOT_NOW = {
 
 
 @dataclass
-class Wound:
+class PendingRecovery:
     """Partitions that a strike has hit, with the offset from which on a prediction shows recovery."""
 
     struck: float
@@ -41,13 +41,13 @@ class Watch:
     predictions: int = 0
     recoveries: list[float] = field(default_factory=list)
     """Seconds from a strike until all of its partitions had a new prediction."""
-    _wounds: list[Wound] = field(default_factory=list)
+    _pending_recoveries: list[PendingRecovery] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         kafka, topics = self.pipeline.kafka, self.pipeline.topics
-        self._places = [TopicPartition(topics.predictions, number, 0) for number in self._numbers]
-        self._consumer: Consumer = reader(kafka)
-        self._consumer.assign(self._places)
+        self._topic_partitions = [TopicPartition(topics.predictions, number, 0) for number in self._numbers]
+        self._consumer: Consumer = groupless_consumer(kafka)
+        self._consumer.assign(self._topic_partitions)
         self._group = Consumer(
             {
                 "bootstrap.servers": kafka.bootstrap,
@@ -66,19 +66,21 @@ class Watch:
         self._consumer.close()
         self._group.close()
 
-    def look(self, seconds: float) -> None:
+    def poll(self, seconds: float) -> None:
         """Take what has been committed, waiting for it no longer than this."""
         for message in self._consumer.consume(10_000, seconds):
             if message.error() is not None:
                 continue
             self.predictions += 1
-            for wound in self._wounds:
-                heals_from = wound.partitions.get(message.partition() or 0)
+            for pending in self._pending_recoveries:
+                heals_from = pending.partitions.get(message.partition() or 0)
                 if heals_from is not None and (message.offset() or 0) >= heals_from:
-                    del wound.partitions[message.partition() or 0]
+                    del pending.partitions[message.partition() or 0]
         now = time.monotonic()
-        self.recoveries += [now - wound.struck for wound in self._wounds if not wound.partitions]
-        self._wounds = [wound for wound in self._wounds if wound.partitions]
+        self.recoveries += [
+            now - pending.struck for pending in self._pending_recoveries if not pending.partitions
+        ]
+        self._pending_recoveries = [pending for pending in self._pending_recoveries if pending.partitions]
 
     def wait_for_recovery(self, struck: float, partitions: Iterable[int] | None = None) -> None:
         """Measure from then on until these partitions, or all, have a prediction that is not yet in the log.
@@ -86,22 +88,24 @@ class Watch:
         What lies in the log by now, committed or not, was written before the strike.
         """
         numbers = self._numbers if partitions is None else partitions
-        places = [TopicPartition(self.pipeline.topics.predictions, number) for number in numbers]
-        if places:
-            self._wounds.append(Wound(struck, self._ends(places)))
+        topic_partitions = [TopicPartition(self.pipeline.topics.predictions, number) for number in numbers]
+        if topic_partitions:
+            self._pending_recoveries.append(PendingRecovery(struck, self._ends(topic_partitions)))
 
-    def _ends(self, places: list[TopicPartition]) -> dict[int, int]:
+    def _ends(self, topic_partitions: list[TopicPartition]) -> dict[int, int]:
         """The partitions' ends; a broker that has just come up may not know its partitions yet.
 
         Each time by a new client: an old one goes on asking under the leader's epoch before the restart.
         """
-        give_up = time.monotonic() + DEADLINE
+        give_up = time.monotonic() + TIMEOUT
         while True:
             latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # it has no types
             client = AdminClient({"bootstrap.servers": self.pipeline.kafka.bootstrap, "log_level": 0})
-            ends = client.list_offsets(dict.fromkeys(places, latest), request_timeout=5.0)
+            ends = client.list_offsets(dict.fromkeys(topic_partitions, latest), request_timeout=5.0)
             try:
-                return {place.partition: end.result().offset for place, end in ends.items()}
+                return {
+                    topic_partition.partition: end.result().offset for topic_partition, end in ends.items()
+                }
             except KafkaException:
                 if time.monotonic() > give_up:
                     raise
@@ -120,11 +124,18 @@ class Watch:
     def committed(self) -> dict[tuple[bool, int], int] | None:
         """The group's offsets by input (whether it is the labels) and partition; None without an answer."""
         topics = self.pipeline.topics
-        places = [TopicPartition(topic, number) for topic in topics.inputs for number in self._numbers]
+        topic_partitions = [
+            TopicPartition(topic, number) for topic in topics.inputs for number in self._numbers
+        ]
         try:
-            answer = self._group.committed(places, 5.0)
+            answer = self._group.committed(topic_partitions, 5.0)
         except KafkaException as error:
-            if error.args[0].code() not in NOT_NOW:
+            if error.args[0].code() not in UNAVAILABLE:
                 raise
             return None
-        return {(place.topic == topics.labels, place.partition): max(0, place.offset) for place in answer}
+        return {
+            (topic_partition.topic == topics.labels, topic_partition.partition): max(
+                0, topic_partition.offset
+            )
+            for topic_partition in answer
+        }

@@ -10,9 +10,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.integration.harness import DEADLINE, Pipeline
+from tests.integration.harness import TIMEOUT, Pipeline
 
-BROKER_AWAY, TAKEN_OVER = 3, 7
+BROKER_UNAVAILABLE, REPLACED = 3, 7
 """Exit codes after which whoever looks after a worker starts it again, see docs/operations.md."""
 
 _ASSIGNMENT = re.compile(r"^(\S+) .*\b(assigned|revoked) +partitions=\[([\d, ]*)\]", re.MULTILINE)
@@ -48,7 +48,7 @@ class Worker:
 
 
 @dataclass
-class Crew:
+class WorkerPool:
     """Workers by number, those with even ones named, and what became of them.
 
     A worker that ends without being told to is started again; `problems` says where it should not have.
@@ -76,18 +76,18 @@ class Crew:
         self._started.append(worker)
         self.workers[number] = worker
 
-    def take(self, number: int) -> Worker:
+    def remove(self, number: int) -> Worker:
         """Take a worker out, to be struck down."""
         return self.workers.pop(number)
 
     def replace(self, number: int) -> Worker:
         """Start another worker under the name of one that sleeps."""
-        zombie = self.take(number)
+        zombie = self.remove(number)
         self.zombies.append((number, zombie))
         self.start(number)
         return zombie
 
-    def look_after(self) -> None:
+    def restart_ended(self) -> None:
         """Start again who ended by itself, a second later; a zombie that took its name back is its heir."""
         now = time.monotonic()
         for number, worker in list(self.workers.items()):
@@ -95,7 +95,7 @@ class Crew:
             if code is None:
                 continue
             del self.workers[number]
-            if code != TAKEN_OVER or not self._inherit(number):
+            if code != REPLACED or not self._inherit(number):
                 self._retry_at[number] = now + 1.0
         self.zombies = [(number, zombie) for number, zombie in self.zombies if self._ended(zombie) is None]
         for number, due in list(self._retry_at.items()):
@@ -108,7 +108,7 @@ class Crew:
         code = worker.process.poll()
         if code is not None:
             self.exits[code] += 1
-            if code not in (BROKER_AWAY, TAKEN_OVER):
+            if code not in (BROKER_UNAVAILABLE, REPLACED):
                 self.problems.append(
                     f"a worker ended with exit code {code}, see {worker.log.name}: {_end(worker)}"
                 )
@@ -116,18 +116,18 @@ class Crew:
 
     def _inherit(self, number: int) -> bool:
         """Put a zombie that is awake in the place of one by the same name that has left, if there is one."""
-        for place, (its_number, zombie) in enumerate(self.zombies):
+        for index, (its_number, zombie) in enumerate(self.zombies):
             if its_number == number and not zombie.asleep:
-                del self.zombies[place]
+                del self.zombies[index]
                 self.workers[number] = zombie
                 return True
         return False
 
     def stop(self) -> None:
         """Tell all to stop and wait until they have; of two by the same name, one has to leave before."""
-        end = time.monotonic() + DEADLINE
+        end = time.monotonic() + TIMEOUT
         while self.zombies and time.monotonic() < end:
-            self.look_after()
+            self.restart_ended()
             time.sleep(0.1)
         for number, zombie in self.zombies:
             self.problems.append(
@@ -141,7 +141,7 @@ class Crew:
     def expect(self, worker: Worker, wanted: int, who: str) -> None:
         """Wait for a worker's end, which has to have this exit code."""
         try:
-            code: int | None = worker.process.wait(DEADLINE)
+            code: int | None = worker.process.wait(TIMEOUT)
         except subprocess.TimeoutExpired:
             code = None
         if code == -signal.SIGTERM and wanted == 0 and not _ASSIGNMENT.search(worker.log.read_text()):

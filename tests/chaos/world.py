@@ -93,12 +93,12 @@ class World:
         self.partitions = partitions
         chance = np.random.default_rng([seed, 1])
         span = int(minutes * MINUTE * SPEED)
-        closing = _one_user_of_each(partitions)
+        final = _one_user_of_each(partitions)
         everybody, everything = max(50, events // 100), max(100, events // 50)
         users = (everybody * chance.random(events) ** 2).astype(np.int64)
         videos = (everything * chance.random(events) ** 2).astype(np.int64)
         pull = chance.normal(size=everybody)[users] + chance.normal(size=everything)[videos]
-        self.users = np.append(users, closing)
+        self.users = np.append(users, final)
         self.videos = np.append(videos, np.zeros(partitions, dtype=np.int64))
         self.times = BEGIN + np.append(
             np.sort(chance.integers(0, span, events)), np.full(partitions, span + 4 * WINDOW)
@@ -116,12 +116,12 @@ class World:
         some = chance.permutation(self.events)
         size = max(1, int(SHARE * self.events))
 
-        def take() -> Integers:
+        def sample() -> Integers:
             nonlocal some
             chosen, some = np.sort(some[:size]), some[size:]
             return chosen
 
-        unlabelled, late, mismatched = take(), take(), take()
+        unlabelled, late, mismatched = sample(), sample(), sample()
         rows.append((late, self.times[late] + 3 * WINDOW // 2, True, Kind.LATE))
         rows.append((mismatched, self.label_times[mismatched], True, Kind.MISMATCHED))
         self.label_times[np.concatenate([unlabelled, late, mismatched])] = NO_LABEL
@@ -129,11 +129,11 @@ class World:
         rows.append((labelled, self.label_times[labelled], True, Kind.GOOD))
         for is_label in (False, True):
             for kind in (Kind.DUPLICATE, Kind.UNDECODABLE, Kind.INVALID, Kind.WRONG_KEY, Kind.FUTURE):
-                chosen = take()
+                chosen = sample()
                 chosen = chosen[self.label_times[chosen] != NO_LABEL]
                 after = self.label_times if is_label else self.times
                 rows.append((chosen, after[chosen] + chance.integers(0, MINUTE, len(chosen)), is_label, kind))
-        orphans = take()
+        orphans = sample()
         rows.append((orphans, self.times[orphans], True, Kind.ORPHAN))
         events = np.concatenate([row[0] for row in rows])
         sent = np.concatenate([row[1] for row in rows])
@@ -144,23 +144,23 @@ class World:
         strayed = np.array([kind is Kind.WRONG_KEY for *_, kind in rows])[self._which]
         homes = {user: partition(b"%d" % user, self.partitions) for user in set(self.users.tolist())}
         home = np.array([homes[user] for user in self.users.tolist()])[self._events]
-        self._places = np.where(strayed, partition(WRONG_KEY, self.partitions), home)
+        self._partition_of = np.where(strayed, partition(WRONG_KEY, self.partitions), home)
 
     def inputs(self, only: int | None = None) -> Iterator[Input]:
         """All messages in the order in which they are sent, or those of one partition."""
-        wanted = slice(None) if only is None else self._places == only
+        wanted = slice(None) if only is None else self._partition_of == only
         columns = (self._sent, self._which, self._events)
         for sent, which, event in zip(*(column[wanted].tolist() for column in columns), strict=True):
             is_label, kind = self._rows[which]
             key = WRONG_KEY if kind is Kind.WRONG_KEY else b"%d" % self.users[event]
             yield Input(is_label, kind, event, key, self._value(event, is_label, kind, sent), sent)
 
-    def positions(self, *, closing: bool) -> dict[tuple[bool, int], int]:
+    def positions(self, *, final: bool) -> dict[tuple[bool, int], int]:
         """Messages by whether they are labels, and partition; with the closing events or without."""
         labels = np.array([is_label for is_label, _ in self._rows])[self._which]
-        counted = closing | (self._events < self.events)
+        counted = final | (self._events < self.events)
         return {
-            (is_label, number): int(np.sum(counted & (labels == is_label) & (self._places == number)))
+            (is_label, number): int(np.sum(counted & (labels == is_label) & (self._partition_of == number)))
             for is_label in (False, True)
             for number in range(self.partitions)
         }
@@ -170,7 +170,7 @@ class World:
         """Messages, all told."""
         return len(self._sent)
 
-    def is_closing(self, given: Input) -> bool:
+    def is_final(self, given: Input) -> bool:
         """Whether it belongs to an event that closes the windows of its partition."""
         return given.event >= self.events
 

@@ -36,11 +36,11 @@ class Restorable(Learner, Protocol):
 
     def predict_and_learn_many(self, X: ArrayLike, y: ArrayLike, /) -> FloatArray: ...
 
-    def walk(self, X: ArrayLike, y: ArrayLike, order: ArrayLike, /) -> FloatArray: ...
+    def run(self, X: ArrayLike, y: ArrayLike, order: ArrayLike, /) -> FloatArray: ...
 
     def state(self) -> State: ...
 
-    def clone(self) -> Self: ...
+    def copy(self) -> Self: ...
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def batches_have_the_bits_of_their_events_one_by_one(subject: RestorableSubject)
     assert losses.tolist() == [again.learn_one(x, y) for x, y in events]
 
 
-def walks_in_any_order_have_the_bits_of_their_steps_one_by_one(subject: RestorableSubject) -> None:
+def runs_in_any_order_have_the_bits_of_their_steps_one_by_one(subject: RestorableSubject) -> None:
     n = len(subject.X)
     chance = np.random.default_rng(0)
     every_step = np.arange(2 * n)
@@ -173,7 +173,7 @@ def walks_in_any_order_have_the_bits_of_their_steps_one_by_one(subject: Restorab
         y = np.where(
             np.isin(np.arange(n, 2 * n), order), subject.y, 0.5
         )  # what is not learned is not looked at
-        np.testing.assert_array_equal(walking.walk(subject.X, y, order), scores)
+        np.testing.assert_array_equal(walking.run(subject.X, y, order), scores)
         assert_same(walking, single)
 
 
@@ -198,9 +198,9 @@ def a_state_holds_arrays_and_plain_numbers_of_its_own(subject: RestorableSubject
 def a_clone_goes_its_own_way(subject: RestorableSubject) -> None:
     for cut in moments(subject):
         learner = subject.trained(cut)
-        clone = learner.clone()
-        assert_same(clone, learner)
-        clone.learn_many(subject.X, -subject.y)
+        copy = learner.copy()
+        assert_same(copy, learner)
+        copy.learn_many(subject.X, -subject.y)
         assert_same(learner, subject.trained(cut))
 
 
@@ -215,11 +215,11 @@ def what_is_not_accepted_is_refused_and_changes_nothing(subject: RestorableSubje
         for label in subject.not_labels:
             assert refuses(learner.learn_one, x, label)
             assert refuses(learner.learn_many, [x, x], [y, label])
-            assert refuses(learner.walk, [x, x], [y, label], [3])
+            assert refuses(learner.run, [x, x], [y, label], [3])
         assert refuses(learner.learn_many, [x, x], [y])
-        assert refuses(learner.walk, [x, x], [y], [0])
+        assert refuses(learner.run, [x, x], [y], [0])
         for order in ([-1], [2, 4], [[0]], [0.0], ["0"], 0, None):
-            assert refuses(learner.walk, [x, x], [y, y], order)
+            assert refuses(learner.run, [x, x], [y, y], order)
         assert_same(learner, subject.trained(cut))
 
 
@@ -233,7 +233,7 @@ EVERY: tuple[Callable[[Subject], None], ...] = (
 )
 RESTORABLE: tuple[Callable[[RestorableSubject], None], ...] = (
     batches_have_the_bits_of_their_events_one_by_one,
-    walks_in_any_order_have_the_bits_of_their_steps_one_by_one,
+    runs_in_any_order_have_the_bits_of_their_steps_one_by_one,
     a_restored_learner_goes_on_with_the_same_bits,
     a_state_holds_arrays_and_plain_numbers_of_its_own,
     a_clone_goes_its_own_way,
@@ -267,8 +267,8 @@ def one_by_one(learner: Learner, X: FloatArray | IntArray, y: FloatArray, order:
     """Take the steps of ``order``, i to score event i and n + i to learn it; return the scores, (n,)."""
     scores = np.full(len(X), np.nan)
     for step in order:
-        lesson, event = divmod(int(step), len(X))
-        if lesson:
+        learns, event = divmod(int(step), len(X))
+        if learns:
             learner.learn_one(X[event], y[event])
         else:
             scores[event] = learner.predict_one(X[event])

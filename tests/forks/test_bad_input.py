@@ -75,19 +75,19 @@ def test_nothing_of_a_batch_is_learned_if_one_of_it_is_not_accepted() -> None:
     assert learner.updates == 40
 
 
-def test_a_walk_looks_at_the_labels_that_it_learns_and_says_which_one_is_none() -> None:
+def test_run_checks_the_labels_that_it_learns_and_names_the_wrong_one() -> None:
     learner = trained()
     X, y = np.ones((3, 3)), [1.0, 0.5, -1.0]
     with pytest.raises(ValueError, match=r"y\[1\] must be -1 or \+1"):
-        learner.walk(X, y, [0, 3, 4])
+        learner.run(X, y, [0, 3, 4])
     with pytest.raises(ValueError, match=r"order must be steps from 0 to 5, for 3 events"):
-        learner.walk(X, y, [0, 6])
+        learner.run(X, y, [0, 6])
     with pytest.raises(
         ValueError, match=r"order must be integers of shape \(steps,\), not float64 of \(1,\)"
     ):
-        learner.walk(X, y, [0.0])
+        learner.run(X, y, [0.0])
     assert learner.updates == 40
-    learner.walk(X, y, [5, 1, 3])
+    learner.run(X, y, [5, 1, 3])
     assert learner.updates == 42
 
 

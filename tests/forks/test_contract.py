@@ -140,7 +140,7 @@ def restorable_subject_of(settings: ForksSettings) -> RestorableSubject:
 def restorable_rival(
     make: Callable[[], Rival[Any]], events: FloatArray | IntArray, not_events: list[Any]
 ) -> RestorableSubject:
-    return RestorableSubject(make, lambda state: make().restored(state), events, Y, not_events, NOT_LABELS)
+    return RestorableSubject(make, lambda state: make().with_state(state), events, Y, not_events, NOT_LABELS)
 
 
 SUBJECTS = {name: subject_of(settings) for name, settings in SETTINGS.items()} | RIVALS

@@ -150,7 +150,7 @@ def test_the_map_changes_twenty_times_as_often_at_first_and_then_less_and_less()
     assert {gap for at, gap in gaps.items() if at >= 2_000} == {100}
 
 
-def test_a_learner_restored_under_a_shorter_cycle_changes_its_map_at_the_next_lesson() -> None:
+def test_a_learner_restored_under_a_shorter_cycle_changes_its_map_at_the_next_learned_event() -> None:
     X, y = xor_stream(110)
     learner = Forks(ForksSettings.practical(2, budget=20, cycle=1000))
     learner.learn_many(X[:100], y[:100])
@@ -195,7 +195,7 @@ def test_updates_count_the_events_learned() -> None:
     learner.learn_many(X[:30], y[:30])
     learner.learn_one(X[30], y[30])
     assert learner.updates == 31
-    assert learner.clone().updates == 31
+    assert learner.copy().updates == 31
 
 
 def test_an_empty_batch_is_learned_and_changes_nothing() -> None:

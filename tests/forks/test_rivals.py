@@ -142,13 +142,13 @@ def test_what_is_no_pair_is_named(x: Any, message: str) -> None:
 )
 def test_a_state_of_other_parameters_is_refused(learner: Rival[Any], state: State) -> None:
     with pytest.raises(ValueError, match=r"^state\['\w+'\] has shape"):
-        learner.restored(state)
+        learner.with_state(state)
 
 
 def test_a_restored_factorisation_draws_what_comes_next() -> None:
     model = MatrixFactorisation(seed=3)
     model.learn_many([(1, 1), (2, 1)], [1, -1])
-    restored = MatrixFactorisation(seed=3).restored(model.state())
+    restored = MatrixFactorisation(seed=3).with_state(model.state())
     for each in (model, restored):
         each.learn_one((9, 9), 1)
     np.testing.assert_array_equal(restored.rows, model.rows)

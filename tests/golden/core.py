@@ -9,14 +9,14 @@ from confluent_kafka import Producer
 
 from pipeline.config.tree import Config
 from pipeline.kafka.topics import Topics
-from pipeline.model.factory import Blueprint
-from pipeline.model.label_policy import policy_of
-from pipeline.records.decoding import INTERACTIONS, LABELS
-from pipeline.records.inputs import Source
-from pipeline.task.record_queue import Inlet, Position
-from pipeline.task.sharing import Publication
+from pipeline.model.factory import ModelFactory
+from pipeline.model.label_policy import label_policy
+from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
+from pipeline.records.inputs import RawMessage
+from pipeline.task.record_queue import Position, RecordQueue
+from pipeline.task.sharing import Outbox
 from pipeline.task.task import Task
-from pipeline.worker.transaction import Commits, Part, Writer
+from pipeline.worker.transaction import InFlightCommit, PartitionCommit, TransactionWriter
 from tests.golden.recorder import Recorder
 from tests.golden.scenarios import Scenario
 from tests.support.entries import entries, queued
@@ -40,15 +40,15 @@ def replay(scenario: Scenario, *, batch: int, snapshot_every: int) -> dict[str, 
         Transactions from one snapshot to the next.
     """
     config, recorder, topics = scenario.config, Recorder(), Topics()
-    blueprint = Blueprint(config)
+    blueprint = ModelFactory(config)
     settings = blueprint.settings(scenario.partitions)
     tasks = [_task(config, blueprint, scenario, number) for number in range(scenario.partitions)]
     producer = cast(Producer, recorder)
-    writer, commits = Writer(producer, topics, settings, PATIENCE), Commits(producer)
+    writer, commits = TransactionWriter(producer, topics, settings, PATIENCE), InFlightCommit(producer)
     number = 0
     while True:
         number += 1
-        parts = [Part(task, task.advance(batch), number % snapshot_every == 0) for task in tasks]
+        parts = [PartitionCommit(task, task.advance(batch), number % snapshot_every == 0) for task in tasks]
         if all(part.batch.empty for part in parts):
             parts = [part._replace(snapshot=True) for part in parts]
         commits.begin(partial(writer.commit, parts, None))
@@ -61,29 +61,29 @@ def replay(scenario: Scenario, *, batch: int, snapshot_every: int) -> dict[str, 
             }
 
 
-def _task(config: Config, blueprint: Blueprint, scenario: Scenario, number: int) -> Task:
+def _task(config: Config, blueprint: ModelFactory, scenario: Scenario, number: int) -> Task:
     """A partition's task with all of its messages."""
     topics, partitions = Topics(), scenario.partitions
     task = Task(number, blueprint.new_model(), config.join, Position(0), Position(0))
-    task.policy = policy_of(config.labels)
+    task.policy = label_policy(config.labels)
     if config.sharing.interval is not None:
-        task.publication = Publication(number, partitions, config.sharing.interval, 0)
-    _feed(task.interactions, scenario, topics.interactions, number, INTERACTIONS)
-    _feed(task.labels, scenario, topics.labels, number, LABELS)
+        task.outbox = Outbox(number, partitions, config.sharing.interval, 0)
+    _feed(task.interactions, scenario, topics.interactions, number, INTERACTION_DECODER)
+    _feed(task.labels, scenario, topics.labels, number, LABEL_DECODER)
     return task
 
 
-def _feed(inlet: Inlet, scenario: Scenario, topic: str, number: int, decoder: Any) -> None:
+def _feed(inlet: RecordQueue, scenario: Scenario, topic: str, number: int, decoder: Any) -> None:
     given = scenario.of_partition(topic, number)
-    sources = [Source(topic, number, offset, each.key, each.value) for offset, each in enumerate(given)]
+    sources = [RawMessage(topic, number, offset, each.key, each.value) for offset, each in enumerate(given)]
     inlet.feed(queued(entries(sources, decoder, LATEST)))
     inlet.at_end = True
 
 
-def _share(tasks: list[Task], part: Part, recorder: Recorder) -> None:
+def _share(tasks: list[Task], part: PartitionCommit, recorder: Recorder) -> None:
     """Offer what a partition has shared to the others, at the offsets at which it was written."""
     shares = part.batch.shares
     first = recorder.last.get((Topics().shared, part.task.partition), 0) - len(shares)
     for task in tasks:
         for place, share in enumerate(shares):
-            task.reception.offer(share, first + place, 1_000)
+            task.inbox.offer(share, first + place, 1_000)

@@ -21,19 +21,19 @@ from confluent_kafka.admin import NewTopic, OffsetSpec
 
 from pipeline.config.tree import Join, Kafka, Learner
 from pipeline.features.tables import Tables
-from pipeline.kafka.clients import QUIET, reader
+from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, groupless_consumer
 from pipeline.kafka.topics import Topics, admin, create
 from pipeline.model.model import Model, learner_settings
-from pipeline.records.decoding import INTERACTIONS, LABELS
+from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
 from pipeline.records.encoding import encode
-from pipeline.records.inputs import Interaction, Source, WatchLabel
+from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
 from pipeline.sources.kuairec import read_events
 from pipeline.sources.synth import Size, write_files
 from pipeline.task.record_queue import Position
 from pipeline.task.task import Task
 from tests.support.entries import entries, queued
 
-DEADLINE = 300.0
+TIMEOUT = 300.0
 """Seconds after which nothing is waited for any more. On a busy machine little is late before that."""
 READY = re.compile(rb'(\] |")ready\b')
 """Logged by a worker that can be told to stop."""
@@ -63,14 +63,14 @@ class Message(NamedTuple):
 
 def until(condition: Callable[[], bool], what: str, process: subprocess.Popen[bytes] | None = None) -> None:
     """Wait for a condition; fail when it does not come, or when the process ends before."""
-    end = time.monotonic() + DEADLINE
+    end = time.monotonic() + TIMEOUT
     while not condition():
         assert process is None or process.poll() is None, f"the worker ended before {what}"
-        assert time.monotonic() < end, f"{what} did not come within {DEADLINE:.0f} s"
+        assert time.monotonic() < end, f"{what} did not come within {TIMEOUT:.0f} s"
         time.sleep(0.01)
 
 
-def settled(bootstrap: str, places: list[TopicPartition]) -> bool:
+def settled(bootstrap: str, topic_partitions: list[TopicPartition]) -> bool:
     """Whether no transaction is open: what is written last was committed, or taken back.
 
     Asked by a new client: one that has seen the broker restart goes on asking as if it had not.
@@ -78,8 +78,14 @@ def settled(bootstrap: str, places: list[TopicPartition]) -> bool:
     client = admin({"bootstrap.servers": bootstrap})
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # lacks its types
     levels = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
-    answers = [client.list_offsets(dict.fromkeys(places, latest), isolation_level=level) for level in levels]
-    committed, written = ([answer[place].result(DEADLINE).offset for place in places] for answer in answers)
+    answers = [
+        client.list_offsets(dict.fromkeys(topic_partitions, latest), isolation_level=level)
+        for level in levels
+    ]
+    committed, written = (
+        [answer[topic_partition].result(TIMEOUT).offset for topic_partition in topic_partitions]
+        for answer in answers
+    )
     return committed == written
 
 
@@ -93,7 +99,7 @@ def input_producer(bootstrap: str) -> Producer:
             "linger.ms": 20,
             "message.max.bytes": 32_000_000,
         },
-        logger=QUIET,
+        logger=LIBRDKAFKA_LOGGER,
     )
 
 
@@ -101,7 +107,7 @@ class Follower:
     """Counts the committed records of a topic as they come."""
 
     def __init__(self, kafka: Kafka, topic: str, partitions: int) -> None:
-        self._consumer: Consumer = reader(kafka)
+        self._consumer: Consumer = groupless_consumer(kafka)
         self._consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
         self.count = 0
 
@@ -137,7 +143,7 @@ class Pipeline:
                 for name in self.topics.inputs
             ]
             for created in client.create_topics(given).values():
-                created.result(DEADLINE)
+                created.result(TIMEOUT)
         create(client, self.topics, partitions, 1)
 
     def produce(self, messages: Iterable[Message]) -> None:
@@ -146,7 +152,7 @@ class Pipeline:
         for topic, key, value, timestamp in messages:
             producer.produce(topic, value, key, timestamp=timestamp)
             producer.poll(0)
-        assert producer.flush(DEADLINE) == 0
+        assert producer.flush(TIMEOUT) == 0
 
     def produce_events(self, events: pl.DataFrame) -> None:
         """Write interactions and labels as `pipeline.sources.kuairec.read_events` gives them."""
@@ -179,7 +185,7 @@ class Pipeline:
             yield process
             until(lambda: bool(READY.search(log.read_bytes(), begin)), "its start", process)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(DEADLINE) == 0
+            assert process.wait(TIMEOUT) == 0
         finally:
             process.kill()
             process.wait()
@@ -213,7 +219,7 @@ class Pipeline:
 
     def read(self, topic: str) -> list[Written]:
         """All that is committed in a topic, partition by partition."""
-        consumer = reader(self.kafka)
+        consumer = groupless_consumer(self.kafka)
         try:
             written = [w for number in range(self.partitions) for w in read_to_end(consumer, topic, number)]
         finally:
@@ -245,7 +251,7 @@ class Feed:
         self._events = events
         self._until = 0
         """Labels that were known before this time have been sent."""
-        self.shown = 0
+        self.interactions_sent = 0
         """Events whose interaction has been sent."""
         self.labels = 0
         """Labels that have been sent. Where there is one partition, so many outcomes are sure to come."""
@@ -254,13 +260,13 @@ class Feed:
     @property
     def events(self) -> pl.DataFrame:
         """Those of which something was sent."""
-        return self._events.head(self.shown)
+        return self._events.head(self.interactions_sent)
 
     def send(self, count: int) -> None:
         """Send so many more events, with the labels that are known by the time of the last of them."""
-        new = self._events[self.shown : self.shown + count]
+        new = self._events[self.interactions_sent : self.interactions_sent + count]
         assert len(new) == count, "there are no more events"
-        self.shown += count
+        self.interactions_sent += count
         self._pipeline.produce(interactions_of(self._pipeline.topics, new))
         self._send_labels(new["timestamp"][-1])
 
@@ -274,7 +280,7 @@ class Feed:
         """Send the labels that are left, and let a worker that waits for nothing process what there is."""
         self._send_labels(2**62)
         del self._pipeline.environment["FORKS_JOIN__MAX_IDLE"]
-        self._pipeline.run_until({self._pipeline.topics.outcomes: self.shown}, instance)
+        self._pipeline.run_until({self._pipeline.topics.outcomes: self.interactions_sent}, instance)
 
     def _send_labels(self, before: int) -> None:
         known = pl.col("label_timestamp").is_between(self._until, before, closed="left")
@@ -302,8 +308,8 @@ def stop_in_a_transaction(
 
 def read_to_end(consumer: Consumer, topic: str, partition: int) -> Iterator[Written]:
     """What is committed in a partition, once no transaction that is open hides some of it."""
-    place = TopicPartition(topic, partition, 0)
-    consumer.assign([place])
+    topic_partition = TopicPartition(topic, partition, 0)
+    consumer.assign([topic_partition])
     while True:
         for message in consumer.consume(10_000, 0.2):
             error = message.error()
@@ -312,7 +318,7 @@ def read_to_end(consumer: Consumer, topic: str, partition: int) -> Iterator[Writ
                 yield Written(partition, message.key(), message.value(), message.timestamp()[1], headers)
                 continue
             assert error.code() == KafkaError._PARTITION_EOF, error.str()
-            _, end = consumer.get_watermark_offsets(place, cached=True)
+            _, end = consumer.get_watermark_offsets(topic_partition, cached=True)
             if message.offset() == end:
                 return
 
@@ -353,11 +359,11 @@ def in_one_go(pipeline: Pipeline, events: pl.DataFrame) -> tuple[list[bytes], li
     task = Task(0, model, Join(), Position(0), Position(0))
     interactions = list(interactions_of(pipeline.topics, events))
     labels = list(labels_of(pipeline.topics, events))
-    for inlet, messages in ((task.interactions, interactions), (task.labels, labels)):
-        sources = [Source(m.topic, 0, offset, m.key, m.value) for offset, m in enumerate(messages)]
-        decoder = INTERACTIONS if inlet is task.interactions else LABELS
-        inlet.feed(queued(entries(sources, decoder, latest=2**53)))
-        inlet.at_end = True
+    for queue, messages in ((task.interactions, interactions), (task.labels, labels)):
+        sources = [RawMessage(m.topic, 0, offset, m.key, m.value) for offset, m in enumerate(messages)]
+        decoder = INTERACTION_DECODER if queue is task.interactions else LABEL_DECODER
+        queue.feed(queued(entries(sources, decoder, latest=2**53)))
+        queue.at_end = True
     batch = task.advance(len(interactions) + len(labels))
     return batch.predictions.values, batch.outcomes.values
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
 from pipeline.errors import StateError
-from pipeline.kafka.clients import reader
+from pipeline.kafka.clients import groupless_consumer
 from tests.integration.harness import Message, Pipeline, invented_events, until
 
 
@@ -24,7 +24,7 @@ def audit(pipeline: Pipeline, *options: str, **settings: str) -> Result:
 
 
 def end_of(pipeline: Pipeline, topic: str, partition: int) -> int:
-    consumer = reader(pipeline.kafka)
+    consumer = groupless_consumer(pipeline.kafka)
     try:
         end: int = consumer.get_watermark_offsets(TopicPartition(topic, partition), 10.0)[1]
     finally:
@@ -51,9 +51,9 @@ def test_a_run_audits_clean_beside_its_worker_and_a_record_from_outside_is_named
         whole = audit(pipeline, "--json")
         assert whole.exit_code == 0, whole.output
         checked = [part["checked"] for part in json.loads(whole.stdout)["partitions"]]
-        for name in ("predictions derived again", "outcomes folded"):
+        for name in ("predictions derived again", "outcomes learned"):
             assert sum(part[name] for part in checked) == len(events)
-        assert all(part["snapshots compared with the fold"] == 1 for part in checked)
+        assert all(part["snapshots compared with the model"] == 1 for part in checked)
         assert sum(part.get("dead letters", 0) for part in checked) == 1
 
         stray = pipeline.read(outcomes)[0]

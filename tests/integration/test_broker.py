@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.integration.harness import DEADLINE, settled, until
+from tests.integration.harness import TIMEOUT, settled, until
 
 
 def create_topic(bootstrap: str, topic: str) -> None:
@@ -21,7 +21,7 @@ def read_to_end(consumer: Consumer, topic: str) -> list[bytes | None]:
     """The values of partition 0 up to its end."""
     consumer.assign([TopicPartition(topic, 0, 0)])
     values: list[bytes | None] = []
-    while message := consumer.poll(DEADLINE):
+    while message := consumer.poll(TIMEOUT):
         if error := message.error():
             assert error.code() == KafkaError._PARTITION_EOF
             return values
@@ -35,7 +35,7 @@ def test_aborted_records_are_invisible_and_offset_metadata_comes_back(
     topic = f"{topic_prefix}events"
     create_topic(bootstrap, topic)
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic_prefix}writer"})
-    producer.init_transactions(DEADLINE)
+    producer.init_transactions(TIMEOUT)
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -48,17 +48,17 @@ def test_aborted_records_are_invisible_and_offset_metadata_comes_back(
 
     producer.begin_transaction()
     producer.produce(topic, b"aborted")
-    producer.flush(DEADLINE)
-    producer.abort_transaction(DEADLINE)
+    producer.flush(TIMEOUT)
+    producer.abort_transaction(TIMEOUT)
     producer.begin_transaction()
     producer.produce(topic, b"committed")
     producer.send_offsets_to_transaction(
         [TopicPartition(topic, 0, 7, metadata="state record 41")], consumer.consumer_group_metadata(), 30
     )
-    producer.commit_transaction(DEADLINE)
+    producer.commit_transaction(TIMEOUT)
     until(partial(settled, bootstrap, [TopicPartition(topic, 0)]), "the end of the transaction")
 
     assert read_to_end(consumer, topic) == [b"committed"]
-    [committed] = consumer.committed([TopicPartition(topic, 0)], DEADLINE)
+    [committed] = consumer.committed([TopicPartition(topic, 0)], TIMEOUT)
     assert (committed.offset, committed.metadata) == (7, "state record 41")
     consumer.close()

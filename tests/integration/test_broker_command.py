@@ -18,10 +18,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from pipeline.broker import Running, start, status, temporary_broker
+from pipeline.broker import RunningBroker, start, status, temporary_broker
 from pipeline.broker.embedded import state_file, write_state
 from pipeline.errors import BrokerError
-from tests.integration.harness import DEADLINE, until
+from tests.integration.harness import TIMEOUT, until
 
 FORKS = Path(sys.executable).with_name("forks")
 
@@ -37,7 +37,7 @@ with temporary_broker() as bootstrap:
 
 def forks_broker(command: str, data: Path, *options: str) -> subprocess.CompletedProcess[str]:
     arguments = [str(FORKS), "broker", command, "--data", str(data), *options]
-    return subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=DEADLINE)
+    return subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=TIMEOUT)
 
 
 def forks_broker_json(command: str, data: Path) -> dict[str, Any]:
@@ -83,7 +83,9 @@ def read_record(bootstrap: str, topic: str) -> bytes | None:
 def test_a_broker_starts_once_stops_and_keeps_its_data(tmp_path: Path) -> None:
     data = tmp_path / "a folder with spaces and ümlauts"
     data.mkdir()
-    write_state(Running(os.getpid(), 0.0, "127.0.0.1:1", str(data), "", ""))  # its number is another's by now
+    write_state(
+        RunningBroker(os.getpid(), 0.0, "127.0.0.1:1", str(data), "", "")
+    )  # its number is another's by now
 
     with stopped_at_the_end(data):
         first = forks_broker_json("start", data)
@@ -111,7 +113,7 @@ def test_a_broker_starts_once_stops_and_keeps_its_data(tmp_path: Path) -> None:
     assert status(data) is None
 
 
-def test_a_broker_that_ends_while_starting_is_said_with_its_log(tmp_path: Path) -> None:
+def test_a_broker_that_ends_while_starting_is_reported_with_its_log(tmp_path: Path) -> None:
     with pytest.raises(BrokerError) as raised:
         start(tmp_path, heap="5m")
 
@@ -165,6 +167,6 @@ def test_a_temporary_broker_ends_when_its_owner_is_killed(tmp_path: Path) -> Non
     owner.communicate()
 
     assert len(processes) == 2  # the guard and Java
-    _, alive = psutil.wait_procs(processes, timeout=DEADLINE)
+    _, alive = psutil.wait_procs(processes, timeout=TIMEOUT)
     assert alive == []
     assert list(tmp_path.iterdir()) == []

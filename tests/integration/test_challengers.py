@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
 from pipeline.errors import ConfigError, StateError
-from tests.integration.harness import DEADLINE, Pipeline, invented_events, until
+from tests.integration.harness import TIMEOUT, Pipeline, invented_events, until
 from tests.integration.test_rebuild import forks, refused
 
 WIDER = {"learner": "forks", "budget": 60, "cycle": 200}
@@ -60,7 +60,7 @@ def audited(pipeline: Pipeline, **settings: str) -> list[dict[str, Any]]:
 
 def compared(pipeline: Pipeline, name: str) -> list[dict[str, Any]]:
     """What the report says, of which mistakes are counted once more."""
-    found = json.loads(reported(pipeline).stdout)["contest"]
+    found = json.loads(reported(pipeline).stdout)["comparison"]
     judged = [each for each in pipeline.read_json(pipeline.topics.outcomes) if name in each["challengers"]]
     assert found["events"] == len(judged) > 0
     contenders: list[dict[str, Any]] = found["contenders"]
@@ -82,7 +82,7 @@ def reported(pipeline: Pipeline) -> Result:
     return result
 
 
-def test_a_killed_worker_leaves_what_its_challengers_said_as_it_has_to_be(halfway: Halfway) -> None:
+def test_predictions_of_challengers_survive_a_killed_worker(halfway: Halfway) -> None:
     pipeline, count, _ = halfway
     outcomes = pipeline.read_json(pipeline.topics.outcomes)
     assert len(outcomes) == count
@@ -115,13 +115,13 @@ def test_a_promoted_challenger_is_the_champion_from_there_on(halfway: Halfway, t
 
     pipeline.produce_events(rest)
     outdated = tmp_path / "outdated.log"
-    assert pipeline.start_worker(None, outdated).wait(DEADLINE) == 5
+    assert pipeline.start_worker(None, outdated).wait(TIMEOUT) == 5
     assert "challengers.wider.learner" in outdated.read_text()
 
     pipeline.environment |= AFTER
     pipeline.run_until({outcomes: first + len(rest)}, instance=None)
     partitions = audited(pipeline, **AFTER)
-    assert [part["earlier_eras"] for part in partitions] == [1, 1]
+    assert [part["earlier_epochs"] for part in partitions] == [1, 1]
     derived = sum(part["checked"]["predictions derived again"] for part in partitions)
     assert derived == first + len(rest)
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 from pipeline.cli import app
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
-from pipeline.model.factory import Blueprint
+from pipeline.model.factory import ModelFactory
 from pipeline.model.snapshot import pack
 from pipeline.records.inputs import Interaction
 from pipeline.records.outputs import Outcome, Prediction
@@ -39,21 +39,21 @@ def refused(result: Result) -> str:
 
 def folded(pipeline: Pipeline, count: int) -> bytes:
     """The snapshot of the first outcomes, folded by hand."""
-    model = Blueprint(Config()).new_model()
+    model = ModelFactory(Config()).new_model()
     for record in pipeline.read_json(pipeline.topics.outcomes)[:count]:
-        model.fold(msgspec.convert(record, Outcome))
+        model.learn_one(msgspec.convert(record, Outcome))
     return pack(model)
 
 
 def assert_predictions_follow_from_outcomes(pipeline: Pipeline) -> None:
-    model = Blueprint(Config()).new_model()
+    model = ModelFactory(Config()).new_model()
     outcomes = iter([msgspec.convert(o, Outcome) for o in pipeline.read_json(pipeline.topics.outcomes)])
     for record in pipeline.read_json(pipeline.topics.predictions):
         prediction = msgspec.convert(record, Prediction)
         shown = msgspec.convert(record | {"video_duration": 0}, Interaction)
         while model.folded < prediction.model_version:
-            model.fold(next(outcomes))
-        assert model.judge(shown).score == prediction.score
+            model.learn_one(next(outcomes))
+        assert model.predict(shown).score == prediction.score
 
 
 def test_after_the_import_of_an_older_snapshot_no_prediction_comes_out_otherwise(
@@ -95,7 +95,7 @@ def test_after_the_import_of_an_older_snapshot_no_prediction_comes_out_otherwise
     assert listed["snapshot"]["sha256"] == whole
 
 
-def test_what_is_no_fold_of_this_log_is_refused_and_changes_nothing(
+def test_a_snapshot_of_another_log_is_refused_and_changes_nothing(
     bootstrap: str, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
@@ -113,11 +113,11 @@ def test_what_is_no_fold_of_this_log_is_refused_and_changes_nothing(
     data = file.read_bytes()
     tensors = load(data)
     tensors["learner.weights"] = tensors["learner.weights"] * 2.0
-    empty = pack(Blueprint(Config()).new_model())
+    empty = pack(ModelFactory(Config()).new_model())
     for wrong, said in (
         (data[:-1], "damaged"),
-        (save(tensors), f"not the fold of this log's first {len(events)} outcomes"),
-        (empty.replace(b'"folded":0', b'"folded":9'), "not the fold of this log's first 9 outcomes"),
+        (save(tensors), f"not the model of this log's first {len(events)} outcomes"),
+        (empty.replace(b'"folded":0', b'"folded":9'), "not the model of this log's first 9 outcomes"),
     ):
         file.write_bytes(wrong)
         assert said in refused(checkpoint(pipeline, "import", str(file), "--partition", "0"))
@@ -139,22 +139,22 @@ def test_what_is_installed_by_one_is_kept_from_others(
     checkpoint(pipeline, "export", "--partition", "0", "--out", file)
     data = Path(file).read_bytes()
     with Group(Config(kafka=pipeline.kafka)) as first:
-        with first.alone() as member:
+        with first.sole_member() as member:
             metadata = member.consumer_group_metadata()
             assert "stop every worker first" in refused(
                 checkpoint(pipeline, "import", file, "--partition", "0")
             )
-        saved = first.saved(0)
-        assert saved is not None
-        replacement = Replacement(saved, saved.state, data, len(events), 0)
+        committed_state = first.committed_state(0)
+        assert committed_state is not None
+        replacement = Replacement(committed_state, committed_state.state, data, len(events), 0)
         assert not checkpoint(pipeline, "import", file, "--partition", "0").exception
         with pytest.raises(StateError, match="a worker has gone on meanwhile"):
             install(first, [replacement])
 
-        saved = first.saved(0)
-        assert saved is not None
+        committed_state = first.committed_state(0)
+        assert committed_state is not None
         outdated = SimpleNamespace(consumer_group_metadata=lambda: metadata)
-        monkeypatch.setattr(first, "alone", lambda: nullcontext(outdated))
+        monkeypatch.setattr(first, "sole_member", lambda: nullcontext(outdated))
         with pytest.raises(StateError, match="a worker has joined meanwhile"):
-            install(first, [replacement._replace(saved=saved)])
-        assert first.saved(0) == saved
+            install(first, [replacement._replace(committed_state=committed_state)])
+        assert first.committed_state(0) == committed_state

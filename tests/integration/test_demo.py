@@ -11,7 +11,7 @@ from pipeline.config.tree import Learner
 from pipeline.features.tables import Tables
 from pipeline.model.model import learner_settings
 from pipeline.sources.kuairec import read_events, tables_beside
-from tests.integration.harness import DEADLINE, FORKS, Pipeline
+from tests.integration.harness import FORKS, TIMEOUT, Pipeline
 from tests.support.offline import offline, pairs_of
 
 
@@ -21,7 +21,7 @@ def test_demo_on_real_rows(bootstrap: str, kuairec: Path, tmp_path: Path) -> Non
         [*FORKS, "demo", "--data", kuairec, "--json"],
         capture_output=True,
         text=True,
-        timeout=4 * DEADLINE,
+        timeout=4 * TIMEOUT,
         check=False,
         cwd=tmp_path,
         env=os.environ | {"FORKS_KAFKA__BOOTSTRAP": bootstrap},

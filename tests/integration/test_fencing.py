@@ -8,7 +8,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-from tests.integration.harness import DEADLINE, Feed, Pipeline, assert_as_in_one_go, invented_events, until
+from tests.integration.harness import TIMEOUT, Feed, Pipeline, assert_as_in_one_go, invented_events, until
 
 
 def test_a_worker_whose_transaction_is_ended_by_others_goes_on(
@@ -41,7 +41,7 @@ def test_a_worker_whose_transaction_is_ended_by_others_goes_on(
         until(partial(outcomes, 100), "the first outcomes", worker)
         identity = f"{topic_prefix}{pipeline.kafka.group}-worker"
         stranger = Producer({"bootstrap.servers": bootstrap, "transactional.id": identity})
-        stranger.init_transactions(DEADLINE)
+        stranger.init_transactions(TIMEOUT)
         until(partial(fenced, 1), "news of the stranger", worker)
         until(fenced_after_a_nap, "news of the broker", worker)
         until(partial(outcomes, follower.count + 500), "outcomes after that", worker)

@@ -19,7 +19,7 @@ from pipeline.errors import TopicError
 from pipeline.kafka.topics import admin
 from pipeline.worker.worker import Worker
 from tests.integration.harness import (
-    DEADLINE,
+    TIMEOUT,
     Message,
     Pipeline,
     in_one_go,
@@ -38,21 +38,21 @@ def set_up(pipeline: Pipeline, topic: str, **settings: str) -> None:
     ]
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
     client = admin({"bootstrap.servers": pipeline.kafka.bootstrap})
-    client.incremental_alter_configs([resource])[resource].result(DEADLINE)
+    client.incremental_alter_configs([resource])[resource].result(TIMEOUT)
 
 
 def produce_with_aborts(pipeline: Pipeline, messages: list[Message]) -> None:
     """Write each hundred in a transaction, that is first taken back."""
     identity = f"{pipeline.kafka.prefix}inputs"
     producer = Producer({"bootstrap.servers": pipeline.kafka.bootstrap, "transactional.id": identity})
-    producer.init_transactions(DEADLINE)
+    producer.init_transactions(TIMEOUT)
     for begin in range(0, len(messages), 100):
         for end in (producer.abort_transaction, producer.commit_transaction):
             producer.begin_transaction()
             for topic, key, value, timestamp in messages[begin : begin + 100]:
                 producer.produce(topic, value, key, timestamp=timestamp)
-            assert producer.flush(DEADLINE) == 0
-            end(DEADLINE)
+            assert producer.flush(TIMEOUT) == 0
+            end(TIMEOUT)
 
 
 def test_gaps_in_the_inputs_do_not_show(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
@@ -104,9 +104,9 @@ def test_a_worker_ends_when_retention_takes_what_it_has_not_read(
             pipeline.produce(later(pipeline.topics, events[number : number + 100]))
         client = admin({"bootstrap.servers": bootstrap})
         end = TopicPartition(topic, 0, 400)
-        client.delete_records([end])[end].result(DEADLINE)
+        client.delete_records([end])[end].result(TIMEOUT)
         worker.send_signal(signal.SIGCONT)
-        assert worker.wait(DEADLINE) == 5
+        assert worker.wait(TIMEOUT) == 5
     finally:
         worker.kill()
         worker.wait()

@@ -16,7 +16,7 @@ from tests.golden import scenarios
 from tests.golden.__main__ import FILE
 from tests.golden.processor import ENVIRONMENT, needs_x86
 from tests.golden.scenarios import Scenario
-from tests.integration.harness import DEADLINE, FORKS, Message, Pipeline, Written
+from tests.integration.harness import FORKS, TIMEOUT, Message, Pipeline, Written
 
 pytestmark = needs_x86
 RECORDED = json.loads(FILE.read_text())
@@ -52,7 +52,12 @@ def replayed(name: str, scenario: Scenario, bootstrap: str, prefix: str, folder:
     pipeline.environment = ENVIRONMENT | scenario.environment()
     outcomes = int(RECORDED["core"][name]["outcomes"].split()[0])
     if "labels" in scenario.settings:
-        create(admin({"bootstrap.servers": bootstrap}), Topics(prefix, asking=True), scenario.partitions, 1)
+        create(
+            admin({"bootstrap.servers": bootstrap}),
+            Topics(prefix, requests_labels=True),
+            scenario.partitions,
+            1,
+        )
     messages = (Message(prefix + each.topic, *each[1:]) for each in scenario.inputs)
     while piece := list(islice(messages, AT_ONCE)):
         pipeline.produce(piece)
@@ -86,7 +91,7 @@ def exported(pipeline: Pipeline, number: int) -> bytes:
     kafka = pipeline.kafka
     where = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group]
     command = [*FORKS, "checkpoint", "export", "--out", str(file), "--partition", str(number), *where]
-    subprocess.run(command, check=True, timeout=DEADLINE, capture_output=True)
+    subprocess.run(command, check=True, timeout=TIMEOUT, capture_output=True)
     return file.read_bytes()
 
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from pipeline.cli import app
 from pipeline.errors import ConfigError, TopicError
 from pipeline.tools.inspect import parse_start, read
-from tests.integration.harness import DEADLINE, FORKS, Message, Pipeline, invented_events, until
+from tests.integration.harness import FORKS, TIMEOUT, Message, Pipeline, invented_events, until
 
 
 def options(pipeline: Pipeline) -> list[str]:
@@ -47,11 +47,11 @@ def write(pipeline: Pipeline, partition: int, timestamps: list[int]) -> None:
             "transactional.id": f"{pipeline.kafka.prefix}{partition}",
         }
     )
-    producer.init_transactions(DEADLINE)
+    producer.init_transactions(TIMEOUT)
     for timestamp in timestamps:
         producer.begin_transaction()
         producer.produce(pipeline.topics.outcomes, b"{}", partition=partition, timestamp=timestamp)
-        producer.commit_transaction(DEADLINE)
+        producer.commit_transaction(TIMEOUT)
     until(pipeline.settled, "the end of the last transaction")
 
 
@@ -110,15 +110,15 @@ def test_uncommitted_records_are_not_shown(bootstrap: str, topic_prefix: str, tm
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
     write(pipeline, 0, [1_000])
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic_prefix}open"})
-    producer.init_transactions(DEADLINE)
+    producer.init_transactions(TIMEOUT)
     for end in (producer.abort_transaction, None):
         producer.begin_transaction()
         producer.produce(pipeline.topics.outcomes, b"{}", partition=0)
-        assert producer.flush(DEADLINE) == 0
+        assert producer.flush(TIMEOUT) == 0
         if end is not None:
-            end(DEADLINE)
+            end(TIMEOUT)
         assert offsets(pipeline, "beginning") == offsets(pipeline, "-5") == [(0, 0)]
-    producer.abort_transaction(DEADLINE)
+    producer.abort_transaction(TIMEOUT)
 
 
 def test_following_goes_on_until_ctrl_c_and_then_leaves_quietly(
@@ -139,7 +139,7 @@ def test_following_goes_on_until_ctrl_c_and_then_leaves_quietly(
             pipeline.produce([Message(pipeline.topics.predictions, str(number).encode(), b'{"new": 1}', 1)])
             assert json.loads(process.stdout.readline())["key"] == str(number)
         process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=DEADLINE)
+        rest, errors = process.communicate(timeout=TIMEOUT)
         assert (process.returncode, rest, errors) == (130, "", "")
     finally:
         process.kill()
@@ -163,7 +163,7 @@ def test_a_closed_pipe_is_no_error(
         assert process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
-        process.wait(DEADLINE)
+        process.wait(TIMEOUT)
     finally:
         process.kill()
         process.communicate()

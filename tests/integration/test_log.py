@@ -9,10 +9,10 @@ from confluent_kafka import Producer, TopicPartition
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import StateError
-from pipeline.kafka.clients import QUIET
-from pipeline.kafka.log import Log
+from pipeline.kafka.clients import LIBRDKAFKA_LOGGER
+from pipeline.kafka.log import LogReader
 from pipeline.kafka.topics import Topics, admin, create
-from tests.integration.harness import DEADLINE, settled, until
+from tests.integration.harness import TIMEOUT, settled, until
 
 
 def write(producer: Producer, topic: str, values: list[bytes]) -> None:
@@ -20,12 +20,12 @@ def write(producer: Producer, topic: str, values: list[bytes]) -> None:
     producer.begin_transaction()
     for value in values:
         producer.produce(topic, value, b"key", 0)
-    assert producer.flush(DEADLINE) == 0
+    assert producer.flush(TIMEOUT) == 0
 
 
 def commit(producer: Producer, bootstrap: str, topics: Topics) -> None:
     """Commit a transaction, and wait until readers see it: that takes a moment longer."""
-    producer.commit_transaction(DEADLINE)
+    producer.commit_transaction(TIMEOUT)
     until(partial(settled, bootstrap, [TopicPartition(topics.outcomes, 0)]), "the end of the transaction")
 
 
@@ -33,14 +33,15 @@ def test_a_partition_is_empty_until_something_is_committed(bootstrap: str, topic
     topics = Topics(topic_prefix)
     create(admin({"bootstrap.servers": bootstrap}), topics, 1, 1)
     producer = Producer(
-        {"bootstrap.servers": bootstrap, "transactional.id": f"{topic_prefix}writer"}, logger=QUIET
+        {"bootstrap.servers": bootstrap, "transactional.id": f"{topic_prefix}writer"},
+        logger=LIBRDKAFKA_LOGGER,
     )
-    producer.init_transactions(DEADLINE)
-    with Log(Kafka(bootstrap=bootstrap, prefix=topic_prefix)) as log:
+    producer.init_transactions(TIMEOUT)
+    with LogReader(Kafka(bootstrap=bootstrap, prefix=topic_prefix)) as log:
         assert log.empty(topics.outcomes, 0)
         write(producer, topics.outcomes, [b"aborted", b"as well"])
         assert log.empty(topics.outcomes, 0)
-        producer.abort_transaction(DEADLINE)
+        producer.abort_transaction(TIMEOUT)
         assert log.empty(topics.outcomes, 0)  # although its offsets begin at 0 and end at 3
         write(producer, topics.outcomes, [b"first", b"second"])
         assert log.empty(topics.outcomes, 0)
@@ -60,11 +61,12 @@ def test_a_record_that_a_transaction_hides_is_waited_for_no_longer_than_patience
     topics = Topics(topic_prefix)
     create(admin({"bootstrap.servers": bootstrap}), topics, 1, 1)
     producer = Producer(
-        {"bootstrap.servers": bootstrap, "transactional.id": f"{topic_prefix}writer"}, logger=QUIET
+        {"bootstrap.servers": bootstrap, "transactional.id": f"{topic_prefix}writer"},
+        logger=LIBRDKAFKA_LOGGER,
     )
-    producer.init_transactions(DEADLINE)
+    producer.init_transactions(TIMEOUT)
     write(producer, topics.outcomes, [b"hidden"])
-    with Log(Kafka(bootstrap=bootstrap, prefix=topic_prefix), patience=0.3) as log:
+    with LogReader(Kafka(bootstrap=bootstrap, prefix=topic_prefix), patience=0.3) as log:
         with pytest.raises(StateError, match="has no record at offset 0"):
             log.at(topics.outcomes, 0, 0)
         commit(producer, bootstrap, topics)

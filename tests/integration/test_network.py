@@ -18,12 +18,12 @@ from pipeline.broker.launch import free_ports
 from pipeline.broker.settings import server_properties
 from pipeline.broker.temporary import temporary_broker
 from pipeline.task.batch import Batch
-from pipeline.worker.transaction import Part
+from pipeline.worker.transaction import PartitionCommit
 from tests.integration.harness import Feed, Pipeline, assert_as_in_one_go, invented_events, until
 from tests.integration.proxy import CUT, END_TRANSACTION, HEARTBEAT, LOSE_ANSWER, PASS, SWALLOW, Proxy
 from tests.integration.test_session import run_until, session_of
 
-SILENCE = 8.0
+MAX_SILENCE = 8.0
 """Seconds, longer than a session and a transaction."""
 
 Trouble = tuple[str, Callable[[], bool]]
@@ -95,7 +95,7 @@ def fall_silent(proxy: Proxy) -> Trouble:
         return PASS
 
     proxy.rule = swallow_one
-    return "silence", lambda: bool(silent_since) and time.monotonic() - silent_since[0] > SILENCE
+    return "silence", lambda: bool(silent_since) and time.monotonic() - silent_since[0] > MAX_SILENCE
 
 
 def test_trouble_on_the_network_does_not_show(proxied: tuple[Proxy, str], tmp_path: Path) -> None:
@@ -147,6 +147,8 @@ def test_who_was_lost_to_the_group_commits_nothing_though_the_client_knows_it_be
             batch = task.advance(50)
             assert batch != Batch()
             with pytest.raises(KafkaException):
-                lost._writer.commit([Part(task, batch, snapshot=False)], lost._generation).wait()
+                lost._transaction_writer.commit(
+                    [PartitionCommit(task, batch, snapshot=False)], lost._group_metadata
+                ).wait()
             run_until(other, lambda tasks: tasks[0].model.folded == len(events), "all outcomes")
     assert_as_in_one_go(pipeline, events)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
 from pipeline.errors import ConfigError, StateError
-from tests.integration.harness import DEADLINE, Pipeline, invented_events, until
+from tests.integration.harness import TIMEOUT, Pipeline, invented_events, until
 
 
 def forks(pipeline: Pipeline, *command: str, **settings: str) -> Result:
@@ -87,11 +87,11 @@ def test_a_group_goes_on_under_settings_that_were_installed_and_all_it_wrote_sti
     shown = json.loads(forks(pipeline, "checkpoint", "show", "--partition", "1", "--json").stdout)
     assert (shown["changes"]["budget"], shown["changes"]["memory"]) == ("40", "inf")
     exported_before = forks(pipeline, "checkpoint", "import", file, "--partition", "1", **now)
-    assert "of an era of this log that ended" in refused(exported_before, StateError)
+    assert "of an earlier settings epoch of this log, which ended" in refused(exported_before, StateError)
 
     pipeline.produce_events(rest)
     log = tmp_path / "outdated.log"
-    assert pipeline.start_worker(None, log).wait(DEADLINE) == 5
+    assert pipeline.start_worker(None, log).wait(TIMEOUT) == 5
     said = log.read_text()
     assert "forks rebuild --set learner.budget=160" in said
     assert "--set learner.memory=10000.0" in said
@@ -109,10 +109,10 @@ def test_a_group_goes_on_under_settings_that_were_installed_and_all_it_wrote_sti
     audited = forks(pipeline, "audit", "--json", **now)
     assert audited.exit_code == 0, audited.output
     partitions = json.loads(audited.stdout)["partitions"]
-    assert [part["earlier_eras"] for part in partitions] == [1, 1]
+    assert [part["earlier_epochs"] for part in partitions] == [1, 1]
     derived = sum(part["checked"]["predictions derived again"] for part in partitions)
     assert derived == len(first) + len(rest)
-    assert [part["checked"]["snapshots compared with the fold"] for part in partitions] == [1, 1]
+    assert [part["checked"]["snapshots compared with the model"] for part in partitions] == [1, 1]
 
 
 def refused(result: Result, error: type[Exception]) -> str:

@@ -20,14 +20,14 @@ from typer.testing import CliRunner
 from pipeline.cli import app
 from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError, DataError, StateError, TopicError
-from pipeline.kafka.clients import common, reader
+from pipeline.kafka.clients import client_settings, groupless_consumer
 from pipeline.kafka.topics import Topics, admin, create
-from pipeline.records.decoding import INTERACTIONS, LABELS
+from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
 from pipeline.sources import synth
 from pipeline.sources.kuairec import read_events
 from pipeline.sources.replay import Replay
 from pipeline.sources.schedule import Schedule
-from tests.integration.harness import DEADLINE
+from tests.integration.harness import TIMEOUT
 
 PARTITIONS = 3
 FORKS = [sys.executable, "-c", "from pipeline.cli import main; main()"]
@@ -43,14 +43,14 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def kafka(bootstrap: str, topic_prefix: str) -> Kafka:
     kafka = Kafka(bootstrap=bootstrap, prefix=topic_prefix)
-    create(admin(common(kafka)), Topics(topic_prefix), PARTITIONS, 1)
+    create(admin(client_settings(kafka)), Topics(topic_prefix), PARTITIONS, 1)
     return kafka
 
 
 @contextmanager
 def reading(kafka: Kafka) -> Iterator[Consumer]:
     """A consumer of all partitions of both input topics, from their beginning."""
-    consumer = reader(kafka)
+    consumer = groupless_consumer(kafka)
     topics = Topics(kafka.prefix).inputs
     consumer.assign([TopicPartition(topic, number, 0) for topic in topics for number in range(PARTITIONS)])
     yield consumer
@@ -111,7 +111,7 @@ def wait_for_records(kafka: Kafka, count: int, process: subprocess.Popen[str]) -
             assert process.poll() is None, process.communicate()
 
 
-def test_both_streams_arrive_whole_in_order_at_their_time_and_place(data: Path, kafka: Kafka) -> None:
+def test_both_streams_arrive_whole_in_order_at_their_time_and_partition(data: Path, kafka: Kafka) -> None:
     events = read_events(data)
     summary = Replay(events, kafka).run(None, Event())
     assert (summary.interactions, summary.labels) == (len(events), len(events))
@@ -120,8 +120,8 @@ def test_both_streams_arrive_whole_in_order_at_their_time_and_place(data: Path, 
     rows = {row["event_id"]: row for row in events.frame.iter_rows(named=True)}
     interactions, labels = messages(kafka)
     for parts, decoder, moment in (
-        (interactions, INTERACTIONS, "timestamp"),
-        (labels, LABELS, "label_timestamp"),
+        (interactions, INTERACTION_DECODER, "timestamp"),
+        (labels, LABEL_DECODER, "label_timestamp"),
     ):
         for message in (message for part in parts for message in part):
             record = decoder.decode(message.value() or b"")
@@ -185,7 +185,7 @@ def test_ctrl_c_ends_in_good_order_and_says_how_to_go_on(data: Path, kafka: Kafk
     with started(replay(kafka, str(data), "--speed", "3000", "--json")) as process:
         wait_for_records(kafka, 5, process)
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=DEADLINE)
+        output, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 130
     summary = json.loads(output.splitlines()[-1])
     assert not summary["complete"]
@@ -203,7 +203,7 @@ def test_a_broker_that_goes_away_is_an_error_and_not_a_loss(data: Path, tmp_path
     running = json.loads(subprocess.run(start, capture_output=True, check=True).stdout)
     try:
         kafka = Kafka(bootstrap=running["bootstrap"])
-        create(admin(common(kafka)), Topics(), PARTITIONS, 1)
+        create(admin(client_settings(kafka)), Topics(), PARTITIONS, 1)
         with pytest.raises(
             BrokerError, match=rf"{kafka.bootstrap}: nothing was acknowledged for 1 s .*--resume"
         ):
@@ -225,7 +225,7 @@ def kill_once(pid: int, sent: int) -> None:
 
 def test_a_record_that_the_broker_refuses_is_an_error(data: Path, bootstrap: str, topic_prefix: str) -> None:
     kafka = Kafka(bootstrap=bootstrap, prefix=topic_prefix)
-    topics, client = Topics(topic_prefix), admin(common(kafka))
+    topics, client = Topics(topic_prefix), admin(client_settings(kafka))
     small = topics.settings(topics.labels) | {"max.message.bytes": "20"}
     client.create_topics([NewTopic(topics.labels, 1, 1, config=small)])[topics.labels].result()
     create(client, topics, 1, 1)
@@ -235,7 +235,7 @@ def test_a_record_that_the_broker_refuses_is_an_error(data: Path, bootstrap: str
 
 def test_another_writer_is_noticed(data: Path, kafka: Kafka) -> None:
     def intrude(_: int) -> None:
-        other = Producer(common(kafka))
+        other = Producer(client_settings(kafka))
         other.produce(Topics(kafka.prefix).labels, b"{}", partition=1)
         other.flush(10)
 
@@ -268,7 +268,7 @@ def test_topics_of_different_partition_counts_are_refused(
 ) -> None:
     kafka = Kafka(bootstrap=bootstrap, prefix=topic_prefix)
     new = [NewTopic(topic, count) for count, topic in enumerate(Topics(topic_prefix).inputs, start=1)]
-    client = admin(common(kafka))
+    client = admin(client_settings(kafka))
     for future in client.create_topics(new).values():
         future.result()
     with pytest.raises(TopicError, match=r"interactions has 1 partitions and .*watch-labels 2"):
@@ -294,6 +294,6 @@ def test_the_command_sums_up(data: Path, kafka: Kafka) -> None:
     assert "the topics hold 100 records already" in again.stderr
 
 
-def test_no_broker_is_said_with_the_address(data: Path) -> None:
+def test_a_missing_broker_is_reported_with_the_address(data: Path) -> None:
     with pytest.raises(BrokerError, match=r"127\.0\.0\.1:1"):
         Replay(read_events(data), Kafka(bootstrap="127.0.0.1:1"))

@@ -15,14 +15,14 @@ from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError, TopicError
 from pipeline.kafka.topics import Topics
 from pipeline.tools.report import summarize
-from tests.integration.harness import DEADLINE, FORKS, Message, Pipeline, invented_events
+from tests.integration.harness import FORKS, TIMEOUT, Message, Pipeline, invented_events
 
 
 def forks_report(pipeline: Pipeline, *options: str) -> subprocess.CompletedProcess[str]:
     kafka = pipeline.kafka
     command = [*FORKS, "report", "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, *options]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=DEADLINE, cwd=pipeline.folder
+        command, capture_output=True, text=True, check=False, timeout=TIMEOUT, cwd=pipeline.folder
     )
 
 
@@ -54,7 +54,7 @@ def test_a_run_is_summed_up_as_its_records_say(bootstrap: str, topic_prefix: str
     assert (tmp_path / "run.svg").read_bytes().startswith(b"<?xml")
 
 
-def test_records_that_no_state_record_covers_are_told(
+def test_records_that_no_state_record_covers_are_reported(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)

@@ -12,32 +12,32 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from pipeline.config.tree import Config, Worker
-from pipeline.kafka.committed import Start
-from pipeline.kafka.deadline import Attempt
-from pipeline.model.factory import Blueprint
+from pipeline.kafka.committed import CommittedPosition
+from pipeline.kafka.deadline import BackgroundCall
+from pipeline.model.factory import ModelFactory
 from pipeline.task.task import Task
 from pipeline.worker.metrics import Gauges
 from pipeline.worker.session import Session
-from pipeline.worker.transaction import Commit, Part
-from tests.integration.harness import DEADLINE, Pipeline, assert_as_in_one_go, invented_events, until
+from pipeline.worker.transaction import Commit, PartitionCommit
+from tests.integration.harness import TIMEOUT, Pipeline, assert_as_in_one_go, invented_events, until
 
 
 @contextmanager
 def session_of(pipeline: Pipeline, name: str) -> Iterator[Session]:
     """A worker's session, in this process."""
     config = Config(kafka=pipeline.kafka, worker=Worker(batch=50))
-    blueprint = Blueprint(config)
-    settings = blueprint.settings(pipeline.partitions)
-    with Session(config, name, blueprint.new_model, Gauges(config), settings) as session:
+    factory = ModelFactory(config)
+    settings = factory.settings(pipeline.partitions)
+    with Session(config, name, factory.new_model, Gauges(config), settings) as session:
         yield session
 
 
 def run_until(session: Session, condition: Callable[[dict[int, Task]], bool], what: str) -> None:
     """Let a session work, and commit, until its tasks are as they should be."""
-    end = time.monotonic() + DEADLINE
+    end = time.monotonic() + TIMEOUT
 
     def stopping() -> bool:
-        assert time.monotonic() < end, f"{what} did not come within {DEADLINE:.0f} s"
+        assert time.monotonic() < end, f"{what} did not come within {TIMEOUT:.0f} s"
         return condition(session._tasks)
 
     session.run(stopping)
@@ -48,13 +48,13 @@ def lose_partitions(session: Session) -> None:
     session._consumer.unsubscribe()
 
     def lost() -> bool:
-        session._intake.receive(0.1)
+        session._source.poll(0.1)
         return not session._tasks
 
     until(lost, "the loss of the partitions")
 
 
-def test_a_partition_that_others_moved_on_is_restored_not_taken_up_where_it_was_left(
+def test_a_partition_that_others_advanced_is_restored_not_resumed(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
@@ -70,10 +70,10 @@ def test_a_partition_that_others_moved_on_is_restored_not_taken_up_where_it_was_
         fold(sleeper, third)
         left = sleeper._tasks[0]
         lose_partitions(sleeper)
-        assert sleeper._kept
+        assert sleeper._kept_tasks
         with session_of(pipeline, "other") as other:
             fold(other, 2 * third)
-        callbacks = {"on_assign": sleeper._assigned, "on_revoke": sleeper._revoked}
+        callbacks = {"on_assign": sleeper._on_assign, "on_revoke": sleeper._on_revoke}
         sleeper._consumer.subscribe(list(sleeper.topics.inputs), **callbacks)
         run_until(sleeper, bool, "the partition again")
         assert sleeper._tasks[0] is not left
@@ -89,23 +89,23 @@ def test_partitions_that_go_while_a_commit_is_under_way_wait_for_it_and_go_down_
     pipeline.produce_events(events)
     fate = Event()
 
-    def fail() -> list[Start]:
-        assert fate.wait(DEADLINE)
+    def fail() -> list[CommittedPosition]:
+        assert fate.wait(TIMEOUT)
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
 
-    def commit(parts: list[Part], _: Consumer) -> Commit:
-        return Commit(parts, [(None, None) for _ in parts], Attempt(fail), DEADLINE)
+    def commit(parts: list[PartitionCommit], _: Consumer) -> Commit:
+        return Commit(parts, [(None, None) for _ in parts], BackgroundCall(fail), TIMEOUT)
 
     with session_of(pipeline, "first") as session:
         run_until(session, lambda tasks: bool(tasks) and tasks[0].model.folded >= 200, "200 outcomes")
-        monkeypatch.setattr(session._writer, "commit", commit)
-        while session._commits._commit is None:
-            session._step()
+        monkeypatch.setattr(session._transaction_writer, "commit", commit)
+        while session._in_flight._commit is None:
+            session._run_once()
         answer = Timer(1.0, fate.set)
         answer.start()
         with pytest.raises(KafkaException, match="no answer"):
             lose_partitions(session)
         assert fate.is_set()
-        assert not session._kept
+        assert not session._kept_tasks
     pipeline.run_until({pipeline.topics.outcomes: len(events)})
     assert_as_in_one_go(pipeline, events)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.integration.harness import DEADLINE, Pipeline, invented_events, until
+from tests.integration.harness import TIMEOUT, Pipeline, invented_events, until
 
 
 def logged(pipeline: Pipeline, *events: str) -> list[dict[str, Any]]:
@@ -77,7 +77,7 @@ def test_where_one_of_two_workers_is_killed_the_other_stops_in_good_order(
         until(partial(both_at_work, both), "work of both", command)
         victim = next(line["pid"] for line in logged(both, "started") if line["worker"] == 1)
         os.kill(victim, signal.SIGKILL)
-        assert command.wait(DEADLINE) == 128 + signal.SIGKILL
+        assert command.wait(TIMEOUT) == 128 + signal.SIGKILL
     finally:
         command.kill()
         command.wait()

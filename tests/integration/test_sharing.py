@@ -20,9 +20,9 @@ from pipeline.kafka.topics import admin
 from pipeline.records.encoding import encode
 from pipeline.records.outputs import Share, VideoCounts
 from pipeline.task import sharing
-from pipeline.task.sharing import Reception
+from pipeline.task.sharing import Inbox
 from pipeline.worker.share_reader import Exchange
-from tests.integration.harness import DEADLINE, Message, Pipeline, input_producer, invented_events, until
+from tests.integration.harness import TIMEOUT, Message, Pipeline, input_producer, invented_events, until
 
 INTERVAL = 20
 
@@ -47,7 +47,7 @@ def halves(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     return events[:middle], events[middle:]
 
 
-def test_what_each_partition_publishes_all_others_take_over_once_whoever_is_killed(
+def test_each_published_share_is_learned_once_by_all_others_whoever_is_killed(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=3)
@@ -99,7 +99,7 @@ def publish(pipeline: Pipeline, partition: int, numbers: range) -> None:
     for number in numbers:
         share = Share(partition, number, number + 1, [VideoCounts(3, 1, 1, 0.5)], [])
         producer.produce(pipeline.topics.shared, encode(share), str(partition), partition)
-    assert producer.flush(DEADLINE) == 0
+    assert producer.flush(TIMEOUT) == 0
 
 
 @contextmanager
@@ -111,21 +111,21 @@ def open_exchange(pipeline: Pipeline) -> Iterator[Exchange]:
         exchange.close()
 
 
-def receive(exchange: Exchange, receptions: list[Reception], shares: int) -> list[list[tuple[int, int]]]:
+def poll(exchange: Exchange, inboxes: list[Inbox], shares: int) -> list[list[tuple[int, int]]]:
     """Read until they have that many in all; which ones, by partition and first outcome."""
-    taken: list[list[tuple[int, int]]] = [[] for _ in receptions]
+    taken: list[list[tuple[int, int]]] = [[] for _ in inboxes]
 
     def there() -> bool:
-        exchange.receive(receptions)
-        for reception, had in zip(receptions, taken, strict=True):
-            had += [(share.partition, share.since) for share in reception.take()]
+        exchange.poll(inboxes)
+        for inbox, had in zip(inboxes, taken, strict=True):
+            had += [(share.partition, share.since) for share in inbox.drain()]
         return sum(map(len, taken)) >= shares
 
     until(there, f"{shares} shares")
     return taken
 
 
-def test_one_consumer_serves_partitions_that_stand_at_different_places(
+def test_one_consumer_serves_partitions_at_different_offsets(
     bootstrap: str, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One holds little, so it is full again and again, and one comes later."""
@@ -134,12 +134,12 @@ def test_one_consumer_serves_partitions_that_stand_at_different_places(
         publish(pipeline, partition, range(40))
     monkeypatch.setattr(sharing, "ROOM", 200)
     expected = {partition: [(partition, number) for number in range(40)] for partition in (1, 2)}
-    new, old, late = Reception(0, {}), Reception(1, {2: 30}), Reception(2, {1: 35})
+    new, old, late = Inbox(0, {}), Inbox(1, {2: 30}), Inbox(2, {1: 35})
     with open_exchange(pipeline) as exchange:
-        of_new, of_old = receive(exchange, [new, old], 80 + 10)
-        [of_late] = receive(exchange, [late], 5)
+        of_new, of_old = poll(exchange, [new, old], 80 + 10)
+        [of_late] = poll(exchange, [late], 5)
         publish(pipeline, 1, range(40, 43))
-        later = receive(exchange, [new, old, late], 3 + 3)
+        later = poll(exchange, [new, old, late], 3 + 3)
     for partition in (1, 2):
         assert [share for share in of_new if share[0] == partition] == expected[partition]
     assert of_old == expected[2][30:]
@@ -147,7 +147,7 @@ def test_one_consumer_serves_partitions_that_stand_at_different_places(
     assert later == [[(1, 40), (1, 41), (1, 42)], [], [(1, 40), (1, 41), (1, 42)]]
 
 
-def test_what_was_deleted_before_it_was_taken_over_is_said_and_passed_over(
+def test_shares_deleted_before_they_were_read_are_reported_and_skipped(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=2)
@@ -157,11 +157,11 @@ def test_what_was_deleted_before_it_was_taken_over_is_said_and_passed_over(
     [deleted] = client.delete_records([place]).values()
     deleted.result()
     with open_exchange(pipeline) as exchange, structlog.testing.capture_logs() as said:
-        [taken] = receive(exchange, [Reception(0, {1: 4})], 4)
+        [taken] = poll(exchange, [Inbox(0, {1: 4})], 4)
     assert taken == [(1, number) for number in range(6, 10)]
     [line] = [each for each in said if each["event"] != "kafka"]  # the client may have met with trouble
     assert (line["event"], line["of"], line["wanted"], line["begins"]) == (
-        "what was shared is deleted",
+        "shared outcomes were deleted before they were read",
         1,
         4,
         6,
@@ -171,9 +171,9 @@ def test_what_was_deleted_before_it_was_taken_over_is_said_and_passed_over(
 def test_something_else_in_the_topic_is_refused(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=2)
     pipeline.produce([Message(pipeline.topics.shared, b"1", b"{}")])
-    receptions = [Reception(partition, {}) for partition in (0, 1)]
+    inboxes = [Inbox(partition, {}) for partition in (0, 1)]
     with (
         open_exchange(pipeline) as exchange,
         pytest.raises(StateError, match=r"shared.*no worker wrote this"),
     ):
-        receive(exchange, receptions, 1)
+        poll(exchange, inboxes, 1)

@@ -11,9 +11,9 @@ from pipeline.features.tables import Tables
 from pipeline.kafka.clients import group_consumer
 from pipeline.model.model import Model
 from pipeline.records.encoding import encode
-from pipeline.task.record_queue import Inlet, Position
+from pipeline.task.record_queue import Position, RecordQueue
 from pipeline.task.task import Task
-from pipeline.worker.source import Intake
+from pipeline.worker.source import ConsumerSource
 from tests.integration.harness import Message, Pipeline, until
 from tests.support.builders import interaction, label, small_learner
 
@@ -35,21 +35,21 @@ def test_large_messages_get_through_a_small_buffer(bootstrap: str, topic_prefix:
     pipeline.produce(large(topics.interactions, n, interaction(n, n)) for n in range(EVENTS))
     config = Config(kafka=pipeline.kafka, worker=Worker(buffer=BUFFER))
     task = Task(0, Model(small_learner(), Tables(), 10), config.join, Position(0), Position(0))
-    inlets = (task.interactions, task.labels)
+    queues = (task.interactions, task.labels)
     with closing(group_consumer(config)) as consumer:
-        intake = Intake(consumer, config)
+        intake = ConsumerSource(consumer, config)
         intake.assign([TopicPartition(topic, 0, 0) for topic in topics.inputs])
         intake.connect(task)
         seen = list[int]()
 
         def read() -> None:
-            intake.receive(0.1)
-            seen.append(sum(inlet.bytes for inlet in inlets))
-            intake.throttle()
+            intake.poll(0.1)
+            seen.append(sum(queue.bytes for queue in queues))
+            intake.apply_backpressure()
 
-        def all_read(inlet: Inlet) -> bool:
+        def all_read(queue: RecordQueue) -> bool:
             read()
-            return inlet.at_end or inlet.bytes > BUFFER // 4
+            return queue.at_end or queue.bytes > BUFFER // 4
 
         until(lambda: all_read(task.interactions), "more interactions than their share")
         for _ in range(3):
@@ -64,4 +64,4 @@ def test_large_messages_get_through_a_small_buffer(bootstrap: str, topic_prefix:
         until(joined, "all messages")
     assert task.counters["predictions"] == task.counters["labelled"] == EVENTS
     assert max(seen) <= BUFFER + LARGE
-    assert [inlet.bytes for inlet in inlets] == [0, 0]
+    assert [queue.bytes for queue in queues] == [0, 0]

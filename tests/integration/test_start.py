@@ -16,13 +16,13 @@ from pipeline.config.tree import Config
 from pipeline.errors import StateError
 from pipeline.kafka.topics import Topics, admin
 from pipeline.worker.worker import Worker
-from tests.integration.harness import DEADLINE, FORKS, Message, Pipeline, interactions_of, invented_events
+from tests.integration.harness import FORKS, TIMEOUT, Message, Pipeline, interactions_of, invented_events
 
 
 def create(bootstrap: str, topics: list[NewTopic]) -> None:
     client = admin({"bootstrap.servers": bootstrap})
     for future in client.create_topics(topics).values():
-        future.result(DEADLINE)
+        future.result(TIMEOUT)
 
 
 def run(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -30,14 +30,14 @@ def run(*arguments: str, folder: Path, **environment: str) -> subprocess.Complet
         [*FORKS, *arguments],
         capture_output=True,
         text=True,
-        timeout=DEADLINE,
+        timeout=TIMEOUT,
         check=False,
         cwd=folder,
         env=os.environ | environment,
     )
 
 
-def test_a_worker_says_that_it_is_ready_only_when_it_can_be_told_to_stop(
+def test_a_worker_logs_ready_only_when_it_can_be_stopped(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
@@ -86,7 +86,7 @@ def test_a_checkpoints_topic_that_is_not_compacted_is_refused(
     assert f"{topics.checkpoints}: cleanup.policy is delete; set it to compact" in done.stderr
 
 
-def test_no_broker_is_said_with_its_address(tmp_path: Path) -> None:
+def test_a_missing_broker_is_reported_with_its_address(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -108,7 +108,7 @@ def test_no_broker_is_said_with_its_address(tmp_path: Path) -> None:
         ("[join\n", "is not valid TOML"),
     ],
 )
-def test_a_wrong_configuration_is_said_before_anything_is_connected(
+def test_a_wrong_configuration_is_reported_before_anything_is_connected(
     content: str, said: str, tmp_path: Path
 ) -> None:
     (tmp_path / "forks.toml").write_text(content)
@@ -139,7 +139,7 @@ def test_offsets_set_by_hand_are_refused(bootstrap: str, topic_prefix: str, tmp_
     config = Config(kafka=pipeline.kafka)
     inputs, end = pipeline.topics.inputs, len(events)
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": pipeline.kafka.group})
-    noted = consumer.committed([TopicPartition(topic, 0) for topic in inputs], DEADLINE)[0].metadata
+    noted = consumer.committed([TopicPartition(topic, 0) for topic in inputs], TIMEOUT)[0].metadata
     resets = [
         ({inputs[0]: 5}, "", "were not committed by a worker"),
         (dict.fromkeys(inputs, 5), "", "were not committed by a worker"),
@@ -154,7 +154,7 @@ def test_offsets_set_by_hand_are_refused(bootstrap: str, topic_prefix: str, tmp_
             Worker(config).run()
     consumer.close()
     client, group = admin({"bootstrap.servers": bootstrap}), pipeline.kafka.group
-    client.delete_consumer_groups([group])[group].result(DEADLINE)
+    client.delete_consumer_groups([group])[group].result(TIMEOUT)
     with pytest.raises(StateError, match="this group's offsets were deleted or have expired"):
         Worker(config).run()
     done = run(
@@ -192,7 +192,7 @@ def test_inputs_written_with_another_partitioner_are_refused(
     producer = Producer({"bootstrap.servers": bootstrap, "partitioner": "consistent_random"})
     for topic, key, value, timestamp in interactions_of(pipeline.topics, invented_events(tmp_path, 200)):
         producer.produce(topic, value, key, timestamp=timestamp)
-    assert producer.flush(DEADLINE) == 0
+    assert producer.flush(TIMEOUT) == 0
     done = run("run", "--bootstrap", bootstrap, "--prefix", topic_prefix, folder=tmp_path)
     assert done.returncode == 4
     assert f"{pipeline.topics.interactions}: only" in done.stderr

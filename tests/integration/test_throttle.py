@@ -13,13 +13,13 @@ from pipeline.model.model import Model
 from pipeline.records.encoding import encode
 from pipeline.worker import source as intake
 from pipeline.worker import throttle as storm
-from pipeline.worker.metrics import Gauges, served
+from pipeline.worker.metrics import Gauges, serve_metrics
 from pipeline.worker.session import Session
 from tests.integration.harness import Message, Pipeline
 from tests.support.builders import interaction, small_learner
 
-POISON, GOOD, LIMIT = 60, 20, 20
-HELD_BACK = {
+REJECTED, GOOD, LIMIT = 60, 20, 20
+THROTTLED_METRIC = {
     'forks_held_back{partition="0"} 1.0',
     'forks_held_back{partition="1"} 0.0',
     f'forks_dead_letters_this_minute{{partition="0"}} {LIMIT:.1f}',
@@ -40,14 +40,16 @@ def new_model() -> Model:
     return Model(small_learner(), Tables(), 10)
 
 
-def test_a_storm_of_poison_holds_its_own_partition_back_and_loses_nothing(
+def test_too_many_dead_letters_pause_only_their_partition_and_lose_nothing(
     bootstrap: str, topic_prefix: str, tmp_path: Path, free_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=2)
     topics = pipeline.topics
-    stormy, calm = (next(u for u in range(99) if partition(b"%d" % u, 2) == place) for place in (0, 1))
-    pipeline.produce(Message(topics.interactions, b"%d" % stormy, b"{") for _ in range(POISON))
-    for user in (stormy, calm):
+    rejected_user, valid_user = (
+        next(u for u in range(99) if partition(b"%d" % u, 2) == place) for place in (0, 1)
+    )
+    pipeline.produce(Message(topics.interactions, b"%d" % rejected_user, b"{") for _ in range(REJECTED))
+    for user in (rejected_user, valid_user):
         shown = [interaction(f"{user}-{n}", n, user) for n in range(GOOD)]
         pipeline.produce(Message(topics.interactions, b"%d" % user, encode(each)) for each in shown)
     config = Config(kafka=pipeline.kafka, worker=Worker(batch=1, dead_letters=LIMIT))
@@ -61,14 +63,18 @@ def test_a_storm_of_poison_holds_its_own_partition_back_and_loses_nothing(
 
     with (
         pipeline.follow(topics.predictions) as predictions,
-        pipeline.follow(topics.dead_letters) as letters,
-        served(gauges, address),
+        pipeline.follow(topics.dead_letters) as dead_letters,
+        serve_metrics(gauges, address),
         Session(config, "worker", new_model, gauges, {"partitions": "2"}) as session,
     ):
         session.run(
-            lambda: letters.reached(LIMIT) and predictions.reached(GOOD) and scraped(address) >= HELD_BACK
+            lambda: (
+                dead_letters.reached(LIMIT)
+                and predictions.reached(GOOD)
+                and scraped(address) >= THROTTLED_METRIC
+            )
         )
         assert written() == (LIMIT, Counter({1: GOOD}))
         monkeypatch.setattr(storm, "MINUTE", 0.0)
-        session.run(lambda: letters.reached(POISON) and predictions.reached(2 * GOOD))
-    assert written() == (POISON, Counter({0: GOOD, 1: GOOD}))
+        session.run(lambda: dead_letters.reached(REJECTED) and predictions.reached(2 * GOOD))
+    assert written() == (REJECTED, Counter({0: GOOD, 1: GOOD}))

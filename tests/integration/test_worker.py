@@ -7,7 +7,7 @@ import subprocess
 from functools import partial
 from pathlib import Path
 
-from tests.integration.harness import DEADLINE, Feed, Pipeline, assert_as_in_one_go, invented_events, until
+from tests.integration.harness import TIMEOUT, Feed, Pipeline, assert_as_in_one_go, invented_events, until
 
 
 def test_what_is_committed_is_what_the_pure_core_says(
@@ -47,11 +47,11 @@ def test_kills_at_random_moments_leave_the_same_committed_bytes(
                     worker.wait(chance.uniform(0.0, 0.2))
                 except subprocess.TimeoutExpired:
                     worker.send_signal(signal.SIGKILL)
-                assert worker.wait(DEADLINE) == -signal.SIGKILL
+                assert worker.wait(TIMEOUT) == -signal.SIGKILL
             finally:
                 worker.kill()
                 worker.wait()
-    feed.send(len(events) - feed.shown)
+    feed.send(len(events) - feed.interactions_sent)
     feed.finish()
 
     assert killed.read(killed.topics.predictions) == calm.read(calm.topics.predictions)
@@ -94,7 +94,7 @@ def test_workers_that_come_and_go_leave_the_same_committed_bytes(
             log = shared.log_of(None)
             until(lambda: log.read_text().count("restored") >= 3, "the second worker's share", second)
             until(lambda: "kept" in log.read_text(), "what the first worker still holds", first)
-            feed.send(len(events) - feed.shown)
+            feed.send(len(events) - feed.interactions_sent)
             most = feed.labels - 500
             until(partial(follower.reached, most), "outcomes of both", second)
     feed.finish(instance=None)
@@ -114,7 +114,7 @@ def test_of_two_workers_with_one_name_the_first_leaves(
         with pipeline.follow(pipeline.topics.outcomes) as follower:
             until(partial(follower.reached, 200), "the first worker's outcomes", first)
             with pipeline.worker() as second:
-                assert first.wait(DEADLINE) == 7
+                assert first.wait(TIMEOUT) == 7
                 until(partial(follower.reached, len(events)), "the second worker's outcomes", second)
     finally:
         first.kill()

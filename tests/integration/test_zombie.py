@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import (
-    DEADLINE,
+    TIMEOUT,
     Feed,
     Pipeline,
     assert_as_in_one_go,
@@ -35,7 +35,7 @@ def test_a_worker_that_wakes_after_another_took_its_name_writes_nothing_and_leav
                 until(partial(follower.reached, 1), "the second worker's outcomes", second)
                 zombie.send_signal(signal.SIGCONT)
                 until(partial(follower.reached, len(events)), "all outcomes", second)
-            assert zombie.wait(DEADLINE) == 7
+            assert zombie.wait(TIMEOUT) == 7
     finally:
         zombie.kill()
         zombie.wait()
@@ -72,7 +72,7 @@ def test_workers_that_wake_after_their_partition_moved_write_nothing_and_join_ag
             feed.send(500)
             until(partial(follower.reached, feed.labels), "outcomes after that", first)
         first.send_signal(signal.SIGTERM)
-        assert first.wait(DEADLINE) == 0
+        assert first.wait(TIMEOUT) == 0
     finally:
         first.kill()
         first.wait()

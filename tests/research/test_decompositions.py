@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from research.experiments.decompositions import METHODS, Decomposing, changes, randomised_svd
+from research.experiments.decompositions import METHODS, DecompositionTrial, changes, randomised_svd
 
 
 def test_random_vectors_find_a_matrix_of_low_rank_exactly() -> None:
@@ -27,7 +27,7 @@ def test_changes_are_what_they_say_and_keep_the_matrix_symmetric() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_each_method_follows_the_matrix_and_full_svd_is_the_best_there_is(method: str) -> None:
-    result = Decomposing(method, 20, 0, size=60).result()
+    result = DecompositionTrial(method, 20, 0, size=60).result()
     assert result["seconds"] > 0.0
     if method == "full SVD":
         assert result["excess"] == pytest.approx(0.0, abs=1e-9)
@@ -36,7 +36,7 @@ def test_each_method_follows_the_matrix_and_full_svd_is_the_best_there_is(method
 
 
 def test_a_run_is_the_same_matrix_again_and_another_is_not() -> None:
-    cells = [Decomposing("TISVD", 20, run, size=35) for run in (0, 0, 1)]
-    first, again, other = (cell.result()["excess"] for cell in cells)
+    trials = [DecompositionTrial("TISVD", 20, run, size=35) for run in (0, 0, 1)]
+    first, again, other = (trial.result()["excess"] for trial in trials)
     assert first == again != other
-    assert cells[0].key() == cells[1].key() != cells[2].key()
+    assert trials[0].key() == trials[1].key() != trials[2].key()

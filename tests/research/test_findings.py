@@ -64,13 +64,13 @@ def test_a_figure_comes_out_as_printed_within_two_deviations_of_both() -> None:
     assert finding.numbers == "1 of 2 do; cod-rna 26.29, printed 26.00"
 
 
-def test_one_run_has_no_deviation_to_be_judged_by() -> None:
+def test_one_run_has_no_deviation() -> None:
     assert not any(
         "printed" in claim for claim in found("table2", row("FORKS", 31.0, 99.0, runs=1, **printed(26.0)))
     )
 
 
-def test_the_adversary_is_judged_beside_the_papers_four_and_beside_all() -> None:
+def test_the_adversary_is_compared_with_the_papers_four_and_with_all() -> None:
     places = {f"place_{place}": 50.0 / place for place in (1, 2, 3, 5)}
     rows = [row("FORKS", 10.0, **places), row("BOGD", 30.0), row("Perceptron", 6.0)]
     claims = found("table3", *rows)
@@ -120,7 +120,7 @@ def test_budgets_are_compared_at_each_budget_and_loss() -> None:
 
 
 @pytest.mark.parametrize(("squared", "holds"), [(24.4, True), (24.6, False)])
-def test_squared_hinge_is_judged_with_a_bound_at_the_best_budgets(squared: float, holds: bool) -> None:
+def test_squared_hinge_is_compared_with_a_bound_at_the_best_budgets(squared: float, holds: bool) -> None:
     rows = [
         row("FORKS", 20.0, loss="squared_hinge", budget=100),
         row("FORKS, C = 1", squared, loss="squared_hinge", budget=200),
@@ -146,7 +146,7 @@ def test_decompositions_are_compared_after_the_most_changes() -> None:
     assert finding.numbers.startswith("2.5 times")
 
 
-def test_graphs_are_judged_by_mistakes_and_labels_asked_for() -> None:
+def test_graphs_are_compared_by_mistakes_and_queried_labels() -> None:
     rows = [
         row(name, mistakes, queries=queries)
         for name, mistakes, queries in (

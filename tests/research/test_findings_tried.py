@@ -96,7 +96,7 @@ def constant(learner: str, change: str, left_out: float, **more: Any) -> dict[st
     return tried(learner, change, 9.71, "ijcnn1") | counted
 
 
-def test_what_a_count_leaves_out_of_a_constant_is_told() -> None:
+def test_what_a_count_leaves_out_of_a_constant_is_reported() -> None:
     rows = [
         constant("NOGD", "as it is", 0.1),
         constant("NOGD", "buffer of 2 B", 0.2),
@@ -124,7 +124,7 @@ def test_who_learns_on_ijcnn1_varies(deviation: float, holds: bool) -> None:
 
 
 @pytest.mark.parametrize(("plain", "holds"), [(1.8, True), (3.1, False)])
-def test_standardised_columns_are_judged_by_the_majority_class(plain: float, holds: bool) -> None:
+def test_standardised_columns_are_compared_with_the_majority_class(plain: float, holds: bool) -> None:
     rows = [
         tried("FORKS practical", "as it is", 5.0, "w7a", paper=None, majority=3.0),
         tried("FORKS practical", "columns as they are", plain, "w7a", paper=None, majority=3.0),

@@ -8,7 +8,7 @@ import pytest
 
 from forks.arrays import FloatArray, IntArray
 from research.harness import graphs as experiment
-from research.harness.graphs import LEARNERS, Asking, Graph, chosen_b, play, read_graph
+from research.harness.graphs import LEARNERS, Graph, GraphTrial, chosen_b, read_graph, run_stream
 from research.harness.trials import Result
 from research.reproduce import DataFolder
 from research.rivals.graphs import GPA
@@ -48,8 +48,8 @@ class Ring:
         return Graph(ring_of_two_halves(), CLASSES)
 
 
-def without_seconds(cell: Asking) -> Result:
-    return {name: value for name, value in cell.result().items() if name != "seconds"}
+def without_seconds(trial: GraphTrial) -> Result:
+    return {name: value for name, value in trial.result().items() if name != "seconds"}
 
 
 @pytest.fixture
@@ -82,14 +82,17 @@ def test_the_largest_score_predicts_and_only_who_asks_is_taught() -> None:
     ]
     labels = np.array([0, 2, 1, 1])
     supply = iter(made)
-    assert play(lambda: next(supply), labels, np.array([3, 1, 0, 2])) == (2, 3)  # nodes 1 and 3 are mistaken
+    assert run_stream(lambda: next(supply), labels, np.array([3, 1, 0, 2])) == (
+        2,
+        3,
+    )  # nodes 1 and 3 are mistaken
     assert [learner.taught for learner in made] == [[(1, -1.0), (0, 1.0)], [(1, -1.0)], [(3, -1.0)]]
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_a_run_is_the_same_again_and_its_figures_are_shares_of_all_nodes(learner: str) -> None:
-    found = without_seconds(Asking(Ring(), learner, 0, (1, 2)))
-    assert found == without_seconds(Asking(Ring(), learner, 0, (1, 2)))
+    found = without_seconds(GraphTrial(Ring(), learner, 0, (1, 2)))
+    assert found == without_seconds(GraphTrial(Ring(), learner, 0, (1, 2)))
     assert found["queries"] == 100.0 if learner in {"GPA", "OKL"} else 0.0 < found["queries"] <= 100.0
     nodes = found["mistakes"] * NODES / 100.0
     assert nodes == pytest.approx(round(nodes))
@@ -97,18 +100,18 @@ def test_a_run_is_the_same_again_and_its_figures_are_shares_of_all_nodes(learner
 
 
 def test_each_run_has_an_order_of_its_own() -> None:
-    mistakes = {Asking(Ring(), "GPA", run, (1,)).result()["mistakes"] for run in range(6)}
+    mistakes = {GraphTrial(Ring(), "GPA", run, (1,)).result()["mistakes"] for run in range(6)}
     assert len(mistakes) > 1
 
 
 def test_all_that_decides_is_in_the_key() -> None:
-    cells = [Asking(Ring(), "GPA", 0), Asking(Ring(), "GPA", 1), Asking(Ring(), "OKL", 0)]
-    cells += [
-        Asking(Ring("other"), "GPA", 0),
-        Asking(Ring("ring", "1"), "GPA", 0),
-        Asking(Ring(), "GPA", 0, (1,)),
+    trials = [GraphTrial(Ring(), "GPA", 0), GraphTrial(Ring(), "GPA", 1), GraphTrial(Ring(), "OKL", 0)]
+    trials += [
+        GraphTrial(Ring("other"), "GPA", 0),
+        GraphTrial(Ring("ring", "1"), "GPA", 0),
+        GraphTrial(Ring(), "GPA", 0, (1,)),
     ]
-    keys = [cell.key() for cell in cells]
+    keys = [trial.key() for trial in trials]
     assert all(one != other for i, one in enumerate(keys) for other in keys[:i])
 
 
@@ -120,7 +123,7 @@ def test_the_b_is_the_one_of_fewest_mistakes_on_the_held_out_order(monkeypatch: 
         return GPA(kernel if ridge == 2 else np.zeros_like(kernel))
 
     monkeypatch.setattr(experiment, "LEARNERS", {"some": make})
-    Asking(Ring(), "some", 0, (1, 2, 3)).result()
+    GraphTrial(Ring(), "some", 0, (1, 2, 3)).result()
     of_classes = [(1, 0)] * 3 + [(2, 0)] * 3 + [(3, 0)] * 3 + [(2, 1)] * 3  # which share seeds, and so coins
     assert played == of_classes
     assert chosen_b(Ring(), "some", (1, 2, 3)) == 2
@@ -133,7 +136,10 @@ def test_on_coauthors_the_learners_come_out_as_measured(graph_files: Path) -> No
     """
     source = DataFolder(graph_files.parent).graph("coauthor")
     mistakes, queries = (
-        {name: sum(Asking(source, name, run, (3,)).result()[what] for run in range(2)) for name in LEARNERS}
+        {
+            name: sum(GraphTrial(source, name, run, (3,)).result()[what] for run in range(2))
+            for name in LEARNERS
+        }
         for what in ("mistakes", "queries")
     )
     assert mistakes["AKSG"] < mistakes["OKL"] < mistakes["GPA"]

@@ -4,7 +4,7 @@ import numpy as np
 
 from forks import Forks, ForksSettings
 from forks.arrays import FloatArray
-from research.harness.counting import play
+from research.harness.counting import run_stream
 from research.harness.labelled import Labelled
 from research.variants.published import PublishedForks, PublishedSecondStage
 from tests.research.invented import noise
@@ -14,8 +14,8 @@ def test_without_a_change_of_the_map_the_published_code_makes_the_papers_mistake
     # No step of stage 1 shrinks what it knows, so that rounds without a loss do nothing there either.
     settings = ForksSettings.paper(3, budget=20, cycle=10_000, decay=0.0)
     data = noise(200)
-    ours = play(Forks(settings), data, lambda learner: learner.state()["stage"] == 1)
-    theirs = play(PublishedForks(settings), data, lambda learner: learner.in_stage_one)
+    ours = run_stream(Forks(settings), data, lambda learner: learner.state()["stage"] == 1)
+    theirs = run_stream(PublishedForks(settings), data, lambda learner: learner.in_stage_one)
     np.testing.assert_array_equal(ours.wrong, theirs.wrong)
     assert ours.stage_one <= theirs.stage_one  # the library's last round of stage 1 may have no loss
 

@@ -22,7 +22,7 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.sources.synth import Size, write_files
 from research.experiments import EXPERIMENTS, budgets, decompositions, update_rate
 from research.harness import runner
-from research.harness.trials import Cell
+from research.harness.trials import Trial
 from research.reproduce.data import DataFolder
 
 ALWAYS = {
@@ -228,7 +228,7 @@ def test_the_same_command_goes_on_and_works_nothing_out_again(
 ) -> None:
     worked_out: list[Any] = []
 
-    def watched(cell: Cell) -> dict[str, float]:
+    def watched(cell: Trial) -> dict[str, float]:
         worked_out.append(cell.key()["run"])
         if len(worked_out) == 3:
             raise KeyboardInterrupt

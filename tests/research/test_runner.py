@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from threadpoolctl import threadpool_info
 
-from research.experiments import Store, complete
-from research.harness.trials import Place, Result
+from research.experiments import Store, run_missing
+from research.harness.trials import KeyColumns, Result
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Step:
     stream: str = "steps"
     learner: str = "stepper"
     budget: int | None = None
-    place: Place = ()
+    key_columns: KeyColumns = ()
 
     def key(self) -> dict[str, int]:
         return {"number": self.number}
@@ -32,20 +32,20 @@ class Step:
         return {"number": self.number, "process": os.getpid(), "threads": max(threads)}
 
 
-def complete_all(file: Path, cells: list[Step], jobs: int) -> tuple[list[Result | None], list[int]]:
-    told: list[int] = []
+def complete_all(file: Path, trials: list[Step], jobs: int) -> tuple[list[Result | None], list[int]]:
+    updates: list[int] = []
     with Store(file) as store:
-        complete(cells, store, jobs, told.append)
-        return [store.get(cell) for cell in cells], told
+        run_missing(trials, store, jobs, updates.append)
+        return [store.get(trial) for trial in trials], updates
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_all_is_worked_out_once_and_told_as_it_is_done(tmp_path: Path, jobs: int) -> None:
-    cells = [Step(number) for number in range(4)]
-    found, told = complete_all(tmp_path / "results.jsonl", cells[:1], 1)
+def test_each_trial_runs_once_and_is_reported_when_it_is_done(tmp_path: Path, jobs: int) -> None:
+    trials = [Step(number) for number in range(4)]
+    found, updates = complete_all(tmp_path / "results.jsonl", trials[:1], 1)
     before = found[0]
-    found, told = complete_all(tmp_path / "results.jsonl", cells, jobs)
-    assert told == [1, 2, 3, 4]
+    found, updates = complete_all(tmp_path / "results.jsonl", trials, jobs)
+    assert updates == [1, 2, 3, 4]
     assert found[0] == before
     assert [one["number"] for one in found if one] == [0, 1, 2, 3]
     here = {one["process"] == os.getpid() for one in found[1:] if one}
@@ -59,6 +59,6 @@ def test_what_was_done_before_a_failure_is_kept(tmp_path: Path, jobs: int) -> No
     file = tmp_path / "results.jsonl"
     with pytest.raises(ArithmeticError):
         complete_all(file, [Step(0), Step(1, fails=True)], jobs)
-    found, told = complete_all(file, [Step(0), Step(1)], 1)
+    found, updates = complete_all(file, [Step(0), Step(1)], 1)
     assert None not in found
-    assert told[-1] == 2
+    assert updates[-1] == 2

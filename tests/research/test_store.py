@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from research.experiments import Store, StoreError
-from research.harness.trials import Cell, Place, Result
+from research.harness.trials import KeyColumns, Result, Trial
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Counted:
     stream: str = "numbers"
     learner: str = "counter"
     budget: int | None = None
-    place: Place = ()
+    key_columns: KeyColumns = ()
 
     def key(self) -> dict[str, int]:
         return {"number": self.number}
@@ -30,8 +30,8 @@ class Counted:
 def filled(path: Path, *numbers: int) -> None:
     with Store(path) as store:
         for number in numbers:
-            cell: Cell = Counted(number)
-            store.add(cell, cell.result())
+            trial: Trial = Counted(number)
+            store.add(trial, trial.result())
 
 
 def test_results_come_back_to_the_bit(tmp_path: Path) -> None:

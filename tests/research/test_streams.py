@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from research.harness.counting import Played
+from research.harness.counting import StreamResult
 from research.harness.streams import Flipped, Permuted
 from tests.research.invented import Invented
 
 
 def test_the_adversary_repeats_an_instance_and_flips_every_other_block() -> None:
-    shown = Flipped(Invented(), "invented-1", 500, 10).rows(0)
-    blocks, labels = shown.X.reshape(500, 10), shown.y.reshape(500, 10)
+    row_stream = Flipped(Invented(), "invented-1", 500, 10).rows(0)
+    blocks, labels = row_stream.X.reshape(500, 10), row_stream.y.reshape(500, 10)
     assert np.array_equal(blocks, np.repeat(blocks[:, :1], 10, axis=1))
     assert len(np.unique(blocks)) == 500
     truth = Invented().read().y[blocks.astype(int)]
@@ -17,8 +17,8 @@ def test_the_adversary_repeats_an_instance_and_flips_every_other_block() -> None
     np.testing.assert_array_equal(labels[1::2], -truth[1::2])
 
 
-def test_a_filed_game_takes_the_first_rows_in_each_run() -> None:
-    game = Flipped(Invented(), "invented-1", 500, 10, filed=True)
+def test_a_game_in_file_order_uses_the_first_rows_in_each_run() -> None:
+    game = Flipped(Invented(), "invented-1", 500, 10, file_order=True)
     first, second = game.rows(0), game.rows(1)
     np.testing.assert_array_equal(first.X[::10, 0], np.arange(500))
     np.testing.assert_array_equal(first.X, second.X)
@@ -27,9 +27,9 @@ def test_a_filed_game_takes_the_first_rows_in_each_run() -> None:
     np.testing.assert_array_equal(first.y[::10], Invented().read().y[:500] * flips)
 
 
-def test_mistakes_are_told_by_their_place_in_a_block() -> None:
+def test_mistakes_are_measured_by_round_in_a_block() -> None:
     wrong = np.array([1, 0, 0, 0, 0, 1, 1, 0, 0, 1], dtype=np.float64)  # two blocks of five
-    measures = Flipped(Invented(), "invented-1", 2, 5).measures(Played(wrong, 0, 0.0))
+    measures = Flipped(Invented(), "invented-1", 2, 5).measures(StreamResult(wrong, 0, 0.0))
     assert measures == {"place_1": 100.0, "place_2": 50.0, "place_3": 0.0, "place_5": 50.0}
 
 
@@ -48,6 +48,6 @@ def test_other_data_and_other_games_have_other_keys() -> None:
         Permuted(Invented(fingerprint="1")).key(),
         Flipped(Invented(), "a", 500, 10).key(),
         Flipped(Invented(), "a", 500, 20).key(),
-        Flipped(Invented(), "a", 500, 20, filed=True).key(),
+        Flipped(Invented(), "a", 500, 20, file_order=True).key(),
     ]
     assert all(one != other for i, one in enumerate(keys) for other in keys[:i])

@@ -12,9 +12,9 @@ from forks.rivals import FOGD, NOGD
 from research.experiments import EXPERIMENTS, adversary, fixed_budget, tried
 from research.experiments.tried import GAMES, IN_GAMES, IN_TABLE_2, PRINTED, Change
 from research.harness.graphs import GraphSource
-from research.harness.learners import Entrant
+from research.harness.learners import LearnerSpec
 from research.harness.streams import Flipped, Stream
-from research.harness.trials import Playing
+from research.harness.trials import StreamTrial
 from research.rivals import PROSNKONS
 from tests.research.invented import Invented, noise
 
@@ -32,63 +32,71 @@ class InventedData:
         raise NotImplementedError(Path(name))
 
 
-def cells(stream: str) -> list[Playing]:
-    found = EXPERIMENTS["tried"].cells(stream, InventedData(), 2)
-    return [cell for cell in found if isinstance(cell, Playing)]
+def trials(stream: str) -> list[StreamTrial]:
+    found = EXPERIMENTS["tried"].trials(stream, InventedData(), 2)
+    return [trial for trial in found if isinstance(trial, StreamTrial)]
 
 
 Changes = Mapping[str, tuple[Change, ...]]
 
 
-def entrant(learner: str, change: str, changes: Changes = IN_TABLE_2) -> Entrant:
-    entrants = fixed_budget.entrants(1_000, 2.0) if changes is IN_TABLE_2 else adversary.entrants(5_000, 2.0)
-    (plain,) = (one for one in entrants if one.name == learner)
+def spec(learner: str, change: str, changes: Changes = IN_TABLE_2) -> LearnerSpec:
+    learner_specs = (
+        fixed_budget.learner_specs(1_000, 2.0)
+        if changes is IN_TABLE_2
+        else adversary.learner_specs(5_000, 2.0)
+    )
+    (plain,) = (one for one in learner_specs if one.name == learner)
     (found,) = (one for one in changes[learner] if one.name == change)
     return found.made(plain)
 
 
-def test_what_is_as_it_is_is_the_tables_own_cell() -> None:
+def test_an_unchanged_learner_is_the_tables_own_trial() -> None:
     data = InventedData()
     ours = {
-        str(cell.key()) for cell in cells("german") if cell.place == (("change", "as it is"), ("width", 50.0))
+        str(trial.key())
+        for trial in trials("german")
+        if trial.key_columns == (("change", "as it is"), ("width", 50.0))
     }
-    table = {str(cell.key()) for cell in EXPERIMENTS["table2"].cells("german", data, 2)}
+    table = {str(trial.key()) for trial in EXPERIMENTS["table2"].trials("german", data, 2)}
     assert len(ours) == 2 * len(IN_TABLE_2)
     assert ours <= table
-    game = {str(cell.key()) for cell in EXPERIMENTS["table4"].cells("german-2", data, 2)}
-    plain = [cell for cell in cells("german-2") if ("change", "as it is") in cell.place]
-    assert {str(cell.key()) for cell in plain} <= game
+    game = {str(trial.key()) for trial in EXPERIMENTS["table4"].trials("german-2", data, 2)}
+    plain = [trial for trial in trials("german-2") if ("change", "as it is") in trial.key_columns]
+    assert {str(trial.key()) for trial in plain} <= game
 
 
 @pytest.mark.parametrize("stream", ["svmguide3", "cod-rna-1"])
-def test_each_change_is_another_cell_and_each_run_too(stream: str) -> None:
+def test_each_change_and_each_run_is_another_trial(stream: str) -> None:
     found = [
-        cell for cell in cells(stream) if dict(cell.place)["width"] != fixed_budget.WIDTHS.get(stream, 100.0)
+        trial
+        for trial in trials(stream)
+        if dict(trial.key_columns)["width"] != fixed_budget.WIDTHS.get(stream, 100.0)
     ]
-    assert len({str(cell.key()) for cell in found}) == len(found)
+    assert len({str(trial.key()) for trial in found}) == len(found)
 
 
 def test_those_with_a_printed_figure_play_the_games() -> None:
     for stream in GAMES:
-        learners = {cell.learner for cell in cells(stream)}
+        learners = {trial.learner for trial in trials(stream)}
         assert learners == IN_GAMES.keys() & PRINTED[stream].keys()
-    assert {cell.learner for cell in cells("w7a")} - {"FORKS practical"} == PRINTED["w7a"].keys()
+    assert {trial.learner for trial in trials("w7a")} - {"FORKS practical"} == PRINTED["w7a"].keys()
 
 
-def test_filed_rows_are_shown_to_those_alone_who_are_to_see_them() -> None:
-    for cell in cells("spambase-1"):
-        assert isinstance(cell.shown, Flipped)
-        assert cell.shown.filed == dict(cell.place)["change"].startswith("the file's")  # type: ignore[union-attr]  # a text
+def test_only_changes_in_file_order_use_file_order_rows() -> None:
+    for trial in trials("spambase-1"):
+        assert isinstance(trial.row_stream, Flipped)
+        assert trial.row_stream.file_order == dict(trial.key_columns)["change"].startswith("the file's")  # type: ignore[union-attr]  # a text
 
 
 def test_a_longer_buffer_leaves_the_rank() -> None:
-    learner = entrant("NOGD", "buffer of 3.34 B").make(3, 0)
+    learner = spec("NOGD", "buffer of 3.34 B").make(3, 0)
     assert isinstance(learner, NOGD)
     assert (learner.budget, learner.rank) == (167, 5)
 
 
 def test_steps_on_features_as_they_are_are_as_many_times_as_long_as_there_are_frequencies() -> None:
-    learner = entrant("FOGD", "eta = 0.002, as they are").make(3, 0)
+    learner = spec("FOGD", "eta = 0.002, as they are").make(3, 0)
     assert isinstance(learner, FOGD)
     x = noise(1).X[0]
     learner.learn_one(x, 1)
@@ -97,7 +105,7 @@ def test_steps_on_features_as_they_are_are_as_many_times_as_long_as_there_are_fr
 
 def test_a_tenth_of_the_entries_is_a_smaller_dictionary() -> None:
     data = noise(300)
-    learners = [entrant("PROS-N-KONS", change).make(3, 0) for change in ("as it is", "beta = 0.1")]
+    learners = [spec("PROS-N-KONS", change).make(3, 0) for change in ("as it is", "beta = 0.1")]
     for learner in learners:
         learner.predict_and_learn_many(data.X, data.y)
     sizes = [len(learner.weights) for learner in learners if isinstance(learner, PROSNKONS)]
@@ -108,12 +116,12 @@ def test_a_tenth_of_the_entries_is_a_smaller_dictionary() -> None:
 def test_each_change_makes_a_learner(changes: Changes) -> None:
     for learner, ways in changes.items():
         for change in ways:
-            made = entrant(learner, change.name, changes)
+            made = spec(learner, change.name, changes)
             assert made.name == learner
-            assert np.isfinite(made.play(noise(5), 0).seconds)
+            assert np.isfinite(made.run_stream(noise(5), 0).seconds)
 
 
 def test_a_learner_without_a_budget_has_none_to_double() -> None:
-    (plain,) = (one for one in fixed_budget.entrants(1_000, 2.0) if one.name == "PROS-N-KONS")
+    (plain,) = (one for one in fixed_budget.learner_specs(1_000, 2.0) if one.name == "PROS-N-KONS")
     with pytest.raises(ValueError, match="PROS-N-KONS has no budget"):
-        tried.doubled(plain)
+        tried.with_doubled_budget(plain)

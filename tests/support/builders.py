@@ -13,15 +13,15 @@ from forks import ForksSettings
 from pipeline.config.tree import Challenger, Learner
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.features.tables import Tables
-from pipeline.model.challengers import contenders
-from pipeline.model.label_policy import Policy
+from pipeline.model.challengers import resolve_challengers
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model, learner_settings
 from pipeline.model.settings_text import challengers_from, learner_from
-from pipeline.model.shadow import Contender
-from pipeline.records.decoding import INTERACTIONS, LABELS, InputDecoder
+from pipeline.model.shadow import ChallengerSettings
+from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction, Source, WatchLabel
+from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
@@ -59,7 +59,7 @@ def small_learner(**changes: Any) -> ForksSettings:
 LEARNER = small_learner()
 
 
-CHALLENGERS: Mapping[str, Contender] = contenders(
+CHALLENGERS: Mapping[str, ChallengerSettings] = resolve_challengers(
     {
         "small": Challenger.model_validate({"learner": "nogd", "budget": 4, "rank": 2}),
         "wider": Challenger.model_validate(
@@ -74,7 +74,7 @@ CHALLENGERS: Mapping[str, Contender] = contenders(
 def new_model(
     learner: ForksSettings = LEARNER,
     max_entities: int = 3,
-    challengers: Mapping[str, Contender] = MappingProxyType({}),
+    challengers: Mapping[str, ChallengerSettings] = MappingProxyType({}),
 ) -> Model:
     return Model(learner, Tables(), max_entities, challengers)
 
@@ -88,18 +88,18 @@ def new_task(
     settings: JoinSettings | None = None,
     partition: int = 0,
     model: Model | None = None,
-    policy: Policy | None = None,
+    policy: LabelPolicy | None = None,
 ) -> Task:
     task = Task(partition, model or new_model(), settings or join_settings(), Position(0), Position(0))
     task.policy = policy
     return task
 
 
-def source(topic: str, offset: int, record: Message) -> Source:
+def source(topic: str, offset: int, record: Message) -> RawMessage:
     """A message at an offset."""
     if isinstance(record, Interaction | WatchLabel):
-        return Source(topic, 0, offset, str(record.user_id).encode(), encode(record), [])
-    return Source(topic, 0, offset, b"1", record, [("trace", b"\xff"), ("empty", None)])
+        return RawMessage(topic, 0, offset, str(record.user_id).encode(), encode(record), [])
+    return RawMessage(topic, 0, offset, b"1", record, [("trace", b"\xff"), ("empty", None)])
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,8 @@ class Inputs:
 def inputs(interactions: Sequence[Message], labels: Sequence[Message]) -> Inputs:
     """The messages with every second offset, decoded."""
     return Inputs(
-        _entries("interactions", interactions, INTERACTIONS), _entries("watch-labels", labels, LABELS)
+        _entries("interactions", interactions, INTERACTION_DECODER),
+        _entries("watch-labels", labels, LABEL_DECODER),
     )
 
 
@@ -139,7 +140,7 @@ def feed_all(task: Task, given: Inputs) -> None:
     task.interactions.at_end = task.labels.at_end = True
 
 
-class Told(NamedTuple):
+class BatchRecords(NamedTuple):
     """A batch as readers of the topics get it."""
 
     predictions: list[Prediction]
@@ -148,10 +149,10 @@ class Told(NamedTuple):
     steps: int
 
 
-def told(batch: Batch) -> Told:
+def records_of(batch: Batch) -> BatchRecords:
     """What was written, read."""
     predictions, outcomes = batch.predictions.values, batch.outcomes.values
-    return Told(
+    return BatchRecords(
         [msgspec.json.decode(value, type=Prediction) for value in predictions],
         [msgspec.json.decode(value, type=Outcome) for value in outcomes],
         batch.dead_letters,
@@ -172,7 +173,7 @@ class Written(NamedTuple):
         return cls(
             [value for batch in batches for value in batch.predictions.values],
             [value for batch in batches for value in batch.outcomes.values],
-            [letter for batch in batches for letter in batch.dead_letters],
+            [dead_letter for batch in batches for dead_letter in batch.dead_letters],
             [value for batch in batches for value in batch.requests.values],
         )
 
@@ -181,7 +182,7 @@ def run(
     given: Inputs,
     settings: JoinSettings | None = None,
     model: Model | None = None,
-    policy: Policy | None = None,
+    policy: LabelPolicy | None = None,
 ) -> tuple[Task, Written]:
     """Everything in one go."""
     task = new_task(settings, model=model, policy=policy)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from pipeline.errors import StateError
 
 
-class Chunks:
+class FakeLog:
     """A log that holds the chunks of snapshots at some offsets."""
 
     def __init__(self, chunks: Mapping[int, bytes]) -> None:

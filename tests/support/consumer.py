@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from pipeline.task.record_queue import Inlet
+from pipeline.task.record_queue import RecordQueue
 from pipeline.task.task import Task
 from tests.support.builders import ALL, Inputs
 from tests.support.entries import Entry, queued
@@ -40,16 +40,16 @@ class Delivery:
     """Feeds a task step by step. It never calls an input ended while more of it is to come."""
 
     def __init__(self, task: Task, given: Inputs) -> None:
-        self._inputs: list[tuple[Inlet, deque[Entry]]] = [
+        self._inputs: list[tuple[RecordQueue, deque[Entry]]] = [
             (task.interactions, deque(given.interactions)),
             (task.labels, deque(given.labels)),
         ]
 
     def deliver(self, step: Step) -> None:
         """Feed what the step says."""
-        for (inlet, left), count in zip(self._inputs, (step.interactions, step.labels), strict=True):
+        for (queue, left), count in zip(self._inputs, (step.interactions, step.labels), strict=True):
             piece = [left.popleft() for _ in range(min(count, len(left)))]
             if piece:
-                inlet.feed(queued(piece))
+                queue.feed(queued(piece))
             if not left and step.end_seen:
-                inlet.at_end = True
+                queue.at_end = True

@@ -8,33 +8,33 @@ from typing import NamedTuple
 from confluent_kafka import Message
 
 from pipeline.records.decoding import Decoded, InputDecoder, Record, decode, times_of
-from pipeline.records.inputs import Source
-from pipeline.task.record_queue import Arrived
+from pipeline.records.inputs import RawMessage
+from pipeline.task.record_queue import PolledMessages
 
 
 class Entry(NamedTuple):
     """A message and what it was decoded to."""
 
-    source: Source
+    source: RawMessage
     record: Record
 
 
-def entries(sources: Sequence[Source], decoder: InputDecoder, latest: int) -> list[Entry]:
+def entries(sources: Sequence[RawMessage], decoder: InputDecoder, latest: int) -> list[Entry]:
     """Messages of one input, in the order of their offsets, decoded."""
     keys, values = [source.key for source in sources], [source.value for source in sources]
     return list(map(Entry, sources, decode(keys, values, decoder, latest).records))
 
 
-def queued(decoded: Sequence[Entry]) -> Arrived:
+def queued(decoded: Sequence[Entry]) -> PolledMessages:
     """Decoded messages as an inlet takes them."""
     records = [entry.record for entry in decoded]
-    return Arrived(
+    return PolledMessages(
         [delivered(entry.source) for entry in decoded],
         Decoded(records, times_of(records)),
         [entry.source.size for entry in decoded],
     )
 
 
-def delivered(source: Source) -> Message:
+def delivered(source: RawMessage) -> Message:
     """The message as a client hands it over."""
     return Message(**source._asdict() | {"headers": source.headers or None})

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeline.cli.signals import stop_on_signals
-from pipeline.worker.supervisor import Crew, Heed
+from pipeline.worker.supervisor import RegisterStop, Supervisor
 
 
 def _note(folder: Path, number: int) -> None:
@@ -20,42 +20,44 @@ def _note(folder: Path, number: int) -> None:
     unfinished.rename(folder / f"begun-{number}")
 
 
-def obedient(folder: Path, number: int, heed: Heed) -> None:
+def obedient(folder: Path, number: int, register_stop: RegisterStop) -> None:
     """Leave a file with the process's number, wait for the word to stop, and leave another one."""
-    told = threading.Event()
-    heed(told.set)
+    stopped = threading.Event()
+    register_stop(stopped.set)
     _note(folder, number)
-    told.wait()
+    stopped.wait()
     (folder / f"done-{number}").touch()
 
 
-def failing(folder: Path, number: int, heed: Heed) -> None:
+def failing(folder: Path, number: int, register_stop: RegisterStop) -> None:
     """Fail if it is number 1, once number 0 is there."""
     if number == 1:
         while not (folder / "begun-0").exists():
             pass
         sys.exit(5)
-    obedient(folder, number, heed)
+    obedient(folder, number, register_stop)
 
 
-def killed(folder: Path, number: int, heed: Heed) -> None:
+def killed(folder: Path, number: int, register_stop: RegisterStop) -> None:
     """End by a signal if it is number 1, once number 0 is there."""
     if number == 1:
         while not (folder / "begun-0").exists():
             pass
         os.kill(os.getpid(), signal.SIGKILL)
-    obedient(folder, number, heed)
+    obedient(folder, number, register_stop)
 
 
-def stubborn(folder: Path, number: int, heed: Heed) -> None:
+def stubborn(folder: Path, number: int, register_stop: RegisterStop) -> None:
     """Leave a file when told to stop, and do not stop."""
-    heed((folder / f"told-{number}").touch)
+    register_stop((folder / f"told-{number}").touch)
     _note(folder, number)
     threading.Event().wait()
 
 
 def main() -> None:
     """Hold a crew of two, whose kind and folder the command line names, until a signal comes."""
-    crew = Crew(partial({"obedient": obedient, "stubborn": stubborn}[sys.argv[1]], Path(sys.argv[2])), 2)
+    crew = Supervisor(
+        partial({"obedient": obedient, "stubborn": stubborn}[sys.argv[1]], Path(sys.argv[2])), 2
+    )
     with stop_on_signals(crew.stop):
         sys.exit(crew.run())

@@ -13,9 +13,9 @@ import msgspec
 
 from forks import ForksSettings
 from pipeline.config.tree import Join as JoinSettings
-from pipeline.kafka.log import Log
+from pipeline.kafka.log import LogReader
 from pipeline.kafka.topics import Topics
-from pipeline.model.label_policy import Policy
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.model.settings_text import learner_text
 from pipeline.model.snapshot import pack
@@ -23,16 +23,16 @@ from pipeline.records.encoding import encode
 from pipeline.records.outputs import Outcome, Prediction, Share
 from pipeline.recovery.checkpoint_writer import next_slot
 from pipeline.recovery.outcome_reader import decode_outcomes
-from pipeline.recovery.restoration import Restoration
+from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.state_reader import read_snapshot
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
 from pipeline.task.record_queue import Position
-from pipeline.task.sharing import Publication
+from pipeline.task.sharing import Outbox
 from pipeline.task.state import SnapshotReference, State
 from pipeline.task.task import Task
 from tests.support.builders import LEARNER, Written, join_settings, model_under, new_model
-from tests.support.chunks import Chunks
+from tests.support.chunks import FakeLog
 
 Slot: TypeAlias = tuple[int, bytes]
 """Offset and value."""
@@ -54,7 +54,7 @@ class OutputLog:
     settings: dict[str, str] = field(default_factory=partial(learner_text, LEARNER))
     """What state records say that the outputs depend on."""
     shares: list[Share] = field(default_factory=list)
-    policy: Policy | None = None
+    policy: LabelPolicy | None = None
     """Which labels are asked for."""
     requests: list[Slot] = field(default_factory=list)
     interval: int | None = None
@@ -68,7 +68,7 @@ class OutputLog:
         self.dead_letters += batch.dead_letters
         self.shares += [msgspec.json.decode(encode(share), type=Share) for share in batch.shares]
         if snapshot:
-            reference = self._write(task.model, task.snapshot, task.outcome_marks.floor(task.model.folded))
+            reference = self._write(task.model, task.snapshot, task.outcome_offsets.floor(task.model.folded))
             task.snapshot, task.previous = reference, task.snapshot
         self.state = msgspec.json.decode(encode(task.state(self.settings)), type=State)
         task.note_offsets(batch, first_prediction, first_outcome)
@@ -85,7 +85,7 @@ class OutputLog:
         """Fold all outcomes under other settings, go on from that model, and restore."""
         model = new_model(learner)
         for _, value in self.outcomes:
-            model.fold(msgspec.json.decode(value, type=Outcome))
+            model.learn_one(msgspec.json.decode(value, type=Outcome))
         return self.go_on_from(model, learner_text(learner))
 
     def go_on_from(self, model: Model, settings: dict[str, str]) -> Task:
@@ -93,21 +93,21 @@ class OutputLog:
         assert self.state is not None
         self.settings = settings
         reference = self._write(model, self.state.snapshot, self.state.outcome_offset)
-        state = msgspec.structs.replace(self.state.under(self.settings), snapshot=reference)
+        state = msgspec.structs.replace(self.state.with_settings(self.settings), snapshot=reference)
         self.state = msgspec.json.decode(encode(state), type=State)
         return self.restore()
 
     def restore(self, settings: JoinSettings | None = None) -> Task:
         """The task as it was at the last commit, from what was written."""
         assert self.state is not None
-        chunks = cast(Log, Chunks(dict(enumerate(self.snapshots))))
+        chunks = cast(LogReader, FakeLog(dict(enumerate(self.snapshots))))
         model, state = read_snapshot(chunks, Topics(), self.state, partial(model_under, self.settings))
         lowest = state.snapshot.outcome_offset if state.snapshot else 0
         positions = (copied(state.interactions), copied(state.labels))
         task = Task(0, model, settings or join_settings(), *positions)
         task.policy = self.policy
-        task.publication = self.publication(state.outcomes if state.published is None else state.published)
-        restoration = Restoration(task, state)
+        task.outbox = self.outbox(state.outcomes if state.published is None else state.published)
+        restoration = TaskRestorer(task, state)
         for offsets, values in slices(self.outcomes, min(lowest, state.outcome_offset)):
             outcomes, features = decode_outcomes(values)
             restoration.outcomes(outcomes, offsets, features)
@@ -116,9 +116,9 @@ class OutputLog:
             restoration.predictions(predictions, offsets)
         return restoration.finish()
 
-    def publication(self, since: int) -> Publication | None:
+    def outbox(self, since: int) -> Outbox | None:
         """What is shared from an outcome on."""
-        return Publication(0, 3, self.interval, since) if self.interval else None
+        return Outbox(0, 3, self.interval, since) if self.interval else None
 
     @property
     def written(self) -> Written:

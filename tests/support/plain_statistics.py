@@ -68,7 +68,7 @@ class PlainStatistics:
             self.tags[tag] = self.tags.get(tag, Totals()).plus(one)
         self.everything = self.everything.plus(one)
 
-    def take_over(self, counted: Iterable[VideoCounts]) -> None:
+    def merge_shared(self, counted: Iterable[VideoCounts]) -> None:
         for counts in counted:
             sums = Totals(counts.events, counts.labels, counts.ratios)
             self.videos[counts.video_id] = self.videos.pop(counts.video_id, Totals()).plus(sums)

@@ -11,7 +11,7 @@ from pipeline.features.statistics import FEATURES
 from pipeline.records.inputs import Interaction, WatchLabel
 from pipeline.records.outputs import Example, LabelRequest, Outcome, Prediction, Share, VideoCounts
 from pipeline.task.record_queue import Position
-from pipeline.task.state import CASES, Era, SavedLabel, SnapshotReference, State
+from pipeline.task.state import COUNTERS, SavedLabel, SettingsEpoch, SnapshotReference, State
 
 ids = st.integers(-(2**63), 2**63 - 1) | st.text(min_size=1, max_size=256)
 times = st.integers(0, 2**53)
@@ -121,8 +121,8 @@ states = st.builds(
     outcome_offset=counts,
     snapshot=st.none() | snapshots,
     waiting=st.lists(saved_labels, max_size=2),
-    counters=st.fixed_dictionaries(dict.fromkeys(CASES, counts)),
-    earlier=st.lists(st.builds(Era, texts, counts, counts), max_size=2),
+    counters=st.fixed_dictionaries(dict.fromkeys(COUNTERS, counts)),
+    earlier=st.lists(st.builds(SettingsEpoch, texts, counts, counts), max_size=2),
     published=st.none() | counts,
     taken=st.dictionaries(counts, counts, max_size=2),
 )

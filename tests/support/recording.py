@@ -14,20 +14,20 @@ import msgspec
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.config.tree import Labels
 from pipeline.kafka.topics import Topics
-from pipeline.model.label_policy import Policy
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.model.settings_text import challengers_text, learner_text
-from pipeline.model.shadow import Contender
+from pipeline.model.shadow import ChallengerSettings
 from pipeline.model.snapshot import unpack
 from pipeline.records.dead_letter import Letter
 from pipeline.records.encoding import encode
-from pipeline.records.inputs import Source
+from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 from pipeline.task.state import State
-from pipeline.tools.audit.differences import Finding, Ledger
-from pipeline.tools.audit.epochs import Eras
+from pipeline.tools.audit.differences import AuditResult, Finding
+from pipeline.tools.audit.epochs import SettingsEpochs
 from pipeline.tools.audit.partition import audit
-from pipeline.tools.audit.topic_records import Buried, Evidence, Stretch
+from pipeline.tools.audit.topic_records import AuditInput, DeadLetterMessage, PartitionRecords
 from tests.support.builders import (
     Inputs,
     Message,
@@ -53,18 +53,18 @@ BEHIND = 10**6
 class Recording:
     """Topics as lists, and the last state record."""
 
-    interactions: list[Source]
-    labels: list[Source]
-    predictions: list[Source]
-    outcomes: list[Source]
-    dead_letters: list[Buried]
+    interactions: list[RawMessage]
+    labels: list[RawMessage]
+    predictions: list[RawMessage]
+    outcomes: list[RawMessage]
+    dead_letters: list[DeadLetterMessage]
     snapshot: bytes | None
     state: State
-    begins: dict[str, int]
+    log_start_offsets: dict[str, int]
     """First offsets that retention has left, by topic; 0 where none is named."""
-    requests: list[Source] = field(default_factory=list)
-    policy: Policy | None = None
-    covered: int = BEHIND
+    requests: list[RawMessage] = field(default_factory=list)
+    policy: LabelPolicy | None = None
+    stable_offset: int = BEHIND
     """No output below this offset was written after the state record."""
 
     @classmethod
@@ -78,11 +78,16 @@ class Recording:
             [_source("predictions", slot, Prediction) for slot in log.predictions],
             [_source("outcomes", slot, Outcome) for slot in log.outcomes],
             [
-                Buried(
-                    Source("dead-letters", 0, number, letter.source.key, letter.source.value),
-                    Letter(letter.fault, letter.reason, *letter.source[:3], letter.source.headers),
+                DeadLetterMessage(
+                    RawMessage("dead-letters", 0, number, dead_letter.source.key, dead_letter.source.value),
+                    Letter(
+                        dead_letter.fault,
+                        dead_letter.reason,
+                        *dead_letter.source[:3],
+                        dead_letter.source.headers,
+                    ),
                 )
-                for number, letter in enumerate(log.dead_letters)
+                for number, dead_letter in enumerate(log.dead_letters)
             ],
             None if reference is None else log.snapshots[reference.chunks[0]],
             log.state,
@@ -103,13 +108,13 @@ class Recording:
         """Write other things into a prediction."""
         self.predictions[number] = changed(self.predictions[number], Prediction, **changes)
 
-    def audit(self, *, from_snapshot: bool = False) -> Ledger:
+    def audit(self, *, from_snapshot: bool = False) -> AuditResult:
         """What an audit makes of it."""
-        earlier, ledger = self.state.earlier, Ledger(0)
-        present = self.model() if from_snapshot else self._new_model()
-        eras = Eras(earlier, [model_under(era.settings) for era in earlier], present)
-        audit(self._evidence(), eras, ledger, teach_missing=True, policy=self.policy)
-        return ledger
+        earlier, result = self.state.earlier, AuditResult(0)
+        current = self.model() if from_snapshot else self._new_model()
+        epochs = SettingsEpochs(earlier, [model_under(epoch.settings) for epoch in earlier], current)
+        audit(self._audit_input(), epochs, result, missing_is_negative=True, policy=self.policy)
+        return result
 
     def findings(self) -> list[Finding]:
         """What differs."""
@@ -130,42 +135,42 @@ class Recording:
     def _new_model(self) -> Model:
         return model_under(self.state.settings)
 
-    def _evidence(self) -> Evidence:
-        def stretch(topic: str, items: list[Any], covered: int = BEHIND) -> Stretch[Any]:
-            return Stretch(items, self.begins.get(topic, 0), covered)
+    def _audit_input(self) -> AuditInput:
+        def records(topic: str, items: list[Any], stable_offset: int = BEHIND) -> PartitionRecords[Any]:
+            return PartitionRecords(items, self.log_start_offsets.get(topic, 0), stable_offset)
 
-        return Evidence(
+        return AuditInput(
             topics=Topics(),
             state=self.state,
             state_offset=STATE_OFFSET,
             snapshot=self.snapshot,
-            interactions=stretch("interactions", self.interactions),
-            labels=stretch("watch-labels", self.labels),
-            predictions=stretch("predictions", self.predictions, self.covered),
-            outcomes=stretch("outcomes", self.outcomes, self.covered),
-            dead_letters=stretch("dead-letters", self.dead_letters, self.covered),
-            requests=stretch("label-requests", self.requests, self.covered),
+            interactions=records("interactions", self.interactions),
+            labels=records("watch-labels", self.labels),
+            predictions=records("predictions", self.predictions, self.stable_offset),
+            outcomes=records("outcomes", self.outcomes, self.stable_offset),
+            dead_letters=records("dead-letters", self.dead_letters, self.stable_offset),
+            requests=records("label-requests", self.requests, self.stable_offset),
         )
 
 
-def changed(source: Source, record_type: type[AnyOutput], **changes: Any) -> Source:
+def changed(source: RawMessage, record_type: type[AnyOutput], **changes: Any) -> RawMessage:
     """The message with another record in it."""
     record = msgspec.json.decode(source.value or b"", type=record_type)
     return source._replace(value=encode(msgspec.structs.replace(record, **changes)))
 
 
-def _source(topic: str, slot: Slot, record_type: type[AnyOutput]) -> Source:
+def _source(topic: str, slot: Slot, record_type: type[AnyOutput]) -> RawMessage:
     offset, value = slot
     user = msgspec.json.decode(value, type=record_type).user_id
-    return Source(topic, 0, offset, str(user).encode(), value)
+    return RawMessage(topic, 0, offset, str(user).encode(), value)
 
 
 def record(
     given_inputs: Inputs,
     drawn: list[tuple[Step, bool]],
     join: JoinSettings | None = None,
-    challengers: Mapping[str, Contender] = MappingProxyType({}),
-    policy: Policy | None = None,
+    challengers: Mapping[str, ChallengerSettings] = MappingProxyType({}),
+    policy: LabelPolicy | None = None,
 ) -> Recording:
     """Run batch by batch, each with a snapshot or without."""
     model = new_model(challengers=challengers)

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from pipeline.features.statistics import FEATURES
 from pipeline.records.outputs import Example, Share, VideoCounts
-from pipeline.task.sharing import LARGEST_TAKEN, Reception
+from pipeline.task.sharing import MAX_SHARES_BYTES, Inbox
 
 
-class Told(NamedTuple):
+class ReceivedShare(NamedTuple):
     """A share, after how many batches it is there, and how much room it is said to take."""
 
     share: Share
@@ -35,22 +35,22 @@ examples = st.builds(
 
 
 @st.composite
-def told_by_others(draw: st.DrawFn) -> list[Told]:
+def received_shares(draw: st.DrawFn) -> list[ReceivedShare]:
     """Shares of partitions 1 and 2, each one's in their order, in that in which they come."""
     lengths = draw(st.lists(st.tuples(st.integers(1, 2), st.integers(1, 9), st.integers(0, 3)), max_size=8))
-    ends, batch, told = {1: 0, 2: 0}, 0, []
+    ends, batch, received = {1: 0, 2: 0}, 0, []
     for partition, length, later in lengths:
         since, batch = ends[partition], batch + later
         ends[partition] = since + length
         counts = draw(st.lists(video_counts, max_size=4))
         taught = draw(st.lists(examples, max_size=3))
-        size = draw(st.sampled_from([100, LARGEST_TAKEN]))  # the latter fills an outcome
-        told.append(Told(Share(partition, since, ends[partition], counts, taught), batch, size))
-    return told
+        size = draw(st.sampled_from([100, MAX_SHARES_BYTES]))  # the latter fills an outcome
+        received.append(ReceivedShare(Share(partition, since, ends[partition], counts, taught), batch, size))
+    return received
 
 
-def offer(reception: Reception, told: Sequence[Told], batch: int) -> None:
+def offer(inbox: Inbox, received: Sequence[ReceivedShare], batch: int) -> None:
     """Let a partition read what is there after so many batches, from the beginning."""
-    for offset, each in enumerate(told):
+    for offset, each in enumerate(received):
         if each.batch <= batch:
-            reception.offer(each.share, offset, each.size)
+            inbox.offer(each.share, offset, each.size)

@@ -8,7 +8,7 @@ from itertools import accumulate
 from hypothesis import strategies as st
 
 from pipeline.config.tree import Labels
-from pipeline.model.label_policy import Policy
+from pipeline.model.label_policy import LabelPolicy
 from tests.support.builders import Inputs, Message, inputs, interaction, join_settings, label
 
 
@@ -44,7 +44,7 @@ events = st.builds(
     copies=st.sampled_from([0, 1, 1, 1, 1, 1, 2]),
     labels=labels_of_an_event,
 )
-crowded = st.builds(
+tight = st.builds(
     join_settings,
     max_pending=st.sampled_from([1, 3, 500_000]),
     max_closed=st.sampled_from([1, 3, 1_000_000]),
@@ -52,13 +52,13 @@ crowded = st.builds(
 """Settings of which some leave little room."""
 
 
-class Impatient(Policy):
+class Impatient(LabelPolicy):
     """Does not ask for all of a short stream."""
 
     first = 2
 
 
-policies: st.SearchStrategy[Policy | None] = st.none() | st.builds(
+policies: st.SearchStrategy[LabelPolicy | None] = st.none() | st.builds(
     Impatient,
     st.builds(
         Labels,

@@ -9,7 +9,7 @@ from numba import njit
 
 from forks.algorithm.kernels import gaussian_row, precision
 from forks.arrays import FloatArray
-from forks.compiled.products import combine, dot
+from forks.compiled.products import dot, vecmat
 from forks.randomness import Purpose, draws
 from forks.rivals.base.learner import VectorRival, at_least, positive
 
@@ -53,10 +53,10 @@ class Budgeted(VectorRival):
 
     def _add(self, event: FloatArray, coefficient: float) -> None:
         """Store a point in the next free slot."""
-        self._put(self.stored, event, coefficient)
+        self._store_at(self.stored, event, coefficient)
         self.stored += 1
 
-    def _put(self, slot: int, event: FloatArray, coefficient: float) -> None:
+    def _store_at(self, slot: int, event: FloatArray, coefficient: float) -> None:
         """Store a point in a slot, whatever was in it."""
         self.points[:, slot] = event
         self.coefficients[slot] = coefficient
@@ -97,5 +97,5 @@ def weighted_kernel(x: FloatArray, points: FloatArray, coefficients: FloatArray,
 def kernel_features(x: FloatArray, points: FloatArray, basis: FloatArray, gamma: float) -> FloatArray:
     """Return ``basis``' k, (m,), for ``basis`` (n, m) and k the kernel of ``x`` with the columns (n,)."""
     features = np.empty(basis.shape[1])
-    combine(kernel_row(x, points, gamma), basis, features)
+    vecmat(kernel_row(x, points, gamma), basis, features)
     return features

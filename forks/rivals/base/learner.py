@@ -24,7 +24,7 @@ class Rival(ABC, Generic[Event]):
 
     A subclass says how an event is checked, scored and learned, and in `arrays` and `numbers` which of its
     attributes change with what it learns: these are its state. Attributes that are derived from them are made
-    in `_derive`, which is called whenever a state has come in. Whatever is random is drawn when the learner
+    in `_rebuild_derived`, which is called whenever a state has come in. Whatever is random is drawn when the learner
     is made, or by a counter that is part of the state.
     """
 
@@ -51,7 +51,7 @@ class Rival(ABC, Generic[Event]):
     def _learn(self, event: Event, y: float, score: float) -> None:
         """Learn the label, -1 or +1, of an event whose score is given."""
 
-    def _derive(self) -> None:
+    def _rebuild_derived(self) -> None:
         """Make anew what is derived from the state."""
 
     def predict_one(self, x: Any) -> float:
@@ -96,7 +96,7 @@ class Rival(ABC, Generic[Event]):
         events = self._events(X)
         return self._learn_all(events, check_labels("y", y, len(events), self.loss))
 
-    def walk(self, X: Any, y: ArrayLike, order: ArrayLike) -> FloatArray:
+    def run(self, X: Any, y: ArrayLike, order: ArrayLike) -> FloatArray:
         """Score and learn events in any order: step i scores event i, n + i learns it.
 
         Parameters
@@ -116,9 +116,9 @@ class Rival(ABC, Generic[Event]):
         labels = check_labels("y", y, n, self.loss, steps[steps >= n] - n)
         scores = np.full(n, np.nan)
         for step in steps.tolist():
-            lesson, number = divmod(step, n)
+            learns, number = divmod(step, n)
             score = self._score(events[number])
-            if lesson:
+            if learns:
                 self._learn(events[number], float(labels[number]), score)
             else:
                 scores[number] = score
@@ -129,7 +129,7 @@ class Rival(ABC, Generic[Event]):
         arrays = {name: np.array(getattr(self, name), order="C") for name in self.arrays}
         return arrays | {name: getattr(self, name) for name in self.numbers}
 
-    def restored(self, state: State) -> Self:
+    def with_state(self, state: State) -> Self:
         """Return a learner of the same parameters that knows what the one of this `state` knew.
 
         Raises
@@ -145,15 +145,15 @@ class Rival(ABC, Generic[Event]):
             setattr(learner, name, read(name, *lengths))
         for name, kind in self.numbers.items():
             setattr(learner, name, reader.integer(name) if kind is int else reader.number(name))
-        learner._derive()
+        learner._rebuild_derived()
         return learner
 
-    def clone(self) -> Self:
+    def copy(self) -> Self:
         """Return an independent learner that knows the same."""
-        return self.restored(self.state())
+        return self.with_state(self.state())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self.clone()
+        return self.copy()
 
     def _learn_all(self, events: Sequence[Event], labels: FloatArray) -> FloatArray:
         scores = np.empty(len(events))

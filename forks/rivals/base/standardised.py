@@ -52,7 +52,7 @@ class Standardised(VectorRival):
         """Return all that was learned: copies of arrays, and plain numbers."""
         return super().state() | {PREFIX + name: value for name, value in self.inner.state().items()}
 
-    def restored(self, state: State) -> Self:
+    def with_state(self, state: State) -> Self:
         """Return a learner of the same parameters that knows what the one of this `state` knew.
 
         Raises
@@ -60,8 +60,8 @@ class Standardised(VectorRival):
         ValueError
             ``state`` lacks an entry, or has one of another type or shape than this learner's.
         """
-        learner = super().restored(state)
-        learner.inner = self.inner.restored(
+        learner = super().with_state(state)
+        learner.inner = self.inner.with_state(
             {name.removeprefix(PREFIX): value for name, value in state.items() if name.startswith(PREFIX)}
         )
         return learner

@@ -17,14 +17,14 @@ DAY: Final = 86_400_000
 
 SESSION_LENGTH: Final = 14
 """Mean number of plays in a row."""
-PAUSE: Final = 2_500
+MEAN_PAUSE: Final = 2_500
 """Mean milliseconds between the end of a play and the start of the next."""
-WITHOUT_TIME: Final = 0.038
+MISSING_TIME_SHARE: Final = 0.038
 """Share of rows without time, date and timestamp, as in KuaiRec's small matrix."""
-TYPICAL: Final = -0.12
+BASE_LOG_RATIO: Final = -0.12
 """Log watch ratio of a play of no particular attraction, were it not for those who skip or loop."""
 NOISE: Final = 0.42
-ENCORE: Final = 0.6
+INTEREST_AFTER_END: Final = 0.6
 """What remains of the interest (in log watch ratio) once a video has been seen to its end."""
 
 DAILY_RHYTHM: Final = (
@@ -66,7 +66,7 @@ def draw_plays(world: World) -> pl.DataFrame:
     day = np.sort(rng.integers(0, size.days, sessions))
     start = FIRST_DAY + DAY * day + _time_of_day(sessions, rng)
     video = _choose_videos(world.videos.popularity, day[session], rng)
-    ratio = _watch_ratio(TYPICAL + world.attraction(user, video, day[session]), rng)
+    ratio = _watch_ratio(BASE_LOG_RATIO + world.attraction(user, video, day[session]), rng)
     video_duration = world.videos.duration[video]
     play_duration = np.rint(ratio * video_duration).astype(np.int64)
     plays = pl.DataFrame(
@@ -75,8 +75,8 @@ def draw_plays(world: World) -> pl.DataFrame:
             "video_id": video,
             "play_duration": play_duration,
             "video_duration": video_duration,
-            "timestamp": _follow_on(session, start, play_duration + _pauses(size.events, rng)),
-            "without_time": rng.random(size.events) < WITHOUT_TIME,
+            "timestamp": _start_times(session, start, play_duration + _pauses(size.events, rng)),
+            "without_time": rng.random(size.events) < MISSING_TIME_SHARE,
         }
     )
     return _in_columns(plays)
@@ -116,16 +116,16 @@ def _watch_ratio(attraction: Floats, rng: np.random.Generator) -> Floats:
     skips = np.where(kind < 0.13, rng.exponential(1.2, count), 0.0)
     loops = np.where(kind > 0.97, rng.exponential(0.75, count), 0.0)
     interest = attraction + rng.normal(0.0, NOISE, count) - skips
-    once = np.where(interest > 0, ENCORE * interest, interest)
+    once = np.where(interest > 0, INTEREST_AFTER_END * interest, interest)
     ratio: Floats = np.exp((once + loops).clip(max=5.0))
     return ratio
 
 
 def _pauses(count: int, rng: np.random.Generator) -> Integers:
-    return np.rint(rng.exponential(PAUSE, count)).astype(np.int64)
+    return np.rint(rng.exponential(MEAN_PAUSE, count)).astype(np.int64)
 
 
-def _follow_on(session: Integers, start: Integers, length: Integers) -> Integers:
+def _start_times(session: Integers, start: Integers, length: Integers) -> Integers:
     """Begin each play of a session when the one before it has ended, shape (events,)."""
     begun = np.cumsum(length) - length
     first = np.searchsorted(session, np.arange(len(start)))

@@ -34,9 +34,9 @@ RANGES: Final[dict[str, tuple[tuple[int, ...], tuple[str, ...]]]] = {
 
 CATEGORIES: Final = (2, 8, 30, 1_000, 13, 10, 3, 47, 340, 7, 5, 3, 2, 2, 2, 2, 2, 2)
 """Number of values of onehot_feat0, onehot_feat1 and so on."""
-TELLING: Final = {0: 0, 1: 1, 9: 2}
+TASTE_FIELDS: Final = {0: 0, 1: 1, 9: 2}
 """Encrypted fields that say something of a user's taste, and of which of its dimensions."""
-INCOMPLETE: Final = {4: 0.028, **dict.fromkeys(range(12, 18), 0.01)}
+MISSING_SHARES: Final = {4: 0.028, **dict.fromkeys(range(12, 18), 0.01)}
 """Shares of missing values."""
 
 
@@ -58,7 +58,7 @@ def draw_user_features(world: World) -> pl.DataFrame:
         columns[f"{name}_range"] = np.array(labels)[np.searchsorted(edges, values, side="right")]
     for field, cardinality in enumerate(CATEGORIES):
         drawn = pl.Series(_category(field, cardinality, users, rng))
-        known = pl.Series(rng.random(count) >= INCOMPLETE.get(field, 0.0))
+        known = pl.Series(rng.random(count) >= MISSING_SHARES.get(field, 0.0))
         columns[f"onehot_feat{field}"] = drawn.set(~known, None)
     return pl.DataFrame(columns)
 
@@ -93,8 +93,8 @@ def _numbers(users: Users, rng: np.random.Generator) -> dict[str, Integers]:
 def _category(field: int, cardinality: int, users: Users, rng: np.random.Generator) -> Integers:
     """Draw each user's value: from the taste, with some noise, where the field tells of it, else by Zipf."""
     count = len(users.bias)
-    if field in TELLING:
-        return _quantile_of(users.taste[:, TELLING[field]] + rng.normal(0.0, 0.15, count), cardinality)
+    if field in TASTE_FIELDS:
+        return _quantile_of(users.taste[:, TASTE_FIELDS[field]] + rng.normal(0.0, 0.15, count), cardinality)
     return rng.choice(cardinality, size=count, p=zipf(cardinality, 1.0)).astype(np.int64)
 
 

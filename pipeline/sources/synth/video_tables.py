@@ -11,9 +11,9 @@ import polars as pl
 from pipeline.sources.synth.world import TAGS, Floats, Integers, World
 
 FIRST_DATE: Final = date(2020, 7, 5)
-SHOWN_A_DAY: Final = 300
+IMPRESSIONS_PER_DAY: Final = 300
 """Users whom a video of mean popularity is shown to, in the whole product and not only in the sample."""
-NUMBER_OF_TAGS: Final = (0.836, 0.146, 0.017, 0.001)
+TAG_COUNT_SHARES: Final = (0.836, 0.146, 0.017, 0.001)
 """Shares of videos with one, two, three and four tags."""
 UPLOADS: Final = ("ShortImport", "LongImport", "ShortCamera", "LongCamera", "Kmovie", "PictureSet")
 
@@ -60,8 +60,8 @@ def draw_tags(world: World) -> pl.DataFrame:
     """Invent each video's list of tags, its first tag first."""
     first = world.videos.tag
     rng = world.size.generator(4)
-    number = 1 + rng.choice(len(NUMBER_OF_TAGS), size=len(first), p=NUMBER_OF_TAGS)
-    steps = np.argsort(rng.random((len(first), TAGS - 1)), axis=1)[:, : len(NUMBER_OF_TAGS) - 1] + 1
+    number = 1 + rng.choice(len(TAG_COUNT_SHARES), size=len(first), p=TAG_COUNT_SHARES)
+    steps = np.argsort(rng.random((len(first), TAGS - 1)), axis=1)[:, : len(TAG_COUNT_SHARES) - 1] + 1
     tags = np.column_stack([first, (first[:, None] + steps) % TAGS])
     feat = [str(row[:n].tolist()) for row, n in zip(tags, number, strict=True)]
     return pl.DataFrame({"video_id": np.arange(len(first)), "feat": feat})
@@ -73,14 +73,14 @@ def draw_daily_features(world: World) -> pl.DataFrame:
     rng = world.size.generator(5)
     video = np.repeat(np.arange(size.videos), size.days)
     day = np.tile(np.arange(size.days), size.videos)
-    columns = _about(world, rng).select(pl.all().gather(video)).to_dict(as_series=True)
+    columns = _fixed_columns(world, rng).select(pl.all().gather(video)).to_dict(as_series=True)
     dates = [(FIRST_DATE + timedelta(days=d)).strftime("%Y%m%d") for d in range(size.days)]
     columns["date"] = pl.Series(dates).cast(pl.Int64)[day]
     counts = _counts(world, video, day, rng)
     return pl.DataFrame({**columns, **counts}).select(COLUMNS)
 
 
-def _about(world: World, rng: np.random.Generator) -> pl.DataFrame:
+def _fixed_columns(world: World, rng: np.random.Generator) -> pl.DataFrame:
     """Invent what is fixed about each video."""
     videos = world.videos
     count = world.size.videos
@@ -110,13 +110,13 @@ def _counts(
     """Invent what users did with each video on each day."""
     videos = world.videos
     quality = videos.quality[day, video]
-    shown = rng.poisson(SHOWN_A_DAY * len(videos.duration) * videos.popularity[day, video])
-    viewers = rng.binomial(shown, 0.65)
+    impressions = rng.poisson(IMPRESSIONS_PER_DAY * len(videos.duration) * videos.popularity[day, video])
+    viewers = rng.binomial(impressions, 0.65)
     plays = viewers + rng.poisson(0.3 * viewers)
     progress = (0.55 + 0.22 * quality + rng.normal(0.0, 0.03, len(video))).clip(0.02, 0.98)
     counts: dict[str, Integers | Floats] = {
-        "show_cnt": shown + rng.poisson(0.25 * shown),
-        "show_user_num": shown,
+        "show_cnt": impressions + rng.poisson(0.25 * impressions),
+        "show_user_num": impressions,
         "play_cnt": plays,
         "play_user_num": viewers,
         "play_duration": np.rint(plays * videos.duration[video] * 1.2 * progress).astype(np.int64),

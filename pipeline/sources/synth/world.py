@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-TASTES: Final = 6
+TASTE_DIMENSIONS: Final = 6
 """Dimensions of the space in which users like and videos are liked."""
 TAGS: Final = 31
 """Tags are 0 to 30, as in KuaiRec."""
@@ -24,7 +24,7 @@ QUALITY_SPREAD: Final = 0.34
 QUALITY_DRIFT: Final = 0.06
 """A day's step of a video's random walk."""
 TASTE_SPREAD: Final = 0.30
-TASTE_TURN: Final = 0.05
+TASTE_ROTATION: Final = 0.05
 """Radians by which a user's taste turns in a day, at one standard deviation."""
 
 
@@ -63,19 +63,19 @@ class Users:
     bias: Floats
     taste: Floats
     next_taste: Floats
-    turn: Floats
+    rotation: Floats
 
     @classmethod
     def draw(cls, count: int, rng: np.random.Generator) -> Users:
         """Invent `count` users."""
         activity = rng.lognormal(0.0, 0.8, count)
-        axes = np.linalg.qr(rng.normal(size=(count, TASTES, 2))).Q
+        axes = np.linalg.qr(rng.normal(size=(count, TASTE_DIMENSIONS, 2))).Q
         return cls(
             activity=activity / activity.sum(),
             bias=rng.normal(0.0, USER_SPREAD, count),
             taste=axes[:, :, 0],
             next_taste=axes[:, :, 1],
-            turn=rng.normal(0.0, TASTE_TURN, count),
+            rotation=rng.normal(0.0, TASTE_ROTATION, count),
         )
 
 
@@ -108,17 +108,17 @@ class Videos:
     def draw(cls, count: int, days: int, rng: np.random.Generator) -> Videos:
         """Invent `count` videos and their fates over `days` days."""
         rank = rng.permutation(count)
-        fashion = np.cumsum(rng.normal(0.0, 0.15, (days, count)), axis=0)
-        popularity = np.exp(fashion) / (rank + 1 + 0.02 * count)
-        wander = np.cumsum(rng.normal(0.0, QUALITY_DRIFT, (days, count)), axis=0)
+        popularity_walk = np.cumsum(rng.normal(0.0, 0.15, (days, count)), axis=0)
+        popularity = np.exp(popularity_walk) / (rank + 1 + 0.02 * count)
+        quality_walk = np.cumsum(rng.normal(0.0, QUALITY_DRIFT, (days, count)), axis=0)
         tag = rng.choice(TAGS, size=count, p=zipf(TAGS, 0.8))
-        of_tag = rng.normal(size=(TAGS, TASTES))
-        appeal = 0.8 * of_tag[tag] + 0.6 * rng.normal(size=(count, TASTES))
+        of_tag = rng.normal(size=(TAGS, TASTE_DIMENSIONS))
+        appeal = 0.8 * of_tag[tag] + 0.6 * rng.normal(size=(count, TASTE_DIMENSIONS))
         long = rng.random(count) < 0.12
         seconds = np.where(long, rng.lognormal(4.3, 0.7, count), rng.lognormal(2.2, 0.3, count))
         return cls(
             popularity=popularity / popularity.sum(axis=1, keepdims=True),
-            quality=rng.normal(0.0, QUALITY_SPREAD, count) + wander - 0.5 * long,
+            quality=rng.normal(0.0, QUALITY_SPREAD, count) + quality_walk - 0.5 * long,
             appeal=appeal,
             duration=np.rint(1000 * seconds.clip(3.0, 600.0)).astype(np.int64),
             tag=tag,
@@ -144,7 +144,7 @@ class World:
     def attraction(self, user: Integers, video: Integers, day: Integers) -> Floats:
         """Give the mean log watch ratio of plays, apart from a constant; all of shape (n,)."""
         users, videos = self.users, self.videos
-        angle = (users.turn[user] * day)[:, None]
+        angle = (users.rotation[user] * day)[:, None]
         taste = np.cos(angle) * users.taste[user] + np.sin(angle) * users.next_taste[user]
         fit = np.einsum("nd,nd->n", taste, videos.appeal[video])
         attraction: Floats = users.bias[user] + videos.quality[day, video] + TASTE_SPREAD * fit

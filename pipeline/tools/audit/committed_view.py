@@ -11,10 +11,10 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
-from pipeline.kafka.clients import common, group_consumer
-from pipeline.kafka.offsets import TIMEOUT, Place
+from pipeline.kafka.clients import client_settings, group_consumer
+from pipeline.kafka.offsets import TIMEOUT, PartitionId
 from pipeline.kafka.topics import admin, partition_count, topics_of
-from pipeline.kafka.watermarks import Extents
+from pipeline.kafka.watermarks import Watermarks
 
 PAUSE: Final = 0.05
 """Seconds between two looks at open transactions."""
@@ -42,12 +42,12 @@ class View(NamedTuple):
 
     partitions: int
     records: int
-    ranges: dict[Place, range]
-    covered: dict[Place, int]
+    ranges: dict[PartitionId, range]
+    stable_offset: dict[PartitionId, int]
     committed: dict[int, dict[str, TopicPartition]]
 
 
-def take_view(config: Config) -> View:
+def capture_view(config: Config) -> View:
     """Look, while workers may go on.
 
     The ends of what is committed are taken first, then the group's offsets, then the ends of all that
@@ -65,54 +65,78 @@ def take_view(config: Config) -> View:
         A transaction stays open.
     """
     topics = topics_of(config)
-    client = admin(common(config.kafka))
+    client = admin(client_settings(config.kafka))
     partitions = partition_count(client, topics)
-    extents = Extents(config.kafka, topics.all)
-    first = extents.ranges()
-    patience = config.worker.transaction_timeout / 1000 + SLACK
-    inputs = [place for place in extents.places if place.topic in topics.inputs]
-    committed = _committed(config, inputs, patience)
-    ends = _written(client, extents.places)
-    outputs = {place: end for place, end in ends.items() if place.topic not in topics.inputs}
-    _wait_for_transactions(extents, outputs, patience)
-    ranges = {place: range(found.start, ends[place]) for place, found in first.items()}
-    records = sum(len(found) for place, found in ranges.items() if place.topic != topics.checkpoints)
-    return View(partitions, records, ranges, {place: at.stop for place, at in first.items()}, committed)
+    watermarks = Watermarks(config.kafka, topics.all)
+    first = watermarks.ranges()
+    timeout = config.worker.transaction_timeout / 1000 + SLACK
+    inputs = [
+        topic_partition for topic_partition in watermarks.partitions if topic_partition.topic in topics.inputs
+    ]
+    committed = _committed(config, inputs, timeout)
+    ends = _written(client, watermarks.partitions)
+    outputs = {
+        topic_partition: end
+        for topic_partition, end in ends.items()
+        if topic_partition.topic not in topics.inputs
+    }
+    _wait_for_transactions(watermarks, outputs, timeout)
+    ranges = {
+        topic_partition: range(found.start, ends[topic_partition]) for topic_partition, found in first.items()
+    }
+    records = sum(
+        len(found) for topic_partition, found in ranges.items() if topic_partition.topic != topics.checkpoints
+    )
+    return View(
+        partitions,
+        records,
+        ranges,
+        {topic_partition: at.stop for topic_partition, at in first.items()},
+        committed,
+    )
 
 
-def _committed(config: Config, places: list[Place], patience: float) -> dict[int, dict[str, TopicPartition]]:
+def _committed(
+    config: Config, places: list[PartitionId], timeout: float
+) -> dict[int, dict[str, TopicPartition]]:
     """What the group has committed, once no transaction is about to change it."""
     found: dict[int, dict[str, TopicPartition]] = defaultdict(dict)
     consumer = group_consumer(config)
     try:
-        for place in consumer.committed([TopicPartition(*place) for place in places], patience):
-            if place.error is not None:
-                raise KafkaException(place.error)
-            found[place.partition][place.topic] = place
+        for topic_partition in consumer.committed(
+            [TopicPartition(*topic_partition) for topic_partition in places], timeout
+        ):
+            if topic_partition.error is not None:
+                raise KafkaException(topic_partition.error)
+            found[topic_partition.partition][topic_partition.topic] = topic_partition
     finally:
         consumer.close()
     return found
 
 
-def _wait_for_transactions(extents: Extents, ends: dict[Place, int], patience: float) -> None:
+def _wait_for_transactions(watermarks: Watermarks, ends: dict[PartitionId, int], timeout: float) -> None:
     """Wait until all that was written before these ends is committed or taken back."""
     begin = time.monotonic()
-    while hidden := [place for place, found in extents.ranges().items() if found.stop < ends.get(place, 0)]:
-        if time.monotonic() - begin > patience:
+    while hidden := [
+        topic_partition
+        for topic_partition, found in watermarks.ranges().items()
+        if found.stop < ends.get(topic_partition, 0)
+    ]:
+        if time.monotonic() - begin > timeout:
             raise StateError(
                 f"{hidden[0].topic}, partition {hidden[0].partition}: a transaction has been open for "
-                f"{patience:.0f} s, and hides what comes after it. Wait until the broker ends it, then "
+                f"{timeout:.0f} s, and hides what comes after it. Wait until the broker ends it, then "
                 "audit again"
             )
         time.sleep(PAUSE)
 
 
-def _written(client: AdminClient, places: list[Place]) -> dict[Place, int]:
+def _written(client: AdminClient, places: list[PartitionId]) -> dict[PartitionId, int]:
     """Where the records of each place end, those of open transactions included."""
     spec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # lacks its types
     futures = client.list_offsets(
-        {TopicPartition(*place): spec for place in places},
+        {TopicPartition(*topic_partition): spec for topic_partition in places},
         isolation_level=IsolationLevel.READ_UNCOMMITTED,
         request_timeout=TIMEOUT,
     )
-    return {Place(at.topic, at.partition): found.result().offset for at, found in futures.items()}
+    return {PartitionId(at.topic, at.partition): found.result().offset for at, found in futures.items()}

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import msgspec
 
 from pipeline.records.dead_letter import ABOUT
-from pipeline.records.decoding import LABELS
+from pipeline.records.decoding import LABEL_DECODER
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Source
-from pipeline.tools.audit.differences import Ledger
-from pipeline.tools.audit.topic_records import Buried, Evidence
+from pipeline.records.inputs import RawMessage
+from pipeline.tools.audit.differences import AuditResult
+from pipeline.tools.audit.topic_records import AuditInput, DeadLetterMessage
 
 FAULTS = ("undecodable", "invalid", "wrong_key", "future")
 """Why a message is refused at once."""
@@ -23,7 +23,7 @@ JOIN_FAULTS = ("orphan", "late", "mismatched")
 """Why a good label is of no use."""
 
 
-class Burial(NamedTuple):
+class DeadLetterDigest(NamedTuple):
     """What is kept of a dead letter: messages may be large."""
 
     fault: str
@@ -31,7 +31,7 @@ class Burial(NamedTuple):
     digest: bytes
 
 
-class Letters:
+class DeadLetters:
     """Dead letters, each to be met by the message that it names.
 
     Parameters
@@ -42,76 +42,84 @@ class Letters:
         Where to note what differs.
     """
 
-    def __init__(self, evidence: Evidence, ledger: Ledger) -> None:
+    def __init__(self, audit_input: AuditInput, result: AuditResult) -> None:
         self.faults: Counter[str] = Counter()
         """Dead letters by fault."""
-        self.held: set[Id] = set()
+        self.unjoined_events: set[Id] = set()
         """Events whose label waited for an interaction and found none, or another one."""
-        self._topic = evidence.topics.dead_letters
-        self._ledger = ledger
-        state = evidence.state
+        self._topic = audit_input.topics.dead_letters
+        self._result = result
+        state = audit_input.state
         self._accepted = {
-            evidence.topics.interactions: (state.interactions.offset, FAULTS),
-            evidence.topics.labels: (state.labels.offset, (*FAULTS, *JOIN_FAULTS)),
+            audit_input.topics.interactions: (state.interactions.offset, FAULTS),
+            audit_input.topics.labels: (state.labels.offset, (*FAULTS, *JOIN_FAULTS)),
         }
         self._waiting = {(saved.topic, saved.offset) for saved in state.waiting}
-        self._open: dict[tuple[str, int], Burial] = {}
-        for buried in evidence.dead_letters.items:
-            self._read(buried, evidence.dead_letters.covered)
+        self._open: dict[tuple[str, int], DeadLetterDigest] = {}
+        for dead_letter_message in audit_input.dead_letters.items:
+            self._read(dead_letter_message, audit_input.dead_letters.stable_offset)
 
-    def _read(self, buried: Buried, covered: int) -> None:
-        source, letter = buried
-        end, faults = self._accepted.get(letter.topic or "", (0, ()))
-        if letter.topic is None or letter.offset is None or letter.fault not in faults:
-            about = f"{letter.fault} about {letter.topic}, offset {letter.offset}"
-            self._differs(source, "a dead letter that a worker wrote", about)
+    def _read(self, dead_letter_message: DeadLetterMessage, stable_offset: int) -> None:
+        source, dead_letter = dead_letter_message
+        end, faults = self._accepted.get(dead_letter.topic or "", (0, ()))
+        if dead_letter.topic is None or dead_letter.offset is None or dead_letter.fault not in faults:
+            about = f"{dead_letter.fault} about {dead_letter.topic}, offset {dead_letter.offset}"
+            self._add_difference(source, "a dead letter that a worker wrote", about)
             return
-        if letter.offset >= end or (letter.topic, letter.offset) in self._waiting:
-            if source.offset < covered:
+        if dead_letter.offset >= end or (dead_letter.topic, dead_letter.offset) in self._waiting:
+            if source.offset < stable_offset:
                 expected = f"none about offsets from {end} on, or about labels that wait"
-                self._differs(source, expected, f"one about {letter.topic}, offset {letter.offset}")
+                self._add_difference(
+                    source, expected, f"one about {dead_letter.topic}, offset {dead_letter.offset}"
+                )
             return
-        if letter.partition != self._ledger.partition:
-            self._differs(source, f"about partition {self._ledger.partition}", f"about {letter.partition}")
+        if dead_letter.partition != self._result.partition:
+            self._add_difference(
+                source, f"about partition {self._result.partition}", f"about {dead_letter.partition}"
+            )
             return
-        place = (letter.topic, letter.offset)
+        place = (dead_letter.topic, dead_letter.offset)
         if place in self._open:
             first = self._open[place].offset
-            self._differs(source, f"one dead letter a message, that at {first}", f"another about {place}")
+            self._add_difference(
+                source, f"one dead letter a message, that at {first}", f"another about {place}"
+            )
             return
-        self._ledger.checked["dead letters"] += 1
-        self.faults[letter.fault] += 1
-        self._open[place] = Burial(letter.fault, source.offset, _digest(source, letter.headers))
-        if letter.fault in ("orphan", "mismatched"):
-            self._hold(source)
+        self._result.checked["dead letters"] += 1
+        self.faults[dead_letter.fault] += 1
+        self._open[place] = DeadLetterDigest(
+            dead_letter.fault, source.offset, _digest(source, dead_letter.headers)
+        )
+        if dead_letter.fault in ("orphan", "mismatched"):
+            self._add_unjoined(source)
 
-    def take(self, message: Source) -> str | None:
+    def match(self, message: RawMessage) -> str | None:
         """The fault for which an input's message was buried, if it was; the letter has to hold its bytes."""
-        burial = self._open.pop((message.topic, message.offset), None)
-        if burial is None:
+        entry = self._open.pop((message.topic, message.offset), None)
+        if entry is None:
             return None
-        if burial.digest != _digest(message, message.headers):
+        if entry.digest != _digest(message, message.headers):
             expected = f"the bytes of {message.topic}, offset {message.offset}"
-            self._ledger.differs(self._topic, burial.offset, expected, "other bytes, key or headers")
-        return burial.fault
+            self._result.add_difference(self._topic, entry.offset, expected, "other bytes, key or headers")
+        return entry.fault
 
-    def check_sources(self, topic: str, begin: int) -> None:
-        """Note the letters about messages that are not there, though not before `begin`."""
-        for (name, offset), burial in self._open.items():
-            if name == topic and offset >= begin:
+    def check_sources(self, topic: str, log_start_offset: int) -> None:
+        """Note the letters about messages that are not there, though not before `log_start_offset`."""
+        for (name, offset), entry in self._open.items():
+            if name == topic and offset >= log_start_offset:
                 expected = f"a source that exists: {topic}, offset {offset}"
-                self._ledger.differs(self._topic, burial.offset, expected, "no message there")
+                self._result.add_difference(self._topic, entry.offset, expected, "no message there")
 
-    def _hold(self, source: Source) -> None:
+    def _add_unjoined(self, source: RawMessage) -> None:
         try:
-            self.held.add(LABELS.decode(source.value or b"").event_id)
+            self.unjoined_events.add(LABEL_DECODER.decode(source.value or b"").event_id)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._differs(source, "a label that waited for its interaction", f"no label: {error}")
+            self._add_difference(source, "a label that waited for its interaction", f"no label: {error}")
 
-    def _differs(self, source: Source, expected: str, found: str) -> None:
-        self._ledger.differs(self._topic, source.offset, expected, found)
+    def _add_difference(self, source: RawMessage, expected: str, found: str) -> None:
+        self._result.add_difference(self._topic, source.offset, expected, found)
 
 
-def _digest(source: Source, headers: Sequence[tuple[str, bytes | None]]) -> bytes:
+def _digest(source: RawMessage, headers: Sequence[tuple[str, bytes | None]]) -> bytes:
     own = [header for header in headers if not header[0].startswith(ABOUT)]
     return hashlib.sha256(encode((source.key, source.value, own))).digest()

@@ -6,25 +6,25 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from pipeline.features.target import WATCHED
+from pipeline.features.target import WATCHED_THRESHOLD
 from pipeline.kafka.topics import Topics
-from pipeline.model.label_policy import Policy
-from pipeline.model.model import Judgement
+from pipeline.model.label_policy import LabelPolicy
+from pipeline.model.model import ModelOutput
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction
 from pipeline.records.outputs import Outcome, Prediction
-from pipeline.tools.audit.differences import Ledger, field_difference, tensor_difference
-from pipeline.tools.audit.epochs import Eras
-from pipeline.tools.audit.topic_records import Line
+from pipeline.tools.audit.differences import AuditResult, field_difference, tensor_difference
+from pipeline.tools.audit.epochs import SettingsEpochs
+from pipeline.tools.audit.topic_records import DecodedRecord
 
-CARRIED: Final = tuple(name for name in Prediction.__struct_fields__ if name != "sequence")
+PREDICTION_FIELDS: Final = tuple(name for name in Prediction.__struct_fields__ if name != "sequence")
 """What an outcome has from its prediction."""
-DECIDED: Final = "decisions to ask for a label derived again"
-DERIVED: Final = "predictions derived again"
-COMPARED: Final = "outcomes compared with their prediction"
-FOLDED: Final = "outcomes folded"
-LOOKED_AT: Final = (DERIVED, COMPARED, FOLDED)
+DECISIONS_CHECKED: Final = "decisions to ask for a label derived again"
+PREDICTIONS_CHECKED: Final = "predictions derived again"
+OUTCOMES_CHECKED: Final = "outcomes compared with their prediction"
+OUTCOMES_LEARNED: Final = "outcomes learned"
+CHECKS: Final = (PREDICTIONS_CHECKED, OUTCOMES_CHECKED, OUTCOMES_LEARNED)
 """What is counted, and told also where there was none."""
 
 
@@ -55,12 +55,12 @@ class Derivation:
 
     def __init__(
         self,
-        eras: Eras,
+        epochs: SettingsEpochs,
         topics: Topics,
-        ledger: Ledger,
+        result: AuditResult,
         *,
-        teach_missing: bool,
-        policy: Policy | None,
+        missing_is_negative: bool,
+        policy: LabelPolicy | None,
         asked: int | None,
         snapshot: tuple[int, bytes, int] | None,
     ) -> None:
@@ -72,25 +72,25 @@ class Derivation:
         """Labels that were joined, but not asked for."""
         self.asked = asked
         """Predictions whose label was asked for, as far as is known."""
-        self._eras = eras
-        self._begin = eras.present.folded
-        self._teach_missing = teach_missing
+        self._epochs = epochs
+        self._begin = epochs.current.folded
+        self._missing_is_negative = missing_is_negative
         self._policy = policy
         self._snapshot = snapshot
         self._topics = topics
-        self._ledger = ledger
-        self._broken = False
+        self._result = result
+        self._has_gap = False
         self._first_prediction: int | None = None
 
     def run(
-        self, predictions: Iterator[Line[Prediction]], outcomes: Iterator[Line[Outcome]]
-    ) -> Iterator[Line[Prediction] | Line[Outcome]]:
+        self, predictions: Iterator[DecodedRecord[Prediction]], outcomes: Iterator[DecodedRecord[Outcome]]
+    ) -> Iterator[DecodedRecord[Prediction] | DecodedRecord[Outcome]]:
         """Check all, and hand each on."""
-        self._ledger.checked.update(dict.fromkeys(LOOKED_AT, 0))
+        self._result.checked.update(dict.fromkeys(CHECKS, 0))
         self._compare_snapshot()
         upcoming = next(predictions, None)
         for outcome in outcomes:
-            self._notice_gap(outcome)
+            self._check_gap(outcome)
             while upcoming is not None and upcoming.record.model_version <= outcome.record.sequence:
                 self._prediction(upcoming)
                 yield upcoming
@@ -102,9 +102,9 @@ class Derivation:
             yield upcoming
             upcoming = next(predictions, None)
 
-    def _prediction(self, line: Line[Prediction]) -> None:
-        written = line.record
-        model = self._eras.predicting(written.sequence)
+    def _prediction(self, decoded: DecodedRecord[Prediction]) -> None:
+        written = decoded.record
+        model = self._epochs.model_of_prediction(written.sequence)
         if self._first_prediction is None:
             self._first_prediction = written.sequence
         self.pending[written.sequence] = written
@@ -113,86 +113,88 @@ class Derivation:
             self.asked = before + (written.asked is True)
         if model.folded < self._begin or written.model_version < self._begin:
             return
-        if self._broken and written.model_version > model.folded:
+        if self._has_gap and written.model_version > model.folded:
             return
         shown = Interaction(written.event_id, written.user_id, written.video_id, written.timestamp, 0.0)
-        judgement = model.judge(shown)
+        output = model.predict(shown)
         derived = Prediction(
             event_id=written.event_id,
             user_id=written.user_id,
             video_id=written.video_id,
             timestamp=written.timestamp,
-            score=judgement.score,
-            probability=judgement.probability,
-            predicted=judgement.predicted,
-            features=judgement.features,
+            score=output.score,
+            probability=output.probability,
+            predicted=output.predicted,
+            features=output.features,
             model_version=model.folded,
             sequence=written.sequence,
-            challengers=judgement.challengers,
-            asked=self._asks(written, judgement, before),
+            challengers=output.challengers,
+            asked=self._asks(written, output, before),
         )
-        self._ledger.checked[DERIVED] += 1
-        self._compare(derived, line, self._topics.predictions)
+        self._result.checked[PREDICTIONS_CHECKED] += 1
+        self._compare(derived, decoded, self._topics.predictions)
 
-    def _asks(self, written: Prediction, judgement: Judgement, asked: int | None) -> bool | None:
+    def _asks(self, written: Prediction, output: ModelOutput, asked: int | None) -> bool | None:
         """The decision once more, with as many labels asked for before as was written."""
         if self._policy is None:
             return None
         if asked is None:
             return written.asked
-        self._ledger.checked[DECIDED] += 1
+        self._result.checked[DECISIONS_CHECKED] += 1
         return self._policy.asks(
             written.event_id,
-            judgement.score,
-            judgement.features,
+            output.score,
+            output.features,
             predicted=written.sequence,
             asked=asked,
         )
 
-    def _outcome(self, line: Line[Outcome]) -> None:
-        written = line.record
+    def _outcome(self, decoded: DecodedRecord[Outcome]) -> None:
+        written = decoded.record
         self.statuses[written.status] += 1
         self.unasked += written.asked is False and written.status == "labelled"
         prediction = self.pending.pop(written.prediction_sequence, None)
         if prediction is not None:
-            self._ledger.checked[COMPARED] += 1
-            self._compare(self._outcome_of(prediction, written), line, self._topics.outcomes)
+            self._result.checked[OUTCOMES_CHECKED] += 1
+            self._compare(self._outcome_of(prediction, written), decoded, self._topics.outcomes)
         elif self._first_prediction is not None and written.prediction_sequence >= self._first_prediction:
-            self._ledger.differs(
+            self._result.add_difference(
                 self._topics.outcomes,
-                line.source.offset,
+                decoded.source.offset,
                 "a prediction that waits for its label",
                 f"prediction_sequence {written.prediction_sequence}, which does not",
             )
-        self._fold(written)
+        self._learn(written)
 
-    def _notice_gap(self, line: Line[Outcome]) -> None:
+    def _check_gap(self, decoded: DecodedRecord[Outcome]) -> None:
         """What was made after an outcome that is missing cannot be derived."""
-        sequence, folded = line.record.sequence, self._eras.present.folded
-        if not self._broken and sequence > folded:
-            self._broken = True
+        sequence, folded = decoded.record.sequence, self._epochs.current.folded
+        if not self._has_gap and sequence > folded:
+            self._has_gap = True
             expected = f"outcome {folded}, without which nothing after it can be derived"
-            self._ledger.differs(self._topics.outcomes, line.source.offset, expected, f"outcome {sequence}")
+            self._result.add_difference(
+                self._topics.outcomes, decoded.source.offset, expected, f"outcome {sequence}"
+            )
 
-    def _fold(self, outcome: Outcome) -> None:
-        if self._broken or outcome.sequence < self._begin:
+    def _learn(self, outcome: Outcome) -> None:
+        if self._has_gap or outcome.sequence < self._begin:
             return
-        self._eras.fold(outcome)
-        self._ledger.checked[FOLDED] += 1
+        self._epochs.learn_one(outcome)
+        self._result.checked[OUTCOMES_LEARNED] += 1
         self._compare_snapshot()
 
     def _outcome_of(self, prediction: Prediction, written: Outcome) -> Outcome:
         """The outcome that follows from its prediction and what it says of the label."""
         ratio = written.watch_ratio
         if ratio is not None:
-            watched: bool | None = ratio > WATCHED
+            watched: bool | None = ratio > WATCHED_THRESHOLD
         else:
-            watched = False if self._teach_missing else None
-        if self._policy is not None and not self._policy.teaches(prediction.asked, ratio is not None):
+            watched = False if self._missing_is_negative else None
+        if self._policy is not None and not self._policy.learns(prediction.asked, ratio is not None):
             watched = None
-        model = self._eras.learning(written.sequence)
+        model = self._epochs.model_of_outcome(written.sequence)
         return Outcome(
-            **{name: getattr(prediction, name) for name in CARRIED},
+            **{name: getattr(prediction, name) for name in PREDICTION_FIELDS},
             prediction_sequence=prediction.sequence,
             watch_ratio=ratio,
             label=watched,
@@ -205,18 +207,25 @@ class Derivation:
         )
 
     def _compare(
-        self, derived: Prediction | Outcome, line: Line[Prediction] | Line[Outcome], topic: str
+        self,
+        derived: Prediction | Outcome,
+        decoded: DecodedRecord[Prediction] | DecodedRecord[Outcome],
+        topic: str,
     ) -> None:
-        if encode(derived) != line.source.value:
-            self._ledger.differs(topic, line.source.offset, *field_difference(derived, line.record))
+        if encode(derived) != decoded.source.value:
+            self._result.add_difference(
+                topic, decoded.source.offset, *field_difference(derived, decoded.record)
+            )
 
     def _compare_snapshot(self) -> None:
-        model = self._eras.present
+        model = self._epochs.current
         if self._snapshot is None or model.folded != self._snapshot[0]:
             return
         folded, data, offset = self._snapshot
-        self._ledger.checked["snapshots compared with the fold"] += 1
+        self._result.checked["snapshots compared with the model"] += 1
         derived = pack(model)
         if data != derived:
-            expected = f"a snapshot of the fold of {folded} outcomes"
-            self._ledger.differs(self._topics.checkpoints, offset, expected, tensor_difference(derived, data))
+            expected = f"a snapshot of the model after {folded} outcomes"
+            self._result.add_difference(
+                self._topics.checkpoints, offset, expected, tensor_difference(derived, data)
+            )

@@ -60,7 +60,7 @@ def tensor_difference(derived: bytes, written: bytes) -> str:
     return "the same tensors in other bytes"
 
 
-KEPT: Final = 20
+FINDINGS_PER_TOPIC: Final = 20
 """Differences of a topic's partition that are told in full; one wrong record can make all after it wrong."""
 
 
@@ -75,7 +75,7 @@ class Finding(msgspec.Struct, frozen=True):
     found: str
 
 
-class Ledger:
+class AuditResult:
     """The account of one partition.
 
     Parameters
@@ -85,8 +85,8 @@ class Ledger:
 
     Examples
     --------
-    >>> ledger = Ledger(partition=0)
-    >>> ledger.differs("outcomes", 7, "label true", "label false")
+    >>> ledger = AuditResult(partition=0)
+    >>> ledger.add_difference("outcomes", 7, "label true", "label false")
     >>> ledger.differences, ledger.findings[0].offset
     (1, 7)
     """
@@ -99,11 +99,11 @@ class Ledger:
         """The first differences in each topic, in the order in which they were found."""
         self.differences = 0
         """All of them."""
-        self._kept: Counter[str] = Counter()
+        self._count_by_topic: Counter[str] = Counter()
 
-    def differs(self, topic: str, offset: int | None, expected: str, found: str) -> None:
+    def add_difference(self, topic: str, offset: int | None, expected: str, found: str) -> None:
         """Note a difference."""
         self.differences += 1
-        self._kept[topic] += 1
-        if self._kept[topic] <= KEPT:
+        self._count_by_topic[topic] += 1
+        if self._count_by_topic[topic] <= FINDINGS_PER_TOPIC:
             self.findings.append(Finding(topic, self.partition, offset, expected, found))

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from pipeline.model.model import Model
 from pipeline.records.outputs import Outcome
-from pipeline.task.state import Era
+from pipeline.task.state import SettingsEpoch
 
 
-class Eras:
+class SettingsEpochs:
     """The models of all eras, folded together.
 
     When an era began, its model was the fold of all outcomes so far under its settings, as if these had
@@ -32,22 +32,22 @@ class Eras:
         The same.
     """
 
-    def __init__(self, earlier: Sequence[Era], models: Sequence[Model], present: Model) -> None:
-        self.present = present
-        self._predictions = [era.predictions for era in earlier]
-        self._outcomes = [era.outcomes for era in earlier]
-        self._models = [*models, present]
+    def __init__(self, earlier: Sequence[SettingsEpoch], models: Sequence[Model], current: Model) -> None:
+        self.current = current
+        self._predictions = [epoch.predictions for epoch in earlier]
+        self._outcomes = [epoch.outcomes for epoch in earlier]
+        self._models = [*models, current]
 
-    def predicting(self, sequence: int) -> Model:
+    def model_of_prediction(self, sequence: int) -> Model:
         """The model that a prediction was made by."""
         return self._models[bisect_right(self._predictions, sequence)]
 
-    def learning(self, sequence: int) -> Model:
+    def model_of_outcome(self, sequence: int) -> Model:
         """The model that learned from an outcome when it was written."""
         return self._models[bisect_right(self._outcomes, sequence)]
 
-    def fold(self, outcome: Outcome) -> None:
+    def learn_one(self, outcome: Outcome) -> None:
         """Let each model learn whose era has not ended before."""
         for model in self._models[bisect_right(self._outcomes, outcome.sequence) :]:
             if model.folded == outcome.sequence:
-                model.fold(outcome)
+                model.learn_one(outcome)

@@ -6,16 +6,23 @@ from collections import Counter
 
 import msgspec
 
-from pipeline.model.label_policy import Policy
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
-from pipeline.tools.audit.dead_letters import FAULTS, JOIN_FAULTS, Letters
+from pipeline.tools.audit.dead_letters import FAULTS, JOIN_FAULTS, DeadLetters
 from pipeline.tools.audit.derivation import Derivation
-from pipeline.tools.audit.differences import Ledger
-from pipeline.tools.audit.dispositions import Claimed, Claims, Fates, Input, key_of, label_key
-from pipeline.tools.audit.epochs import Eras
-from pipeline.tools.audit.record_checks import Requests, Shares
-from pipeline.tools.audit.state_check import Marks, check_state
-from pipeline.tools.audit.topic_records import Evidence, numbered
+from pipeline.tools.audit.differences import AuditResult
+from pipeline.tools.audit.dispositions import (
+    Input,
+    InputDispositions,
+    OutputIndex,
+    OutputTopic,
+    label_key,
+    match_key,
+)
+from pipeline.tools.audit.epochs import SettingsEpochs
+from pipeline.tools.audit.record_checks import LabelRequestCheck, ShareCheck
+from pipeline.tools.audit.state_check import OffsetBounds, check_state
+from pipeline.tools.audit.topic_records import AuditInput, read_in_sequence
 
 PREDICTIONS = msgspec.json.Decoder(Prediction)
 OUTCOMES = msgspec.json.Decoder(Outcome)
@@ -23,7 +30,12 @@ REQUESTS = msgspec.json.Decoder(LabelRequest)
 
 
 def audit(
-    evidence: Evidence, eras: Eras, ledger: Ledger, *, teach_missing: bool, policy: Policy | None = None
+    audit_input: AuditInput,
+    epochs: SettingsEpochs,
+    result: AuditResult,
+    *,
+    missing_is_negative: bool,
+    policy: LabelPolicy | None = None,
 ) -> None:
     """Check everything that a partition's topics hold.
 
@@ -42,29 +54,34 @@ def audit(
     policy
         Which labels were asked for; None if all were learned as they came.
     """
-    _Audit(evidence, eras, ledger, teach_missing, policy).run()
+    _Audit(audit_input, epochs, result, missing_is_negative, policy).run()
 
 
 class _Audit:
     """The parts of an audit, and what they hand on to one another."""
 
     def __init__(
-        self, evidence: Evidence, eras: Eras, ledger: Ledger, teach_missing: bool, policy: Policy | None
+        self,
+        audit_input: AuditInput,
+        epochs: SettingsEpochs,
+        result: AuditResult,
+        missing_is_negative: bool,
+        policy: LabelPolicy | None,
     ) -> None:
-        self.evidence = evidence
-        self.ledger = ledger
-        self.marks = Marks(evidence.state)
-        self.predicted, self.labelled = Claims(), Claims()
-        snapshot, reference = None, evidence.state.snapshot
-        folded = eras.present.folded
-        if reference is not None and evidence.snapshot is not None and folded < reference.folded:
-            snapshot = (reference.folded, evidence.snapshot, reference.chunks[0])
-        asked = 0 if evidence.predictions.whole else None
+        self.audit_input = audit_input
+        self.result = result
+        self.bounds = OffsetBounds(audit_input.state)
+        self.predicted, self.labelled = OutputIndex(), OutputIndex()
+        snapshot, reference = None, audit_input.state.snapshot
+        folded = epochs.current.folded
+        if reference is not None and audit_input.snapshot is not None and folded < reference.folded:
+            snapshot = (reference.folded, audit_input.snapshot, reference.chunks[0])
+        asked = 0 if audit_input.predictions.complete else None
         self.derivation = Derivation(
-            eras,
-            evidence.topics,
-            self.ledger,
-            teach_missing=teach_missing,
+            epochs,
+            audit_input.topics,
+            self.result,
+            missing_is_negative=missing_is_negative,
             policy=policy,
             asked=asked,
             snapshot=snapshot,
@@ -73,30 +90,30 @@ class _Audit:
     def run(self) -> None:
         """All checks, each topic read once."""
         self._read_outputs()
-        letters = Letters(self.evidence, self.ledger)
-        interactions, labels = self._check_inputs(letters)
-        self._check_state(letters, interactions, labels)
+        dead_letters = DeadLetters(self.audit_input, self.result)
+        interactions, labels = self._check_inputs(dead_letters)
+        self._check_state(dead_letters, interactions, labels)
 
     def _read_outputs(self) -> None:
-        evidence, ledger = self.evidence, self.ledger
-        topics, state = evidence.topics, evidence.state
-        predictions = numbered(
-            evidence.predictions, PREDICTIONS, topics.predictions, state.predictions, ledger
+        audit_input, result = self.audit_input, self.result
+        topics, state = audit_input.topics, audit_input.state
+        predictions = read_in_sequence(
+            audit_input.predictions, PREDICTIONS, topics.predictions, state.predictions, result
         )
-        outcomes = numbered(evidence.outcomes, OUTCOMES, topics.outcomes, state.outcomes, ledger)
-        requests = Requests(
-            numbered(
-                evidence.requests, REQUESTS, topics.label_requests, state.counters.get("asked", 0), ledger
+        outcomes = read_in_sequence(audit_input.outcomes, OUTCOMES, topics.outcomes, state.outcomes, result)
+        requests = LabelRequestCheck(
+            read_in_sequence(
+                audit_input.requests, REQUESTS, topics.label_requests, state.counters.get("asked", 0), result
             ),
-            evidence.requests.whole,
+            audit_input.requests.complete,
             topics.label_requests,
-            ledger,
+            result,
         )
-        shares = Shares(topics.outcomes, ledger)
+        shares = ShareCheck(topics.outcomes, result)
         for record, source in self.derivation.run(predictions, outcomes):
-            self.marks.note(record, source.offset)
+            self.bounds.note(record, source.offset)
             if isinstance(record, Prediction):
-                self.predicted.add(record.event_id, key_of(record), source.offset)
+                self.predicted.add(record.event_id, match_key(record), source.offset)
                 requests.check(record)
                 continue
             shares.check(record, source.offset)
@@ -104,50 +121,54 @@ class _Audit:
                 self.labelled.add(record.event_id, label_key(record), source.offset)
         requests.finish()
 
-    def _check_inputs(self, letters: Letters) -> tuple[Counter[str], Counter[str]]:
+    def _check_inputs(self, dead_letters: DeadLetters) -> tuple[Counter[str], Counter[str]]:
         """What was counted in interactions, and in labels."""
-        evidence = self.evidence
-        topics = evidence.topics
-        waiting = {saved.offset: saved for saved in evidence.state.waiting}
-        predictions = Claimed(
-            self.predicted, topics.predictions, "the prediction", evidence.predictions.whole
+        audit_input = self.audit_input
+        topics = audit_input.topics
+        waiting = {saved.offset: saved for saved in audit_input.state.waiting}
+        predictions = OutputTopic(
+            self.predicted, topics.predictions, "the prediction", audit_input.predictions.complete
         )
-        outcomes = Claimed(self.labelled, topics.outcomes, "the outcome", evidence.outcomes.whole)
-        interactions = Fates(Input.interactions(evidence), predictions, letters, {}, self.ledger)
-        labels = Fates(Input.labels(evidence), outcomes, letters, waiting, self.ledger)
+        outcomes = OutputTopic(self.labelled, topics.outcomes, "the outcome", audit_input.outcomes.complete)
+        interactions = InputDispositions(
+            Input.interactions(audit_input), predictions, dead_letters, {}, self.result
+        )
+        labels = InputDispositions(Input.labels(audit_input), outcomes, dead_letters, waiting, self.result)
         interactions.check()
         labels.check()
         return interactions.counts, labels.counts
 
-    def _check_state(self, letters: Letters, interactions: Counter[str], labels: Counter[str]) -> None:
-        evidence, statuses = self.evidence, self.derivation.statuses
+    def _check_state(
+        self, dead_letters: DeadLetters, interactions: Counter[str], labels: Counter[str]
+    ) -> None:
+        audit_input, statuses = self.audit_input, self.derivation.statuses
         counted = Counter(
             {
                 "interactions": interactions["messages"],
                 "labels": labels["messages"],
-                "predictions": evidence.state.predictions,
+                "predictions": audit_input.state.predictions,
                 "labelled": statuses["labelled"],
                 "expired": statuses["expired"],
                 "duplicate_interactions": interactions["repeated"],
                 "duplicate_labels": labels["repeated"],
                 "asked": self.derivation.asked or 0,
                 "unasked": self.derivation.unasked,
-                **letters.faults,
+                **dead_letters.faults,
             }
         )
         unknown: list[str] = []
-        for stretch, cases in (
-            (evidence.interactions, ("interactions", "duplicate_interactions")),
-            (evidence.labels, ("labels", "duplicate_labels")),
-            (evidence.predictions, ("duplicate_interactions", "asked")),
-            (evidence.outcomes, ("labelled", "expired", "duplicate_labels", "unasked")),
-            (evidence.dead_letters, (*FAULTS, *JOIN_FAULTS, "duplicate_interactions", "duplicate_labels")),
+        for records, cases in (
+            (audit_input.interactions, ("interactions", "duplicate_interactions")),
+            (audit_input.labels, ("labels", "duplicate_labels")),
+            (audit_input.predictions, ("duplicate_interactions", "asked")),
+            (audit_input.outcomes, ("labelled", "expired", "duplicate_labels", "unasked")),
+            (audit_input.dead_letters, (*FAULTS, *JOIN_FAULTS, "duplicate_interactions", "duplicate_labels")),
         ):
-            unknown += [] if stretch.whole else cases
+            unknown += [] if records.complete else cases
         check_state(
-            evidence,
-            self.ledger,
-            marks=self.marks,
+            audit_input,
+            self.result,
+            bounds=self.bounds,
             pending=self.derivation.pending,
             counted=counted,
             unknown=unknown,

@@ -9,20 +9,20 @@ from confluent_kafka import Message, TopicPartition
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import StateError
-from pipeline.kafka.committed import start_from
-from pipeline.kafka.log import Log
-from pipeline.kafka.offsets import Place
+from pipeline.kafka.committed import committed_position
+from pipeline.kafka.log import LogReader
+from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import Topics
 from pipeline.records.dead_letter import Headers, read_letter
-from pipeline.records.inputs import Source
+from pipeline.records.inputs import RawMessage
 from pipeline.recovery.state_reader import read_state, snapshot_bytes
 from pipeline.task.state import State
 from pipeline.tools.audit.committed_view import View
-from pipeline.tools.audit.differences import Ledger
-from pipeline.tools.audit.topic_records import Buried, Stretch
+from pipeline.tools.audit.differences import AuditResult
+from pipeline.tools.audit.topic_records import DeadLetterMessage, PartitionRecords
 
 
-class Gathered(NamedTuple):
+class CommittedCheckpoint(NamedTuple):
     """What a restart would begin with.
 
     Attributes
@@ -40,9 +40,13 @@ class Gathered(NamedTuple):
     snapshot: bytes | None
 
 
-def gather(
-    log: Log, reader: Reader, topics: Topics, committed: Mapping[str, TopicPartition], ledger: Ledger
-) -> Gathered | None:
+def read_checkpoint(
+    log: LogReader,
+    reader: Reader,
+    topics: Topics,
+    committed: Mapping[str, TopicPartition],
+    result: AuditResult,
+) -> CommittedCheckpoint | None:
     """Read what the offsets of one partition lead to; what keeps from that is noted as a difference.
 
     Parameters
@@ -64,52 +68,58 @@ def gather(
         None if nothing was committed, or not as a worker does it.
     """
     try:
-        start = start_from(dict(committed), topics, lambda place: reader.begin(place.topic))
+        start = committed_position(
+            dict(committed), topics, lambda place: reader.log_start_offset(place.topic)
+        )
         if start.state_offset is None:
-            _find_leftovers(reader, topics, ledger)
+            _check_no_outputs(reader, topics, result)
             return None
         state = read_state(log, topics, reader.partition, start)
     except StateError as error:
         expected = "offsets and a state record that a worker committed together"
-        ledger.differs(topics.checkpoints, None, expected, str(error))
+        result.add_difference(topics.checkpoints, None, expected, str(error))
         return None
-    _find_later_records(log, reader, topics, start.state_offset, ledger)
-    return Gathered(start.state_offset, state, _snapshot(log, reader, topics, state, ledger))
+    _check_no_later_records(log, reader, topics, start.state_offset, result)
+    return CommittedCheckpoint(start.state_offset, state, _snapshot(log, reader, topics, state, result))
 
 
-def _find_leftovers(reader: Reader, topics: Topics, ledger: Ledger) -> None:
+def _check_no_outputs(reader: Reader, topics: Topics, result: AuditResult) -> None:
     """Without committed offsets there is nothing that a worker wrote."""
     for topic in topics.outputs:
         if topic == topics.shared:  # what it holds may be gone, and is in outcomes
             continue
-        for source in reader.sources(topic, reader.covered(topic)).items:
+        for source in reader.sources(topic, reader.stable_offset(topic)).items:
             expected = "no record, since the group has committed no offsets"
-            ledger.differs(topic, source.offset, expected, f"key {source.key!r}")
+            result.add_difference(topic, source.offset, expected, f"key {source.key!r}")
 
 
-def _find_later_records(log: Log, reader: Reader, topics: Topics, state_offset: int, ledger: Ledger) -> None:
+def _check_no_later_records(
+    log: LogReader, reader: Reader, topics: Topics, state_offset: int, result: AuditResult
+) -> None:
     """The state record is the last that a worker writes into a transaction."""
     topic = topics.checkpoints
     for message in log.read_to_end(topic, reader.partition, state_offset + 1):
-        if (message.offset() or 0) >= reader.covered(topic):
+        if (message.offset() or 0) >= reader.stable_offset(topic):
             return
         expected = f"nothing after the state record that is committed, at {state_offset}"
-        ledger.differs(topic, message.offset(), expected, f"key {message.key()!r}")
+        result.add_difference(topic, message.offset(), expected, f"key {message.key()!r}")
 
 
-def _snapshot(log: Log, reader: Reader, topics: Topics, state: State, ledger: Ledger) -> bytes | None:
+def _snapshot(
+    log: LogReader, reader: Reader, topics: Topics, state: State, result: AuditResult
+) -> bytes | None:
     if state.snapshot is None:
         return None
-    ledger.checked["snapshots read, with their SHA-256"] += 1
+    result.checked["snapshots read, with their SHA-256"] += 1
     try:
         return snapshot_bytes(log, topics, reader.partition, state.snapshot)
     except StateError as error:
         expected = f"a snapshot with SHA-256 {state.snapshot.sha256}"
-        ledger.differs(topics.checkpoints, state.snapshot.chunks[0], expected, str(error))
+        result.add_difference(topics.checkpoints, state.snapshot.chunks[0], expected, str(error))
         return None
 
 
-EVERY: Final = 500
+PROGRESS_EVERY: Final = 500
 """Records between two words on how many have been read."""
 
 
@@ -122,15 +132,15 @@ class Meter:
         Called now and then with the records read so far.
     """
 
-    def __init__(self, told: Callable[[int], None]) -> None:
-        self._told = told
+    def __init__(self, progress: Callable[[int], None]) -> None:
+        self._progress = progress
         self._read = 0
 
     def count(self) -> None:
         """Count one."""
         self._read += 1
-        if self._read % EVERY == 0:
-            self._told(self._read)
+        if self._read % PROGRESS_EVERY == 0:
+            self._progress(self._read)
 
 
 class Reader:
@@ -156,29 +166,34 @@ class Reader:
         self._view = view
         self._meter = meter
 
-    def begin(self, topic: str) -> int:
+    def log_start_offset(self, topic: str) -> int:
         """The first offset that retention has left."""
-        return self._view.ranges[Place(topic, self.partition)].start
+        return self._view.ranges[PartitionId(topic, self.partition)].start
 
-    def covered(self, topic: str) -> int:
+    def stable_offset(self, topic: str) -> int:
         """Below this offset no record was written after the group's offsets were."""
-        return self._view.covered[Place(topic, self.partition)]
+        return self._view.stable_offset[PartitionId(topic, self.partition)]
 
-    def sources(self, topic: str, stop: int | None = None) -> Stretch[Source]:
+    def sources(self, topic: str, stop: int | None = None) -> PartitionRecords[RawMessage]:
         """The records below an offset, or of all the view."""
-        return Stretch(map(_source, self._messages(topic, stop)), self.begin(topic), self.covered(topic))
+        return PartitionRecords(
+            map(_source, self._messages(topic, stop)), self.log_start_offset(topic), self.stable_offset(topic)
+        )
 
-    def letters(self, topic: str) -> Stretch[Buried]:
+    def dead_letters(self, topic: str) -> PartitionRecords[DeadLetterMessage]:
         """The dead letters."""
-        buried = (Buried(_source(message), read_letter(message)) for message in self._messages(topic, None))
-        return Stretch(buried, self.begin(topic), self.covered(topic))
+        dead_letter_message = (
+            DeadLetterMessage(_source(message), read_letter(message))
+            for message in self._messages(topic, None)
+        )
+        return PartitionRecords(dead_letter_message, self.log_start_offset(topic), self.stable_offset(topic))
 
     def _messages(self, topic: str, stop: int | None) -> Iterator[Message]:
-        offsets = self._view.ranges[Place(topic, self.partition)]
+        offsets = self._view.ranges[PartitionId(topic, self.partition)]
         end = offsets.stop if stop is None else min(stop, offsets.stop)
         if offsets.start >= end:
             return
-        with Log(self._kafka) as log:
+        with LogReader(self._kafka) as log:
             for message in log.read_to_end(topic, self.partition):
                 if (message.offset() or 0) >= end:
                     return
@@ -186,9 +201,9 @@ class Reader:
                 yield message
 
 
-def _source(message: Message) -> Source:
+def _source(message: Message) -> RawMessage:
     headers = cast(Headers, message.headers() or ())
-    return Source(
+    return RawMessage(
         message.topic() or "",
         message.partition() or 0,
         message.offset() or 0,

@@ -25,8 +25,10 @@ def _checked(report: PartitionReport) -> Table:
     begin = "the start" if not report.folded_from else f"the snapshot of {report.folded_from:,} outcomes"
     table = Table.grid(padding=(0, 2))
     table.add_column(justify="right")
-    eras = f"; earlier eras, of other settings: {report.earlier_eras}" if report.earlier_eras else ""
-    table.add_row(Text(f"partition {report.partition}", style="bold"), Text(f"folded from {begin}{eras}"))
+    epochs = (
+        f"; earlier epochs, under other settings: {report.earlier_epochs}" if report.earlier_epochs else ""
+    )
+    table.add_row(Text(f"partition {report.partition}", style="bold"), Text(f"learned from {begin}{epochs}"))
     for name, count in report.checked.items():
         table.add_row(f"{count:,}", Text(name))
     if not report.checked:
@@ -38,18 +40,18 @@ def _checked(report: PartitionReport) -> Table:
 def _first(report: PartitionReport) -> Text:
     finding = report.findings[0]
     return Text(
-        f"first difference: {place(finding)}\n  expected  {finding.expected}\n  found     {finding.found}"
+        f"first difference: {location(finding)}\n  expected  {finding.expected}\n  found     {finding.found}"
     )
 
 
-def place(finding: Finding) -> str:
+def location(finding: Finding) -> str:
     """Where it is.
 
     Examples
     --------
-    >>> place(Finding("outcomes", 0, 12, "label true", "label false"))
+    >>> location(Finding("outcomes", 0, 12, "label true", "label false"))
     'outcomes, partition 0, offset 12'
-    >>> place(Finding("outcomes", 0, None, "sequence 4", "the end"))
+    >>> location(Finding("outcomes", 0, None, "sequence 4", "the end"))
     'outcomes, partition 0'
     """
     offset = "" if finding.offset is None else f", offset {finding.offset}"

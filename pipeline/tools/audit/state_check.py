@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from pipeline.records.outputs import Outcome, Prediction
-from pipeline.task.state import CASES, State
-from pipeline.tools.audit.differences import Ledger
-from pipeline.tools.audit.topic_records import Evidence
+from pipeline.task.state import COUNTERS, State
+from pipeline.tools.audit.differences import AuditResult
+from pipeline.tools.audit.topic_records import AuditInput
 
 UNRECORDED: Final = ("crowded_out", "early")
 """Counters of what leaves no record of its own: a prediction that was crowded out is an expired one, and a
 label that came early is joined or buried later."""
 
 
-class Marks:
+class OffsetBounds:
     """Offsets and times that the state record speaks of, gathered while predictions and outcomes go by.
 
     Parameters
@@ -35,7 +35,7 @@ class Marks:
         for snapshot in state.snapshots:
             place = ("outcome", snapshot.folded)
             self._bounds[place] = max(snapshot.outcome_offset, self._bounds.get(place, 0))
-        self.crossed: list[str] = []
+        self.out_of_bounds: list[str] = []
         """Records that lie below the offset from which the state record says that they are."""
 
     def note(self, record: Prediction | Outcome, offset: int) -> None:
@@ -47,14 +47,14 @@ class Marks:
         self.latest = max(self.latest, time)
         bound = self._bounds.get((noun, record.sequence))
         if bound is not None and offset < bound:
-            self.crossed.append(f"{noun} {record.sequence} at offset {offset}, below {bound}")
+            self.out_of_bounds.append(f"{noun} {record.sequence} at offset {offset}, below {bound}")
 
 
 def check_state(
-    evidence: Evidence,
-    ledger: Ledger,
+    audit_input: AuditInput,
+    result: AuditResult,
     *,
-    marks: Marks,
+    bounds: OffsetBounds,
     pending: Mapping[int, Prediction],
     counted: Counter[str],
     unknown: Iterable[str],
@@ -76,34 +76,38 @@ def check_state(
     unknown
         Cases that cannot be counted, because retention has taken records.
     """
-    state = evidence.state
+    state = audit_input.state
     left_out = {*UNRECORDED, *unknown}
-    right: dict[str, int] = {f"counter {case}": counted[case] for case in CASES if case not in left_out}
+    right: dict[str, int] = {f"counter {case}": counted[case] for case in COUNTERS if case not in left_out}
     found: dict[str, int] = {name: state.counters.get(name.removeprefix("counter "), 0) for name in right}
     oldest = next(iter(pending.values()), None)
-    if evidence.predictions.whole and evidence.outcomes.whole:
+    if audit_input.predictions.complete and audit_input.outcomes.complete:
         right |= {
             "pending": len(pending),
             "pending_from": state.predictions if oldest is None else oldest.sequence,
         }
         found |= {"pending": state.pending, "pending_from": state.pending_from}
     for name, value in right.items():
-        ledger.checked["figures of the state record"] += 1
+        result.checked["figures of the state record"] += 1
         if found[name] != value:
-            _differs(evidence, ledger, f"{name} {value}, by the topics", f"{name} {found[name]}")
+            _add_difference(audit_input, result, f"{name} {value}, by the topics", f"{name} {found[name]}")
     lowest = state.outcomes if oldest is None else min(state.outcomes, oldest.model_version)
     if state.outcomes_from > lowest:
-        _differs(evidence, ledger, f"outcomes_from at most {lowest}", f"outcomes_from {state.outcomes_from}")
-    if state.stream_time < marks.latest:
-        expected = f"stream_time of {marks.latest} or later"
-        _differs(evidence, ledger, expected, f"stream_time {state.stream_time}")
+        _add_difference(
+            audit_input, result, f"outcomes_from at most {lowest}", f"outcomes_from {state.outcomes_from}"
+        )
+    if state.stream_time < bounds.latest:
+        expected = f"stream_time of {bounds.latest} or later"
+        _add_difference(audit_input, result, expected, f"stream_time {state.stream_time}")
     for snapshot in state.snapshots:
         if snapshot.folded > state.outcomes:
             expected = f"a snapshot of at most {state.outcomes} outcomes"
-            _differs(evidence, ledger, expected, f"one of {snapshot.folded}")
-    for crossed in marks.crossed:
-        _differs(evidence, ledger, "records from the offsets on that the state record gives", crossed)
+            _add_difference(audit_input, result, expected, f"one of {snapshot.folded}")
+    for out_of_bounds in bounds.out_of_bounds:
+        _add_difference(
+            audit_input, result, "records from the offsets on that the state record gives", out_of_bounds
+        )
 
 
-def _differs(evidence: Evidence, ledger: Ledger, expected: str, found: str) -> None:
-    ledger.differs(evidence.topics.checkpoints, evidence.state_offset, expected, found)
+def _add_difference(audit_input: AuditInput, result: AuditResult, expected: str, found: str) -> None:
+    result.add_difference(audit_input.topics.checkpoints, audit_input.state_offset, expected, found)

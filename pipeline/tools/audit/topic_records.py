@@ -9,22 +9,22 @@ import msgspec
 
 from pipeline.kafka.topics import Topics
 from pipeline.records.dead_letter import Letter
-from pipeline.records.inputs import Source
+from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 from pipeline.task.state import State
-from pipeline.tools.audit.differences import Ledger
+from pipeline.tools.audit.differences import AuditResult
 
 Item = TypeVar("Item")
 
 
-class Buried(NamedTuple):
+class DeadLetterMessage(NamedTuple):
     """A dead letter, and what its headers say."""
 
-    source: Source
-    letter: Letter
+    source: RawMessage
+    dead_letter: Letter
 
 
-class Stretch(NamedTuple, Generic[Item]):
+class PartitionRecords(NamedTuple, Generic[Item]):
     """The committed records of one topic's partition.
 
     Attributes
@@ -38,16 +38,16 @@ class Stretch(NamedTuple, Generic[Item]):
     """
 
     items: Iterable[Item]
-    begin: int
-    covered: int
+    log_start_offset: int
+    stable_offset: int
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         """Whether nothing was deleted at the beginning."""
-        return self.begin == 0
+        return self.log_start_offset == 0
 
 
-class Evidence(NamedTuple):
+class AuditInput(NamedTuple):
     """All of one partition.
 
     Attributes
@@ -66,28 +66,32 @@ class Evidence(NamedTuple):
     state: State
     state_offset: int
     snapshot: bytes | None
-    interactions: Stretch[Source]
-    labels: Stretch[Source]
-    predictions: Stretch[Source]
-    outcomes: Stretch[Source]
-    dead_letters: Stretch[Buried]
-    requests: Stretch[Source] = Stretch((), 0, 0)
+    interactions: PartitionRecords[RawMessage]
+    labels: PartitionRecords[RawMessage]
+    predictions: PartitionRecords[RawMessage]
+    outcomes: PartitionRecords[RawMessage]
+    dead_letters: PartitionRecords[DeadLetterMessage]
+    requests: PartitionRecords[RawMessage] = PartitionRecords((), 0, 0)
     """None where no labels are asked for."""
 
 
 Record = TypeVar("Record", Prediction, Outcome, LabelRequest)
 
 
-class Line(NamedTuple, Generic[Record]):
+class DecodedRecord(NamedTuple, Generic[Record]):
     """A record of a log, and the message that it was decoded from."""
 
     record: Record
-    source: Source
+    source: RawMessage
 
 
-def numbered(
-    stretch: Stretch[Source], decoder: msgspec.json.Decoder[Record], topic: str, total: int, ledger: Ledger
-) -> Iterator[Line[Record]]:
+def read_in_sequence(
+    records: PartitionRecords[RawMessage],
+    decoder: msgspec.json.Decoder[Record],
+    topic: str,
+    total: int,
+    result: AuditResult,
+) -> Iterator[DecodedRecord[Record]]:
     """The records of which the state record says that there are `total`; what does not belong is passed over.
 
     Parameters
@@ -104,37 +108,39 @@ def numbered(
     ledger
         Where to note what differs.
     """
-    expected = 0 if stretch.whole else None
-    for source in stretch.items:
-        record = _decoded(decoder, source, topic, ledger)
+    expected = 0 if records.complete else None
+    for source in records.items:
+        record = _decoded(decoder, source, topic, result)
         if record is None:
             continue
         sequence = record.sequence
         if sequence >= total:
-            if source.offset < stretch.covered:
-                ledger.differs(
+            if source.offset < records.stable_offset:
+                result.add_difference(
                     topic, source.offset, f"none beyond sequence {total - 1}", f"sequence {sequence}"
                 )
             continue
         if expected is not None and sequence != expected:
-            ledger.differs(topic, source.offset, f"sequence {expected}", f"sequence {sequence}")
+            result.add_difference(topic, source.offset, f"sequence {expected}", f"sequence {sequence}")
             if sequence < expected:
                 continue
         expected = sequence + 1
-        yield Line(record, source)
+        yield DecodedRecord(record, source)
     if expected is not None and expected < total:
-        ledger.differs(topic, None, f"sequences {expected} to {total - 1}", "the end of the topic")
+        result.add_difference(topic, None, f"sequences {expected} to {total - 1}", "the end of the topic")
 
 
 def _decoded(
-    decoder: msgspec.json.Decoder[Record], source: Source, topic: str, ledger: Ledger
+    decoder: msgspec.json.Decoder[Record], source: RawMessage, topic: str, result: AuditResult
 ) -> Record | None:
     """The record, if a worker can have written it."""
     try:
         record = decoder.decode(source.value or b"")
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        ledger.differs(topic, source.offset, "a record that a worker wrote", f"{source.value!r:.80}: {error}")
+        result.add_difference(
+            topic, source.offset, "a record that a worker wrote", f"{source.value!r:.80}: {error}"
+        )
         return None
     if source.key != str(record.user_id).encode():
-        ledger.differs(topic, source.offset, f"key {record.user_id}", f"key {source.key!r}")
+        result.add_difference(topic, source.offset, f"key {record.user_id}", f"key {source.key!r}")
     return record

@@ -10,11 +10,11 @@ from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
 from pipeline.records.outputs import Outcome
 
-FOLD_AT_ONCE: Final = 1_000
+BATCH: Final = 1_000
 """Outcomes folded together, which costs a fraction of one by one."""
 
 
-def prove(candidate: Model, trusted: Model, outcomes: Iterable[tuple[int, Outcome]], begin: int) -> int:
+def verify(candidate: Model, trusted: Model, outcomes: Iterable[tuple[int, Outcome]], begin: int) -> int:
     """Make sure that two models are folds of the same outcomes.
 
     The one that has folded fewer folds those that it lacks; then both have to have the same bytes. What
@@ -45,19 +45,19 @@ def prove(candidate: Model, trusted: Model, outcomes: Iterable[tuple[int, Outcom
     version = candidate.folded
     earlier, later = sorted((candidate, trusted), key=lambda model: model.folded)
     lowest = begin
-    unfolded: list[Outcome] = []
+    batch: list[Outcome] = []
     for offset, outcome in outcomes:
-        expected = earlier.folded + len(unfolded)
+        expected = earlier.folded + len(batch)
         if expected == later.folded or outcome.sequence > expected:
             break
         if outcome.sequence < version:
             lowest = offset + 1
         if outcome.sequence == expected:
-            unfolded.append(outcome)
-        if len(unfolded) == FOLD_AT_ONCE:
-            earlier.fold_many(unfolded)
-            unfolded.clear()
-    earlier.fold_many(unfolded)
+            batch.append(outcome)
+        if len(batch) == BATCH:
+            earlier.learn_many(batch)
+            batch.clear()
+    earlier.learn_many(batch)
     if earlier.folded < later.folded:
         raise StateError(
             f"outcome {earlier.folded} is missing from the log, so nobody can tell whether the snapshot of "
@@ -65,7 +65,7 @@ def prove(candidate: Model, trusted: Model, outcomes: Iterable[tuple[int, Outcom
         )
     if pack(candidate) != pack(trusted):
         raise StateError(
-            f"the snapshot is not the fold of this log's first {version} outcomes: it is of another "
+            f"the snapshot is not the model of this log's first {version} outcomes: it is of another "
             "partition, another run or another machine, or it was changed"
         )
     return lowest

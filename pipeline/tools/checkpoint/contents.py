@@ -125,12 +125,12 @@ def nearest_preset(settings: dict[str, Any]) -> tuple[str, dict[str, str]]:
     found = {name.removeprefix(prefix): text for name, text in settings.items() if name.startswith(prefix)}
     differences = {}
     for preset in PRESETS:
-        usual = asdict(
+        defaults = asdict(
             learner_settings(
                 Learner.model_validate({"preset": preset}), int(found["dimension"]) - len(FEATURES)
             )
         )
-        differences[preset] = {name: text for name, text in found.items() if text != str(usual[name])}
+        differences[preset] = {name: text for name, text in found.items() if text != str(defaults[name])}
     nearest = min(PRESETS, key=lambda preset: len(differences[preset]))
     return nearest, differences[nearest]
 

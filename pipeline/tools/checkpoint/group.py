@@ -11,9 +11,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from pipeline.config.tree import Config
 from pipeline.errors import ConfigError, StateError
-from pipeline.kafka.clients import common, group_consumer
-from pipeline.kafka.committed import TIMEOUT, committed, start_from
-from pipeline.kafka.log import Log
+from pipeline.kafka.clients import client_settings, group_consumer
+from pipeline.kafka.committed import TIMEOUT, committed, committed_position
+from pipeline.kafka.log import LogReader
 from pipeline.kafka.topics import Topics, admin, partition_count
 from pipeline.recovery.state_reader import read_state, snapshot_bytes
 from pipeline.task.state import State
@@ -24,7 +24,7 @@ BUSY: Final = (
 )
 
 
-class Saved(NamedTuple):
+class CommittedState(NamedTuple):
     """A partition's last committed state record, and where it is."""
 
     offset: int
@@ -53,10 +53,10 @@ class Group:
         kafka = config.kafka.model_copy(update={"instance": None})  # a worker may run under this name
         self.config = config.model_copy(update={"kafka": kafka})
         self.topics = Topics(kafka.prefix)
-        self._admin = admin(common(kafka))
+        self._admin = admin(client_settings(kafka))
         self.partitions = partition_count(self._admin, self.topics)
         self._consumer: Consumer = group_consumer(self.config)
-        self.log = Log(kafka, config.worker.transaction_timeout / 1000 + 10.0)
+        self.log = LogReader(kafka, config.worker.transaction_timeout / 1000 + 10.0)
 
     def __enter__(self) -> Self:
         return self
@@ -65,7 +65,7 @@ class Group:
         self.log.close()
         self._consumer.close()
 
-    def saved(self, partition: int) -> Saved | None:
+    def committed_state(self, partition: int) -> CommittedState | None:
         """What the group continues from in a partition; None if nothing was committed yet.
 
         Raises
@@ -77,29 +77,31 @@ class Group:
         """
         if partition >= self.partitions:
             raise ConfigError(f"--partition {partition}: there are partitions 0 to {self.partitions - 1}")
-        places = [TopicPartition(topic, partition) for topic in self.topics.inputs]
-        start = start_from(committed(self._consumer, places)[partition], self.topics, lambda _: 0)
+        topic_partitions = [TopicPartition(topic, partition) for topic in self.topics.inputs]
+        start = committed_position(
+            committed(self._consumer, topic_partitions)[partition], self.topics, lambda _: 0
+        )
         if start.state_offset is None:
             return None
-        return Saved(start.state_offset, read_state(self.log, self.topics, partition, start))
+        return CommittedState(start.state_offset, read_state(self.log, self.topics, partition, start))
 
-    def all_saved(self) -> list[Saved]:
+    def all_committed_states(self) -> list[CommittedState]:
         """What the group continues from in each partition, so that nothing is installed beside one without.
 
         Raises
         ------
         StateError
-            If nothing was committed in one yet, or as `saved`.
+            If nothing was committed in one yet, or as `committed_state`.
         """
         found = []
         for number in range(self.partitions):
-            saved = self.saved(number)
-            if saved is None:
+            committed_state = self.committed_state(number)
+            if committed_state is None:
                 raise StateError(
                     f"nothing was committed for partition {number} yet, so no state there could keep workers "
                     "with other settings away. Let a worker run until each partition has had a message"
                 )
-            found.append(saved)
+            found.append(committed_state)
         return found
 
     def snapshot(self, partition: int) -> tuple[State, bytes]:
@@ -110,16 +112,18 @@ class Group:
         StateError
             If there is none, or it is damaged.
         """
-        saved = self.saved(partition)
-        if saved is None or saved.state.snapshot is None:
+        committed_state = self.committed_state(partition)
+        if committed_state is None or committed_state.state.snapshot is None:
             raise StateError(
                 f"group {self.config.kafka.group} has no snapshot of partition {partition} yet: a worker "
                 "writes one after checkpoint.outcomes or checkpoint.interval, and when it stops"
             )
-        return saved.state, snapshot_bytes(self.log, self.topics, partition, saved.state.snapshot)
+        return committed_state.state, snapshot_bytes(
+            self.log, self.topics, partition, committed_state.state.snapshot
+        )
 
     @contextmanager
-    def alone(self) -> Iterator[Consumer]:
+    def sole_member(self) -> Iterator[Consumer]:
         """Enter the group as its only member, so that no offset is committed but by us.
 
         Whoever joins meanwhile waits, and then makes what we commit fail, or finds it committed.
@@ -132,19 +136,21 @@ class Group:
         self.refuse_members()
         assigned: list[TopicPartition] = []
 
-        def hold(consumer: Consumer, places: list[TopicPartition]) -> None:
-            consumer.assign(places)
-            consumer.pause(places)
-            assigned.extend(places)
+        def assign_paused(consumer: Consumer, topic_partitions: list[TopicPartition]) -> None:
+            consumer.assign(topic_partitions)
+            consumer.pause(topic_partitions)
+            assigned.extend(topic_partitions)
 
         member: Consumer = group_consumer(self.config)
-        member.subscribe(list(self.topics.inputs), on_assign=hold)
+        member.subscribe(list(self.topics.inputs), on_assign=assign_paused)
         try:
             end = time.monotonic() + TIMEOUT
             while not assigned:
                 member.poll(0.1)
                 if time.monotonic() > end:
-                    raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no place in group {self._name}"))
+                    raise KafkaException(
+                        KafkaError(KafkaError._TIMED_OUT, f"no assignment in group {self._name}")
+                    )
             if len(assigned) < self.partitions * len(self.topics.inputs):
                 raise StateError(BUSY.format(who="a worker has just become a member", group=self._name))
             yield member

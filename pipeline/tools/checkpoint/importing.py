@@ -8,15 +8,15 @@ from collections.abc import Iterator
 import msgspec
 
 from pipeline.errors import StateError
-from pipeline.kafka.log import decoded
-from pipeline.model.factory import Blueprint
+from pipeline.kafka.log import decode_record
+from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack, unpack
 from pipeline.records.outputs import Outcome
 from pipeline.recovery.settings_check import rebuild_command, refuse_other_settings
 from pipeline.recovery.state_reader import read_snapshot
 from pipeline.task.state import State
-from pipeline.tools.checkpoint.belonging import prove
+from pipeline.tools.checkpoint.belonging import verify
 from pipeline.tools.checkpoint.group import Group
 from pipeline.tools.checkpoint.installing import Replacement, install
 
@@ -37,27 +37,27 @@ def import_snapshot(group: Group, partition: int, data: bytes) -> State:
         If the bytes are no snapshot, or not one of this log and these settings, or the group has members.
     """
     group.refuse_members()
-    saved = group.saved(partition)
-    if saved is None:
+    committed_state = group.committed_state(partition)
+    if committed_state is None:
         raise StateError(
             f"nothing was committed for partition {partition} yet that a snapshot could belong to"
         )
-    blueprint = Blueprint(group.config)
-    refuse_other_settings(saved.state, blueprint.settings(group.partitions))
+    factory = ModelFactory(group.config)
+    refuse_other_settings(committed_state.state, factory.settings(group.partitions))
     try:
-        candidate = _read(data, blueprint, saved.state)
+        candidate = _read(data, factory, committed_state.state)
         folded = candidate.folded
-        lowest = _proved(group, saved.state, candidate, data, blueprint)
+        lowest = _verified(group, committed_state.state, candidate, data, factory)
     except StateError:
-        _refuse_earlier_era(group, saved.state, data, blueprint)
+        _refuse_earlier_epoch(group, committed_state.state, data, factory)
         raise
-    state = msgspec.structs.replace(saved.state, previous=saved.state.snapshot)
-    install(group, [Replacement(saved, state, data, folded, lowest)])
-    return saved.state
+    state = msgspec.structs.replace(committed_state.state, previous=committed_state.state.snapshot)
+    install(group, [Replacement(committed_state, state, data, folded, lowest)])
+    return committed_state.state
 
 
-def _read(data: bytes, blueprint: Blueprint, state: State) -> Model:
-    candidate = blueprint.new_model()
+def _read(data: bytes, factory: ModelFactory, state: State) -> Model:
+    candidate = factory.new_model()
     unpack(data, candidate)
     if pack(candidate) != data:
         raise StateError("the file has a model of these settings in it, but it is not as a worker writes it")
@@ -69,33 +69,35 @@ def _read(data: bytes, blueprint: Blueprint, state: State) -> Model:
     return candidate
 
 
-def _proved(group: Group, state: State, candidate: Model, data: bytes, blueprint: Blueprint) -> int:
+def _verified(group: Group, state: State, candidate: Model, data: bytes, factory: ModelFactory) -> int:
     """An offset below which no outcome lies that the candidate has not folded, once it is proved."""
     if state.snapshot is not None and hashlib.sha256(data).hexdigest() == state.snapshot.sha256:
         return state.snapshot.outcome_offset
-    trusted, usable = read_snapshot(group.log, group.topics, state, blueprint.new_model)
+    trusted, usable = read_snapshot(group.log, group.topics, state, factory.new_model)
     begin = usable.snapshot.outcome_offset if usable.snapshot else 0
     if candidate.folded < trusted.folded:
         begin = 0
-    return prove(candidate, trusted, _outcomes(group, state.partition, begin), begin)
+    return verify(candidate, trusted, _outcomes(group, state.partition, begin), begin)
 
 
-def _refuse_earlier_era(group: Group, state: State, data: bytes, blueprint: Blueprint) -> None:
+def _refuse_earlier_epoch(group: Group, state: State, data: bytes, factory: ModelFactory) -> None:
     """Tell a snapshot of an earlier era from one that belongs nowhere."""
-    for era in state.earlier:
-        if _is_fold(blueprint.as_saved(era.settings), data, _outcomes(group, state.partition, 0)):
-            wanted = {name: text for name, text in era.settings.items() if state.settings.get(name) != text}
+    for epoch in state.earlier:
+        if _is_of_log(
+            factory.with_saved_settings(epoch.settings), data, _outcomes(group, state.partition, 0)
+        ):
+            wanted = {name: text for name, text in epoch.settings.items() if state.settings.get(name) != text}
             raise StateError(
-                f"the snapshot is of an era of this log that ended after {era.outcomes} outcomes, and was "
+                f"the snapshot is of an earlier settings epoch of this log, which ended after {epoch.outcomes} outcomes, and was "
                 f"made under other settings. `{rebuild_command(wanted)}` brings these back, no snapshot does"
             )
 
 
-def _is_fold(blueprint: Blueprint, data: bytes, outcomes: Iterator[tuple[int, Outcome]]) -> bool:
-    candidate = blueprint.new_model()
+def _is_of_log(factory: ModelFactory, data: bytes, outcomes: Iterator[tuple[int, Outcome]]) -> bool:
+    candidate = factory.new_model()
     try:
         unpack(data, candidate)
-        prove(candidate, blueprint.new_model(), outcomes, begin=0)
+        verify(candidate, factory.new_model(), outcomes, begin=0)
     except StateError:
         return False
     return True
@@ -103,4 +105,4 @@ def _is_fold(blueprint: Blueprint, data: bytes, outcomes: Iterator[tuple[int, Ou
 
 def _outcomes(group: Group, partition: int, begin: int) -> Iterator[tuple[int, Outcome]]:
     for message in group.log.read_to_end(group.topics.outcomes, partition, begin):
-        yield message.offset() or 0, decoded(_OUTCOMES, message)
+        yield message.offset() or 0, decode_record(_OUTCOMES, message)

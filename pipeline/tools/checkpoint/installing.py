@@ -11,20 +11,20 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from pipeline.errors import StateError
 from pipeline.kafka.clients import transactional_producer
 from pipeline.kafka.committed import TIMEOUT
-from pipeline.kafka.deadline import Attempt
+from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.topics import LARGEST_DEAD_LETTER
 from pipeline.recovery.checkpoint_writer import (
     flush,
+    input_offsets,
     next_slot,
-    places,
-    reference,
+    snapshot_reference,
     write_snapshot,
     write_state,
 )
 from pipeline.task.state import State
-from pipeline.tools.checkpoint.group import Group, Saved
+from pipeline.tools.checkpoint.group import CommittedState, Group
 
-JOINED: Final = {
+MEMBERSHIP_ERRORS: Final = {
     KafkaError.ILLEGAL_GENERATION,
     KafkaError.REBALANCE_IN_PROGRESS,
     KafkaError.UNKNOWN_MEMBER_ID,
@@ -35,7 +35,7 @@ JOINED: Final = {
 class Replacement(NamedTuple):
     """A snapshot to continue from, and the state record to write with it."""
 
-    saved: Saved
+    committed_state: CommittedState
     """The state record that is there."""
     state: State
     """The one to come; what it says of the snapshot is filled in."""
@@ -58,9 +58,12 @@ def install(group: Group, replacements: Sequence[Replacement]) -> None:
     """
     producer = transactional_producer(group.config, "install", LARGEST_DEAD_LETTER)
     producer.init_transactions(TIMEOUT)
-    with group.alone() as consumer:
+    with group.sole_member() as consumer:
         for replacement in replacements:
-            if group.saved(replacement.saved.state.partition) != replacement.saved:
+            if (
+                group.committed_state(replacement.committed_state.state.partition)
+                != replacement.committed_state
+            ):
                 raise StateError("a worker has gone on meanwhile. Nothing has changed: start this again")
         producer.begin_transaction()
         try:
@@ -68,7 +71,7 @@ def install(group: Group, replacements: Sequence[Replacement]) -> None:
         except KafkaException as error:
             if error.args[0].txn_requires_abort():
                 producer.abort_transaction(TIMEOUT)
-            if error.args[0].code() in JOINED:
+            if error.args[0].code() in MEMBERSHIP_ERRORS:
                 raise StateError(
                     "a worker has joined meanwhile. Nothing has changed: stop it first"
                 ) from error
@@ -76,25 +79,29 @@ def install(group: Group, replacements: Sequence[Replacement]) -> None:
 
 
 def _write(group: Group, producer: Producer, consumer: Consumer, replacements: Sequence[Replacement]) -> None:
-    topics, patience = group.topics, group.config.worker.transaction_timeout / 1000
+    topics, timeout = group.topics, group.config.worker.transaction_timeout / 1000
     snapshots = []
-    for saved, _, data, *_ in replacements:
-        slot = next_slot(saved.state.snapshot)
-        snapshots.append((slot, write_snapshot(producer, topics, saved.state.partition, slot, data)))
-    flush(producer, patience)
+    for committed_state, _, data, *_ in replacements:
+        slot = next_slot(committed_state.state.snapshot)
+        snapshots.append(
+            (slot, write_snapshot(producer, topics, committed_state.state.partition, slot, data))
+        )
+    flush(producer, timeout)
     states = [
-        msgspec.structs.replace(state, snapshot=reference(data, slot, receipts, folded, outcome_offset))
-        for (_, state, data, folded, outcome_offset), (slot, receipts) in zip(
+        msgspec.structs.replace(
+            state, snapshot=snapshot_reference(data, slot, delivery_reports, folded, outcome_offset)
+        )
+        for (_, state, data, folded, outcome_offset), (slot, delivery_reports) in zip(
             replacements, snapshots, strict=True
         )
     ]
     written = [write_state(producer, topics, state) for state in states]
-    flush(producer, patience)
+    flush(producer, timeout)
     offsets = [
-        place
+        topic_partition
         for state, receipt in zip(states, written, strict=True)
-        for place in places(topics, state, receipt.offset)
+        for topic_partition in input_offsets(topics, state, receipt.offset)
     ]
     group = consumer.consumer_group_metadata()
-    Attempt(lambda: producer.send_offsets_to_transaction(offsets, group)).result(patience)
-    producer.commit_transaction(patience)
+    BackgroundCall(lambda: producer.send_offsets_to_transaction(offsets, group)).result(timeout)
+    producer.commit_transaction(timeout)

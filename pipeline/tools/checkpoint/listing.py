@@ -41,14 +41,14 @@ class Checkpoint(msgspec.Struct, frozen=True):
     """The one before, that a worker takes where `snapshot` is damaged."""
 
 
-def listed(group: Group, partition: int) -> Checkpoint:
+def read_checkpoint(group: Group, partition: int) -> Checkpoint:
     """Look at a partition's checkpoint, and at every byte of its snapshots."""
-    saved = group.saved(partition)
-    if saved is None:
+    committed_state = group.committed_state(partition)
+    if committed_state is None:
         return Checkpoint(partition, None, 0, None, None)
-    state = saved.state
+    state = committed_state.state
     snapshot, previous = (_look_at(group, partition, each) for each in (state.snapshot, state.previous))
-    return Checkpoint(partition, saved.offset, state.outcomes, snapshot, previous)
+    return Checkpoint(partition, committed_state.offset, state.outcomes, snapshot, previous)
 
 
 def _look_at(group: Group, partition: int, reference: SnapshotReference | None) -> Snapshot | None:

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from forks.validation import Event, Figures, Judged, progressive, summarize
+from forks.validation import Event, Metrics, Predictions, progressive, summarize
 from pipeline.config.tree import Learner
 from pipeline.errors import DataError
 from pipeline.tools.evaluate.trial import Trial
 
-TELL_EVERY = 1_000
+PROGRESS_EVERY = 1_000
 """Events from one call of the progress function to the next."""
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """What `forks evaluate --json` prints; the figures are explained at `forks.validation.Figures`."""
+    """What `forks evaluate --json` prints; the figures are explained at `forks.validation.Metrics`."""
 
     events: int
     mistakes: float
@@ -40,13 +40,13 @@ class Evaluation(msgspec.Struct, frozen=True):
     brier: float | None
     calibration_error: float | None
     regret: float | None
-    windows: list[Figures]
+    windows: list[Metrics]
 
 
 class Run(NamedTuple):
     """What the learner said, and the seconds that it took."""
 
-    judged: Judged
+    predictions: Predictions
     seconds: float
 
 
@@ -56,8 +56,8 @@ def run(trial: Trial, progress: Callable[[int], None]) -> Run:
     `progress` is called now and then with the number of events predicted.
     """
     begin = time.perf_counter()
-    judged = progressive(trial.learner, _told(trial.stream, progress))
-    return Run(Judged(judged.scores, trial.targets), time.perf_counter() - begin)
+    predictions = progressive(trial.learner, _with_progress(trial.stream, progress))
+    return Run(Predictions(predictions.scores, trial.targets), time.perf_counter() - begin)
 
 
 def evaluate(
@@ -86,7 +86,7 @@ def evaluate(
     """
     loss = trial.settings.loss
     try:
-        summary = summarize(done.judged, loss=loss, X=trial.X if regret else None, window=window)
+        summary = summarize(done.predictions, loss=loss, X=trial.X if regret else None, window=window)
     except RuntimeError as error:
         raise DataError(
             f"no regret: {error}. Features with extreme outliers do this; see --no-regret"
@@ -113,8 +113,8 @@ def evaluate(
     )
 
 
-def _told(stream: Iterable[Event[Any]], progress: Callable[[int], None]) -> Iterator[Event[Any]]:
+def _with_progress(stream: Iterable[Event[Any]], progress: Callable[[int], None]) -> Iterator[Event[Any]]:
     for number, event in enumerate(stream):
-        if number % TELL_EVERY == 0:
+        if number % PROGRESS_EVERY == 0:
             progress(number)
         yield event

@@ -24,7 +24,7 @@ class Examples(NamedTuple):
     y: FloatArray
 
 
-def examples(X: NDArray[Any], labels: NDArray[Any], place: Callable[[int], str]) -> Examples:
+def examples(X: NDArray[Any], labels: NDArray[Any], location: Callable[[int], str]) -> Examples:
     """Check numbers and labels; 0 is taken for -1 where no label is -1.
 
     Parameters
@@ -47,7 +47,7 @@ def examples(X: NDArray[Any], labels: NDArray[Any], place: Callable[[int], str])
         row = int(np.argmax(bad))
         column = int(np.argmax(~(np.abs(vectors[row]) <= LARGEST)))
         raise DataError(
-            f"{place(row)}: feature {column + 1} is {vectors[row, column]:g}; "
+            f"{location(row)}: feature {column + 1} is {vectors[row, column]:g}; "
             f"numbers have to be finite and within +-{LARGEST:g}"
         )
     negative = -1.0 if (values == -1.0).any() else 0.0
@@ -55,7 +55,7 @@ def examples(X: NDArray[Any], labels: NDArray[Any], place: Callable[[int], str])
     if unknown.any():
         row = int(np.argmax(unknown))
         raise DataError(
-            f"{place(row)}: the label is {values[row]:g}; "
+            f"{location(row)}: the label is {values[row]:g}; "
             "labels have to be -1 and 1, or 0 and 1, in the whole file"
         )
     return Examples(vectors, np.where(values == 1.0, 1.0, -1.0))

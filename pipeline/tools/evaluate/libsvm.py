@@ -57,19 +57,19 @@ def read_libsvm(file: Path) -> Examples:
     return examples(X, labels, lambda row: f"{file}, line {numbers[row]}")
 
 
-def _parse(content: list[str], place: str) -> Line:
+def _parse(content: list[str], location: str) -> Line:
     label, *features = content
     if not NUMBER.fullmatch(label):
-        raise DataError(f"{place}: the label {label!r} is not a number")
+        raise DataError(f"{location}: the label {label!r} is not a number")
     indices: list[int] = []
     values: list[float] = []
     for feature in features:
         index, colon, value = feature.partition(":")
         if not (colon and INDEX.fullmatch(index) and NUMBER.fullmatch(value)):
-            raise DataError(f"{place}: {feature!r} is not INDEX:VALUE")
+            raise DataError(f"{location}: {feature!r} is not INDEX:VALUE")
         indices.append(int(index))
         values.append(float(value))
         before = indices[-2] if len(indices) > 1 else 0
         if indices[-1] <= before:
-            raise DataError(f"{place}: index {index} after {before}; indices begin at 1 and ascend")
+            raise DataError(f"{location}: index {index} after {before}; indices begin at 1 and ascend")
     return Line(float(label), indices, values)

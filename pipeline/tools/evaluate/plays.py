@@ -15,12 +15,12 @@ from pipeline.config import tree as config
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import TagTable
 from pipeline.features.tags import TagLists
-from pipeline.features.target import WATCHED, targets
+from pipeline.features.target import WATCHED_THRESHOLD, targets
 from pipeline.sources.kuairec import Events, tables_beside
-from pipeline.sources.schedule import merge
+from pipeline.sources.schedule import merge_by_time
 
 
-class Plays(NamedTuple):
+class PlayStream(NamedTuple):
     """Plays by their number in the stream.
 
     Parameters
@@ -36,14 +36,14 @@ class Plays(NamedTuple):
     """
 
     moments: IntArray
-    ends: IntArray
+    label_moments: IntArray
     labels: FloatArray
     X: FloatArray
     targets: FloatArray
 
     def stream(self) -> Iterator[Event[int]]:
         """Give each play's number, label, moment and delay."""
-        columns = zip(self.labels.tolist(), self.moments.tolist(), self.ends.tolist(), strict=True)
+        columns = zip(self.labels.tolist(), self.moments.tolist(), self.label_moments.tolist(), strict=True)
         for number, (label, moment, end) in enumerate(columns):
             yield Event(number, label, moment, end - moment)
 
@@ -51,7 +51,7 @@ class Plays(NamedTuple):
 class PlayLearner:
     """A learner that is told numbers of plays."""
 
-    def __init__(self, learner: Forks, plays: Plays) -> None:
+    def __init__(self, learner: Forks, plays: PlayStream) -> None:
         self._learner = learner
         self._plays = plays
 
@@ -64,18 +64,18 @@ class PlayLearner:
         self._learner.learn_one(self._plays.X[number], self._plays.targets[number])
 
 
-def describe_plays(events: Events, tags: TagLists | None, loss: LossName, *, delayed: bool) -> Plays:
+def play_stream(events: Events, tags: TagLists | None, loss: LossName, *, delayed: bool) -> PlayStream:
     """Work out plays in the frame's order, with labels at once, or `delayed` until the play has ended."""
     frame = events.frame
-    moments = ends = np.arange(len(events))
+    moments = label_moments = np.arange(len(events))
     if delayed:
-        moments, ends = frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy()
+        moments, label_moments = frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy()
     ratios = frame["watch_ratio"].to_numpy()
-    watched = ratios > WATCHED
+    watched = ratios > WATCHED_THRESHOLD
     statistics = RunningStatistics(config.Features().max_entities, tags)
     users, videos = frame["user_id"].to_list(), frame["video_id"].to_list()
-    X = statistics.walk(merge(moments, ends), users, videos, watched, ratios)
-    return Plays(moments, ends, np.where(watched, 1.0, -1.0), X, targets(loss, watched, ratios))
+    X = statistics.run(merge_by_time(moments, label_moments), users, videos, watched, ratios)
+    return PlayStream(moments, label_moments, np.where(watched, 1.0, -1.0), X, targets(loss, watched, ratios))
 
 
 def tags_beside(path: Path) -> TagLists | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from forks import Forks, ForksSettings
 from forks.arrays import FloatArray, IntArray
-from forks.validation import Event, Learner, at_once
+from forks.validation import Event, Learner, without_delay
 from pipeline.config import tree as config
 from pipeline.errors import ConfigError, DataError
 from pipeline.model.model import learner_settings, preset_settings
@@ -19,7 +19,7 @@ from pipeline.sources.kuairec import COLUMNS, read_events
 from pipeline.tools.evaluate.arrays import read_arrays
 from pipeline.tools.evaluate.examples import Examples
 from pipeline.tools.evaluate.libsvm import read_libsvm
-from pipeline.tools.evaluate.plays import PlayLearner, describe_plays, tags_beside
+from pipeline.tools.evaluate.plays import PlayLearner, play_stream, tags_beside
 from pipeline.tools.evaluate.table import column_names, read_table
 
 
@@ -85,8 +85,8 @@ def prepare(path: Path, learner: config.Learner, order: Order, *, matrix: str, l
     if not path.exists():
         raise DataError(f"{path}: there is no such file or folder")
     kind = path.suffix.lower()
-    in_columns = kind == ".csv" and path.is_file()
-    kuairec = path.is_dir() or (in_columns and set(COLUMNS) <= set(column_names(path)))
+    is_csv_file = kind == ".csv" and path.is_file()
+    kuairec = path.is_dir() or (is_csv_file and set(COLUMNS) <= set(column_names(path)))
     if label is not None and (kuairec or kind != ".csv"):
         raise ConfigError(f"--label {label}: only a CSV of examples has a column to name, and {path} is none")
     if kuairec:
@@ -106,7 +106,7 @@ def _of_examples(found: Examples, learner: config.Learner, order: Order) -> Tria
     rows = order.rows(len(found.y))
     X, y = found.X[rows], found.y[rows]
     settings = preset_settings(learner, X.shape[1])
-    return Trial(settings, Forks(settings), at_once(X, y), X, y, delayed=False)
+    return Trial(settings, Forks(settings), without_delay(X, y), X, y, delayed=False)
 
 
 def _of_plays(path: Path, learner: config.Learner, order: Order, matrix: str) -> Trial:
@@ -118,6 +118,6 @@ def _of_plays(path: Path, learner: config.Learner, order: Order, matrix: str) ->
     delayed = order.permutation is None if order.delayed is None else order.delayed
     chosen = replace(events, frame=events.frame[order.rows(len(events))])
     settings = learner_settings(learner, static_columns=0)
-    plays = describe_plays(chosen, tags_beside(path), settings.loss, delayed=delayed)
-    player = PlayLearner(Forks(settings), plays)
-    return Trial(settings, player, plays.stream(), plays.X, plays.targets, delayed)
+    plays = play_stream(chosen, tags_beside(path), settings.loss, delayed=delayed)
+    play_learner = PlayLearner(Forks(settings), plays)
+    return Trial(settings, play_learner, plays.stream(), plays.X, plays.targets, delayed)

@@ -32,19 +32,27 @@ def as_object(kind: Kind, message: Message) -> dict[str, Any]:
         return record | {"snapshot": chunk._asdict(), "bytes": len(message.value() or b"")}
     if kind is Kind.DEAD_LETTERS:
         value, encoding = encoded(message.value())
-        return record | {"value": value, "encoding": encoding} | _letter(message)
+        return record | {"value": value, "encoding": encoding} | _dead_letter(message)
     content, encoding = _content(message.value())
     return record | {"value": content, "encoding": encoding}
 
 
-def _letter(message: Message) -> dict[str, Any]:
-    letter = read_letter(message)
-    headers = [dict(zip(("value", "encoding"), encoded(value), strict=True)) for _, value in letter.headers]
+def _dead_letter(message: Message) -> dict[str, Any]:
+    dead_letter = read_letter(message)
+    headers = [
+        dict(zip(("value", "encoding"), encoded(value), strict=True)) for _, value in dead_letter.headers
+    ]
     return {
-        "fault": letter.fault,
-        "reason": letter.reason,
-        "source": {"topic": letter.topic, "partition": letter.partition, "offset": letter.offset},
-        "headers": [{"name": name} | value for (name, _), value in zip(letter.headers, headers, strict=True)],
+        "fault": dead_letter.fault,
+        "reason": dead_letter.reason,
+        "source": {
+            "topic": dead_letter.topic,
+            "partition": dead_letter.partition,
+            "offset": dead_letter.offset,
+        },
+        "headers": [
+            {"name": name} | value for (name, _), value in zip(dead_letter.headers, headers, strict=True)
+        ],
     }
 
 

@@ -10,25 +10,25 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import ConfigError
-from pipeline.kafka.clients import reader
-from pipeline.kafka.log import Log
-from pipeline.kafka.offsets import Place
-from pipeline.kafka.watermarks import Extents, last
-from pipeline.tools.inspect.start import At, Last, Since, Start
+from pipeline.kafka.clients import groupless_consumer
+from pipeline.kafka.log import LogReader
+from pipeline.kafka.offsets import PartitionId
+from pipeline.kafka.watermarks import Watermarks, last_messages
+from pipeline.tools.inspect.start import At, Last, Since, StartPosition
 
 POLL = 0.2
 """Seconds to wait for a message before looking whether Ctrl-C was pressed."""
 
 
-class _Stretch(NamedTuple):
+class _PartitionRange(NamedTuple):
     """What is to be read of a partition."""
 
-    place: Place
+    topic_partition: PartitionId
     offsets: range
 
 
 def read(
-    kafka: Kafka, topic: str, start: Start, partition: int | None = None, *, follow: bool = False
+    kafka: Kafka, topic: str, start: StartPosition, partition: int | None = None, *, follow: bool = False
 ) -> Iterator[Message]:
     """Read messages: one partition after the other, or the last ones of all by their time.
 
@@ -54,28 +54,45 @@ def read(
     ConfigError
         There is no such partition.
     """
-    stretches = _stretches(Extents(kafka, [topic]), topic, start, partition)
-    ends = {stretch.place: stretch.offsets.stop for stretch in stretches}
-    with Log(kafka) as log:
-        messages = _last(log, stretches, start.number) if isinstance(start, Last) else _all(log, stretches)
+    partition_ranges = _partition_ranges(Watermarks(kafka, [topic]), topic, start, partition)
+    ends = {
+        partition_range.topic_partition: partition_range.offsets.stop for partition_range in partition_ranges
+    }
+    with LogReader(kafka) as log:
+        messages = (
+            _last(log, partition_ranges, start.number)
+            if isinstance(start, Last)
+            else _all(log, partition_ranges)
+        )
         for message in messages:
-            ends[_place(message)] = (message.offset() or 0) + 1
+            ends[_topic_partition(message)] = (message.offset() or 0) + 1
             if _wanted(message, start):
                 yield message
     if follow:
         yield from (message for message in _follow(kafka, ends) if _wanted(message, start))
 
 
-def _stretches(extents: Extents, topic: str, start: Start, partition: int | None) -> list[_Stretch]:
-    places = [place for place in extents.places if partition in (None, place.partition)]
-    if not places:
-        raise ConfigError(f"--partition {partition}: {topic} has partitions 0 to {len(extents.places) - 1}")
-    ranges = extents.ranges()
+def _partition_ranges(
+    watermarks: Watermarks, topic: str, start: StartPosition, partition: int | None
+) -> list[_PartitionRange]:
+    partitions = [
+        topic_partition
+        for topic_partition in watermarks.partitions
+        if partition in (None, topic_partition.partition)
+    ]
+    if not partitions:
+        raise ConfigError(
+            f"--partition {partition}: {topic} has partitions 0 to {len(watermarks.partitions) - 1}"
+        )
+    ranges = watermarks.ranges()
     if isinstance(start, Since):
-        begins = extents.not_before(start.timestamp)
+        begins = watermarks.offsets_for_times(start.timestamp)
     else:
-        begins = dict.fromkeys(places, start.offset if isinstance(start, At) else 0)
-    return [_Stretch(place, _from(ranges[place], begins[place])) for place in places]
+        begins = dict.fromkeys(partitions, start.offset if isinstance(start, At) else 0)
+    return [
+        _PartitionRange(topic_partition, _from(ranges[topic_partition], begins[topic_partition]))
+        for topic_partition in partitions
+    ]
 
 
 def _from(offsets: range, begin: int | None) -> range:
@@ -85,27 +102,29 @@ def _from(offsets: range, begin: int | None) -> range:
     return range(max(begin, offsets.start), offsets.stop)
 
 
-def _all(log: Log, stretches: list[_Stretch]) -> Iterator[Message]:
-    for place, offsets in stretches:
+def _all(log: LogReader, partition_ranges: list[_PartitionRange]) -> Iterator[Message]:
+    for topic_partition, offsets in partition_ranges:
         if offsets:
-            yield from log.read_to_end(*place, offsets.start)
+            yield from log.read_to_end(*topic_partition, offsets.start)
 
 
-def _last(log: Log, stretches: list[_Stretch], count: int) -> list[Message]:
+def _last(log: LogReader, partition_ranges: list[_PartitionRange], count: int) -> list[Message]:
     """The last messages of all partitions, by time, each partition's in the order of their offsets."""
     timed = []
-    for place, offsets in stretches:
-        messages = last(log, place, offsets, count)
+    for topic_partition, offsets in partition_ranges:
+        messages = last_messages(log, topic_partition, offsets, count)
         times = accumulate((message.timestamp()[1] for message in messages), max)
         timed += list(zip(times, messages, strict=True))
     timed.sort(key=lambda pair: pair[0])
     return [message for _, message in timed[max(0, len(timed) - count) :]]
 
 
-def _follow(kafka: Kafka, starts: dict[Place, int]) -> Iterator[Message]:
-    consumer: Consumer = reader(kafka)
+def _follow(kafka: Kafka, starts: dict[PartitionId, int]) -> Iterator[Message]:
+    consumer: Consumer = groupless_consumer(kafka)
     try:
-        consumer.assign([TopicPartition(*place, offset) for place, offset in starts.items()])
+        consumer.assign(
+            [TopicPartition(*topic_partition, offset) for topic_partition, offset in starts.items()]
+        )
         while True:
             message = consumer.poll(POLL)
             if message is None:
@@ -119,10 +138,10 @@ def _follow(kafka: Kafka, starts: dict[Place, int]) -> Iterator[Message]:
         consumer.close()
 
 
-def _place(message: Message) -> Place:
-    return Place(message.topic() or "", message.partition() or 0)
+def _topic_partition(message: Message) -> PartitionId:
+    return PartitionId(message.topic() or "", message.partition() or 0)
 
 
-def _wanted(message: Message, start: Start) -> bool:
+def _wanted(message: Message, start: StartPosition) -> bool:
     """Not so for a record that lies behind the first of a time, but is itself of an earlier one."""
     return not isinstance(start, Since) or message.timestamp()[1] >= start.timestamp

@@ -27,10 +27,10 @@ class Since(NamedTuple):
     timestamp: int
 
 
-Start: TypeAlias = Last | At | Since
+StartPosition: TypeAlias = Last | At | Since
 
 
-def parse_start(text: str) -> Start:
+def parse_start(text: str) -> StartPosition:
     """Read what `--from` accepts: an offset, -N, "beginning", or a time in ISO 8601 (UTC unless it says).
 
     Examples

@@ -25,16 +25,16 @@ _SHARES = msgspec.json.Decoder(Share)
 _STATES = msgspec.json.Decoder(State)
 Record = TypeVar("Record")
 
-PLACE_WIDTH: Final = 10
+OFFSET_WIDTH: Final = 10
 TIME_WIDTH: Final = 23
-INDENT: Final = " " * (PLACE_WIDTH + 2)
+INDENT: Final = " " * (OFFSET_WIDTH + 2)
 ID_CUT: Final = 32
 WATCHED: Final = {True: "watched", False: "not", None: "-"}
 
 
 def heading(kind: Kind) -> Text:
     """Names of the columns."""
-    columns = f"{'offset':>{PLACE_WIDTH}}  {'time (UTC)':{TIME_WIDTH}}"
+    columns = f"{'offset':>{OFFSET_WIDTH}}  {'time (UTC)':{TIME_WIDTH}}"
     if kind in (Kind.PREDICTIONS, Kind.OUTCOMES):
         columns += f"  {'event':28}  {'user':>8}  {'video':>8}  {'score':>7}  {'prob.':>5}  {'predicted':9}"
     if kind is Kind.LABEL_REQUESTS:
@@ -60,21 +60,23 @@ def show(kind: Kind, message: Message, *, detail: bool = False) -> Text:
         and every video and example of shares.
     """
     try:
-        lines = list(_LINES[kind](message, detail))
+        lines = list(_FORMATTERS[kind](message, detail))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         lines = [
             Text(f"cannot be decoded: {printable(str(error))}", style="red"),
             Text.assemble(("key    ", "dim"), described(message.key())),
             Text.assemble(("value  ", "dim"), described(message.value())),
         ]
-    place = f"{message.partition()}:{message.offset()}"
-    first = Text.assemble((f"{place:>{PLACE_WIDTH}}", "bold"), f"  {instant(message.timestamp()[1])}  ")
+    partition_offset = f"{message.partition()}:{message.offset()}"
+    first = Text.assemble(
+        (f"{partition_offset:>{OFFSET_WIDTH}}", "bold"), f"  {instant(message.timestamp()[1])}  "
+    )
     return first + Text(f"\n{INDENT}").join(lines)
 
 
 def _prediction(message: Message, detail: bool) -> Iterator[Text]:
     prediction = _PREDICTIONS.decode(message.value() or b"")
-    yield _judgement(prediction)
+    yield _prediction_columns(prediction)
     if detail:
         yield from _fields(prediction)
 
@@ -84,7 +86,7 @@ def _outcome(message: Message, detail: bool) -> Iterator[Text]:
     style = {True: "green", False: "red", None: ""}[outcome.correct]
     delay = None if outcome.label_timestamp is None else outcome.label_timestamp - outcome.timestamp
     yield Text.assemble(
-        _judgement(outcome),
+        _prediction_columns(outcome),
         (f"  {WATCHED[outcome.label]:8}", style),
         f"  {_number(outcome.watch_ratio, '.2f'):>6}",
         f"  {outcome.status if delay is None else duration(delay):>8}",
@@ -93,11 +95,13 @@ def _outcome(message: Message, detail: bool) -> Iterator[Text]:
         yield from _fields(outcome)
 
 
-def _judgement(record: Prediction | Outcome) -> Text:
-    return Text(f"{_scored(record)}  {_number(record.probability, '.3f'):>5}  {WATCHED[record.predicted]:9}")
+def _prediction_columns(record: Prediction | Outcome) -> Text:
+    return Text(
+        f"{_event_columns(record)}  {_number(record.probability, '.3f'):>5}  {WATCHED[record.predicted]:9}"
+    )
 
 
-def _scored(record: Prediction | Outcome | LabelRequest) -> str:
+def _event_columns(record: Prediction | Outcome | LabelRequest) -> str:
     event, user, video = (
         printable(str(name), ID_CUT) for name in (record.event_id, record.user_id, record.video_id)
     )
@@ -115,7 +119,7 @@ def _fields(record: Prediction | Outcome) -> Iterator[Text]:
 
 def _label_request(message: Message, detail: bool) -> Iterator[Text]:
     request = _REQUESTS.decode(message.value() or b"")
-    yield Text(_scored(request))
+    yield Text(_event_columns(request))
     if detail:
         for name, value in msgspec.structs.asdict(request).items():
             yield Text.assemble((f"{name:22}", "dim"), printable(str(value)))
@@ -123,9 +127,11 @@ def _label_request(message: Message, detail: bool) -> Iterator[Text]:
 
 def _share(message: Message, detail: bool) -> Iterator[Text]:
     share = _SHARES.decode(message.value() or b"")
-    stretch = f"{share.since:,} to {share.until - 1:,}"
+    outcome_range = f"{share.since:,} to {share.until - 1:,}"
     labels, watched = (sum(getattr(video, name) for video in share.videos) for name in ("events", "labels"))
-    yield Text(f"{stretch:>20}  {len(share.videos):>6}  {labels:>6}  {watched:>7}  {len(share.examples):>8}")
+    yield Text(
+        f"{outcome_range:>20}  {len(share.videos):>6}  {labels:>6}  {watched:>7}  {len(share.examples):>8}"
+    )
     if detail:
         for video in share.videos:
             watched_of = f"{video.labels:,} of {video.events:,} watched, watch ratios {video.ratios:g} in all"
@@ -138,13 +144,19 @@ def _share(message: Message, detail: bool) -> Iterator[Text]:
 
 
 def _dead_letter(message: Message, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all is shown anyway
-    letter = read_letter(message)
-    origin = f"{letter.topic} {letter.partition}:{letter.offset}" if letter.topic else "of unknown origin"
-    yield Text.assemble((printable(letter.fault or "no fault named"), "bold red"), f"  {printable(origin)}")
-    yield Text(printable(letter.reason or "no reason given"))
+    dead_letter = read_letter(message)
+    origin = (
+        f"{dead_letter.topic} {dead_letter.partition}:{dead_letter.offset}"
+        if dead_letter.topic
+        else "of unknown origin"
+    )
+    yield Text.assemble(
+        (printable(dead_letter.fault or "no fault named"), "bold red"), f"  {printable(origin)}"
+    )
+    yield Text(printable(dead_letter.reason or "no reason given"))
     yield Text.assemble(("key    ", "dim"), described(message.key()))
     yield Text.assemble(("value  ", "dim"), described(message.value()))
-    for name, value in letter.headers:
+    for name, value in dead_letter.headers:
         yield Text.assemble(("header ", "dim"), f"{printable(name)}, {described(value)}")
 
 
@@ -187,7 +199,7 @@ def _number(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
-_LINES: Final = {
+_FORMATTERS: Final = {
     Kind.PREDICTIONS: _prediction,
     Kind.OUTCOMES: _outcome,
     Kind.DEAD_LETTERS: _dead_letter,

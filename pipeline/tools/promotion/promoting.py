@@ -8,15 +8,15 @@ from typing import Final
 import msgspec
 
 from pipeline.errors import StateError
-from pipeline.kafka.log import all_decoded, read_until
-from pipeline.model.factory import Blueprint
+from pipeline.kafka.log import decode_records, read_until
+from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
 from pipeline.records.outputs import Outcome
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.recovery.state_reader import read_snapshot
 from pipeline.task.state import State
-from pipeline.tools.checkpoint import Group, Saved
+from pipeline.tools.checkpoint import CommittedState, Group
 from pipeline.tools.checkpoint.installing import Replacement, install
 from pipeline.tools.promotion.roles import swap, swapped, toml_lines
 
@@ -46,12 +46,12 @@ class Promotion:
     def __init__(self, group: Group, name: str, former: str) -> None:
         self._group, self._name, self._former = group, name, former
         self._config = swapped(group.config, name, former)
-        self._before, self._after = Blueprint(group.config), Blueprint(self._config)
-        self._saved = group.all_saved()
-        for saved in self._saved:
-            refuse_other_settings(saved.state, self._before.settings(group.partitions))
+        self._before, self._after = ModelFactory(group.config), ModelFactory(self._config)
+        self._committed_states = group.all_committed_states()
+        for committed_state in self._committed_states:
+            refuse_other_settings(committed_state.state, self._before.settings(group.partitions))
         group.refuse_members()
-        self.outcomes = sum(map(_unfolded, self._saved))
+        self.outcomes = sum(map(_outcomes_since_snapshot, self._committed_states))
         """How many there are to fold, at least: those since the snapshots."""
 
     def run(self, progress: Callable[[int], None]) -> list[str]:
@@ -60,7 +60,7 @@ class Promotion:
         Parameters
         ----------
         progress
-            Called now and then with the number of outcomes folded.
+            Called now and then with the number of outcomes learned.
 
         Returns
         -------
@@ -75,26 +75,30 @@ class Promotion:
             If a worker has come meanwhile, or outcomes are missing. Nothing has changed then.
         """
         settings, replacements, done = self._after.settings(self._group.partitions), [], 0
-        for saved in self._saved:
-            model = self._folded(saved.state)
+        for committed_state in self._committed_states:
+            model = self._restored_model(committed_state.state)
             data = pack(swap(model, self._after.new_model(), self._name, self._former))
-            state = saved.state.under(settings)
-            replacements.append(Replacement(saved, state, data, state.outcomes, state.outcome_offset))
-            done += _unfolded(saved)
+            state = committed_state.state.with_settings(settings)
+            replacements.append(
+                Replacement(committed_state, state, data, state.outcomes, state.outcome_offset)
+            )
+            done += _outcomes_since_snapshot(committed_state)
             progress(done)
         install(self._group, replacements)
         return toml_lines(self._config, self._after)
 
-    def _folded(self, state: State) -> Model:
+    def _restored_model(self, state: State) -> Model:
         """The model of all outcomes that the state record counts."""
         group = self._group
         model, usable = read_snapshot(group.log, group.topics, state, self._before.new_model)
         begin = usable.snapshot.outcome_offset if usable.snapshot else 0
         slices = group.log.read(group.topics.outcomes, state.partition, begin)
         for messages in read_until(slices, lambda: state.outcomes - model.folded, group.log.patience):
-            outcomes = all_decoded(_OUTCOMES, messages)
+            outcomes = decode_records(_OUTCOMES, messages)
             try:
-                model.fold_many([each for each in outcomes if model.folded <= each.sequence < state.outcomes])
+                model.learn_many(
+                    [each for each in outcomes if model.folded <= each.sequence < state.outcomes]
+                )
             except ValueError as error:
                 raise StateError(f"partition {state.partition}: {error}") from error
         if model.folded < state.outcomes:
@@ -102,7 +106,7 @@ class Promotion:
         return model
 
 
-def _unfolded(saved: Saved) -> int:
+def _outcomes_since_snapshot(committed_state: CommittedState) -> int:
     """Outcomes that the snapshot does not hold."""
-    snapshot = saved.state.snapshot
-    return saved.state.outcomes - (snapshot.folded if snapshot else 0)
+    snapshot = committed_state.state.snapshot
+    return committed_state.state.outcomes - (snapshot.folded if snapshot else 0)

@@ -7,8 +7,8 @@ from pydantic import ValidationError
 from forks import Forks, ForksSettings
 from pipeline.config.tree import CHALLENGER_NAME, CHAMPION, FORKS, Challenger, Config
 from pipeline.errors import ConfigError
-from pipeline.model.challengers import as_learner
-from pipeline.model.factory import Blueprint
+from pipeline.model.challengers import parse_learner
+from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.settings_text import as_toml
 
@@ -39,7 +39,7 @@ def swapped(config: Config, name: str, former: str) -> Config:
         raise ConfigError(f"--former {former}: {error.errors()[0]['msg']}") from error
     parameters = {"learner": FORKS, "preset": config.learner.preset, **config.learner.overrides}
     challengers[former] = Challenger.model_validate(parameters)
-    learner = as_learner(f"challengers.{name}", chosen.parameters)
+    learner = parse_learner(f"challengers.{name}", chosen.parameters)
     return config.model_copy(update={"learner": learner, "challengers": challengers})
 
 
@@ -62,17 +62,17 @@ def swap(model: Model, empty: Model, name: str, former: str) -> Model:
     champion = model.challengers[name].learner
     assert isinstance(champion, Forks), "a rival is not promoted"
     empty.learner = champion
-    for each, shadow in empty.challengers.items():
-        shadow.learner = model.learner if each == former else model.challengers[each].learner
+    for each, challenger in empty.challengers.items():
+        challenger.learner = model.learner if each == former else model.challengers[each].learner
     empty.statistics, empty.folded = model.statistics, model.folded
     return empty
 
 
-def toml_lines(config: Config, blueprint: Blueprint) -> list[str]:
+def toml_lines(config: Config, factory: ModelFactory) -> list[str]:
     """The sections [learner] and [challengers.NAME] of a configuration, as a file has them."""
     lines = ["[learner]", f"preset = {as_toml(config.learner.preset)}"]
-    lines += _settings(list(config.learner.overrides), blueprint.learner)
-    for name, contender in blueprint.challengers.items():
+    lines += _settings(list(config.learner.overrides), factory.learner)
+    for name, contender in factory.challengers.items():
         challenger = config.challengers[name]
         lines += ["", f"[challengers.{name}]", f"learner = {as_toml(challenger.learner)}"]
         given = challenger.parameters

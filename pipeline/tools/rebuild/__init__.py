@@ -1,7 +1,7 @@
-"""A group's outcomes folded under other settings, each event predicted as it would have been."""
+"""A group's outcomes learned under other settings, each event predicted as it would have been."""
 
-from pipeline.tools.rebuild.comparison import Comparison, PartitionFold, compare
+from pipeline.tools.rebuild.comparison import Comparison, PartitionRebuild, compare
 from pipeline.tools.rebuild.rebuilding import Rebuild
 from pipeline.tools.rebuild.render import render
 
-__all__ = ["Comparison", "PartitionFold", "Rebuild", "compare", "render"]
+__all__ = ["Comparison", "PartitionRebuild", "Rebuild", "compare", "render"]

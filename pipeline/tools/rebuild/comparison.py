@@ -8,13 +8,13 @@ import msgspec
 import numpy as np
 
 from forks import LossName
-from forks.validation import Judged, Summary, summarize
+from forks.validation import Predictions, Summary, summarize
 from pipeline.features.target import targets
 from pipeline.recovery.settings_check import Changes
-from pipeline.tools.rebuild.replay_outcomes import CASE, Cases
+from pipeline.tools.rebuild.replay_outcomes import SCORED_OUTCOME, ScoredOutcomes
 
 
-class PartitionFold(msgspec.Struct, frozen=True):
+class PartitionRebuild(msgspec.Struct, frozen=True):
     """What was folded of a partition."""
 
     partition: int
@@ -34,7 +34,7 @@ class Comparison(msgspec.Struct, frozen=True):
     events: int
     changes: Changes
     """The settings in which the two differ: as they are, and as here; None where one is not there."""
-    partitions: list[PartitionFold]
+    partitions: list[PartitionRebuild]
     running: Summary | None
     """None where no event has a label yet, as `rebuilt`. Its scores are those that were written, in whichever
     era; with another loss in one of them they are no log-odds, and are judged by hinge loss."""
@@ -44,8 +44,8 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def compare(
-    cases: Sequence[Cases],
-    partitions: Sequence[PartitionFold],
+    scored_outcomes: Sequence[ScoredOutcomes],
+    partitions: Sequence[PartitionRebuild],
     losses: tuple[LossName, LossName],
     changes: Changes,
     window: int | None = None,
@@ -63,12 +63,12 @@ def compare(
     window
         Labelled events in a window; by default a tenth of all.
     """
-    together = np.concatenate([np.empty(0, CASE), *cases])
+    together = np.concatenate([np.empty(0, SCORED_OUTCOME), *scored_outcomes])
     labelled = together[together["labelled"]]
     events = labelled[np.argsort(labelled["timestamp"], kind="stable")]
     running, rebuilt = (
         summarize(
-            Judged(events[name], targets(loss, events["watched"], events["watch_ratio"])),
+            Predictions(events[name], targets(loss, events["watched"], events["watch_ratio"])),
             loss=loss,
             window=window,
         )

@@ -14,10 +14,10 @@ import numpy as np
 from forks import LossName
 from pipeline.config.tree import Learner
 from pipeline.errors import ConfigError, StateError
-from pipeline.kafka.log import Log, decoded, read_until
+from pipeline.kafka.log import LogReader, decode_record, read_until
 from pipeline.kafka.topics import Topics
-from pipeline.model.challengers import as_learner
-from pipeline.model.factory import Blueprint
+from pipeline.model.challengers import parse_learner
+from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.settings_text import as_toml
 from pipeline.model.snapshot import pack
@@ -26,10 +26,10 @@ from pipeline.recovery.settings_check import differences, refuse_other_settings
 from pipeline.task.state import SnapshotReference, State
 from pipeline.tools.checkpoint import Group
 from pipeline.tools.checkpoint.installing import Replacement, install
-from pipeline.tools.rebuild.comparison import Comparison, PartitionFold, compare
-from pipeline.tools.rebuild.replay_outcomes import CASE, Cases, refold
+from pipeline.tools.rebuild.comparison import Comparison, PartitionRebuild, compare
+from pipeline.tools.rebuild.replay_outcomes import SCORED_OUTCOME, ScoredOutcomes, relearn
 
-LOOK_EVERY = 1_000
+PROGRESS_EVERY = 1_000
 """Outcomes folded from one look at the model to the next."""
 
 _OUTCOMES = msgspec.json.Decoder(Outcome)
@@ -69,21 +69,23 @@ class Rebuild:
     def __init__(self, group: Group, changes: Mapping[str, Any], *, check: bool) -> None:
         self._group = group
         self._learner = _changed(group.config.learner, changes)
-        self._saved = [
-            saved for number in range(group.partitions) if (saved := group.saved(number)) is not None
+        self._committed_states = [
+            committed_state
+            for number in range(group.partitions)
+            if (committed_state := group.committed_state(number)) is not None
         ]
-        running = Blueprint(group.config)
-        self.blueprint = running.with_learner(self._learner)
-        if self._saved and not check:
-            running = running.as_saved(self._saved[0].state.settings)
-        before, after = running.settings(group.partitions), self.blueprint.settings(group.partitions)
-        for saved in self._saved:
-            refuse_other_settings(saved.state, before)
+        running = ModelFactory(group.config)
+        self.factory = running.with_learner(self._learner)
+        if self._committed_states and not check:
+            running = running.with_saved_settings(self._committed_states[0].state.settings)
+        before, after = running.settings(group.partitions), self.factory.settings(group.partitions)
+        for committed_state in self._committed_states:
+            refuse_other_settings(committed_state.state, before)
         self._settings = after
         self.changes = differences(before, after)
-        self._losses = self._running_loss(running.learner.loss), self.blueprint.learner.loss
+        self._losses = self._running_loss(running.learner.loss), self.factory.learner.loss
         self._models: list[bytes] = []
-        self.outcomes = sum(saved.state.outcomes for saved in self._saved)
+        self.outcomes = sum(committed_state.state.outcomes for committed_state in self._committed_states)
 
     def run(self, progress: Callable[[int], None], window: int | None = None) -> Comparison:
         """Fold, and compare.
@@ -91,7 +93,7 @@ class Rebuild:
         Parameters
         ----------
         progress
-            Called now and then with the number of outcomes folded.
+            Called now and then with the number of outcomes learned.
         window
             Labelled events in a window; by default a tenth of all.
 
@@ -100,15 +102,15 @@ class Rebuild:
         StateError
             If records are missing, or no worker wrote them.
         """
-        cases, folds, done = [], [], 0
+        scored_outcomes, partition_rebuilds, done = [], [], 0
         self._models.clear()
-        for _, state in self._saved:
-            found, fold, model = self._fold(state, partial(_told, progress, done))
-            cases.append(found)
-            folds.append(fold)
+        for _, state in self._committed_states:
+            found, partition_rebuild, model = self._rebuild(state, partial(_report_progress, progress, done))
+            scored_outcomes.append(found)
+            partition_rebuilds.append(partition_rebuild)
             self._models.append(pack(model))
             done += state.outcomes
-        return compare(cases, folds, self._losses, self.changes, window)
+        return compare(scored_outcomes, partition_rebuilds, self._losses, self.changes, window)
 
     def refuse_install(self) -> None:
         """Make sure that what is folded could be installed.
@@ -125,7 +127,7 @@ class Rebuild:
                 "--install: there is nothing to install, since the group runs under these settings. Name "
                 "what is to differ, such as --set learner.budget=200, or configure other challengers"
             )
-        self._group.all_saved()
+        self._group.all_committed_states()
         self._group.refuse_members()
 
     def install(self) -> list[str]:
@@ -145,29 +147,35 @@ class Rebuild:
         """
         self.refuse_install()
         replacements = []
-        for saved, data in zip(self._saved, self._models, strict=True):
-            state = saved.state.under(self._settings)
-            replacements.append(Replacement(saved, state, data, state.outcomes, state.outcome_offset))
+        for committed_state, data in zip(self._committed_states, self._models, strict=True):
+            state = committed_state.state.with_settings(self._settings)
+            replacements.append(
+                Replacement(committed_state, state, data, state.outcomes, state.outcome_offset)
+            )
         install(self._group, replacements)
-        learner = self.blueprint.learner
+        learner = self.factory.learner
         lines = [f"{name} = {as_toml(getattr(learner, name))}" for name in self._learner.overrides]
         return [f"preset = {as_toml(self._learner.preset)}", *lines]
 
     def _running_loss(self, present: LossName) -> LossName:
         """What the scores that were written are judged by: no log-odds where an era had another loss."""
-        earlier = {era.settings["learner.loss"] for _, state in self._saved for era in state.earlier}
+        earlier = {
+            epoch.settings["learner.loss"] for _, state in self._committed_states for epoch in state.earlier
+        }
         return present if earlier <= {present} else "hinge"
 
-    def _fold(self, state: State, tell: Callable[[int], None]) -> tuple[Cases, PartitionFold, Model]:
-        group, snapshot, model = self._group, state.snapshot, self.blueprint.new_model()
+    def _rebuild(
+        self, state: State, progress: Callable[[int], None]
+    ) -> tuple[ScoredOutcomes, PartitionRebuild, Model]:
+        group, snapshot, model = self._group, state.snapshot, self.factory.new_model()
         same: bool | None = None
         parts = []
-        with Log(group.config.kafka, group.log.patience) as second_log:
+        with LogReader(group.config.kafka, group.log.patience) as second_log:
             predictions = _predictions(second_log, group.topics, state)
-            refolded = refold(model, predictions, _outcomes(group, state, model))
-            while len(part := np.fromiter(islice(refolded, _until_next(model, snapshot)), CASE)):
+            scored = relearn(model, predictions, _outcomes(group, state, model))
+            while len(part := np.fromiter(islice(scored, _until_next(model, snapshot)), SCORED_OUTCOME)):
                 parts.append(part)
-                tell(model.folded)
+                progress(model.folded)
                 if snapshot is not None and model.folded == snapshot.folded and not self.changes:
                     same = hashlib.sha256(pack(model)).hexdigest() == snapshot.sha256
         if model.folded < state.outcomes:
@@ -175,22 +183,24 @@ class Rebuild:
                 f"outcome {model.folded} of partition {state.partition} is missing at the end: its state "
                 f"record counts {state.outcomes}"
             )
-        fold = PartitionFold(state.partition, model.folded, snapshot.folded if snapshot else None, same)
-        return np.concatenate([np.empty(0, CASE), *parts]), fold, model
+        partition_rebuild = PartitionRebuild(
+            state.partition, model.folded, snapshot.folded if snapshot else None, same
+        )
+        return np.concatenate([np.empty(0, SCORED_OUTCOME), *parts]), partition_rebuild, model
 
 
 def _changed(learner: Learner, changes: Mapping[str, Any]) -> Learner:
-    return as_learner("learner", {"preset": learner.preset, **learner.overrides, **changes})
+    return parse_learner("learner", {"preset": learner.preset, **learner.overrides, **changes})
 
 
-def _told(progress: Callable[[int], None], before: int, folded: int) -> None:
+def _report_progress(progress: Callable[[int], None], before: int, folded: int) -> None:
     progress(before + folded)
 
 
 def _until_next(model: Model, snapshot: SnapshotReference | None) -> int:
     """Outcomes to fold before the next look at the model."""
     to_snapshot = snapshot.folded - model.folded if snapshot else 0
-    return min(LOOK_EVERY, to_snapshot) if to_snapshot > 0 else LOOK_EVERY
+    return min(PROGRESS_EVERY, to_snapshot) if to_snapshot > 0 else PROGRESS_EVERY
 
 
 def _outcomes(group: Group, state: State, model: Model) -> Iterator[Outcome]:
@@ -199,21 +209,21 @@ def _outcomes(group: Group, state: State, model: Model) -> Iterator[Outcome]:
     slices = log.read(group.topics.outcomes, state.partition, 0)
     for messages in read_until(slices, lambda: state.outcomes - model.folded, log.patience):
         for message in messages:
-            outcome = decoded(_OUTCOMES, message)
+            outcome = decode_record(_OUTCOMES, message)
             if outcome.sequence >= state.outcomes:
                 return
             yield outcome
 
 
-def _predictions(log: Log, topics: Topics, state: State) -> Iterator[Prediction]:
+def _predictions(log: LogReader, topics: Topics, state: State) -> Iterator[Prediction]:
     """Those that the state record counts, and later ones."""
-    taken = 0
+    next_sequence = 0
 
     def left() -> int:
-        return state.predictions - taken
+        return state.predictions - next_sequence
 
     for messages in read_until(log.read(topics.predictions, state.partition, 0), left, log.patience):
         for message in messages:
-            prediction = decoded(_PREDICTIONS, message)
-            taken = prediction.sequence + 1
+            prediction = decode_record(_PREDICTIONS, message)
+            next_sequence = prediction.sequence + 1
             yield prediction

@@ -6,8 +6,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from forks.validation import Figures
-from pipeline.tools.rebuild.comparison import Comparison, PartitionFold
+from forks.validation import Metrics
+from pipeline.tools.rebuild.comparison import Comparison, PartitionRebuild
 
 
 def render(found: Comparison) -> RenderableType:
@@ -23,7 +23,7 @@ def render(found: Comparison) -> RenderableType:
         parts.append(Text("No label was joined yet, so there is nothing to judge predictions by."))
     else:
         parts.append(_figures(found))
-    parts += [Text(), *map(_fold, found.partitions)]
+    parts += [Text(), *map(_partition, found.partitions)]
     if found.installed is not None:
         lines = ["[learner]", *found.installed]
         parts += [
@@ -52,7 +52,7 @@ def _figures(found: Comparison) -> Table:
     return table
 
 
-def _cells(running: Figures, rebuilt: Figures) -> tuple[str, ...]:
+def _cells(running: Metrics, rebuilt: Metrics) -> tuple[str, ...]:
     return (
         f"{running.mistakes:.2%}",
         f"{rebuilt.mistakes:.2%}",
@@ -64,10 +64,14 @@ def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
-def _fold(fold: PartitionFold) -> Text:
-    text = f"partition {fold.partition}: {fold.outcomes:,} outcomes folded"
-    if fold.same is None:
+def _partition(partition_rebuild: PartitionRebuild) -> Text:
+    text = f"partition {partition_rebuild.partition}: {partition_rebuild.outcomes:,} outcomes learned"
+    if partition_rebuild.same is None:
         return Text(text)
-    if fold.same:
-        return Text(f"{text}; at {fold.snapshot:,} they give the very bytes of the group's snapshot")
-    return Text(f"{text}; at {fold.snapshot:,} they do not give the group's snapshot", style="red")
+    if partition_rebuild.same:
+        return Text(
+            f"{text}; at {partition_rebuild.snapshot:,} they give the very bytes of the group's snapshot"
+        )
+    return Text(
+        f"{text}; at {partition_rebuild.snapshot:,} they do not give the group's snapshot", style="red"
+    )

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import StateError
-from pipeline.features.target import WATCHED
+from pipeline.features.target import WATCHED_THRESHOLD
 from pipeline.model.model import Model
 from pipeline.records.outputs import Outcome, Prediction
 
-CASE: Final = np.dtype(
+SCORED_OUTCOME: Final = np.dtype(
     [
         ("timestamp", np.int64),
         ("running", np.float64),
@@ -25,14 +25,16 @@ CASE: Final = np.dtype(
 )
 """An outcome, with the score that was written and the one that the model under other settings gives."""
 
-Cases = NDArray[np.void]
-"""Outcomes as an array of `CASE`, in the order of their sequence."""
-Case = tuple[int, float, float, float, bool, bool]
+ScoredOutcomes = NDArray[np.void]
+"""Outcomes as an array of `SCORED_OUTCOME`, in the order of their sequence."""
+ScoredOutcome = tuple[int, float, float, float, bool, bool]
 """One of them, field by field."""
 
 
-def refold(model: Model, predictions: Iterator[Prediction], outcomes: Iterable[Outcome]) -> Iterator[Case]:
-    """Fold a partition's outcomes into a model that has seen nothing; yields a `CASE` after each.
+def relearn(
+    model: Model, predictions: Iterator[Prediction], outcomes: Iterable[Outcome]
+) -> Iterator[ScoredOutcome]:
+    """Fold a partition's outcomes into a model that has seen nothing; yields a `SCORED_OUTCOME` after each.
 
     A prediction is made when as many outcomes are folded as its `model_version` says, from the running
     features in its record: these do not depend on the learner.
@@ -60,12 +62,12 @@ def refold(model: Model, predictions: Iterator[Prediction], outcomes: Iterable[O
             raise StateError(
                 f"prediction {outcome.prediction_sequence} of outcome {outcome.sequence} is missing"
             )
-        model.fold(outcome)
+        model.learn_one(outcome)
         yield (
             outcome.timestamp,
             outcome.score,
             score,
             outcome.watch_ratio or 0.0,
-            (outcome.watch_ratio or 0.0) > WATCHED,
+            (outcome.watch_ratio or 0.0) > WATCHED_THRESHOLD,
             outcome.status == "labelled",
         )

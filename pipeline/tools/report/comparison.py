@@ -13,7 +13,7 @@ from forks.validation import auc, log_loss
 from pipeline.config.tree import CHAMPION
 
 
-class Contender(msgspec.Struct, frozen=True):
+class LearnerFigures(msgspec.Struct, frozen=True):
     """A learner in figures; those that are not defined are None."""
 
     name: str
@@ -28,15 +28,15 @@ class Contender(msgspec.Struct, frozen=True):
     """In nats; None for a learner without log-odds."""
 
 
-class Contest(msgspec.Struct, frozen=True):
+class LearnerComparison(msgspec.Struct, frozen=True):
     """The champion, and then its challengers in the order of their names."""
 
     events: int
     """Labelled events that the learners of now predicted; with others before, it is those since."""
-    contenders: list[Contender]
+    contenders: list[LearnerFigures]
 
 
-class Said(NamedTuple):
+class LabelledScores(NamedTuple):
     """What the learners of a partition said of its labelled events, since they are these."""
 
     watched: NDArray[np.bool_]
@@ -45,7 +45,7 @@ class Said(NamedTuple):
     """By learner, the champion among them, each of shape (n,)."""
 
 
-def contest(partitions: Sequence[Said], log_odds: frozenset[str]) -> Contest | None:
+def contest(partitions: Sequence[LabelledScores], log_odds: frozenset[str]) -> LearnerComparison | None:
     """Sum up all partitions; None without a labelled event that challengers said something of.
 
     Parameters
@@ -58,7 +58,7 @@ def contest(partitions: Sequence[Said], log_odds: frozenset[str]) -> Contest | N
     Examples
     --------
     >>> said = {"champion": np.array([2.0, -1.0, 1.0]), "linear": np.array([1.0, 1.0, -1.0])}
-    >>> found = contest([Said(np.array([True, True, True]), said)], frozenset())
+    >>> found = contest([LabelledScores(np.array([True, True, True]), said)], frozenset())
     >>> [(each.name, each.alone_right, each.alone_wrong) for each in found.contenders]
     [('champion', 0, 0), ('linear', 1, 1)]
     """
@@ -73,7 +73,7 @@ def contest(partitions: Sequence[Said], log_odds: frozenset[str]) -> Contest | N
     for name, said in scores.items():
         right = (said > 0.0) == watched
         contenders.append(
-            Contender(
+            LearnerFigures(
                 name=name,
                 mistakes=float(np.mean(~right)),
                 alone_right=int(np.sum(right & ~champion_right)),
@@ -82,4 +82,4 @@ def contest(partitions: Sequence[Said], log_odds: frozenset[str]) -> Contest | N
                 log_loss=log_loss(said, watched) if name in log_odds else None,
             )
         )
-    return Contest(len(watched), contenders)
+    return LearnerComparison(len(watched), contenders)

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-BURIED: Final = ("undecodable", "invalid", "wrong_key", "future", "orphan", "late", "mismatched")
+DEAD_LETTER_FAULTS: Final = ("undecodable", "invalid", "wrong_key", "future", "orphan", "late", "mismatched")
 """The cases that end in a dead letter."""
 
-RECORDED: Final = ("predictions", "labelled", "expired", *BURIED)
+RECORDED: Final = ("predictions", "labelled", "expired", *DEAD_LETTER_FAULTS)
 """The cases that leave a record."""
 
 
@@ -37,14 +37,14 @@ def differences(partitions: Sequence[Counts]) -> list[str]:
     >>> differences([Counts(Counter(predictions=9), {"predictions": 10}, {"predictions": 12})])
     ['partition 0: predictions: the topics hold 9, the state record counts 10']
     """
-    told = []
+    found_differences = []
     for partition, (found, before, after) in enumerate(partitions):
         for case in (*RECORDED, "unknown"):
             low, high = before.get(case, 0), after.get(case, 0)
             if not low <= found[case] <= high:
                 counted = low if found[case] < low else high
-                told.append(
+                found_differences.append(
                     f"partition {partition}: {case}: the topics hold {found[case]:,}, "
                     f"the state record counts {counted:,}"
                 )
-    return told
+    return found_differences

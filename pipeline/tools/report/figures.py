@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks.validation import auc, log_loss, majority
-from pipeline.task.state import CASES
-from pipeline.tools.report.comparison import Contest
-from pipeline.tools.report.counts import BURIED, Counts, differences
+from pipeline.task.state import COUNTERS
+from pipeline.tools.report.comparison import LearnerComparison
+from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts, differences
 
 OUTCOME: Final = np.dtype(
     [
@@ -84,12 +84,12 @@ class Report(msgspec.Struct, frozen=True):
     """Milliseconds from an event to its label, as `label_delay_p99`."""
     label_delay_p99: float | None
     counters: dict[str, int]
-    """The counters of the last state record of each partition, summed: `pipeline.task.state.CASES`."""
+    """The counters of the last state record of each partition, summed: `pipeline.task.state.COUNTERS`."""
     differences: list[str]
     """Where the counters and what the topics hold disagree."""
     windows: list[Window]
     """The labelled events of all partitions by their time, cut into pieces."""
-    contest: Contest | None = None
+    contest: LearnerComparison | None = None
     """The learner beside its challengers, if there are any."""
 
 
@@ -126,7 +126,7 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
         outcomes=found["labelled"] + found["expired"],
         labelled=found["labelled"],
         expired=found["expired"],
-        dead_letters=sum(found[case] for case in (*BURIED, "unknown")),
+        dead_letters=sum(found[case] for case in (*DEAD_LETTER_FAULTS, "unknown")),
         watched=_share(watched),
         mistakes=_share(wrong.model),
         auc=auc(events["score"], watched),
@@ -136,7 +136,7 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
         running_means_auc=auc(margin, watched),
         label_delay_median=float(np.median(delays)) if len(delays) else None,
         label_delay_p99=float(np.percentile(delays, 99)) if len(delays) else None,
-        counters={case: sum(count.after.get(case, 0) for count in counts) for case in CASES},
+        counters={case: sum(count.after.get(case, 0) for count in counts) for case in COUNTERS},
         differences=differences(counts),
         windows=_windows(events["timestamp"], wrong, window or -(-len(events) // WINDOWS) or 1),
     )

@@ -12,17 +12,17 @@ from confluent_kafka import Message
 
 from pipeline.config.tree import CHAMPION, Kafka
 from pipeline.features.statistics import FEATURES
-from pipeline.features.target import WATCHED
-from pipeline.kafka.log import Log, decoded
-from pipeline.kafka.offsets import Place
+from pipeline.features.target import WATCHED_THRESHOLD
+from pipeline.kafka.log import LogReader, decode_record
+from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import Topics
-from pipeline.kafka.watermarks import Extents, last
+from pipeline.kafka.watermarks import Watermarks, last_messages
 from pipeline.model.settings_text import challengers_from
 from pipeline.records.dead_letter import read_letter
 from pipeline.records.fields import Count, Features, Status, Timestamp
-from pipeline.task.state import Era
-from pipeline.tools.report.comparison import Said, contest
-from pipeline.tools.report.counts import BURIED, Counts
+from pipeline.task.state import SettingsEpoch
+from pipeline.tools.report.comparison import LabelledScores, contest
+from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts
 from pipeline.tools.report.figures import OUTCOME, Outcomes, Report, report
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -56,7 +56,7 @@ class _State(msgspec.Struct):
 
     counters: dict[str, int]
     settings: dict[str, str]
-    earlier: list[Era] = []
+    earlier: list[SettingsEpoch] = []
 
     @property
     def since(self) -> int:
@@ -92,17 +92,19 @@ def summarize(kafka: Kafka, *, window: int | None = None, progress: Progress | N
         A topic holds a record that no worker has written.
     """
     topics = Topics(kafka.prefix)
-    extents = Extents(kafka, (topics.predictions, topics.outcomes, topics.dead_letters, topics.checkpoints))
-    ranges = extents.ranges()
-    partitions = [place.partition for place in extents.places if place.topic == topics.checkpoints]
+    watermarks = Watermarks(
+        kafka, (topics.predictions, topics.outcomes, topics.dead_letters, topics.checkpoints)
+    )
+    ranges = watermarks.ranges()
+    partitions = [place.partition for place in watermarks.partitions if place.topic == topics.checkpoints]
     meter = _Meter(
         sum(len(offsets) for place, offsets in ranges.items() if place.topic != topics.checkpoints), progress
     )
     outcomes, counts, said = [], [], []
     learners: dict[str, str] = {}
-    with Log(kafka) as log:
+    with LogReader(kafka) as log:
         for partition in partitions:
-            checkpoints = Place(topics.checkpoints, partition)
+            checkpoints = PartitionId(topics.checkpoints, partition)
             before = _state(log, checkpoints, ranges[checkpoints])
             found = Counter(predictions=sum(map(len, meter.slices(log, topics.predictions, partition))))
             rows, scores = _outcomes(meter.slices(log, topics.outcomes, partition))
@@ -110,10 +112,10 @@ def summarize(kafka: Kafka, *, window: int | None = None, progress: Progress | N
             found.update(labelled=labelled, expired=len(rows) - labelled)
             for messages in meter.slices(log, topics.dead_letters, partition):
                 found.update(map(_case, messages))
-            after = _state(log, checkpoints, extents.ranges()[checkpoints])
+            after = _state(log, checkpoints, watermarks.ranges()[checkpoints])
             outcomes.append(rows)
             counts.append(Counts(found, before.counters, after.counters))
-            said.append(_said(rows, scores, after))
+            said.append(_labelled_scores(rows, scores, after))
             learners |= after.settings
     return msgspec.structs.replace(
         report(outcomes, counts, window), contest=contest(said, _with_log_odds(learners))
@@ -128,7 +130,7 @@ class _Meter:
         self._progress = progress
         self._done = 0
 
-    def slices(self, log: Log, topic: str, partition: int) -> Iterator[list[Message]]:
+    def slices(self, log: LogReader, topic: str, partition: int) -> Iterator[list[Message]]:
         """The messages of a partition from beginning to end."""
         for messages in log.read(topic, partition):
             if not messages:
@@ -139,30 +141,30 @@ class _Meter:
             yield messages
 
 
-def _state(log: Log, place: Place, offsets: range) -> _State:
+def _state(log: LogReader, place: PartitionId, offsets: range) -> _State:
     """A partition's last state record; one of nothing if none was committed yet."""
     key = f"{place.partition}/state".encode()
-    found = last(log, place, offsets, 1, lambda message: message.key() == key)
-    return decoded(_STATES, found[0]) if found else _State({}, {})
+    found = last_messages(log, place, offsets, 1, lambda message: message.key() == key)
+    return decode_record(_STATES, found[0]) if found else _State({}, {})
 
 
 def _outcomes(slices: Iterator[list[Message]]) -> tuple[Outcomes, list[Scores | None]]:
     """The rows of outcomes, and what challengers said of each."""
     parts, scores = [], []
     for messages in slices:
-        records = [decoded(_OUTCOMES, message) for message in messages]
+        records = [decode_record(_OUTCOMES, message) for message in messages]
         parts.append(np.array(list(map(_row, records)), OUTCOME))
         scores += [record.challengers for record in records]
     return np.concatenate([np.empty(0, OUTCOME), *parts]), scores
 
 
-def _said(rows: Outcomes, scores: list[Scores | None], state: _State) -> Said:
+def _labelled_scores(rows: Outcomes, scores: list[Scores | None], state: _State) -> LabelledScores:
     """What the learners of now said; a name stood for another one before."""
     names = challengers_from(state.settings)
     compared = rows["labelled"] & (rows["prediction_sequence"] >= state.since)
     chosen = [scores[place] or {} for place in np.flatnonzero(compared)] if names else []
     columns = {name: np.array([said.get(name, np.nan) for said in chosen]) for name in names}
-    return Said(rows["watched"][compared], {CHAMPION: rows["score"][compared]} | columns)
+    return LabelledScores(rows["watched"][compared], {CHAMPION: rows["score"][compared]} | columns)
 
 
 def _with_log_odds(settings: dict[str, str]) -> frozenset[str]:
@@ -184,7 +186,7 @@ def _row(outcome: _Outcome) -> tuple[float | bool, ...]:
         outcome.features[USER_MEAN],
         outcome.features[VIDEO_MEAN],
         -1 if outcome.label is None else outcome.label,
-        (outcome.watch_ratio or 0.0) > WATCHED,
+        (outcome.watch_ratio or 0.0) > WATCHED_THRESHOLD,
         outcome.status == "labelled",
         outcome.predicted,
         outcome.probability is not None,
@@ -193,4 +195,4 @@ def _row(outcome: _Outcome) -> tuple[float | bool, ...]:
 
 def _case(message: Message) -> str:
     fault = read_letter(message).fault
-    return fault if fault in BURIED else "unknown"
+    return fault if fault in DEAD_LETTER_FAULTS else "unknown"

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.config.tree import CHAMPION
-from pipeline.tools.report.comparison import Contest
-from pipeline.tools.report.counts import BURIED
+from pipeline.tools.report.comparison import LearnerComparison
+from pipeline.tools.report.counts import DEAD_LETTER_FAULTS
 from pipeline.tools.report.figures import Report
 from pipeline.tools.times import date, duration
 
@@ -21,7 +21,7 @@ STAGES: Final = {
     "predicted": ("predictions", "duplicate_interactions"),
     "joined": ("labelled", "expired", "crowded_out", "early", "duplicate_labels"),
     "wanted": ("asked", "unasked"),
-    "dead letters": BURIED,
+    "dead letters": DEAD_LETTER_FAULTS,
 }
 """The counters, by what happens to a message."""
 
@@ -38,7 +38,7 @@ def render(report: Report) -> RenderableType:
     if report.labelled:
         parts += [Text(), _methods(report)]
         if report.contest is not None:
-            parts += [Text(), _contest(report.contest)]
+            parts += [Text(), _comparison(report.contest)]
         parts += [Text(), _over_time(report)]
     else:
         parts += [Text(), Text("No label was joined yet, so there is nothing to judge predictions by.")]
@@ -91,7 +91,7 @@ def _methods(report: Report) -> Table:
     return table
 
 
-def _contest(contest: Contest) -> Table:
+def _comparison(contest: LearnerComparison) -> Table:
     """Champion and challengers, over the events that all of them predicted."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column(f"over {contest.events:,} of them")

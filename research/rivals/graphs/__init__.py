@@ -1,6 +1,6 @@
 """Learners of the labels of a graph's nodes, two of which ask only for the labels that they need.
 
-An event is the number of a node. A learner is given the graph's kernel matrix once, and tells in `asks_one`,
+An event is the number of a node. A learner is given the graph's kernel matrix once, and tells in `queries_label`,
 before a label is seen, whether to ask for it. A label that is not asked for is not learned: of that node the
 learner never hears again, and nothing changes.
 
@@ -11,7 +11,7 @@ learner never hears again, and nothing changes.
 >>> learner = AKSG(normalised(laplacian_kernel(path, ridge=0.1)))
 >>> labels = [-1, -1, -1, 1, 1, 1]
 >>> for node in (0, 5, 1, 4, 2, 3):
-...     if learner.asks_one(node):
+...     if learner.queries_label(node):
 ...         loss = learner.learn_one(node, labels[node])
 >>> np.sign(learner.predict_many(range(6))).tolist() == labels
 True

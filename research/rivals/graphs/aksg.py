@@ -29,5 +29,5 @@ class AKSG(OKSG):
     (1, 3)
     """
 
-    def _teaches(self, node: int, y: float, score: float) -> bool:
-        return super()._teaches(node, y, score) or self._probability(node) >= 1.0
+    def _triggers_update(self, node: int, y: float, score: float) -> bool:
+        return super()._triggers_update(node, y, score) or self._probability(node) >= 1.0

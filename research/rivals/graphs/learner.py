@@ -24,7 +24,7 @@ class NodeRival(Rival[int]):
         self._kernel = check_matrix("kernel", kernel, len(kernel))  # type: ignore[arg-type]  # a number fails here
         self.size = len(self._kernel)
 
-    def asks_one(self, x: Any) -> bool:
+    def queries_label(self, x: Any) -> bool:
         """Tell whether to ask for a node's label; nothing changes.
 
         Raises
@@ -32,9 +32,9 @@ class NodeRival(Rival[int]):
         ValueError
             It is not a node.
         """
-        return self._asks(self._event("x", x))
+        return self._queries(self._event("x", x))
 
-    def _asks(self, node: int) -> bool:  # noqa: ARG002  # those who choose look at it
+    def _queries(self, node: int) -> bool:  # noqa: ARG002  # those who choose look at it
         """Tell whether to ask: always, where a learner does not choose."""
         return True
 

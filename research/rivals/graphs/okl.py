@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forks.arrays import FloatArray, IntArray
-from forks.compiled.products import combine, dot
+from forks.compiled.products import dot, vecmat
 from forks.rivals.base.learner import positive
 from research.rivals.graphs.learner import NodeRival
 
@@ -51,7 +51,7 @@ class OKL(NodeRival):
         self.coefficients: FloatArray = np.empty(0)
         self.inverse: FloatArray = np.empty((0, 0))
 
-    def _derive(self) -> None:
+    def _rebuild_derived(self) -> None:
         count = len(self.nodes)
         if self.coefficients.shape != (count,) or self.inverse.shape != (count, count):
             raise ValueError(f"state['coefficients'] and state['inverse'] must be of {count} nodes")
@@ -62,10 +62,10 @@ class OKL(NodeRival):
         return float(dot(self.coefficients, self._similarities(event)))
 
     def _learn(self, event: int, y: float, score: float) -> None:
-        if self._teaches(event, y, score):
+        if self._triggers_update(event, y, score):
             self._add(event, y, score)
 
-    def _teaches(self, node: int, y: float, score: float) -> bool:  # noqa: ARG002  # AKSG looks at the node
+    def _triggers_update(self, node: int, y: float, score: float) -> bool:  # noqa: ARG002  # AKSG looks at the node
         return y * score <= 0.0
 
     def _add(self, node: int, y: float, score: float) -> None:
@@ -81,7 +81,7 @@ class OKL(NodeRival):
         """Return d = (K + b I)^-1 k_x, (m,), and what it leaves of the node, K_xx - k_x'd."""
         similarities = self._similarities(node)
         projection = np.empty_like(similarities)
-        combine(similarities, self.inverse, projection)
+        vecmat(similarities, self.inverse, projection)
         return projection, float(self._kernel[node, node] - dot(similarities, projection))
 
     def _similarities(self, node: int) -> FloatArray:

@@ -20,7 +20,7 @@ class OKSG(OKL):
     a_t is 1 here, as in `OKL`); the theorem's definition is taken.
 
     If the label is not asked for, nothing is learned. A label that is given to `learn_one` is learned as in
-    `OKL` and counted in `queries`, whether `asks_one` said so or not. Each node has one coin, drawn from the
+    `OKL` and counted in `queries`, whether `queries_label` said so or not. Each node has one coin, drawn from the
     seed when the learner is made: in the paper a node comes once, and one that comes again is asked for as
     soon as its probability has grown above the coin. Asking costs O(m^2) with m mistakes before. Expected
     mistakes are bounded by Theorem 2.
@@ -34,7 +34,7 @@ class OKSG(OKL):
     Examples
     --------
     >>> learner = OKSG([[1.0, 0.5], [0.5, 1.0]], ridge=1.0)
-    >>> learner.asks_one(0)
+    >>> learner.queries_label(0)
     True
     >>> learner.learn_one(0, -1)
     1.0
@@ -50,7 +50,7 @@ class OKSG(OKL):
         self._coins = fractions(seed, Purpose.LABEL_QUERY, 0, self.size)
         self.queries = 0
 
-    def _asks(self, node: int) -> bool:
+    def _queries(self, node: int) -> bool:
         return bool(self._coins[node] < self._probability(node))
 
     def _probability(self, node: int) -> float:

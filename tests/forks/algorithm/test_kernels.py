@@ -5,23 +5,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forks.algorithm.kernels import (
-    distances,
-    distances_each,
     factorised_matrix,
     gaussian_matrix,
     gaussian_row,
     linear_matrix,
     polynomial_matrix,
     precision,
+    squared_distance_matrix,
+    squared_distances,
 )
-from forks.compiled.alignment import on_lines
+from forks.compiled.alignment import aligned_rows
 
 
 def test_gaussian_matrix_is_the_formula() -> None:
     rng = np.random.default_rng(1)
     left, right = rng.normal(size=(7, 3)), rng.normal(size=(5, 3))
-    distances = np.linalg.norm(left[:, None] - right[None], axis=2)
-    expected = np.exp(-(distances**2) / (2 * 1.7**2))
+    squared_distances = np.linalg.norm(left[:, None] - right[None], axis=2)
+    expected = np.exp(-(squared_distances**2) / (2 * 1.7**2))
     np.testing.assert_allclose(gaussian_matrix(left, right, precision(1.7)), expected, rtol=1e-13)
 
 
@@ -45,11 +45,11 @@ def test_distances_of_several_have_the_bits_of_one_alone(
     count: int, n: int, dimension: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    X, columns = rng.normal(size=(count, dimension)), on_lines(rng.normal(size=(dimension, n)))
+    X, columns = rng.normal(size=(count, dimension)), aligned_rows(rng.normal(size=(dimension, n)))
     out, alone = np.full((count, columns.shape[1]), np.nan), np.empty(columns.shape[1])
-    distances_each(X, columns, out)
+    squared_distance_matrix(X, columns, out)
     for i in range(count):
-        distances(X[i], columns, alone)
+        squared_distances(X[i], columns, alone)
         assert (out[i] == alone).all()
         np.testing.assert_allclose(alone, ((columns - X[i][:, None]) ** 2).sum(axis=0), rtol=1e-12)
 

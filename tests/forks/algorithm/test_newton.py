@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forks.algorithm.newton import NewtonState, newton_step, project, step_along
+from forks.algorithm.newton import NewtonState, newton_step, project, project_and_step
 
 
 def trained(seed: int, features: int) -> NewtonState:
@@ -44,11 +44,11 @@ def test_projection_and_step_at_once_are_one_after_the_other(seed: int, clip: fl
     rng = np.random.default_rng(seed)
     newton, after = trained(seed, 5), trained(seed, 5)
     z, slope, curvature = rng.normal(size=5), rng.normal(), rng.uniform(0, 2)
-    room, root = np.empty((2, 5))
-    excess = float(newton.weights @ z) - project(after, z, clip, room)
-    newton_step(after, z, slope, curvature, room)
+    workspace, root = np.empty((2, 5))
+    excess = float(newton.weights @ z) - project(after, z, clip, workspace)
+    newton_step(after, z, slope, curvature, workspace)
     u = newton.inverse_hessian @ z
-    step_along(newton.weights, z, u, excess, slope, curvature, root)
+    project_and_step(newton.weights, z, u, excess, slope, curvature, root)
     np.testing.assert_allclose(newton.weights, after.weights, rtol=1e-9, atol=1e-9)
     lowered = newton.inverse_hessian - np.outer(root, root)
     np.testing.assert_allclose(lowered, after.inverse_hessian, rtol=1e-9, atol=1e-12)

@@ -20,7 +20,7 @@ def test_a_row_depends_on_seed_and_serial_number_only() -> None:
     assert (many != Sjlt(20, 2, seed=5).rows(np.arange(40)).dense()).any()
 
 
-def test_places_and_signs_are_spread_evenly() -> None:
+def test_indices_and_signs_are_uniform() -> None:
     rows = Sjlt(10, 1, seed=0).rows(np.arange(4000)).dense()
     counts = np.count_nonzero(rows, axis=0)
     assert np.abs(counts - 400).max() < 5 * np.sqrt(400 * 0.9)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forks.algorithm.kernels import gaussians
+from forks.algorithm.kernels import gaussian_in_place
 from forks.arrays import FloatArray
 from forks.compiled.exponential import SMALLEST, exponential
 
@@ -14,7 +14,7 @@ from forks.compiled.exponential import SMALLEST, exponential
 def exponentials(values: FloatArray) -> FloatArray:
     """Return all at once, by a loop that the compiler makes vector instructions of."""
     out = -values
-    gaussians(out, 1.0)
+    gaussian_in_place(out, 1.0)
     return out
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from forks.algorithm.kernels import distances_each, gaussians
+from forks.algorithm.kernels import gaussian_in_place, squared_distance_matrix
 from forks.algorithm.newton import NewtonState, newton_step
-from forks.compiled.alignment import on_lines
-from forks.compiled.products import combine_each, lower_and_combine
+from forks.compiled.alignment import aligned_rows
+from forks.compiled.products import downdate_and_vecmat, matmul
 
 ROOT = Path(__file__).parents[3]
 
@@ -22,11 +22,11 @@ def worked_out() -> str:
     rng = np.random.default_rng(0)
     X, landmarks, Z = rng.normal(size=(5, 3)), rng.normal(size=(3, 9)), rng.normal(size=(9, 9))
     kernel, phi = np.empty((2, 5, 16))
-    distances_each(X, on_lines(landmarks), kernel)
-    gaussians(kernel.reshape(-1), 0.3)
-    combine_each(kernel, on_lines(Z), phi)
-    matrix, out = on_lines(np.eye(16)), np.empty(16)
-    lower_and_combine(matrix, phi[0], phi[1], out)
+    squared_distance_matrix(X, aligned_rows(landmarks), kernel)
+    gaussian_in_place(kernel.reshape(-1), 0.3)
+    matmul(kernel, aligned_rows(Z), phi)
+    matrix, out = aligned_rows(np.eye(16)), np.empty(16)
+    downdate_and_vecmat(matrix, phi[0], phi[1], out)
     newton = NewtonState.prior(11, 1.0)
     newton_step(newton, phi[2, :11].copy(), 0.3, 0.4, np.empty(11))
     return b"".join(part.tobytes() for part in (phi, matrix, out, *newton)).hex()

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forks.arrays import FloatArray
-from forks.compiled.alignment import on_lines
-from forks.compiled.products import combine, combine_each, dot, lower, lower_and_combine
+from forks.compiled.alignment import aligned_rows
+from forks.compiled.products import dot, downdate_and_vecmat, matmul, rank_one_downdate, vecmat
 from tests.forks.compiled.test_simd import fused
 
 seeds = st.integers(0, 2**32)
@@ -22,7 +22,7 @@ def in_turn(u: FloatArray, v: FloatArray, total: float = 0.0) -> float:
 
 
 @given(st.integers(0, 40), seeds)
-def test_a_dot_product_is_eight_sums_and_what_is_left(n: int, seed: int) -> None:
+def test_a_dot_product_is_a_vector_of_sums_and_the_remainder(n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     u, v = rng.normal(size=n), rng.normal(size=n)
     whole = n - n % 8
@@ -45,18 +45,18 @@ def test_what_is_filled_up_with_zeros_does_not_count() -> None:
 def test_combined_rows_are_summed_from_first_to_last(count: int, columns: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     weights, rows, out = rng.normal(size=count), rng.normal(size=(count, columns)), np.full(columns, np.nan)
-    combine(weights, rows, out)
+    vecmat(weights, rows, out)
     assert out.tolist() == [in_turn(weights, column) for column in rows.T]
 
 
 @given(st.integers(0, 11), st.integers(0, 20), st.integers(1, 40), seeds)
 def test_each_of_several_has_the_bits_that_it_has_alone(count: int, n: int, columns: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    weights, rows = rng.normal(size=(count, n + 3)), on_lines(rng.normal(size=(n, columns)))
+    weights, rows = rng.normal(size=(count, n + 3)), aligned_rows(rng.normal(size=(n, columns)))
     out, alone = np.full((count, rows.shape[1]), np.nan), np.empty(rows.shape[1])
-    combine_each(weights, rows, out)
+    matmul(weights, rows, out)
     for i in range(count):
-        combine(weights[i, :n], rows, alone)
+        vecmat(weights[i, :n], rows, alone)
         assert (out[i] == alone).all()
 
 
@@ -67,7 +67,7 @@ def test_lowering_a_symmetric_matrix_keeps_it_symmetric_to_the_bit(n: int, seed:
     matrix = rng.normal(size=(n, n))
     matrix += matrix.T
     expected = matrix - np.outer(root, root)
-    lower(matrix, root)
+    rank_one_downdate(matrix, root)
     assert (matrix == matrix.T).all()
     np.testing.assert_allclose(matrix, expected, rtol=1e-12, atol=1e-14)
 
@@ -75,11 +75,11 @@ def test_lowering_a_symmetric_matrix_keeps_it_symmetric_to_the_bit(n: int, seed:
 @given(st.integers(0, 20), st.integers(1, 40), seeds)
 def test_lowering_and_combining_at_once_has_the_bits_of_both(n: int, columns: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    matrix = on_lines(rng.normal(size=(n, max(n, columns))))
+    matrix = aligned_rows(rng.normal(size=(n, max(n, columns))))
     root, weights = rng.normal(size=(matrix.shape[1],)), rng.normal(size=n)
     expected, out, expected_out = matrix.copy(), np.full_like(root, np.nan), np.empty_like(root)
-    lower(expected, root)
-    combine(weights, expected, expected_out)
-    lower_and_combine(matrix, root, weights, out)
+    rank_one_downdate(expected, root)
+    vecmat(weights, expected, expected_out)
+    downdate_and_vecmat(matrix, root, weights, out)
     assert (matrix == expected).all()
     assert (out == expected_out).all()

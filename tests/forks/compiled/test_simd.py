@@ -10,7 +10,7 @@ from numba import njit
 from numba.core.errors import TypingError
 
 from forks.arrays import FloatArray
-from forks.compiled.simd import difference, eight_at, eight_of, fma, put, sum_of
+from forks.compiled.simd import broadcast, fma, horizontal_sum, load, store, subtract
 
 numbers = st.floats(-1e100, 1e100)
 eights = st.lists(numbers, min_size=8, max_size=8).map(np.array)
@@ -29,28 +29,28 @@ def fma_of_numbers(a: float, b: float, c: float) -> float:
 
 @njit(cache=False)
 def fma_of_eights(a: FloatArray, b: FloatArray, c: FloatArray, out: FloatArray) -> None:
-    put(out, 0, fma(eight_at(a, 0), eight_at(b, 0), eight_at(c, 0)))
+    store(out, 0, fma(load(a, 0), load(b, 0), load(c, 0)))
 
 
 @njit(cache=False)
 def differences(a: FloatArray, b: FloatArray, out: FloatArray) -> None:
-    put(out, 0, difference(eight_at(a, 0), eight_at(b, 0)))
+    store(out, 0, subtract(load(a, 0), load(b, 0)))
 
 
 @njit(cache=False)
 def summed(a: FloatArray) -> float:
-    result: float = sum_of(eight_at(a, 0))
+    result: float = horizontal_sum(load(a, 0))
     return result
 
 
 @njit(cache=False)
-def moved(source: FloatArray, row: int, column: int, target: FloatArray, place: int) -> None:
-    put(target, place, eight_at(source, (row, column)))
+def moved(source: FloatArray, row: int, column: int, target: FloatArray, index: int) -> None:
+    store(target, index, load(source, (row, column)))
 
 
 @njit(cache=False)
 def filled(x: float, out: FloatArray, row: int, column: int) -> None:
-    put(out, (row, column), eight_of(x))
+    store(out, (row, column), broadcast(x))
 
 
 @settings(max_examples=200)
@@ -67,7 +67,7 @@ def test_what_two_roundings_lose_stays() -> None:
 
 @settings(max_examples=50)  # the first example may compile
 @given(eights, eights, eights)
-def test_eights_have_the_bits_of_numbers(a: FloatArray, b: FloatArray, c: FloatArray) -> None:
+def test_vectors_have_the_bits_of_scalars(a: FloatArray, b: FloatArray, c: FloatArray) -> None:
     out = np.empty(8)
     fma_of_eights(a, b, c, out)
     assert out.tolist() == [fma_of_numbers(*each) for each in zip(a, b, c, strict=True)]
@@ -76,13 +76,13 @@ def test_eights_have_the_bits_of_numbers(a: FloatArray, b: FloatArray, c: FloatA
 
 
 @given(eights)
-def test_eight_are_summed_in_halves(a: FloatArray) -> None:
+def test_a_vector_is_summed_in_halves(a: FloatArray) -> None:
     four = a[:4] + a[4:]
     two = four[:2] + four[2:]
     assert summed(a) == two[0] + two[1]
 
 
-def test_eight_are_taken_from_any_place_and_put_to_any() -> None:
+def test_vectors_are_loaded_and_stored_at_any_index() -> None:
     source, target = np.arange(60.0).reshape(3, 20), np.zeros(12)
     moved(source, 1, 7, target, 3)
     assert target.tolist() == [0, 0, 0, *range(27, 35), 0]

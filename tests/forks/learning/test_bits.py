@@ -100,8 +100,8 @@ def test_any_order_has_the_bits_of_its_steps_one_by_one(
     single, walking = Forks(SETTINGS[name]), Forks(SETTINGS[name])
     scores = one_by_one(single, X, Y, order)
     for part in np.split(order, sorted(cuts)):
-        found = walking.walk(X, Y, part)
-        walking = walking.clone()
+        found = walking.run(X, Y, part)
+        walking = walking.copy()
         asked = part[part < EVENTS]
         assert (found[asked] == scores[asked]).all()
         assert np.isnan(np.delete(found, asked)).all()
@@ -112,7 +112,7 @@ def test_any_order_has_the_bits_of_its_steps_one_by_one(
 def test_a_learner_restored_before_every_event_has_the_same_bits(name: str) -> None:
     learner = Forks(SETTINGS[name])
     for x, y in zip(X, Y, strict=True):
-        learner = learner.clone()
+        learner = learner.copy()
         learner.learn_one(x, y)
     assert_same_bits(learner, uninterrupted(name)[0])
 
@@ -120,7 +120,7 @@ def test_a_learner_restored_before_every_event_has_the_same_bits(name: str) -> N
 @every_setting
 def test_predictions_change_nothing_and_come_alike_in_batches(name: str) -> None:
     learner, _ = uninterrupted(name)
-    before = learner.clone()
+    before = learner.copy()
     scores = learner.predict_many(X)
     assert [learner.predict_one(x) for x in X] == scores.tolist()
     assert_same_bits(learner, before)
@@ -133,17 +133,17 @@ def test_memory_layout_of_the_input_does_not_matter() -> None:
     assert_same_bits(learner, expected)
 
 
-def test_a_clone_goes_its_own_way() -> None:
+def test_a_copy_is_independent() -> None:
     learner, _ = uninterrupted("practical")
-    before, clone = learner.clone(), learner.clone()
-    clone.learn_many(X, -Y)
+    before, copy = learner.copy(), learner.copy()
+    copy.learn_many(X, -Y)
     assert_same_bits(learner, before)
 
 
 def test_a_state_holds_arrays_and_plain_numbers_only_and_copies_of_them() -> None:
     for name in SETTINGS:
         learner, _ = uninterrupted(name)
-        before = learner.clone()
+        before = learner.copy()
         for entry in learner.state().values():
             assert isinstance(entry, np.ndarray | int)
             if isinstance(entry, np.ndarray):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from forks import EntityTables, Forks, ForksSettings
 from forks.arrays import FloatArray
-from forks.compiled.alignment import whole_lines
+from forks.compiled.alignment import padded_length
 from tests.forks.contract import one_by_one
 from tests.forks.learning.test_bits import assert_same_bits
 
@@ -80,7 +80,7 @@ def test_entities_in_any_order_have_the_bits_of_whole_rows(
     settings = made(name, entity_blocks=BLOCKS)
     tables = EntityTables(settings, [USERS, ITEMS], max_entities=max_entities)
     learner, expected = Forks(settings), Forks(settings)
-    scores = learner.walk(tables.events(NUMBERS, VARYING), Y, steps)
+    scores = learner.run(tables.events(NUMBERS, VARYING), Y, steps)
     assert (scores == one_by_one(expected, ROWS, Y, np.array(steps))).all()
     assert_same_bits(learner, expected)
 
@@ -108,7 +108,7 @@ def test_the_memory_of_factors_does_not_grow() -> None:
     settings = made("paper", entity_blocks=BLOCKS)
     tables = EntityTables(settings, [USERS, ITEMS], max_entities=10)
     Forks(settings).learn_many(tables.events(NUMBERS, VARYING), Y)
-    assert tables.cache.factors.shape == (20, whole_lines(settings.landmarks))
+    assert tables.cache.factors.shape == (20, padded_length(settings.landmarks))
 
 
 def test_what_does_not_fit_is_refused_by_name() -> None:

@@ -48,7 +48,7 @@ def test_on_average_forgetting_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
     scores = []
     for slot in range(BUDGET):
         monkeypatch.setattr(bogd, "random_slot", lambda *_, slot=slot: slot)
-        after = learner.clone()
+        after = learner.copy()
         after.learn_one(x, y)
         scores.append(after.predict_one(other))
     assert np.mean(scores) == pytest.approx(expected, abs=1e-12)

@@ -34,7 +34,7 @@ def test_each_step_is_the_best_exchange_of_a_stored_point_for_the_new_one(aggres
     learner = BPAS(3, budget=BUDGET, aggressiveness=aggressiveness, width=WIDTH)
     exchanges = 0
     for x, y in stream(120):
-        before = learner.clone()
+        before = learner.copy()
         loss = learner.learn_one(x, y)
         if loss == 0.0:
             expected_points, expected = before.points, before.coefficients

@@ -37,7 +37,7 @@ def test_no_more_points_are_stored_than_the_budget(name: str) -> None:
 @pytest.mark.parametrize("name", BUDGETED)
 def test_a_state_of_another_budget_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="state"):
-        BUDGETED[name](3, budget=BUDGET).restored(BUDGETED[name](3, budget=BUDGET + 1).state())
+        BUDGETED[name](3, budget=BUDGET).with_state(BUDGETED[name](3, budget=BUDGET + 1).state())
 
 
 @pytest.mark.parametrize("name", BUDGETED)

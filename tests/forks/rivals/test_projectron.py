@@ -75,7 +75,7 @@ def test_projectron_plus_learns_margin_errors_where_that_is_progress(norm: float
     assert min(naive.seen[branch] for branch in ("projected", "margin", "too far")) > 3
 
 
-def test_what_adds_nothing_to_the_span_takes_no_room() -> None:
+def test_a_point_in_the_span_is_not_stored() -> None:
     learner = Projectron(2, budget=5)
     learner.learn_one([1.0, 2.0], 1)
     learner.learn_one([1.0, 2.0], -1)

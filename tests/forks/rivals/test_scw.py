@@ -28,7 +28,7 @@ def test_each_belief_is_the_best_compromise() -> None:
     kinds = set()
     for x in chance.normal(size=(40, 2)):
         y = 1.0 if x[0] - x[1] + 0.5 * chance.normal() > 0 else -1.0
-        before = learner.clone()
+        before = learner.copy()
         learner.learn_one(x, y)
         w, S = learner.weights, learner.covariance
         least = cost(w, S, before, x, y)

@@ -122,7 +122,7 @@ def test_a_state_of_stage_two_without_its_kernel_is_refused() -> None:
     state = learner.state()
     del state["kernel_phi_pp"]
     with pytest.raises(ValueError, match="phi_pp"):
-        skegd().restored(state)
+        skegd().with_state(state)
 
 
 def test_a_learner_of_stage_two_can_go_back_to_a_state_of_stage_one() -> None:
@@ -131,4 +131,4 @@ def test_a_learner_of_stage_two_can_go_back_to_a_state_of_stage_one() -> None:
     early.learn_one(x, y)
     for event in rest:
         learner.learn_one(*event)
-    assert learner.restored(early.state()).predict_one(x) == early.predict_one(x)
+    assert learner.with_state(early.state()).predict_one(x) == early.predict_one(x)

@@ -11,7 +11,7 @@ from river import stream
 
 from forks import LOSSES, Forks, ForksSettings, LossName
 from forks.arrays import FloatArray
-from forks.validation import Event, Judged, at_once, best_linear, progressive, summarize
+from forks.validation import Event, Predictions, best_linear, progressive, summarize, without_delay
 from forks.validation.hindsight import losses
 
 
@@ -38,12 +38,12 @@ def random_stream(seed: int, rows: int) -> tuple[FloatArray, FloatArray]:
 def test_each_event_is_predicted_when_it_happens_and_learned_when_its_label_is_known() -> None:
     learner = Notes()
     plays = [Event("a", 1.0, 0, 30), Event("b", -1.0, 10, 5), Event("c", 1.0, 15, 0), Event("d", -1.0, 20, 9)]
-    judged = progressive(learner, plays)
+    predictions = progressive(learner, plays)
     assert learner.calls == [
         ("a", None), ("b", None), ("b", -1.0), ("c", None), ("c", 1.0), ("d", None), ("d", -1.0), ("a", 1.0),
     ]  # fmt: skip
-    assert judged.scores.tolist() == [0.0, 0.0, 1.0, 2.0]
-    assert judged.labels.tolist() == [1.0, -1.0, 1.0, -1.0]
+    assert predictions.scores.tolist() == [0.0, 0.0, 1.0, 2.0]
+    assert predictions.labels.tolist() == [1.0, -1.0, 1.0, -1.0]
 
 
 @settings(max_examples=20)
@@ -54,7 +54,7 @@ def test_scores_are_those_of_a_loop_over_simulate_qa(seed: int, longest: int) ->
     moments, delays = np.sort(rng.integers(0, 40, 60)), rng.integers(0, longest + 1, 60)
     chosen = ForksSettings.practical(3, budget=5, cycle=10)
     rows = zip(X, y.tolist(), moments.tolist(), delays.tolist(), strict=True)
-    judged = progressive(Forks(chosen), (Event(*row) for row in rows))
+    predictions = progressive(Forks(chosen), (Event(*row) for row in rows))
     learner, scores = Forks(chosen), []
     dataset: list[tuple[dict[Hashable, int], float]]
     dataset = [({"moment": int(moments[i]), "delay": int(delays[i])}, float(y[i])) for i in range(60)]
@@ -63,8 +63,8 @@ def test_scores_are_those_of_a_loop_over_simulate_qa(seed: int, longest: int) ->
             scores.append(learner.predict_one(X[number]))
         else:
             learner.learn_one(X[number], answer)
-    assert judged.scores.tolist() == scores
-    assert judged.labels.tolist() == y.tolist()
+    assert predictions.scores.tolist() == scores
+    assert predictions.labels.tolist() == y.tolist()
 
 
 @pytest.mark.parametrize("label", [0.0, 2.0, math.nan])
@@ -85,18 +85,18 @@ def test_a_score_that_is_not_a_number_is_no_prediction() -> None:
 
 
 def test_counting_starts_at_the_first_event_and_a_score_of_zero_says_no() -> None:
-    judged = Judged(np.array([0.0, 0.0, 2.0, -1.0]), np.array([1.0, -1.0, 1.0, 1.0]))
-    total = summarize(judged, loss="hinge").total
+    predictions = Predictions(np.array([0.0, 0.0, 2.0, -1.0]), np.array([1.0, -1.0, 1.0, 1.0]))
+    total = summarize(predictions, loss="hinge").total
     assert (total.first, total.events, total.mistakes) == (0, 4, 0.5)
     assert (total.majority, total.positive, total.auc) == (0.25, 0.75, 0.5)
     assert total.loss == (1.0 + 1.0 + 0.0 + 2.0) / 4
 
 
-def test_scores_that_are_no_log_odds_have_no_probabilities_to_be_judged_by() -> None:
-    judged = Judged(np.array([0.5, -0.5]), np.array([1.0, -1.0]))
-    total = summarize(judged, loss="hinge").total
+def test_scores_that_are_no_log_odds_have_no_probability_metrics() -> None:
+    predictions = Predictions(np.array([0.5, -0.5]), np.array([1.0, -1.0]))
+    total = summarize(predictions, loss="hinge").total
     assert (total.log_loss, total.brier, total.calibration_error, total.regret) == (None, None, None, None)
-    logistic = summarize(judged, loss="logistic").total
+    logistic = summarize(predictions, loss="logistic").total
     assert logistic.log_loss == pytest.approx(logistic.loss)
     assert logistic.brier == pytest.approx((1.0 / (1.0 + math.exp(0.5))) ** 2)
 
@@ -106,7 +106,7 @@ def test_scores_that_are_no_log_odds_have_no_probabilities_to_be_judged_by() -> 
 def test_windows_add_up_to_the_total(seed: int, rows: int, window: int | None) -> None:
     X, y = random_stream(seed, rows)
     found = summarize(
-        Judged(np.random.default_rng(seed).normal(size=rows), y), loss="logistic", X=X, window=window
+        Predictions(np.random.default_rng(seed).normal(size=rows), y), loss="logistic", X=X, window=window
     )
     weights = [piece.events for piece in found.windows]
     assert sum(weights) == rows
@@ -123,26 +123,26 @@ def test_windows_add_up_to_the_total(seed: int, rows: int, window: int | None) -
 def test_regret_is_the_learners_loss_less_that_of_the_best_linear_predictor(loss: LossName) -> None:
     X, y = random_stream(3, 80)
     best = best_linear(X, y, loss).scores(X)
-    nothing = summarize(Judged(np.zeros(80), y), loss=loss, X=X).total
+    nothing = summarize(Predictions(np.zeros(80), y), loss=loss, X=X).total
     expected = float(losses(LOSSES[loss], np.zeros(80), y).sum() - losses(LOSSES[loss], best, y).sum())
     assert expected > 0.0
     assert nothing.regret == pytest.approx(expected)
-    assert summarize(Judged(best, y), loss=loss, X=X).total.regret == pytest.approx(0.0, abs=1e-9)
+    assert summarize(Predictions(best, y), loss=loss, X=X).total.regret == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_nonlinear_learner_has_negative_regret_where_nothing_linear_helps() -> None:
     X, y = random_stream(4, 3_000)
-    judged = progressive(Forks(ForksSettings.practical(3, width=1.5)), at_once(X, y))
-    regret = summarize(judged, loss="logistic", X=X).total.regret
+    predictions = progressive(Forks(ForksSettings.practical(3, width=1.5)), without_delay(X, y))
+    regret = summarize(predictions, loss="logistic", X=X).total.regret
     assert regret is not None
     assert regret < -100.0
 
 
 def test_what_cannot_be_summed_up_is_refused() -> None:
-    judged = Judged(np.zeros(2), np.array([1.0, -1.0]))
+    predictions = Predictions(np.zeros(2), np.array([1.0, -1.0]))
     with pytest.raises(ValueError, match="no event"):
-        summarize(Judged(np.empty(0), np.empty(0)), loss="hinge")
+        summarize(Predictions(np.empty(0), np.empty(0)), loss="hinge")
     with pytest.raises(ValueError, match="a row for each of the 2 events, not 3"):
-        summarize(judged, loss="hinge", X=np.zeros((3, 1)))
+        summarize(predictions, loss="hinge", X=np.zeros((3, 1)))
     with pytest.raises(ValueError, match="window = 0 is not accepted"):
-        summarize(judged, loss="hinge", window=0)
+        summarize(predictions, loss="hinge", window=0)

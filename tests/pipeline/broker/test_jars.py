@@ -120,7 +120,7 @@ def test_a_jar_that_the_repository_does_not_have_is_named(repository: Path, cach
         class_path(lock)
 
 
-def test_an_unreachable_repository_is_said_with_the_ways_out(
+def test_an_unreachable_repository_is_reported_with_remedies(
     cache: Path, lock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [port] = free_ports(1)

@@ -11,14 +11,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pipeline.broker import Running, embedded, start, status, stop
+from pipeline.broker import RunningBroker, embedded, start, status, stop
 from pipeline.broker.embedded import state_file, write_state
 from pipeline.broker.launch import MAIN_CLASS, check_free, free_ports
 from pipeline.errors import BrokerError, ConfigError
 
 
-def running_as(pid: int, data: Path) -> Running:
-    return Running(pid, 0.0, "127.0.0.1:1", str(data), str(data / "broker.log"), "4.3.1")
+def running_as(pid: int, data: Path) -> RunningBroker:
+    return RunningBroker(pid, 0.0, "127.0.0.1:1", str(data), str(data / "broker.log"), "4.3.1")
 
 
 @pytest.mark.parametrize("heap", ["512", "0m", "half", "512mb", "-1g", ""])
@@ -54,7 +54,7 @@ def test_nothing_runs_on_a_folder_that_is_not_there(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_a_process_that_has_taken_over_the_number_is_neither_reported_nor_stopped(tmp_path: Path) -> None:
+def test_a_process_that_reuses_the_pid_is_neither_reported_nor_stopped(tmp_path: Path) -> None:
     write_state(running_as(os.getpid(), tmp_path))
 
     assert status(tmp_path) is None
@@ -70,7 +70,7 @@ def test_a_process_that_is_gone_is_not_reported(tmp_path: Path) -> None:
     assert status(tmp_path) is None
 
 
-def test_a_broker_that_does_not_heed_sigterm_is_killed_and_that_is_said(
+def test_a_broker_that_ignores_sigterm_is_killed_and_that_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded, "STOP_SECONDS", 0.3)

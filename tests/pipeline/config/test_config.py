@@ -156,7 +156,7 @@ def test_a_wrong_file_is_explained_with_its_name_the_key_and_what_is_accepted(
         assert part in message
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     message = refusal(write('[join]\nwindow = "x"\nearly = "y"\n[worker]\nbatch = 0\n'))
     for key in ("join.window", "join.early", "worker.batch"):
         assert key in message

@@ -80,7 +80,7 @@ def in_batches(statistics: RunningStatistics, taken: Steps) -> Floats:
     out = np.full((n, len(FEATURES)), np.nan)
     for begin, end in pairwise(sorted({0, *taken.cuts, len(taken.order)})):
         order = np.array(taken.order[begin:end], dtype=np.int64)
-        found = statistics.walk(order, users, videos, labels, ratios)
+        found = statistics.run(order, users, videos, labels, ratios)
         asked = ~np.isnan(found[:, 0])
         assert set(np.flatnonzero(asked)) == {number for number in order.tolist() if number < n}
         out[asked] = found[asked]
@@ -137,7 +137,7 @@ def test_what_others_counted_is_counted_as_the_plain_statistics_do(
     for statistics in (compiled, plain):
         for play in history:
             statistics.update(*play)
-        statistics.take_over(counts)
+        statistics.merge_shared(counts)
         for play in later:
             statistics.update(*play)
     kept, rows = compiled.videos.saved()
@@ -257,7 +257,7 @@ def test_memory_is_bounded_however_many_users_come() -> None:
 
     def play(first_user: int) -> int:
         users = range(first_user, first_user + part)
-        statistics.walk(order, users, [0] * part, labels, ratios)
+        statistics.run(order, users, [0] * part, labels, ratios)
         return tracemalloc.get_traced_memory()[0]
 
     tracemalloc.start()
@@ -300,20 +300,20 @@ def test_steps_and_columns_that_do_not_fit_are_refused(
     statistics = updated([Play(1, 1, True, 1.0)])
     before = known(statistics)
     with pytest.raises(ValueError, match=message):
-        statistics.walk(np.array(order), [7, 8], videos, np.ones(2, dtype=np.bool_), np.ones(2))
+        statistics.run(np.array(order), [7, 8], videos, np.ones(2, dtype=np.bool_), np.ones(2))
     assert known(statistics) == before
 
 
 def test_warming_up_compiles_all_that_is_used_later() -> None:
     warm_up(ForksSettings.practical(len(FEATURES), budget=4, landmarks=2, rank=2, cycle=3))
-    kernels = (totals.features, totals.count, totals.walk, totals.take_over)
+    kernels = (totals.features, totals.count, totals.run, totals.merge_shared)
     compiled = [kernel.signatures for kernel in kernels]
     before = [list(signatures) for signatures in compiled]
     assert all(before)
     statistics = updated([Play("a", 1, True, 1.0), Play(1, "b", False, 0.0)])
     statistics.features(1, 1)
-    statistics.walk(np.array([1, 0, 3, 2]), ["a", 2], [3, "b"], np.array([True, False]), np.array([1.0, 0.0]))
-    statistics.take_over([VideoCounts("c", 2, 1, 0.5)])
+    statistics.run(np.array([1, 0, 3, 2]), ["a", 2], [3, "b"], np.array([True, False]), np.array([1.0, 0.0]))
+    statistics.merge_shared([VideoCounts("c", 2, 1, 0.5)])
     assert [kernel.signatures for kernel in kernels] == before
 
 
@@ -322,4 +322,4 @@ def test_other_threads_run_while_a_batch_is_counted(monkeypatch: pytest.MonkeyPa
     statistics = RunningStatistics(100)
     ids, order = [number % 50 for number in range(n)], np.arange(2 * n)
     labels, ratios = np.ones(n, dtype=np.bool_), np.ones(n)
-    assert runs_beside(monkeypatch, totals, "walk", lambda: statistics.walk(order, ids, ids, labels, ratios))
+    assert runs_beside(monkeypatch, totals, "walk", lambda: statistics.run(order, ids, ids, labels, ratios))

@@ -91,7 +91,7 @@ def test_a_videos_tags_are_indicators(tmp_path: Path) -> None:
     assert table.block(7).tolist() == [0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("line", ["5,[-1]", "5,tag", '5,"[1,"', "5,[1.5]", "5,", '5,"{}"', "5,7"])
+@pytest.mark.parametrize("line", ["5,[-1]", "5, tag", '5,"[1,"', "5,[1.5]", "5,", '5,"{}"', "5, 7"])
 def test_tags_of_another_kind_are_refused_with_the_file(tmp_path: Path, line: str) -> None:
     with pytest.raises(DataError, match=r"tags\.csv: column feat has to hold lists of tag numbers"):
         tags(tmp_path, "4,[0]", line)
@@ -205,7 +205,7 @@ def test_each_table_may_be_missing(tmp_path: Path, tables: Tables) -> None:
     assert x.tolist() == [0, 1, 9]
 
 
-def test_the_digest_follows_content_and_choice_of_day_but_not_the_place(
+def test_the_digest_follows_content_and_choice_of_day_but_not_the_path(
     tmp_path: Path, tables: Tables, progress_file: Path
 ) -> None:
     paths = (tmp_path / "users.csv", tmp_path / "tags.csv", progress_file)

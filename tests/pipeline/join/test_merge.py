@@ -6,30 +6,34 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.join.merge import BEFORE_ALL, merge
+from pipeline.join.merge import NO_TIMESTAMP, merge
 
 WINDOW = 50
 times = st.lists(st.integers(0, 30) | st.integers(0, 200), max_size=12)
 
 
 def one_by_one(
-    shown: list[int], told: list[int], more: tuple[bool, bool], quiet: int, most: int
+    interaction_times: list[int],
+    label_times: list[int],
+    more: tuple[bool, bool],
+    next_deadline: int,
+    max_messages: int,
 ) -> tuple[list[int], int]:
     """The turns of messages, i of interaction i and ~i of label i, and the latest time among them."""
     turns: list[int] = []
-    latest, n, m = BEFORE_ALL, 0, 0
-    while len(turns) < most:
-        ahead = [(told[m], 0)] if m < len(told) else []
-        ahead += [(shown[n], 1)] if n < len(shown) else []
-        if (n == len(shown) and more[0]) or (m == len(told) and more[1]) or not ahead:
+    latest, n, m = NO_TIMESTAMP, 0, 0
+    while len(turns) < max_messages:
+        ahead = [(label_times[m], 0)] if m < len(label_times) else []
+        ahead += [(interaction_times[n], 1)] if n < len(interaction_times) else []
+        if (n == len(interaction_times) and more[0]) or (m == len(label_times) and more[1]) or not ahead:
             break
         time, interaction = min(ahead)  # at the same time, labels go first
-        if max(latest, time) > quiet:
+        if max(latest, time) > next_deadline:
             break
         latest = max(latest, time)
         if interaction:
             turns.append(n)
-            quiet = min(quiet, time + WINDOW)
+            next_deadline = min(next_deadline, time + WINDOW)
             n += 1
         else:
             turns.append(~m)
@@ -38,20 +42,26 @@ def one_by_one(
 
 
 @given(
-    shown=times,
-    told=times,
+    interaction_times=times,
+    label_times=times,
     more=st.tuples(st.booleans(), st.booleans()),
-    quiet=st.integers(0, 300),
-    most=st.integers(0, 30),
+    next_deadline=st.integers(0, 300),
+    max_messages=st.integers(0, 30),
 )
 def test_messages_are_merged_as_one_by_one(
-    shown: list[int], told: list[int], more: tuple[bool, bool], quiet: int, most: int
+    interaction_times: list[int],
+    label_times: list[int],
+    more: tuple[bool, bool],
+    next_deadline: int,
+    max_messages: int,
 ) -> None:
-    labels_before = np.empty(len(shown), dtype=np.int64)
-    interactions_before = np.empty(len(told), dtype=np.int64)
-    columns = np.array(shown, dtype=np.int64), np.array(told, dtype=np.int64)
-    n, m, latest = merge(*columns, *more, WINDOW, quiet, most, labels_before, interactions_before)
-    turns, wanted = one_by_one(shown, told, more, quiet, most)
+    labels_before = np.empty(len(interaction_times), dtype=np.int64)
+    interactions_before = np.empty(len(label_times), dtype=np.int64)
+    columns = np.array(interaction_times, dtype=np.int64), np.array(label_times, dtype=np.int64)
+    n, m, latest = merge(
+        *columns, *more, WINDOW, next_deadline, max_messages, labels_before, interactions_before
+    )
+    turns, wanted = one_by_one(interaction_times, label_times, more, next_deadline, max_messages)
     assert (n + m, latest) == (len(turns), wanted)
     places = {turn: place for place, turn in enumerate(turns)}
     assert labels_before[:n].tolist() == [places[number] - number for number in range(n)]

@@ -111,31 +111,31 @@ def test_where_too_many_are_closed_those_are_forgotten_whose_time_is_over_first(
     assert list(join.closed) == ["at 30", "at 20"], "nor is it remembered if its own is the first"
 
 
-def test_an_early_label_waits_and_is_taken_once() -> None:
+def test_an_early_label_waits_and_is_joined_once() -> None:
     join = new_join()
-    join.hold(early(1, at=0, offset=0))
+    join.add_early(early(1, at=0, offset=0))
     assert list(join.orphans(EARLY)) == []
-    taken = join.take(1)
-    assert taken is not None
-    assert taken.source.offset == 0
-    assert join.take(1) is None
+    popped = join.pop_early(1)
+    assert popped is not None
+    assert popped.source.offset == 0
+    assert join.pop_early(1) is None
     assert list(join.orphans(1_000)) == []
 
 
 def test_early_labels_that_waited_too_long_go_oldest_first() -> None:
     join = new_join()
     for offset, at in enumerate([20, 0, 20]):
-        join.hold(early(offset, at, offset))
+        join.add_early(early(offset, at, offset))
     assert [each.label.event_id for each in join.orphans(31)] == [1]
     assert [each.label.event_id for each in join.orphans(51)] == [0, 2]
     assert not join.waiting
 
 
-def test_an_event_that_is_early_again_has_patience_of_its_own() -> None:
+def test_an_event_that_is_early_again_has_a_timer_of_its_own() -> None:
     join = new_join()
-    join.hold(early(1, at=0, offset=0))
-    join.take(1)
-    join.hold(early(1, at=25, offset=1))
+    join.add_early(early(1, at=0, offset=0))
+    join.pop_early(1)
+    join.add_early(early(1, at=25, offset=1))
     assert list(join.orphans(31)) == []
     assert [each.source.offset for each in join.orphans(56)] == [1]
 
@@ -143,20 +143,20 @@ def test_an_event_that_is_early_again_has_patience_of_its_own() -> None:
 def test_the_oldest_early_labels_make_way_when_room_runs_out() -> None:
     size = len(source("watch-labels", 0, label(1, 10)).value or b"") + 1
     join = new_join(early_bytes=2 * size)
-    join.hold(early(1, at=12, offset=0))
-    join.hold(early(2, at=10, offset=1))
+    join.add_early(early(1, at=12, offset=0))
+    join.add_early(early(2, at=10, offset=1))
     assert list(join.orphans(0)) == []
-    join.hold(early(3, at=11, offset=2))
+    join.add_early(early(3, at=11, offset=2))
     assert [each.label.event_id for each in join.orphans(0)] == [2]
     assert list(join.waiting) == [1, 3]
-    join.take(1)
-    join.hold(early(4, at=13, offset=3))
+    join.pop_early(1)
+    join.add_early(early(4, at=13, offset=3))
     assert list(join.orphans(0)) == [], "what was taken gave its room back"
 
 
 def test_without_room_no_label_waits() -> None:
     join = new_join(early_bytes=0)
-    join.hold(early(1, at=0, offset=0))
+    join.add_early(early(1, at=0, offset=0))
     assert len(list(join.orphans(0))) == 1
 
 
@@ -165,7 +165,7 @@ def test_headers_count_as_room() -> None:
     message = source("watch-labels", 0, about)
     size = len(message.value or b"") + len(message.key or b"")
     join = new_join(early_bytes=size)
-    join.hold(EarlyLabel(about, message._replace(headers=[("a", None)])))
+    join.add_early(EarlyLabel(about, message._replace(headers=[("a", None)])))
     assert len(list(join.orphans(0))) == 1
 
 

@@ -4,18 +4,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.join import timers as deadlines
-from pipeline.join.timers import Deadlines
+from pipeline.join.timers import TimerQueue
 from pipeline.records.fields import Id
 
 
-class Bench:
+class CheckedTimers:
     """A table of numbers and its deadlines, and the same as a list to search through."""
 
     def __init__(self, room: int) -> None:
         self.table: dict[Id, int] = {}
         self.due_at: dict[int, int] = {}
         self.room = room
-        self.deadlines = Deadlines(self.table, lambda number: number, lambda: len(self.table) > room)
+        self.deadlines = TimerQueue(self.table, lambda number: number, lambda: len(self.table) > room)
 
     def add(self, event_id: int, deadline: int) -> None:
         number = len(self.due_at)
@@ -30,7 +30,7 @@ class Bench:
         """What `settle` is to find."""
         left = sorted(self.table.values(), key=lambda number: (self.due_at[number], number))
         surplus = len(left) - self.room
-        return [each for place, each in enumerate(left) if place < surplus or self.due_at[each] < time]
+        return [each for index, each in enumerate(left) if index < surplus or self.due_at[each] < time]
 
 
 acts = st.one_of(
@@ -44,27 +44,27 @@ acts = st.one_of(
 def test_the_due_are_those_that_a_search_finds_and_what_waits_follows_the_table(
     drawn: list[tuple[str, int, int]], room: int
 ) -> None:
-    spare = deadlines.SPARE
-    deadlines.SPARE = 2
+    spare = deadlines.STALE_ALLOWANCE
+    deadlines.STALE_ALLOWANCE = 2
     try:
-        bench = Bench(room)
+        timers = CheckedTimers(room)
         for act, event_id, time in drawn:
             if act == "add":
-                bench.add(event_id, time)
+                timers.add(event_id, time)
             elif act == "leave":
-                bench.table.pop(event_id, None)
+                timers.table.pop(event_id, None)
             else:
-                expected = bench.search(time)
-                assert bench.settle(time) == expected
-            assert len(bench.deadlines) <= 2 * max(10, len(bench.table)) + 2
+                expected = timers.search(time)
+                assert timers.settle(time) == expected
+            assert len(timers.deadlines) <= 2 * max(10, len(timers.table)) + 2
     finally:
-        deadlines.SPARE = spare
+        deadlines.STALE_ALLOWANCE = spare
 
 
 def test_entries_of_what_has_left_do_not_add_up() -> None:
-    bench = Bench(room=10)
+    timers = CheckedTimers(room=10)
     for number in range(10_000):
-        bench.add(number, 10_000)
-        del bench.table[number]
-    assert len(bench.deadlines) <= deadlines.SPARE + 2
-    assert bench.settle(20_000) == []
+        timers.add(number, 10_000)
+        del timers.table[number]
+    assert len(timers.deadlines) <= deadlines.STALE_ALLOWANCE + 2
+    assert timers.settle(20_000) == []

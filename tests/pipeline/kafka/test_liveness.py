@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaException
 
 from pipeline.kafka import liveness as pulse
-from pipeline.kafka.clients import QUIET
-from pipeline.kafka.liveness import Pulse
+from pipeline.kafka.clients import LIBRDKAFKA_LOGGER
+from pipeline.kafka.liveness import Liveness
 
 
 @pytest.fixture
@@ -16,7 +16,9 @@ def lost() -> Iterator[Consumer]:
     """A consumer that no broker answers."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{port}", "group.id": "lost"}, logger=QUIET)
+        consumer = Consumer(
+            {"bootstrap.servers": f"127.0.0.1:{port}", "group.id": "lost"}, logger=LIBRDKAFKA_LOGGER
+        )
         yield consumer
         consumer.close()
 
@@ -27,14 +29,14 @@ def test_a_consumer_that_no_broker_answers_is_found_out(
     monkeypatch.setattr(pulse, "SILENCE", 0.0)
     monkeypatch.setattr(pulse, "ANSWER", 0.2)
     with pytest.raises(KafkaException):
-        Pulse(lost, "interactions").feel(heard=False)
+        Liveness(lost, "interactions").check(received=False)
 
 
 def test_nobody_is_asked_as_long_as_something_comes(lost: Consumer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pulse, "SILENCE", 0.0)
-    Pulse(lost, "interactions").feel(heard=True)
+    Liveness(lost, "interactions").check(received=True)
 
 
 def test_nobody_is_asked_after_a_short_silence(lost: Consumer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pulse, "SILENCE", float("inf"))
-    Pulse(lost, "interactions").feel(heard=False)
+    Liveness(lost, "interactions").check(received=False)

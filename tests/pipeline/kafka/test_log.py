@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pipeline.kafka.log import read_until
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
 
 
 def test_reading_ends_at_an_end_that_leaves_nothing() -> None:
     left = [2, 1, 0]
-    slices = read_until(iter(["", "ab", "", ""]), lambda: left.pop(0), PATIENCE)
+    slices = read_until(iter(["", "ab", "", ""]), lambda: left.pop(0), TIMEOUT)
     assert list(slices) == ["", "ab", ""]
 
 

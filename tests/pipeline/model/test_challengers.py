@@ -18,16 +18,16 @@ from pipeline.config.tree import Config
 from pipeline.errors import ConfigError, StateError
 from pipeline.features.statistics import FEATURES
 from pipeline.features.target import target
-from pipeline.model.factory import Blueprint
-from pipeline.model.label_policy import Policy
+from pipeline.model.factory import ModelFactory
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.rival import RIVALS, parameter_types
 from pipeline.model.settings_text import challengers_from, challengers_text
 from pipeline.model.snapshot import pack, unpack
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.tools.checkpoint import contents, render_contents
-from pipeline.tools.checkpoint.belonging import prove
-from tests.pipeline.recovery.test_restoration import run_with_deaths, turns
+from pipeline.tools.checkpoint.belonging import verify
+from tests.pipeline.recovery.test_restoration import run_with_deaths, worker_steps
 from tests.pipeline.tools.audit.test_audit import outcome_of, prediction_of, raised
 from tests.support.builders import CHALLENGERS, Inputs, Written, model_under, new_model, new_task, run
 from tests.support.consumer import REST, Step, steps
@@ -40,7 +40,7 @@ def challenged(given_inputs: Inputs) -> Written:
 
 
 @settings(max_examples=80)
-@given(given_inputs=streams(), drawn=st.lists(turns, max_size=15))
+@given(given_inputs=streams(), drawn=st.lists(worker_steps, max_size=15))
 def test_neither_batches_nor_deaths_show_in_what_is_written(given_inputs: Inputs, drawn: list[Any]) -> None:
     assert run_with_deaths(given_inputs, drawn, challengers=CHALLENGERS)[1].written == challenged(
         given_inputs
@@ -69,9 +69,9 @@ def test_one_that_sees_the_tables_sees_them_as_a_champion_of_its_settings_does(t
     features = {"tags": tmp_path / "tags.csv"}
     paper = {"preset": "paper", "budget": 10, "cycle": 5}
     beside = {"a": {"learner": "forks"} | paper, "b": {"learner": "nogd"}}
-    ours = Blueprint(Config.model_validate({"features": features, "challengers": beside}))
-    alone = Blueprint(Config.model_validate({"features": features, "learner": paper}))
-    plain = Blueprint(Config.model_validate({"features": features}))
+    ours = ModelFactory(Config.model_validate({"features": features, "challengers": beside}))
+    alone = ModelFactory(Config.model_validate({"features": features, "learner": paper}))
+    plain = ModelFactory(Config.model_validate({"features": features}))
     said = predictions_of(run(eventful(), model=ours.new_model())[1])
     champion = predictions_of(run(eventful(), model=alone.new_model())[1])
     assert [(each.challengers or {})["a"] for each in said] == [each.score for each in champion]
@@ -136,17 +136,17 @@ def test_a_snapshot_has_all_that_they_know() -> None:
 def test_an_import_is_proved_by_what_challengers_know_too() -> None:
     outcomes = list(enumerate(outcomes_of(challenged(eventful()))))
     folded = new_model(challengers=CHALLENGERS)
-    folded.fold_many([outcome for _, outcome in outcomes[:100]])
+    folded.learn_many([outcome for _, outcome in outcomes[:100]])
     data = pack(folded)
     for forged in (False, True):
         candidate = new_model(challengers=CHALLENGERS)
         unpack(data, candidate)
         if forged:
-            candidate.challengers["small"].learn(np.zeros(len(FEATURES)), False, 0.0)
-            with pytest.raises(StateError, match="is not the fold of this log's first 100 outcomes"):
-                prove(candidate, new_model(challengers=CHALLENGERS), outcomes, begin=0)
+            candidate.challengers["small"].learn_example(np.zeros(len(FEATURES)), False, 0.0)
+            with pytest.raises(StateError, match="is not the model of this log's first 100 outcomes"):
+                verify(candidate, new_model(challengers=CHALLENGERS), outcomes, begin=0)
         else:
-            assert prove(candidate, new_model(challengers=CHALLENGERS), outcomes, begin=0) == 100
+            assert verify(candidate, new_model(challengers=CHALLENGERS), outcomes, begin=0) == 100
 
 
 STEADY = [(Step(9, 9, False, 15), number == 8) for number in range(24)]
@@ -160,7 +160,7 @@ def recorded() -> Recording:
 @settings(max_examples=40)
 @given(given_inputs=streams(), drawn=st.lists(st.tuples(steps, st.booleans()), max_size=15), policy=policies)
 def test_every_run_is_clean(
-    given_inputs: Inputs, drawn: list[tuple[Step, bool]], policy: Policy | None
+    given_inputs: Inputs, drawn: list[tuple[Step, bool]], policy: LabelPolicy | None
 ) -> None:
     run = record(given_inputs, [*drawn, (REST, True)], challengers=CHALLENGERS, policy=policy)
     assert run.findings() == []
@@ -187,23 +187,23 @@ def test_so_is_an_outcome_that_does_not_say_what_its_prediction_says(
     assert (found.topic, found.offset) == ("outcomes", recorded.outcomes[60].offset)
 
 
-def configured(**challengers: Any) -> Blueprint:
-    return Blueprint(Config.model_validate({"challengers": challengers}))
+def configured(**challengers: Any) -> ModelFactory:
+    return ModelFactory(Config.model_validate({"challengers": challengers}))
 
 
 @pytest.mark.parametrize("kind", RIVALS)
 def test_every_rival_can_be_named_and_comes_back_from_a_state_record(kind: str) -> None:
     name = next(name for name, of in sorted(parameter_types(kind).items()) if of is float)
     value = {"confidence": 0.75}.get(name, 0.5)
-    blueprint = configured(other={"learner": kind, name: value}, zero={"learner": "forks", "preset": "paper"})
-    text = blueprint.settings(1)
+    factory = configured(other={"learner": kind, name: value}, zero={"learner": "forks", "preset": "paper"})
+    text = factory.settings(1)
     assert text["challengers.other.learner"] == kind
     assert text[f"challengers.other.{name}"] == str(value)
-    assert challengers_from(text) == blueprint.challengers
+    assert challengers_from(text) == factory.challengers
     assert list(model_under(text).challengers) == ["other", "zero"]
-    blueprint.challengers["other"].warm_up()  # type: ignore[union-attr]  # it is a rival
-    model, copy = blueprint.as_saved(text).new_model(), blueprint.new_model()
-    model.fold_many(outcomes_of(run(eventful())[1]))
+    factory.challengers["other"].warm_up()  # type: ignore[union-attr]  # it is a rival
+    model, copy = factory.with_saved_settings(text).new_model(), factory.new_model()
+    model.learn_many(outcomes_of(run(eventful())[1]))
     unpack(pack(model), copy)
     assert pack(copy) == pack(model)
 
@@ -211,7 +211,7 @@ def test_every_rival_can_be_named_and_comes_back_from_a_state_record(kind: str) 
 def test_a_rival_s_loss_is_what_it_is_set_to() -> None:
     model = configured(a={"learner": "ogd", "loss": "squared"}).new_model()
     assert model.challengers["a"].loss == "squared"
-    model.fold_many(outcomes_of(run(eventful())[1]))
+    model.learn_many(outcomes_of(run(eventful())[1]))
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # which is what it is about

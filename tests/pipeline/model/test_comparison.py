@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from pipeline.model.comparison import Standing, Tally
+from pipeline.model.comparison import Comparison, LearnerMetrics
 from pipeline.model.settings_text import challengers_text, learner_text
 from pipeline.records.encoding import encode
 from pipeline.records.outputs import Outcome
@@ -17,25 +17,25 @@ from tests.support.output_log import OutputLog
 from tests.support.recording import eventful
 
 
-def expected(written: list[bytes], since: int) -> dict[str, Standing]:
+def expected(written: list[bytes], since: int) -> dict[str, LearnerMetrics]:
     """One outcome after the other."""
     outcomes = [msgspec.json.decode(value, type=Outcome) for value in written]
     judged = [o for o in outcomes if o.status == "labelled" and o.prediction_sequence >= since]
-    standings = {}
+    learner_metrics = {}
     for name in ("champion", *(judged[0].challengers or {})):
         said = [o.score if name == "champion" else (o.challengers or {})[name] for o in judged]
         losses = np.log1p(np.exp([-s if o.label else s for s, o in zip(said, judged, strict=True)]))
         wrong = sum((s > 0.0) != o.label for s, o in zip(said, judged, strict=True))
-        standings[name] = Standing(len(judged), wrong, float(losses.sum()))
-    return standings
+        learner_metrics[name] = LearnerMetrics(len(judged), wrong, float(losses.sum()))
+    return learner_metrics
 
 
-def assert_same(found: Tally | None, wanted: dict[str, Standing], log_odds: set[str]) -> None:
+def assert_same(found: Comparison | None, wanted: dict[str, LearnerMetrics], log_odds: set[str]) -> None:
     assert found is not None
-    assert found.standings.keys() == wanted.keys()
+    assert found.learner_metrics.keys() == wanted.keys()
     for name, (events, mistakes, log_loss) in wanted.items():
-        assert found.standings[name][:2] == (events, mistakes)
-        loss = found.standings[name].log_loss
+        assert found.learner_metrics[name][:2] == (events, mistakes)
+        loss = found.learner_metrics[name].log_loss
         assert loss == pytest.approx(log_loss) if name in log_odds else loss is None
 
 
@@ -47,7 +47,7 @@ def test_every_labelled_event_is_counted_however_it_came() -> None:
         delivery.deliver(Step(9, 9, False, 15))
         written += task.advance(15).outcomes.values
     assert len(written) > 100
-    assert_same(task.tally, expected(written, since=0), {"champion"})
+    assert_same(task.comparison, expected(written, since=0), {"champion"})
 
 
 def test_after_a_promotion_predictions_of_the_former_champion_do_not_count() -> None:
@@ -58,23 +58,23 @@ def test_after_a_promotion_predictions_of_the_former_champion_do_not_count() -> 
     swapped = {"former": LEARNER, "small": CHALLENGERS["wider"]}
     settings = learner_text(LEARNER) | challengers_text(swapped)
     model = model_under(settings)
-    model.fold_many([msgspec.json.decode(value, type=Outcome) for _, value in log.outcomes])
+    model.learn_many([msgspec.json.decode(value, type=Outcome) for _, value in log.outcomes])
     before = len(log.outcomes)
     task = log.go_on_from(model, settings)
-    assert task.tally is not None
+    assert task.comparison is not None
     deliver(task, log, 8)
     since = task.earlier[-1].predictions
     later = [value for _, value in log.outcomes[before:]]
     carried = [msgspec.json.decode(value, type=Outcome).prediction_sequence < since for value in later]
     assert 0 < sum(carried) < len(carried)
-    assert_same(task.tally, expected(later, since), {"champion", "former"})
+    assert_same(task.comparison, expected(later, since), {"champion", "former"})
 
 
 def test_without_challengers_nothing_is_counted() -> None:
     task = new_task()
     Delivery(task, eventful()).deliver(Step(9, 9, False, 15))
     task.advance(ALL)
-    assert task.tally is None
+    assert task.comparison is None
 
 
 def deliver(task: Task, log: OutputLog, batches: int) -> None:
@@ -85,12 +85,14 @@ def deliver(task: Task, log: OutputLog, batches: int) -> None:
         log.commit(task, task.advance(15), snapshot=False)
 
 
-def test_a_label_that_is_not_learned_is_judged_by_all_the_same() -> None:
+def test_a_label_that_is_not_learned_counts_in_the_comparison() -> None:
     """Under a policy an outcome may say what came, and learn nothing of it."""
     task = new_task(model=new_model(challengers=CHALLENGERS))
-    assert task.tally is not None
+    assert task.comparison is not None
     challengers = {"small": 1.0, "wider": -1.0}
-    told = Outcome("e", 7, 3, 0, 1.0, None, True, [0.0] * 10, 0, 0, 1.5, None, 5, None, None, "labelled", 0)
-    task.tally.add([encode(msgspec.structs.replace(told, challengers=challengers))], 0)
-    mistakes = {name: standing.mistakes for name, standing in task.tally.standings.items()}
+    outcome = Outcome(
+        "e", 7, 3, 0, 1.0, None, True, [0.0] * 10, 0, 0, 1.5, None, 5, None, None, "labelled", 0
+    )
+    task.comparison.add([encode(msgspec.structs.replace(outcome, challengers=challengers))], 0)
+    mistakes = {name: standing.mistakes for name, standing in task.comparison.learner_metrics.items()}
     assert mistakes == {"champion": 0, "small": 0, "wider": 1}

@@ -10,26 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.config.tree import Labels
-from pipeline.model.label_policy import FARTHEST, PACE, Policy, leverage, policy_of
+from pipeline.model.label_policy import MAX_RATE_DRIFT, RATE_TOLERANCE, LabelPolicy, label_policy, leverage
 
 UNKNOWN = [0.0] * 10
 WELL_KNOWN = [0.0, 0.0, 0.0, 60.0, 0.0, 0.0, 0.0, 60.0, 0.0, 0.0]
 """As if of a user and a video with more labels than there can be."""
 
 
-def policy(name: str, rate: float = 0.2, **changes: object) -> Policy:
-    return Policy(Labels.model_validate({"policy": name, "rate": rate, **changes}))
+def policy(name: str, rate: float = 0.2, **changes: object) -> LabelPolicy:
+    return LabelPolicy(Labels.model_validate({"policy": name, "rate": rate, **changes}))
 
 
-def share(asking: Policy, score: float, features: list[float], events: int = 4_000) -> float:
+def share(asking: LabelPolicy, score: float, features: list[float], events: int = 4_000) -> float:
     """How many of many events are asked for, right at the rate."""
-    at_rate = {"predicted": Policy.first + 999, "asked": Policy.first + 200}
+    at_rate = {"predicted": LabelPolicy.first + 999, "asked": LabelPolicy.first + 200}
     return float(np.mean([asking.asks(event, score, features, **at_rate) for event in range(events)]))
 
 
 def test_all_labels_need_no_policy() -> None:
-    assert policy_of(Labels()) is None
-    assert policy_of(Labels(policy="random")) is not None
+    assert label_policy(Labels()) is None
+    assert label_policy(Labels(policy="random")) is not None
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.5, 1.0])
@@ -41,7 +41,7 @@ def test_random_asks_for_its_rate_whatever_the_scores(rate: float) -> None:
 
 @pytest.mark.parametrize("ahead", [-120, 0, 37])
 def test_margin_asks_below_a_threshold_that_follows_the_rate(ahead: int) -> None:
-    asking, threshold = policy("margin"), 0.2 * math.exp(-ahead / PACE)
+    asking, threshold = policy("margin"), 0.2 * math.exp(-ahead / RATE_TOLERANCE)
     for score, wanted in ((0.999 * threshold, True), (1.001 * threshold, False)):
         for sign in (-1, 1):
             found = asking.asks(1, sign * score, UNKNOWN, predicted=5_249, asked=1_250 + ahead)
@@ -87,8 +87,8 @@ def test_the_budget_is_kept_whatever_the_scores(name: str, rate: float, scale: f
     asked = 0
     for predicted, score in enumerate(scores):
         asked += asking.asks(predicted, score, UNKNOWN, predicted=predicted, asked=asked)
-        later = max(0, predicted + 1 - Policy.first)
-        assert abs(asked - (predicted + 1 - later) - rate * later) <= FARTHEST + 1
+        later = max(0, predicted + 1 - LabelPolicy.first)
+        assert abs(asked - (predicted + 1 - later) - rate * later) <= MAX_RATE_DRIFT + 1
 
 
 def test_at_scores_as_they_are_the_rate_is_met_closely() -> None:
@@ -97,15 +97,15 @@ def test_at_scores_as_they_are_the_rate_is_met_closely() -> None:
         asking, asked = policy(name), 0
         for predicted, score in enumerate(scores):
             asked += asking.asks(predicted, score, WELL_KNOWN, predicted=predicted, asked=asked)
-        later = (asked - Policy.first) / (len(scores) - Policy.first)
+        later = (asked - LabelPolicy.first) / (len(scores) - LabelPolicy.first)
         assert later == pytest.approx(0.2, abs=0.005), name
 
 
 @pytest.mark.parametrize("name", ["margin", "adaptive"])
 def test_the_first_are_all_asked_for_however_sure_the_model_is(name: str) -> None:
     asking = policy(name, 0.01)
-    found = [asking.asks(n, 9.0, WELL_KNOWN, predicted=n, asked=n) for n in range(Policy.first + 1)]
-    assert found == [True] * Policy.first + [False]
+    found = [asking.asks(n, 9.0, WELL_KNOWN, predicted=n, asked=n) for n in range(LabelPolicy.first + 1)]
+    assert found == [True] * LabelPolicy.first + [False]
 
 
 def test_the_coin_hangs_on_seed_and_event_alone() -> None:
@@ -140,4 +140,4 @@ def test_the_coins_are_those_of_earlier_logs() -> None:
 def test_what_was_not_asked_for_teaches_nothing_unless_it_may(
     learn_unasked: bool, asked: bool | None, came: bool, taught: bool
 ) -> None:
-    assert policy("random", learn_unasked=learn_unasked).teaches(asked, came) is taught
+    assert policy("random", learn_unasked=learn_unasked).learns(asked, came) is taught

@@ -36,18 +36,18 @@ def outcomes() -> list[Outcome]:
             made = msgspec.structs.replace(made, label=None, watch_ratio=None, status="expired")
         elif number % 7 == 0:
             made = msgspec.structs.replace(made, label=False, watch_ratio=None, status="expired")
-        model.fold(made)
+        model.learn_one(made)
         found.append(made)
     return found
 
 
 @given(st.sets(st.integers(0, LONG)))
-def test_outcomes_folded_together_leave_the_bytes_of_one_by_one(cuts: set[int]) -> None:
+def test_learn_many_leaves_the_bytes_of_learn_one(cuts: set[int]) -> None:
     alone, together = new_model(), new_model()
     for made in outcomes():
-        alone.fold(made)
+        alone.learn_one(made)
     for begin, end in pairwise(sorted({0, LONG} | cuts)):
-        together.fold_many(outcomes()[begin:end])
+        together.learn_many(outcomes()[begin:end])
     assert pack(together) == pack(alone)
 
 
@@ -62,9 +62,9 @@ def test_the_learner_learns_whole_vectors_whether_or_not_it_sees_the_tables(
         tables.columns,
     )
     together, alone, learner = Model(settings, tables, 9), Model(settings, tables, 9), Forks(settings)
-    together.fold_many(outcomes())
+    together.learn_many(outcomes())
     for made in outcomes():
-        alone.fold(made)
+        alone.learn_one(made)
         if made.label is not None:
             x = np.empty(settings.dimension)
             tables.fill(x, made.user_id, made.video_id, made.timestamp)
@@ -77,10 +77,10 @@ def test_the_learner_learns_whole_vectors_whether_or_not_it_sees_the_tables(
 
 def test_outcomes_out_of_order_are_refused_and_change_nothing() -> None:
     model = new_model()
-    model.fold_many(outcomes()[:20])
+    model.learn_many(outcomes()[:20])
     before = pack(model)
     with pytest.raises(ValueError, match="outcome 22 is not the next one, 21"):
-        model.fold_many([outcomes()[20], outcomes()[22]])
+        model.learn_many([outcomes()[20], outcomes()[22]])
     assert pack(model) == before
-    model.fold_many([])
+    model.learn_many([])
     assert pack(model) == before

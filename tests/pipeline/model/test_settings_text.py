@@ -15,7 +15,7 @@ from forks import ForksSettings
 from pipeline.cli.evaluate import parse_changes
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
-from pipeline.model.factory import Blueprint
+from pipeline.model.factory import ModelFactory
 from pipeline.model.settings_text import learner_from, learner_text
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.task.state import State
@@ -23,16 +23,16 @@ from tests.support.builders import new_task
 
 
 def settings_of(**learner: Any) -> dict[str, str]:
-    return Blueprint(Config.model_validate({"learner": learner})).settings(1)
+    return ModelFactory(Config.model_validate({"learner": learner})).settings(1)
 
 
 def state_under(settings: dict[str, str]) -> State:
     return new_task().state(settings)
 
 
-def refusal(there: dict[str, str], here: dict[str, str]) -> str:
+def refusal(stored: dict[str, str], current: dict[str, str]) -> str:
     with pytest.raises(StateError) as caught:
-        refuse_other_settings(state_under(there), here)
+        refuse_other_settings(state_under(stored), current)
     return str(caught.value)
 
 
@@ -86,7 +86,7 @@ def test_the_same_settings_are_let_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "here"),
+    ("stored", "current"),
     [
         ({}, {"budget": 80}),
         ({"loss": "hinge", "hessian": "gradient"}, {"memory": float("inf"), "sum_kernel": False}),
@@ -94,27 +94,27 @@ def test_the_same_settings_are_let_pass() -> None:
     ],
 )
 def test_where_the_learner_differs_the_command_that_is_named_makes_it_what_is_wanted(
-    there: dict[str, Any], here: dict[str, Any]
+    stored: dict[str, Any], current: dict[str, Any]
 ) -> None:
-    wanted = settings_of(**here)
-    said = refusal(settings_of(**there), wanted)
+    wanted = settings_of(**current)
+    said = refusal(settings_of(**stored), wanted)
     assert "take another kafka.group with another kafka.prefix" in said
     [command] = re.findall("`forks rebuild (.*) --install`", said)
     changes = [word for word in shlex.split(command) if word != "--set"]
     named = {name.removeprefix("learner."): value for name, value in parse_changes(changes).items()}
-    assert settings_of(**(there | named)) == wanted
-    assert settings_of(**(here | named)) == wanted
+    assert settings_of(**(stored | named)) == wanted
+    assert settings_of(**(current | named)) == wanted
 
 
 def test_where_more_differs_no_rebuild_is_promised() -> None:
-    here = settings_of(budget=80) | {"tables": "others"}
-    said = refusal(settings_of(), here)
+    current = settings_of(budget=80) | {"tables": "others"}
+    said = refusal(settings_of(), current)
     assert "tables is 'others', was" in said
     assert "rebuild" not in said
 
 
 def labels_settings(**labels: Any) -> dict[str, str]:
-    settings = Blueprint(Config.model_validate({"labels": labels})).settings(1)
+    settings = ModelFactory(Config.model_validate({"labels": labels})).settings(1)
     return {name: value for name, value in settings.items() if name.startswith("labels.")}
 
 
@@ -124,9 +124,9 @@ def test_who_learns_all_labels_depends_on_no_setting_of_a_policy() -> None:
 
 
 def test_another_policy_is_refused_and_so_is_none() -> None:
-    there = settings_of() | labels_settings(policy="random", seed=3)
-    assert len(there) == len(settings_of()) + 4
-    said = refusal(there, settings_of() | labels_settings(policy="random", seed=4))
+    stored = settings_of() | labels_settings(policy="random", seed=3)
+    assert len(stored) == len(settings_of()) + 4
+    said = refusal(stored, settings_of() | labels_settings(policy="random", seed=4))
     assert "labels.seed is '4', was '3'" in said
     assert "rebuild" not in said
-    assert "labels.policy is None, was 'random'" in refusal(there, settings_of())
+    assert "labels.policy is None, was 'random'" in refusal(stored, settings_of())

@@ -25,7 +25,7 @@ LONG = 60
 
 def outcome(model: Model, shown: Interaction, label: bool, ratio: float) -> Outcome:
     """What the task would make of an interaction whose label comes at once."""
-    judgement = model.judge(shown)
+    judgement = model.predict(shown)
     return Outcome(
         event_id=shown.event_id,
         user_id=shown.user_id,
@@ -54,7 +54,7 @@ def teach(model: Model, begin: int, end: int) -> list[float]:
         user: int | str = number * 7 % 5 if number % 11 else "näme"
         label, ratio = number * 5 % 3 == 0, (number * 37 % 100) / 50
         learned = outcome(model, interaction(number, number, user, number * 3 % 8), label, ratio)
-        model.fold(learned)
+        model.learn_one(learned)
         scores.append(learned.score)
     return scores
 

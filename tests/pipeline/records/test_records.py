@@ -11,11 +11,18 @@ from hypothesis import strategies as st
 
 from pipeline.features.statistics import FEATURES
 from pipeline.records import outcome_encoder as endings_module
-from pipeline.records.decoding import INTERACTIONS, LABELS, Poison, decode
+from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, RejectedRecord, decode
 from pipeline.records.encoding import encode, encode_all, keys_of
 from pipeline.records.fields import FEATURES_LENGTH
 from pipeline.records.inputs import Interaction, sizes
-from pipeline.records.outcome_encoder import PLAIN, Ending, conclusion, encode_endings, opening, plain_ends
+from pipeline.records.outcome_encoder import (
+    PLAIN_SUFFIX,
+    LabelFields,
+    encode_label_fields,
+    outcome_prefix,
+    outcome_suffix,
+    plain_prefix_ends,
+)
 from pipeline.records.outputs import Outcome, Prediction, Share, VideoCounts
 
 LATEST = 1_000_000
@@ -30,9 +37,9 @@ GOOD = encode(FIELDS)
 RECORD = Interaction("e", 7, 3, 5, 900.5)
 
 
-def decode_one(value: bytes | None, key: bytes | None = b"7") -> Interaction | Poison:
-    [record] = decode([key], [value], INTERACTIONS, LATEST).records
-    assert isinstance(record, Interaction | Poison)
+def decode_one(value: bytes | None, key: bytes | None = b"7") -> Interaction | RejectedRecord:
+    [record] = decode([key], [value], INTERACTION_DECODER, LATEST).records
+    assert isinstance(record, Interaction | RejectedRecord)
     return record
 
 
@@ -133,10 +140,10 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_poison_with_its_fault(name: str) -> None:
+def test_bad_input_is_a_rejected_record_with_its_fault(name: str) -> None:
     value, fault = BAD[name]
     poison = decode_one(value)
-    assert isinstance(poison, Poison)
+    assert isinstance(poison, RejectedRecord)
     assert poison.fault == fault
     assert poison.reason
 
@@ -151,14 +158,14 @@ def test_unusual_but_good_input_is_accepted(name: str) -> None:
 def test_the_reason_names_the_field(field: str) -> None:
     for value in (without(field), replaced(field, b"null")):
         poison = decode_one(value)
-        assert isinstance(poison, Poison)
+        assert isinstance(poison, RejectedRecord)
         assert field in poison.reason
 
 
 @pytest.mark.parametrize("key", [None, b"", b"8", b"07", b"\xff", b'"7"'])
 def test_a_key_that_is_not_the_users_is_named_with_the_one_expected(key: bytes | None) -> None:
     poison = decode_one(GOOD, key)
-    assert isinstance(poison, Poison)
+    assert isinstance(poison, RejectedRecord)
     assert poison.fault == "wrong_key"
     assert repr(key) in poison.reason
     assert '"7"' in poison.reason
@@ -168,34 +175,34 @@ def test_labels_have_checks_of_their_own() -> None:
     good = {**FIELDS, "play_duration": 1.0, "watch_ratio": 0.5}
     for field in ("play_duration", "watch_ratio"):
         for value in (-0.1, True, None, "0.5"):
-            [record] = decode([b"7"], [encode({**good, field: value})], LABELS, LATEST).records
-            assert isinstance(record, Poison)
+            [record] = decode([b"7"], [encode({**good, field: value})], LABEL_DECODER, LATEST).records
+            assert isinstance(record, RejectedRecord)
             assert field in record.reason
-    [record] = decode([b"7"], [encode(good)], LABELS, LATEST).records
-    assert not isinstance(record, Poison)
+    [record] = decode([b"7"], [encode(good)], LABEL_DECODER, LATEST).records
+    assert not isinstance(record, RejectedRecord)
 
 
 def test_halves_of_an_object_in_two_messages_are_two_bad_messages_whatever_follows() -> None:
     """Counting lines or records would miss this: three messages, three whole objects between them."""
     halves: list[bytes | None] = [GOOD[:15], GOOD[15:], GOOD + GOOD]
-    records = decode([b"7"] * 3, halves, INTERACTIONS, LATEST).records
-    assert [isinstance(record, Poison) for record in records] == [True, True, True]
+    records = decode([b"7"] * 3, halves, INTERACTION_DECODER, LATEST).records
+    assert [isinstance(record, RejectedRecord) for record in records] == [True, True, True]
 
 
 mixtures = st.lists(st.one_of(st.none(), st.sampled_from(sorted(BAD))), max_size=30)
 
 
 @given(mixture=mixtures)
-def test_bad_messages_among_good_ones_are_found_and_all_keep_their_place(mixture: list[str | None]) -> None:
+def test_bad_messages_among_good_ones_are_found_and_all_keep_their_order(mixture: list[str | None]) -> None:
     values = [GOOD if name is None else BAD[name][0] for name in mixture]
-    records = decode([b"7"] * len(mixture), values, INTERACTIONS, LATEST).records
-    faults = [record.fault if isinstance(record, Poison) else None for record in records]
+    records = decode([b"7"] * len(mixture), values, INTERACTION_DECODER, LATEST).records
+    faults = [record.fault if isinstance(record, RejectedRecord) else None for record in records]
     assert faults == [None if name is None else BAD[name][1] for name in mixture]
     assert all(record == RECORD for record, fault in zip(records, faults, strict=True) if fault is None)
 
 
 def test_no_messages_are_no_records() -> None:
-    assert decode([], [], INTERACTIONS, LATEST).records == []
+    assert decode([], [], INTERACTION_DECODER, LATEST).records == []
 
 
 def bits(value: float) -> bytes:
@@ -307,29 +314,29 @@ predictions = st.builds(
 def test_an_outcome_made_of_its_prediction_as_written_is_the_outcome(
     prediction: Prediction, ratio: float | None, label: bool | None, loss: float | None, sequence: int
 ) -> None:
-    ending = Ending(prediction.sequence, ratio, label, 5, label, loss, "labelled", sequence)
+    ending = LabelFields(prediction.sequence, ratio, label, 5, label, loss, "labelled", sequence)
     text = encode(prediction)
-    [written] = encode_endings([ending])
+    [written] = encode_label_fields([ending])
     carried = msgspec.structs.asdict(prediction)
     del carried["sequence"]
     whole = encode(Outcome(**carried, **msgspec.structs.asdict(ending)))
-    assert opening(text) + written[:-1] + conclusion(text) == whole
+    assert outcome_prefix(text) + written[:-1] + outcome_suffix(text) == whole
     if prediction.challengers is None and prediction.asked is None:
-        assert conclusion(text) == PLAIN
-        assert text[: plain_ends(prediction.sequence, 1)[0]] + written == whole
+        assert outcome_suffix(text) == PLAIN_SUFFIX
+        assert text[: plain_prefix_ends(prediction.sequence, 1)[0]] + written == whole
 
 
 @given(first=st.integers(0, 120), count=st.integers(0, 120))
-def test_the_openings_of_plain_predictions_are_found_from_their_ends(first: int, count: int) -> None:
+def test_the_prefixes_of_plain_predictions_are_found_from_their_ends(first: int, count: int) -> None:
     said = Prediction("e", 7, 3, 5, 0.5, None, True, [0.25], model_version=0, sequence=0)
     texts = [encode(msgspec.structs.replace(said, sequence=first + number)) for number in range(count)]
-    ends = plain_ends(first, count)
-    assert [text[:end] for text, end in zip(texts, ends, strict=True)] == list(map(opening, texts))
+    ends = plain_prefix_ends(first, count)
+    assert [text[:end] for text, end in zip(texts, ends, strict=True)] == list(map(outcome_prefix, texts))
 
 
 shares = st.builds(Share, st.just(0), st.just(0), st.just(1), st.just([]), st.just([]))
 endings = st.builds(
-    Ending,
+    LabelFields,
     prediction_sequence=st.integers(0, 9),
     watch_ratio=st.none() | finite,
     label=st.none() | st.booleans(),
@@ -343,9 +350,11 @@ endings = st.builds(
 
 
 @given(written=st.lists(endings, max_size=5), together=st.integers(1, 3))
-def test_endings_written_together_are_those_written_alone(written: list[Ending], together: int) -> None:
+def test_label_fields_encoded_together_are_those_encoded_alone(
+    written: list[LabelFields], together: int
+) -> None:
     with patch.object(endings_module, "SLICE", together):
-        assert list(encode_endings(written)) == [encode(ending)[1:] for ending in written]
+        assert list(encode_label_fields(written)) == [encode(ending)[1:] for ending in written]
 
 
 @given(records=st.lists(predictions, max_size=5))
@@ -357,5 +366,5 @@ def test_line_feeds_within_a_record_do_not_end_it() -> None:
     said = Prediction("a\nb}\n{c", 7, "\n", 5, 0.5, None, True, [0.25], model_version=0, sequence=9)
     assert encode_all([said, said]) == [encode(said)] * 2
     taken = [Share(0, 0, 1, [VideoCounts("a}\n{b", 1, 1, 1.0)], [])]
-    ending = Ending(9, 0.8, True, 6, True, 0.2, "labelled", 4, taken)
-    assert list(encode_endings([ending, ending])) == [encode(ending)[1:]] * 2
+    ending = LabelFields(9, 0.8, True, 6, True, 0.2, "labelled", 4, taken)
+    assert list(encode_label_fields([ending, ending])) == [encode(ending)[1:]] * 2

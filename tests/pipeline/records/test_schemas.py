@@ -17,16 +17,16 @@ from jsonschema import Draft202012Validator
 
 from pipeline.features.statistics import FEATURES
 from pipeline.kafka.topics import Topics
-from pipeline.model.label_policy import Policy
-from pipeline.model.shadow import Contender
-from pipeline.records.decoding import INTERACTIONS, LABELS, InputDecoder, Poison, decode
+from pipeline.model.label_policy import LabelPolicy
+from pipeline.model.shadow import ChallengerSettings
+from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder, RejectedRecord, decode
 from pipeline.records.encoding import encode
-from pipeline.records.inputs import Interaction, Source, WatchLabel
+from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
 from pipeline.records.outputs import Example, LabelRequest, Outcome, Prediction, Share, VideoCounts
 from pipeline.task.plan import DeadLetter
 from pipeline.task.record_queue import Position
-from pipeline.task.state import CASES, Era, SavedLabel, SnapshotReference, State
-from pipeline.worker.transaction import Writer
+from pipeline.task.state import COUNTERS, SavedLabel, SettingsEpoch, SnapshotReference, State
+from pipeline.worker.transaction import TransactionWriter
 from tests.support.builders import CHALLENGERS, Inputs, feed_all, join_settings, new_model, new_task
 from tests.support.record_strategies import WRITTEN, interactions, labels
 from tests.support.streams import policies, streams
@@ -96,7 +96,12 @@ def test_records_of_before_a_field_was_added_are_read() -> None:
 
 @pytest.mark.parametrize(
     ("part", "struct"),
-    [("position", Position), ("snapshot", SnapshotReference), ("era", Era), ("saved_label", SavedLabel)],
+    [
+        ("position", Position),
+        ("snapshot", SnapshotReference),
+        ("era", SettingsEpoch),
+        ("saved_label", SavedLabel),
+    ],
 )
 def test_so_do_the_parts_of_a_state_record(part: str, struct: type[msgspec.Struct]) -> None:
     definition = schema("state")["$defs"][part]
@@ -105,7 +110,7 @@ def test_so_do_the_parts_of_a_state_record(part: str, struct: type[msgspec.Struc
 
 def test_counters_are_those_that_are_kept() -> None:
     counters = schema("state")["properties"]["counters"]
-    assert list(counters["properties"]) == counters["required"] == list(CASES)
+    assert list(counters["properties"]) == counters["required"] == list(COUNTERS)
 
 
 @pytest.mark.parametrize(("part", "struct"), [("video_counts", VideoCounts), ("example", Example)])
@@ -151,7 +156,10 @@ def test_every_encoded_record_is_valid(name: str) -> None:
     policy=policies,
 )
 def test_whatever_a_task_writes_is_valid(
-    given_inputs: Inputs, on_missing: str, challengers: dict[str, Contender], policy: Policy | None
+    given_inputs: Inputs,
+    on_missing: str,
+    challengers: dict[str, ChallengerSettings],
+    policy: LabelPolicy | None,
 ) -> None:
     model = new_model(challengers=challengers)
     task = new_task(join_settings(on_missing=on_missing), model=model, policy=policy)
@@ -169,7 +177,7 @@ def test_whatever_a_task_writes_is_valid(
 
 
 class Recorder:
-    """What `Writer` hands to its producer."""
+    """What `TransactionWriter` hands to its producer."""
 
     def __init__(self) -> None:
         self.headers: list[tuple[str, bytes | None]] = []
@@ -181,9 +189,9 @@ class Recorder:
 def test_the_headers_of_a_dead_letter_are_valid_and_stand_after_its_own() -> None:
     recorder = Recorder()
     own = [("trace", b"\xff"), ("empty", None)]
-    letter = DeadLetter(Source("interactions", 3, 17, b"7", None, own), "undecodable", "a tombstone")
-    writer = cast(Writer, SimpleNamespace(_producer=recorder, _topics=Topics("")))
-    Writer._write_dead_letter(writer, 3, letter)
+    letter = DeadLetter(RawMessage("interactions", 3, 17, b"7", None, own), "undecodable", "a tombstone")
+    writer = cast(TransactionWriter, SimpleNamespace(_producer=recorder, _topics=Topics("")))
+    TransactionWriter._write_dead_letter(writer, 3, letter)
     assert recorder.headers[:2] == own
     about = {name: (value or b"").decode() for name, value in recorder.headers[2:]}
     assert list(validator("dead-letter-headers").iter_errors(about)) == []
@@ -193,7 +201,7 @@ def test_the_headers_of_a_dead_letter_are_valid_and_stand_after_its_own() -> Non
 
 def test_all_faults_are_listed() -> None:
     listed = schema("dead-letter-headers")["properties"][ERROR + "exception"]["enum"]
-    assert set(listed) == {*get_args(get_type_hints(Poison)["fault"]), "orphan", "late", "mismatched"}
+    assert set(listed) == {*get_args(get_type_hints(RejectedRecord)["fault"]), "orphan", "late", "mismatched"}
 
 
 def no_integral_float(value: object) -> bool:
@@ -232,7 +240,7 @@ def changed(draw: st.DrawFn, records: st.SearchStrategy[msgspec.Struct]) -> Json
 def verdict(value: Json, decoder: InputDecoder) -> bool:
     key, text = str(value.get("user_id")).encode(), json.dumps(value).encode()
     [record] = decode([key], [text], decoder, LATEST).records
-    if not isinstance(record, Poison):
+    if not isinstance(record, RejectedRecord):
         return True
     assert record.fault == "invalid"
     return False
@@ -240,9 +248,9 @@ def verdict(value: Json, decoder: InputDecoder) -> bool:
 
 @pytest.mark.parametrize(
     ("name", "records", "decoder"),
-    [("interaction", interactions, INTERACTIONS), ("watch-label", labels, LABELS)],
+    [("interaction", interactions, INTERACTION_DECODER), ("watch-label", labels, LABEL_DECODER)],
 )
-def test_schema_and_decoder_judge_inputs_alike(
+def test_schema_and_decoder_accept_the_same_inputs(
     name: str, records: st.SearchStrategy[msgspec.Struct], decoder: InputDecoder
 ) -> None:
     seen: set[bool] = set()
@@ -258,11 +266,13 @@ def test_schema_and_decoder_judge_inputs_alike(
     assert seen == {True, False}
 
 
-@pytest.mark.parametrize(("name", "decoder"), [("interaction", INTERACTIONS), ("watch-label", LABELS)])
+@pytest.mark.parametrize(
+    ("name", "decoder"), [("interaction", INTERACTION_DECODER), ("watch-label", LABEL_DECODER)]
+)
 @pytest.mark.parametrize("value", [None, True, 5, "text", [], [{}], {}])
 def test_they_agree_on_what_is_no_such_object(name: str, decoder: InputDecoder, value: object) -> None:
     [record] = decode([b"7"], [json.dumps(value).encode()], decoder, LATEST).records
-    assert isinstance(record, Poison)
+    assert isinstance(record, RejectedRecord)
     assert not validator(name).is_valid(value)
 
 

@@ -38,32 +38,32 @@ def written() -> tuple[Task, OutputLog]:
     return task, log
 
 
-def damage(log: OutputLog, place: int) -> str:
+def damage(log: OutputLog, index: int) -> str:
     """Change a bit; the SHA-256 in the state record is another then."""
-    data = log.snapshots[place]
-    log.snapshots[place] = data[:-1] + bytes([data[-1] ^ 1])
+    data = log.snapshots[index]
+    log.snapshots[index] = data[:-1] + bytes([data[-1] ^ 1])
     return "do not have the SHA-256"
 
 
-def compact_away(log: OutputLog, place: int) -> str:
+def compact_away(log: OutputLog, index: int) -> str:
     """Leave the state record without the message that it names."""
-    change(log, place, chunks=[place + 100])
-    return f"has no record at offset {place + 100}"
+    change(log, index, chunks=[index + 100])
+    return f"has no record at offset {index + 100}"
 
 
-def write_as_another_version(log: OutputLog, place: int) -> str:
+def write_as_another_version(log: OutputLog, index: int) -> str:
     """Have bytes that are whole, but of a program to come."""
     now, then = (b'"version":%d' % version for version in (SNAPSHOT_VERSION, SNAPSHOT_VERSION + 1))
-    assert log.snapshots[place].count(now) == 1
-    log.snapshots[place] = log.snapshots[place].replace(now, then)
-    change(log, place, sha256=sha256(log.snapshots[place]).hexdigest())
+    assert log.snapshots[index].count(now) == 1
+    log.snapshots[index] = log.snapshots[index].replace(now, then)
+    change(log, index, sha256=sha256(log.snapshots[index]).hexdigest())
     return f"has version {SNAPSHOT_VERSION + 1}"
 
 
-def change(log: OutputLog, place: int, **changes: object) -> None:
+def change(log: OutputLog, index: int, **changes: object) -> None:
     """Let the state record say something else of a snapshot."""
     assert log.state is not None
-    name = "snapshot" if place == LATEST else "previous"
+    name = "snapshot" if index == LATEST else "previous"
     reference = msgspec.structs.replace(getattr(log.state, name), **changes)
     log.state = msgspec.structs.replace(log.state, **{name: reference})
 
@@ -88,7 +88,7 @@ def test_the_snapshot_before_is_used_in_place_of_one_that_cannot_be(
 
 
 @faults
-def test_without_a_usable_snapshot_all_outcomes_are_folded(
+def test_without_a_usable_snapshot_all_outcomes_are_learned_again(
     written: tuple[Task, OutputLog], fault: Fault
 ) -> None:
     task, log = written
@@ -100,7 +100,7 @@ def test_without_a_usable_snapshot_all_outcomes_are_folded(
     assert (again.snapshot, again.previous) == (None, None)
     assert [line["event"].partition(", ")[2] for line in lines] == [
         "trying the one before it",
-        "folding all outcomes instead",
+        "learning all outcomes again instead",
     ]
     assert reason in lines[-1]["reason"]
 
@@ -119,7 +119,7 @@ def test_a_snapshot_written_after_that_leaves_the_usable_one_in_its_slot(
     assert pack(log.restore().model) == pack(task.model)
 
 
-def test_nothing_is_said_where_the_snapshot_before_is_not_needed(written: tuple[Task, OutputLog]) -> None:
+def test_nothing_is_logged_where_the_previous_snapshot_is_not_needed(written: tuple[Task, OutputLog]) -> None:
     task, log = written
     damage(log, PREVIOUS)
     with capture_logs() as lines:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.errors import StateError
-from pipeline.model.label_policy import Policy
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.settings_text import challengers_text
-from pipeline.model.shadow import Contender
+from pipeline.model.shadow import ChallengerSettings
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.outputs import Outcome
@@ -35,18 +35,18 @@ from tests.support.builders import (
 )
 from tests.support.consumer import REST, Delivery, Step, steps
 from tests.support.output_log import OutputLog
-from tests.support.streams import crowded, policies, streams
+from tests.support.streams import policies, streams, tight
 
 
 @pytest.fixture(autouse=True, scope="module")
-def marks_in_short_logs() -> Iterator[None]:
+def index_short_logs() -> Iterator[None]:
     """Let marks be noted while reading, which else happens every thousand records."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(restoration, "MARK_EVERY", 3)
+        patch.setattr(restoration, "INDEX_INTERVAL", 3)
         yield
 
 
-class Turn(NamedTuple):
+class WorkerStep(NamedTuple):
     """A batch, what is committed with it, and whether the worker then dies."""
 
     step: Step
@@ -56,17 +56,19 @@ class Turn(NamedTuple):
     """Whether it dies after one more batch that was not committed."""
 
 
-turns = st.builds(Turn, step=steps, snapshot=st.booleans(), dies=st.booleans(), loses=st.booleans())
+worker_steps = st.builds(
+    WorkerStep, step=steps, snapshot=st.booleans(), dies=st.booleans(), loses=st.booleans()
+)
 
 
-def same_apart_from_marks(state: State) -> bytes:
+def same_apart_from_offset_index(state: State) -> bytes:
     """A state record without the offsets, which are lower bounds and depend on what was read."""
     return encode(msgspec.structs.replace(state, prediction_offset=0, outcome_offset=0))
 
 
 def rebuilt(task: Task, log: OutputLog, join: JoinSettings | None = None) -> Task:
     again = log.restore(join)
-    assert same_apart_from_marks(again.state({})) == same_apart_from_marks(task.state({}))
+    assert same_apart_from_offset_index(again.state({})) == same_apart_from_offset_index(task.state({}))
     assert pack(again.model) == pack(task.model)
     assert again.join.closed == task.join.closed
     assert list(again.join.closed) == list(task.join.closed)
@@ -77,17 +79,17 @@ def rebuilt(task: Task, log: OutputLog, join: JoinSettings | None = None) -> Tas
 
 def run_with_deaths(
     given_inputs: Inputs,
-    drawn: list[Turn],
+    drawn: list[WorkerStep],
     join: JoinSettings | None = None,
-    challengers: Mapping[str, Contender] = MappingProxyType({}),
-    policy: Policy | None = None,
+    challengers: Mapping[str, ChallengerSettings] = MappingProxyType({}),
+    policy: LabelPolicy | None = None,
 ) -> tuple[Task, OutputLog]:
     join = join or join_settings()
     model = new_model(challengers=challengers)
     task, log = new_task(join, model=model, policy=policy), OutputLog(policy=policy)
     log.settings |= challengers_text(challengers)
     delivery = Delivery(task, given_inputs)
-    for step, snapshot, dies, loses in (*drawn, Turn(REST, True, True, False)):
+    for step, snapshot, dies, loses in (*drawn, WorkerStep(REST, True, True, False)):
         delivery.deliver(step)
         log.commit(task, task.advance(step.limit), snapshot)
         if dies:
@@ -102,17 +104,17 @@ def run_with_deaths(
 
 
 @settings(max_examples=120)
-@given(given_inputs=streams(), drawn=st.lists(turns, max_size=15), join=crowded, policy=policies)
+@given(given_inputs=streams(), drawn=st.lists(worker_steps, max_size=15), join=tight, policy=policies)
 def test_deaths_do_not_show_in_what_is_written(
-    given_inputs: Inputs, drawn: list[Turn], join: JoinSettings, policy: Policy | None
+    given_inputs: Inputs, drawn: list[WorkerStep], join: JoinSettings, policy: LabelPolicy | None
 ) -> None:
     whole, expected = run(given_inputs, join, policy=policy)
     task, log = run_with_deaths(given_inputs, drawn, join, policy=policy)
     assert log.written == expected
     assert pack(task.model) == pack(whole.model)
-    assert same_apart_from_marks(
+    assert same_apart_from_offset_index(
         msgspec.structs.replace(task.state({}), snapshot=None, previous=None)
-    ) == same_apart_from_marks(whole.state({}))
+    ) == same_apart_from_offset_index(whole.state({}))
 
 
 def long_stream() -> Inputs:
@@ -122,8 +124,8 @@ def long_stream() -> Inputs:
 
 
 @settings(max_examples=12)
-@given(drawn=st.lists(turns, max_size=30))
-def test_so_it_is_for_a_long_stream_whose_feature_map_changes(drawn: list[Turn]) -> None:
+@given(drawn=st.lists(worker_steps, max_size=30))
+def test_so_it_is_for_a_long_stream_whose_feature_map_changes(drawn: list[WorkerStep]) -> None:
     whole, expected = run(long_stream())
     assert whole.model.learner.state()["stage"] == 2
     task, log = run_with_deaths(long_stream(), drawn)
@@ -132,8 +134,10 @@ def test_so_it_is_for_a_long_stream_whose_feature_map_changes(drawn: list[Turn])
 
 
 @settings(max_examples=60)
-@given(given_inputs=streams(), drawn=st.lists(turns, min_size=1, max_size=15))
-def test_marks_never_lie_above_what_they_mark(given_inputs: Inputs, drawn: list[Turn]) -> None:
+@given(given_inputs=streams(), drawn=st.lists(worker_steps, min_size=1, max_size=15))
+def test_offset_index_entries_never_lie_above_their_records(
+    given_inputs: Inputs, drawn: list[WorkerStep]
+) -> None:
     _, log = run_with_deaths(given_inputs, drawn)
     assert log.state is not None
     needed = [(log.state.prediction_offset, log.state.pending_from, log.predictions)]

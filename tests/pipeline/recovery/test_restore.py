@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from pipeline.kafka.committed import UNSETTLED, committed
+from pipeline.kafka.committed import RETRIABLE_ERRORS, committed
 
 
 class Group:
@@ -28,7 +28,7 @@ def ask(*codes: int) -> dict[int, dict[str, TopicPartition]]:
     return committed(cast(Consumer, Group(*codes)), places)
 
 
-@pytest.mark.parametrize("code", sorted(UNSETTLED))
+@pytest.mark.parametrize("code", sorted(RETRIABLE_ERRORS))
 def test_a_group_that_has_no_coordinator_yet_is_asked_again(code: int) -> None:
     found = ask(code)
     assert list(found) == [0, 1]

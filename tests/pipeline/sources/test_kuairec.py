@@ -147,7 +147,9 @@ def test_first_keeps_the_earliest_events_and_the_counts(tmp_path: Path) -> None:
         (f'{HEADER}\n1,2,"3,4,,,5,1\n', "not a CSV file as expected"),
     ],
 )
-def test_a_file_of_another_kind_is_refused_with_the_place(tmp_path: Path, text: str, message: str) -> None:
+def test_a_file_of_another_kind_is_refused_with_line_and_column(
+    tmp_path: Path, text: str, message: str
+) -> None:
     file = tmp_path / "matrix.csv"
     file.write_text(text)
     with pytest.raises(DataError) as caught:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import DataError
 from pipeline.sources.kuairec import Events
-from pipeline.sources.resume import Tail, Tails, count_by_partition, remaining
+from pipeline.sources.resume import Tail, Tails, count_by_partition, remaining_records
 from pipeline.sources.schedule import Integers, Schedule
 
 TOPICS = ("interactions", "watch-labels")
@@ -54,7 +54,7 @@ def test_what_remains_is_what_no_partition_holds_wherever_each_of_them_stopped(
     plan = schedule(40, partitions, seed)
     contents = plan.contents()
     counts = [[data.draw(st.integers(0, len(records))) for records in parts] for parts in contents]
-    rest = remaining(plan, TOPICS, tails_after(plan, counts))
+    rest = remaining_records(plan, TOPICS, tails_after(plan, counts))
     held = [
         record
         for parts, of_topic in zip(contents, counts, strict=True)
@@ -72,7 +72,7 @@ def test_topics_filled_from_another_file_are_refused() -> None:
     plan = schedule(10, 1)
     tails = [Tail(1, named("other"))], [Tail(0, None)]
     with pytest.raises(DataError, match=r"interactions, partition 0: .*'other', which is not in the file"):
-        remaining(plan, TOPICS, tails)
+        remaining_records(plan, TOPICS, tails)
 
 
 @pytest.mark.parametrize("end", [3, 20])
@@ -81,10 +81,10 @@ def test_topics_that_hold_more_than_a_replay_are_refused(end: int) -> None:
     [records], _ = plan.contents()
     last = plan.events.frame["event_id"][int(records[1])]
     with pytest.raises(DataError, match=f"'{last}' and number {end} there, which is not its number"):
-        remaining(plan, TOPICS, ([Tail(end, named(last))], [Tail(0, None)]))
+        remaining_records(plan, TOPICS, ([Tail(end, named(last))], [Tail(0, None)]))
 
 
 @pytest.mark.parametrize("last", [None, b"", b"{}", b"\xff"])
 def test_topics_whose_last_record_is_no_event_are_refused(last: bytes | None) -> None:
     with pytest.raises(DataError, match="its last record is no event"):
-        remaining(schedule(10, 1), TOPICS, ([Tail(4, last)], [Tail(0, None)]))
+        remaining_records(schedule(10, 1), TOPICS, ([Tail(4, last)], [Tail(0, None)]))

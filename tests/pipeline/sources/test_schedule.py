@@ -10,7 +10,7 @@ from river import stream
 
 from pipeline.kafka.partitioner import partition
 from pipeline.sources.kuairec import Events
-from pipeline.sources.schedule import Schedule, merge
+from pipeline.sources.schedule import Schedule, merge_by_time
 
 # Few different times and delays, so that there are many ties.
 plays = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 5)), max_size=40).map(sorted)
@@ -36,7 +36,7 @@ def test_the_order_is_that_of_rivers_question_and_answer_simulation(plays: list[
     simulated = stream.simulate_qa(dataset, moment="time", delay="delay")
     expected = [number if answer is None else len(plays) + number for number, _, answer in simulated]
     times = np.array(plays, dtype=np.int64).reshape(-1, 2)
-    assert merge(times[:, 0], times.sum(axis=1)).tolist() == expected
+    assert merge_by_time(times[:, 0], times.sum(axis=1)).tolist() == expected
 
 
 @given(plays=plays, partitions=st.integers(1, 4))

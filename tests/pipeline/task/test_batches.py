@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.config.tree import Join as JoinSettings
-from pipeline.model.label_policy import Policy
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.task.task import Task
@@ -19,19 +19,19 @@ from tests.support.builders import (
     join_settings,
     label,
     new_task,
+    records_of,
     run,
-    told,
 )
 from tests.support.consumer import REST, Delivery, Step, steps
 from tests.support.entries import queued
-from tests.support.streams import crowded, policies, streams
+from tests.support.streams import policies, streams, tight
 
 
 def run_in_pieces(
     given_inputs: Inputs,
     pieces: list[Step],
     join: JoinSettings | None = None,
-    policy: Policy | None = None,
+    policy: LabelPolicy | None = None,
 ) -> tuple[Task, Written]:
     task = new_task(join, policy=policy)
     delivery = Delivery(task, given_inputs)
@@ -44,9 +44,9 @@ def run_in_pieces(
 
 
 @settings(max_examples=150)
-@given(given_inputs=streams(), pieces=st.lists(steps, max_size=25), join=crowded, policy=policies)
+@given(given_inputs=streams(), pieces=st.lists(steps, max_size=25), join=tight, policy=policies)
 def test_any_cut_into_batches_gives_the_same_bytes(
-    given_inputs: Inputs, pieces: list[Step], join: JoinSettings, policy: Policy | None
+    given_inputs: Inputs, pieces: list[Step], join: JoinSettings, policy: LabelPolicy | None
 ) -> None:
     whole, expected = run(given_inputs, join, policy=policy)
     task, written = run_in_pieces(given_inputs, pieces, join, policy)
@@ -58,7 +58,7 @@ def test_any_cut_into_batches_gives_the_same_bytes(
 @settings(max_examples=20)
 @given(pieces=st.lists(steps, max_size=40), policy=policies)
 def test_so_it_is_for_a_long_stream_whose_feature_map_changes(
-    pieces: list[Step], policy: Policy | None
+    pieces: list[Step], policy: LabelPolicy | None
 ) -> None:
     shown = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(300)]
     labels = [label(n, 10 * n + 35, n % 3, user_id=n % 5, video_id=n % 7) for n in range(300) if n % 10]
@@ -84,11 +84,11 @@ def test_the_merge_waits_for_an_input_that_may_have_more() -> None:
     task.interactions.feed(queued(inputs([interaction(1, 5)], []).interactions))
     assert task.advance(10).empty
     task.labels.at_end = True
-    assert [prediction.event_id for prediction in told(task.advance(10)).predictions] == [1]
+    assert [prediction.event_id for prediction in records_of(task.advance(10)).predictions] == [1]
     task.labels.feed(queued(inputs([], [label(1, 9)]).labels))
     assert task.advance(10).empty, "more interactions may come before the label"
     task.interactions.at_end = True
-    assert [outcome.event_id for outcome in told(task.advance(10)).outcomes] == [1]
+    assert [outcome.event_id for outcome in records_of(task.advance(10)).outcomes] == [1]
 
 
 @given(given_inputs=streams(), limit=st.integers(0, 40))
@@ -100,13 +100,13 @@ def test_a_task_that_is_rewound_and_fed_again_goes_on_as_if_nothing_had_been(
     batches = []
     for most in (limit, ALL):
         task.rewind()
-        for inlet, entries in (
+        for queue, entries in (
             (task.interactions, given_inputs.interactions),
             (task.labels, given_inputs.labels),
         ):
-            left = [entry for entry in entries if entry.source.offset >= inlet.position.offset]
-            inlet.feed(queued(left))
-            inlet.at_end = True
+            left = [entry for entry in entries if entry.source.offset >= queue.position.offset]
+            queue.feed(queued(left))
+            queue.at_end = True
         batches.append(task.advance(most))
     assert Written.of(batches) == expected
     assert encode(task.state({})) == encode(whole.state({}))

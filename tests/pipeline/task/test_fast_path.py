@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.config.tree import Join as JoinSettings
-from pipeline.model.label_policy import Policy
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import WatchLabel
@@ -26,7 +26,7 @@ from tests.support.builders import (
     new_task,
 )
 from tests.support.consumer import REST, Delivery, Step, steps
-from tests.support.streams import crowded, policies, streams
+from tests.support.streams import policies, streams, tight
 
 NEVER = 10**9
 
@@ -36,10 +36,10 @@ def run(
     pieces: list[Step],
     join: JoinSettings,
     shortest: int,
-    policy: Policy | None = None,
+    policy: LabelPolicy | None = None,
 ) -> tuple[Task, Written]:
     """All of the inputs in pieces, in stretches of so many messages at least."""
-    with patch.object(stretch, "SHORTEST", shortest), patch.object(stretch, "LONGEST", 64):
+    with patch.object(stretch, "MIN_MESSAGES", shortest), patch.object(stretch, "MAX_MESSAGES", 64):
         task, batches = new_task(join, policy=policy), []
         delivery = Delivery(task, given_inputs)
         for step in (*pieces, REST):
@@ -49,7 +49,7 @@ def run(
 
 
 def assert_no_difference(
-    given_inputs: Inputs, pieces: list[Step], join: JoinSettings, policy: Policy | None = None
+    given_inputs: Inputs, pieces: list[Step], join: JoinSettings, policy: LabelPolicy | None = None
 ) -> None:
     plain, expected = run(given_inputs, pieces, join, NEVER, policy)
     for shortest in (1, 4):
@@ -62,9 +62,9 @@ def assert_no_difference(
 
 
 @settings(max_examples=100)
-@given(given_inputs=streams(), pieces=st.lists(steps, max_size=10), join=crowded, policy=policies)
+@given(given_inputs=streams(), pieces=st.lists(steps, max_size=10), join=tight, policy=policies)
 def test_whatever_comes(
-    given_inputs: Inputs, pieces: list[Step], join: JoinSettings, policy: Policy | None
+    given_inputs: Inputs, pieces: list[Step], join: JoinSettings, policy: LabelPolicy | None
 ) -> None:
     assert_no_difference(given_inputs, pieces, join, policy)
 
@@ -81,61 +81,61 @@ events = st.lists(
 )
 
 
-def nearly_usual(drawn: list[tuple[int, int, int | None, int]]) -> Inputs:
+def mostly_regular(drawn: list[tuple[int, int, int | None, int]]) -> Inputs:
     """A stream in which little is odd: repetitions, mismatches, garbage, labels that repeat."""
     now = 1_000
-    shown: list[Message] = []
-    told: list[tuple[int, WatchLabel]] = []
+    interactions: list[Message] = []
+    labels: list[tuple[int, WatchLabel]] = []
     for number, (later, moved, delay, oddity) in enumerate(drawn):
         now += later
         at, user = now + moved, number % 4
-        shown.append(interaction(number, at, user, number % 5))
+        interactions.append(interaction(number, at, user, number % 5))
         if oddity == 1:
-            shown.append(interaction(number, at, user, number % 5))
+            interactions.append(interaction(number, at, user, number % 5))
         if oddity == 2:
-            shown.append(b"{")
+            interactions.append(b"{")
         if delay is not None:
             answer = label(number, at + delay, number % 3, user + (oddity == 3), number % 5)
-            told += [(at + delay, answer)] * (2 if oddity == 4 else 1)
-    return inputs(shown, [each for _, each in sorted(told, key=lambda pair: pair[0])])
+            labels += [(at + delay, answer)] * (2 if oddity == 4 else 1)
+    return inputs(interactions, [each for _, each in sorted(labels, key=lambda pair: pair[0])])
 
 
 @settings(max_examples=100)
-@given(drawn=events, pieces=st.lists(steps, max_size=10), join=crowded)
+@given(drawn=events, pieces=st.lists(steps, max_size=10), join=tight)
 def test_a_stream_in_which_little_is_odd(
     drawn: list[tuple[int, int, int | None, int]], pieces: list[Step], join: JoinSettings
 ) -> None:
-    assert_no_difference(nearly_usual(drawn), pieces, join)
+    assert_no_difference(mostly_regular(drawn), pieces, join)
 
 
-def test_a_usual_stream_is_taken_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    def alone(self: Task, inlet: object) -> None:
+def test_a_regular_stream_takes_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    def alone(self: Task, queue: object) -> None:
         raise AssertionError("a message was taken by itself")
 
     monkeypatch.setattr(Task, "_process", alone)
-    shown: list[Message] = [interaction(n, 10 * n) for n in range(3_000)]
-    told: list[Message] = [label(n, 10 * n + 35) for n in range(3_000)]
-    task, written = run(inputs(shown, told), [], join_settings(), 1)
+    interactions: list[Message] = [interaction(n, 10 * n) for n in range(3_000)]
+    labels: list[Message] = [label(n, 10 * n + 35) for n in range(3_000)]
+    task, written = run(inputs(interactions, labels), [], join_settings(), 1)
     assert (len(written.predictions), len(written.outcomes)) == (3_000, 3_000)
     assert task.counters["labelled"] == task.counters["predictions"] == 3_000
 
 
-def nearly_all_usual(oddity: list[tuple[int, WatchLabel]]) -> Inputs:
+def regular_except(oddity: list[tuple[int, WatchLabel]]) -> Inputs:
     """Thirty events whose labels come a little later, and further labels at their times."""
-    told = [(10 * n + 35, label(n, 10 * n + 35)) for n in range(30) if n != 17] + oddity
-    told.sort(key=lambda pair: pair[0])
-    return inputs([interaction(n, 10 * n) for n in range(30)], [each for _, each in told])
+    labels = [(10 * n + 35, label(n, 10 * n + 35)) for n in range(30) if n != 17] + oddity
+    labels.sort(key=lambda pair: pair[0])
+    return inputs([interaction(n, 10 * n) for n in range(30)], [each for _, each in labels])
 
 
 def test_a_label_right_before_its_interaction_is_early_all_the_same() -> None:
-    given_inputs = nearly_all_usual([(170, label(17, 170))])
+    given_inputs = regular_except([(170, label(17, 170))])
     assert_no_difference(given_inputs, [], join_settings())
     task, _ = run(given_inputs, [], join_settings(), 1)
     assert task.counters["early"] == 1
 
 
-def test_a_label_that_repeats_within_a_stretch_is_known_as_that() -> None:
-    given_inputs = nearly_all_usual([(205, label(17, 205)), (205, label(17, 205))])
+def test_a_label_that_repeats_within_the_fast_path_is_a_duplicate() -> None:
+    given_inputs = regular_except([(205, label(17, 205)), (205, label(17, 205))])
     assert_no_difference(given_inputs, [], join_settings())
     task, _ = run(given_inputs, [], join_settings(), 1)
     assert task.counters["duplicate_labels"] == 1

@@ -9,26 +9,26 @@ import pytest
 
 from pipeline.config.tree import Labels
 from pipeline.features.statistics import FEATURES
-from pipeline.model.label_policy import Policy
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.encoding import encode
-from pipeline.records.outcome_encoder import Ending, encode_endings, opening
+from pipeline.records.outcome_encoder import LabelFields, encode_label_fields, outcome_prefix
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 from pipeline.task.task import Task
 from tests.support.builders import (
     ALL,
+    BatchRecords,
     Inputs,
-    Told,
     feed_all,
     inputs,
     interaction,
     join_settings,
     label,
     new_task,
-    told,
+    records_of,
 )
 
 
-class Chosen(Policy):
+class Chosen(LabelPolicy):
     """Asks for the events that it is told."""
 
     def __init__(self, events: Sequence[int], *, learn_unasked: bool = False) -> None:
@@ -42,22 +42,22 @@ class Chosen(Policy):
 
 
 def play(
-    given: Inputs, policy: Policy | None, on_missing: str = "negative"
-) -> tuple[Task, Told, list[bytes]]:
+    given: Inputs, policy: LabelPolicy | None, on_missing: str = "negative"
+) -> tuple[Task, BatchRecords, list[bytes]]:
     task = new_task(join_settings(on_missing=on_missing), policy=policy)
     feed_all(task, given)
     batch = task.advance(ALL)
-    return task, told(batch), batch.requests.values
+    return task, records_of(batch), batch.requests.values
 
 
 def four() -> Inputs:
     """Two events that get their label, then two that do not, and one long after."""
-    shown = [interaction(n, 10 * n, user_id=n, video_id=n) for n in range(4)]
-    told_of = [label(n, 50 + n, user_id=n, video_id=n) for n in range(2)]
-    return inputs([*shown, interaction(9, 300)], told_of)
+    interactions = [interaction(n, 10 * n, user_id=n, video_id=n) for n in range(4)]
+    watch_labels = [label(n, 50 + n, user_id=n, video_id=n) for n in range(2)]
+    return inputs([*interactions, interaction(9, 300)], watch_labels)
 
 
-def test_a_policy_is_told_what_was_predicted_and_asked_before() -> None:
+def test_a_policy_gets_what_was_predicted_and_asked_before() -> None:
     policy = Chosen([1, 2])
     play(four(), policy)
     assert policy.counts == [(0, 0), (1, 0), (2, 1), (3, 2), (4, 2)]
@@ -104,7 +104,7 @@ def test_who_asks_for_all_learns_all_with_the_bits_of_no_policy() -> None:
     assert task.model.learner.state()["updates"] == plain.model.learner.state()["updates"]
 
 
-def test_without_a_policy_nothing_is_said_of_asking() -> None:
+def test_without_a_policy_records_have_no_asked_field() -> None:
     task = new_task()
     feed_all(task, four())
     batch = task.advance(ALL)
@@ -117,14 +117,14 @@ def test_records_of_before_there_were_policies_are_read() -> None:
     prediction = Prediction("e", 7, 3, 5, 0.5, None, True, [0.25] * len(FEATURES), 0, 9)
     assert b"asked" not in encode(prediction)
     assert msgspec.json.decode(encode(prediction), type=Prediction) == prediction
-    ending = Ending(9, 1.0, True, 6, True, 0.2, "labelled", sequence=0)
-    [written] = encode_endings([ending])
-    outcome = opening(encode(prediction)) + written
+    label_fields = LabelFields(9, 1.0, True, 6, True, 0.2, "labelled", sequence=0)
+    [written] = encode_label_fields([label_fields])
+    outcome = outcome_prefix(encode(prediction)) + written
     assert b"asked" not in outcome
     assert encode(msgspec.json.decode(outcome, type=Outcome)) == outcome
 
 
 def test_an_event_s_name_cannot_be_taken_for_a_field_of_its_outcome() -> None:
     named = Prediction('"sequence":', 7, 3, 5, 0.5, None, True, [0.25] * len(FEATURES), 0, 9, asked=True)
-    assert encode(named).startswith(opening(encode(named)))
-    assert opening(encode(named)).endswith(b'"model_version":0,')
+    assert encode(named).startswith(outcome_prefix(encode(named)))
+    assert outcome_prefix(encode(named)).endswith(b'"model_version":0,')

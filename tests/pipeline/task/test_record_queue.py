@@ -6,36 +6,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.records.decoding import FIRST, Poison
-from pipeline.task.record_queue import Inlet, Position
+from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord
+from pipeline.task.record_queue import Position, RecordQueue
 from tests.support.builders import Message, inputs, interaction
 from tests.support.entries import queued
 
 JUMP = 1_000
 
 
-def inlet(*messages: Message | int, position: Position | None = None) -> Inlet:
+def record_queue(*messages: Message | int, position: Position | None = None) -> RecordQueue:
     """An inlet with messages, or interactions at the given times."""
     records = [interaction(n, each) if isinstance(each, int) else each for n, each in enumerate(messages)]
-    result = Inlet(position or Position(0), JUMP)
+    result = RecordQueue(position or Position(0), JUMP)
     result.feed(queued(inputs(records, []).interactions))
     return result
 
 
 def accepted(times: Sequence[int], position: Position | None = None) -> list[bool]:
-    queue = inlet(*times, position=position)
-    return [not isinstance(queue.pop(), Poison) for _ in times]
+    queue = record_queue(*times, position=position)
+    return [not isinstance(queue.pop(), RejectedRecord) for _ in times]
 
 
-def test_a_new_inlet_is_not_ready_and_has_no_head() -> None:
-    queue = Inlet(Position(0), JUMP)
+def test_a_new_record_queue_is_not_ready_and_has_no_head() -> None:
+    queue = RecordQueue(Position(0), JUMP)
     assert not queue.ready
     assert queue.time is None
     assert len(queue) == 0
 
 
-def test_an_inlet_is_ready_with_messages_or_at_its_end() -> None:
-    queue = inlet(5)
+def test_a_record_queue_is_ready_with_messages_or_at_its_end() -> None:
+    queue = record_queue(5)
     ready = [queue.ready]
     queue.pop()
     ready.append(queue.ready)
@@ -45,14 +45,14 @@ def test_an_inlet_is_ready_with_messages_or_at_its_end() -> None:
 
 
 def test_what_was_the_end_is_so_no_more_when_messages_come() -> None:
-    queue = Inlet(Position(0), JUMP)
+    queue = RecordQueue(Position(0), JUMP)
     queue.at_end = True
     queue.feed(queued(inputs([interaction(1, 6)], []).interactions))
     assert not queue.at_end
 
 
 def test_messages_leave_in_the_order_of_their_offsets_and_move_the_position_past_them() -> None:
-    queue = inlet(50, 20, 30)
+    queue = record_queue(50, 20, 30)
     seen = []
     for _ in range(3):
         head = queue.time
@@ -62,17 +62,17 @@ def test_messages_leave_in_the_order_of_their_offsets_and_move_the_position_past
 
 
 def test_what_cannot_be_used_goes_first_and_does_not_move_the_clock() -> None:
-    queue = inlet(b"{", 5)
-    assert queue.time == FIRST
-    assert isinstance(queue.pop(), Poison)
+    queue = record_queue(b"{", 5)
+    assert queue.time == NO_TIMESTAMP
+    assert isinstance(queue.pop(), RejectedRecord)
     assert queue.position == Position(1, None, None)
     assert queue.time == 5
 
 
 def test_what_cannot_be_used_does_not_move_the_clock_that_jumps_are_measured_from() -> None:
-    queue = inlet(b"{", position=Position(0, clock=600))
+    queue = record_queue(b"{", position=Position(0, clock=600))
     queue.feed(queued(inputs([interaction(1, 600 + JUMP)], []).interactions))
-    assert [isinstance(queue.pop(), Poison) for _ in range(2)] == [True, False]
+    assert [isinstance(queue.pop(), RejectedRecord) for _ in range(2)] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -96,17 +96,17 @@ def test_a_jump_is_refused_once_and_confirmed_by_the_next(times: list[int], expe
 
 
 def test_garbage_between_a_jump_and_its_confirmation_does_not_matter() -> None:
-    queue = inlet(0, 9_000, b"", 9_001)
+    queue = record_queue(0, 9_000, b"", 9_001)
     faults = [queue.pop() for _ in range(4)]
-    assert [isinstance(record, Poison) for record in faults] == [False, True, True, False]
+    assert [isinstance(record, RejectedRecord) for record in faults] == [False, True, True, False]
 
 
-def test_a_refused_jump_is_poison_that_says_how_far_and_what_to_do() -> None:
-    queue = inlet(100, 9_000)
+def test_a_refused_jump_is_a_rejected_record_that_says_how_far_and_what_to_do() -> None:
+    queue = record_queue(100, 9_000)
     queue.pop()
-    assert queue.time == FIRST
+    assert queue.time == NO_TIMESTAMP
     refused = queue.pop()
-    assert isinstance(refused, Poison)
+    assert isinstance(refused, RejectedRecord)
     assert refused.fault == "future"
     assert "8900 ms after" in refused.reason
     assert "join.max_jump (1000 ms)" in refused.reason
@@ -118,11 +118,11 @@ times = st.lists(st.integers(0, 20) | st.integers(0, 5_000) | st.integers(0, 100
 
 @given(times=times, cut=st.integers(0, 20))
 def test_a_position_is_all_that_is_needed_to_go_on(times: list[int], cut: int) -> None:
-    whole = inlet(*times)
+    whole = record_queue(*times)
     expected = [whole.pop() for _ in times]
-    first = inlet(*times)
+    first = record_queue(*times)
     head = [first.pop() for _ in times[:cut]]
-    second = Inlet(first.position, JUMP)
+    second = RecordQueue(first.position, JUMP)
     shown = inputs([interaction(n, time) for n, time in enumerate(times)], []).interactions
     second.feed(queued(shown[cut:]))
     assert head + [second.pop() for _ in times[cut:]] == expected
@@ -140,8 +140,8 @@ def test_the_clock_moves_ahead_only_by_small_steps_or_where_two_agree(times: lis
         clock = time if good else clock
 
 
-def test_a_rewound_inlet_has_nothing_read_ahead_and_keeps_its_position() -> None:
-    queue = inlet(50, 20, 30)
+def test_a_rewound_record_queue_is_empty_and_keeps_its_position() -> None:
+    queue = record_queue(50, 20, 30)
     queue.pop()
     queue.at_end = True
     queue.rewind()
@@ -149,8 +149,8 @@ def test_a_rewound_inlet_has_nothing_read_ahead_and_keeps_its_position() -> None
     assert (queue.position.offset, queue.position.clock) == (1, 50)
 
 
-def test_bytes_are_those_of_the_messages_not_yet_taken() -> None:
-    queue = inlet(b"{", 5, None)
+def test_bytes_are_those_of_the_messages_not_yet_popped() -> None:
+    queue = record_queue(b"{", 5, None)
     sizes = [entry.source.size for entry in inputs([b"{", interaction(1, 5), None], []).interactions]
     held = [queue.bytes]
     for _ in range(3):

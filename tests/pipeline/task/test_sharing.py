@@ -13,35 +13,38 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.features.target import RATIO_CAP
-from pipeline.model.label_policy import Policy
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.outputs import Example, Outcome, Prediction, Share, VideoCounts
 from pipeline.task import sharing
-from pipeline.task.sharing import LARGEST_TAKEN, Publication, Reception
+from pipeline.task.sharing import MAX_SHARES_BYTES, Inbox, Outbox
 from pipeline.task.task import Task
-from tests.pipeline.recovery.test_restoration import Turn, rebuilt, turns
+from tests.pipeline.recovery.test_restoration import WorkerStep, rebuilt, worker_steps
 from tests.support.builders import ALL, Inputs, feed_all, inputs, interaction, label, new_model, new_task, run
 from tests.support.consumer import REST, Delivery, Step
 from tests.support.output_log import OutputLog
 from tests.support.recording import Recording
-from tests.support.shares import Told, offer, told_by_others
+from tests.support.shares import ReceivedShare, offer, received_shares
 from tests.support.streams import policies, streams
 
 INTERVAL = 4
 
 
 def run_sharing(
-    given_inputs: Inputs, drawn: list[Turn], told: list[Told], policy: Policy | None = None
+    given_inputs: Inputs,
+    drawn: list[WorkerStep],
+    received: list[ReceivedShare],
+    policy: LabelPolicy | None = None,
 ) -> tuple[Task, OutputLog]:
     """Work batch by batch, told something now and then, and die now and then."""
     task, log = new_task(policy=policy), OutputLog(interval=INTERVAL, policy=policy)
-    task.publication = log.publication(0)
+    task.outbox = log.outbox(0)
     delivery = Delivery(task, given_inputs)
-    for number, (step, snapshot, dies, loses) in enumerate((*drawn, Turn(REST, True, True, False))):
+    for number, (step, snapshot, dies, loses) in enumerate((*drawn, WorkerStep(REST, True, True, False))):
         delivery.deliver(step)
-        offer(task.reception, told, number)
+        offer(task.inbox, received, number)
         before, batch = read(task), task.advance(step.limit)
         assert read(task) - before <= batch.steps <= step.limit
         log.commit(task, batch, snapshot)
@@ -75,46 +78,53 @@ def long_stream() -> Inputs:
 
 
 @settings(max_examples=80)
-@given(given_inputs=streams(), drawn=st.lists(turns, max_size=12), told=told_by_others(), policy=policies)
+@given(
+    given_inputs=streams(),
+    drawn=st.lists(worker_steps, max_size=12),
+    received=received_shares(),
+    policy=policies,
+)
 def test_the_log_alone_determines_all_that_was_predicted(
-    given_inputs: Inputs, drawn: list[Turn], told: list[Told], policy: Policy | None
+    given_inputs: Inputs, drawn: list[WorkerStep], received: list[ReceivedShare], policy: LabelPolicy | None
 ) -> None:
     """The audit derives each prediction from the outcomes before it, one by one."""
-    task, log = run_sharing(given_inputs, drawn, told, policy)
+    task, log = run_sharing(given_inputs, drawn, received, policy)
     assert Recording.of(given_inputs, log).findings() == []
     together = new_model()
-    together.fold_many(outcomes_of(log))
+    together.learn_many(outcomes_of(log))
     assert pack(together) == pack(task.model)
 
 
 @settings(max_examples=12)
-@given(drawn=st.lists(turns, max_size=20), told=told_by_others())
-def test_so_does_that_of_a_long_stream_whose_feature_map_changes(drawn: list[Turn], told: list[Told]) -> None:
-    task, log = run_sharing(long_stream(), drawn, told)
+@given(drawn=st.lists(worker_steps, max_size=20), received=received_shares())
+def test_so_does_that_of_a_long_stream_whose_feature_map_changes(
+    drawn: list[WorkerStep], received: list[ReceivedShare]
+) -> None:
+    task, log = run_sharing(long_stream(), drawn, received)
     assert task.model.learner.state()["stage"] == 2
     assert Recording.of(long_stream(), log).findings() == []
 
 
 @settings(max_examples=80)
-@given(given_inputs=streams(), drawn=st.lists(turns, max_size=12), told=told_by_others())
-def test_each_share_is_taken_over_once_whatever_dies(
-    given_inputs: Inputs, drawn: list[Turn], told: list[Told]
+@given(given_inputs=streams(), drawn=st.lists(worker_steps, max_size=12), received=received_shares())
+def test_each_share_is_learned_once_whatever_dies(
+    given_inputs: Inputs, drawn: list[WorkerStep], received: list[ReceivedShare]
 ) -> None:
-    task, log = run_sharing(given_inputs, drawn, told)
-    offer(task.reception, told, len(drawn))
+    task, log = run_sharing(given_inputs, drawn, received)
+    offer(task.inbox, received, len(drawn))
     taken = [share for outcome in outcomes_of(log) for share in outcome.shared or ()]
-    there = [each.share for each in told if each.batch <= len(drawn)]
+    there = [each.share for each in received if each.batch <= len(drawn)]
     left = []
-    while task.reception.bytes:
-        left += task.reception.take()
+    while task.inbox.bytes:
+        left += task.inbox.drain()
     for partition in (1, 2):
         assert of(partition, taken) + of(partition, left) == of(partition, there)
 
 
 @settings(max_examples=80)
-@given(given_inputs=streams(), drawn=st.lists(turns, max_size=12), policy=policies)
+@given(given_inputs=streams(), drawn=st.lists(worker_steps, max_size=12), policy=policies)
 def test_what_is_published_is_what_the_outcomes_come_to_whatever_dies(
-    given_inputs: Inputs, drawn: list[Turn], policy: Policy | None
+    given_inputs: Inputs, drawn: list[WorkerStep], policy: LabelPolicy | None
 ) -> None:
     task, log = run_sharing(given_inputs, drawn, [], policy)
     outcomes = outcomes_of(log)
@@ -146,7 +156,7 @@ def test_publishing_changes_nothing_of_what_is_written(given_inputs: Inputs) -> 
 
 def test_an_interval_that_was_shortened_leaves_nothing_out_and_publishes_without_a_message() -> None:
     task, log = new_task(), OutputLog(interval=50)
-    task.publication = log.publication(0)
+    task.outbox = log.outbox(0)
     shown = [interaction(n, n) for n in range(10)]
     feed_all(task, inputs(shown, [label(n, n) for n in range(10)]))
     log.commit(task, task.advance(ALL), snapshot=True)
@@ -164,7 +174,7 @@ def test_an_interval_that_was_shortened_leaves_nothing_out_and_publishes_without
 
 def test_outcomes_that_nothing_else_needs_are_read_again_to_be_published() -> None:
     task, log = new_task(), OutputLog(interval=6)
-    task.publication = log.publication(0)
+    task.outbox = log.outbox(0)
     shown = [interaction(n, 1_000 * n, video_id=n) for n in range(7)]
     feed_all(task, inputs(shown, [label(n, 1_000 * n + 1, video_id=n) for n in range(7)]))
     for _ in range(5):
@@ -181,11 +191,11 @@ def test_outcomes_that_nothing_else_needs_are_read_again_to_be_published() -> No
 
 def rebuilt_with(log: OutputLog) -> Task:
     again = log.restore()
-    assert again.publication is not None
+    assert again.outbox is not None
     return again
 
 
-def test_a_group_that_begins_to_share_late_tells_of_what_comes_from_then_on() -> None:
+def test_a_group_that_begins_to_share_late_publishes_from_then_on() -> None:
     task, log = new_task(), OutputLog()
     feed_all(task, inputs([interaction(n, n) for n in range(10)], [label(n, n) for n in range(10)]))
     log.commit(task, task.advance(7), snapshot=False)
@@ -198,9 +208,9 @@ def test_a_group_that_begins_to_share_late_tells_of_what_comes_from_then_on() ->
 @pytest.fixture
 def shared_run() -> tuple[Recording, int]:
     """A run with shares in it, and the number of the first outcome that has one."""
-    turn = Turn(Step(9, 9, False, 15), False, False, False)
-    told = [Told(share_of(1 + n % 2, 10 * n, 10 * n + 10), n) for n in range(10)]
-    _, log = run_sharing(long_stream(), [turn] * 20, told)
+    worker_step = WorkerStep(Step(9, 9, False, 15), False, False, False)
+    received = [ReceivedShare(share_of(1 + n % 2, 10 * n, 10 * n + 10), n) for n in range(10)]
+    _, log = run_sharing(long_stream(), [worker_step] * 20, received)
     run = Recording.of(long_stream(), log)
     assert run.findings() == []
     return run, next(number for number, each in enumerate(outcomes_of(log)) if each.shared)
@@ -235,7 +245,7 @@ def test_a_share_that_was_changed_is_found_in_the_next_prediction(
 
 
 @pytest.mark.parametrize(("partition", "since"), [(0, 40), (1, 0)])
-def test_an_own_share_and_one_taken_twice_are_named(
+def test_an_own_share_and_one_learned_twice_are_named(
     shared_run: tuple[Recording, int], partition: int, since: int
 ) -> None:
     run, _ = shared_run
@@ -247,7 +257,7 @@ def test_an_own_share_and_one_taken_twice_are_named(
 
 def test_counts_of_which_no_mean_can_be_made_are_nothing_that_a_worker_wrote() -> None:
     value = encode(share_of(1, 0, 1)).replace(b"[3,1,1,", b"[3,1,2,")
-    with pytest.raises(msgspec.ValidationError, match="2 of 1 labels of video 3 said watched"):
+    with pytest.raises(msgspec.ValidationError, match="2 of 1 labels of video 3 are positive"):
         msgspec.json.decode(value, type=Share)
 
 
@@ -257,79 +267,79 @@ def share_of(partition: int, since: int, until: int) -> Share:
 
 
 def test_what_does_not_fit_into_an_outcome_goes_with_the_next_ones() -> None:
-    reception = Reception(0, {})
+    inbox = Inbox(0, {})
     for offset in range(5):
-        reception.offer(share_of(1, offset, offset + 1), offset, LARGEST_TAKEN // 2)
-    taken = [[share.since for share in reception.take()] for _ in range(4)]
+        inbox.offer(share_of(1, offset, offset + 1), offset, MAX_SHARES_BYTES // 2)
+    taken = [[share.since for share in inbox.drain()] for _ in range(4)]
     assert taken == [[0, 1], [2, 3], [4], []]
-    assert reception.taken == {1: 5}
-    assert reception.bytes == 0
+    assert inbox.taken == {1: 5}
+    assert inbox.bytes == 0
 
 
-def test_one_that_holds_enough_wants_no_more_until_half_is_taken() -> None:
-    reception, size = Reception(0, {}), sharing.ROOM // 8
+def test_a_full_inbox_wants_no_more_until_half_is_read() -> None:
+    inbox, size = Inbox(0, {}), sharing.INBOX_BYTES // 8
     for offset in range(12):
-        reception.offer(share_of(1, offset, offset + 1), offset, size)
-    assert reception.bytes == 8 * size
-    assert reception.wants(1) is None
-    while reception.wants(1) is None:
-        assert reception.bytes > sharing.ROOM // 2
-        reception.take()
-    assert reception.bytes == sharing.ROOM // 2
-    assert reception.wants(1) == 8
-    reception.offer(share_of(1, 11, 12), 11, size)
-    assert [share.since for share in reception.take()] == [4]
+        inbox.offer(share_of(1, offset, offset + 1), offset, size)
+    assert inbox.bytes == 8 * size
+    assert inbox.next_offset(1) is None
+    while inbox.next_offset(1) is None:
+        assert inbox.bytes > sharing.INBOX_BYTES // 2
+        inbox.drain()
+    assert inbox.bytes == sharing.INBOX_BYTES // 2
+    assert inbox.next_offset(1) == 8
+    inbox.offer(share_of(1, 11, 12), 11, size)
+    assert [share.since for share in inbox.drain()] == [4]
 
 
 def test_a_partition_wants_nothing_of_its_own() -> None:
-    reception = Reception(3, {1: 17})
-    assert [reception.wants(partition) for partition in range(4)] == [0, 17, 0, None]
-    reception.offer(share_of(3, 0, 1), 0, 9)
-    reception.offer(share_of(1, 0, 1), 16, 9)
-    assert reception.take() == []
+    inbox = Inbox(3, {1: 17})
+    assert [inbox.next_offset(partition) for partition in range(4)] == [0, 17, 0, None]
+    inbox.offer(share_of(3, 0, 1), 0, 9)
+    inbox.offer(share_of(1, 0, 1), 16, 9)
+    assert inbox.drain() == []
 
 
 def test_the_largest_share_and_the_largest_outcome_fit_into_a_message() -> None:
     """With ids of the longest, every character of which takes six bytes, and all outcomes examples."""
     interval = 100
-    publication = Publication(2**31, 2, interval, 2**53)
+    outbox = Outbox(2**31, 2, interval, 2**53)
     features = [-1.2345678901234567e-300] * 10
     for number in range(interval):
         video = f"{number:03}" + "\x01" * 253
-        publication.add(Example("\x01" * 256, video, 2**53, features, label=True, watch_ratio=1 / 3))
-    [share] = publication.take()
+        outbox.add(Example("\x01" * 256, video, 2**53, features, label=True, watch_ratio=1 / 3))
+    [share] = outbox.drain()
     outcome = 8 * 256 * 6
-    assert LARGEST_TAKEN + len(encode(share)) + outcome < 1_000_000
+    assert MAX_SHARES_BYTES + len(encode(share)) + outcome < 1_000_000
 
 
 def test_examples_teach_the_learner_and_counts_do_not() -> None:
     def scored(shares: list[Share]) -> tuple[Model, float, list[float]]:
         model = new_model()
-        model.take_over(shares)
-        judged = model.judge(interaction(1, 1, 7, 3))
+        model.merge_shared(shares)
+        judged = model.predict(interaction(1, 1, 7, 3))
         return model, judged.score, judged.features
 
     share = share_of(1, 0, 9)
     counts = msgspec.structs.replace(share, examples=[])
     untaught, _, features = scored([counts])
     taught, _, same = scored([share])
-    assert features == same != new_model().judge(interaction(1, 1, 7, 3)).features
+    assert features == same != new_model().predict(interaction(1, 1, 7, 3)).features
     assert not np.array_equal(taught.learner.state()["weights"], untaught.learner.state()["weights"])
 
 
 @pytest.mark.parametrize("others", [1, 3])
 def test_a_partition_is_taught_by_as_many_outcomes_of_others_as_of_its_own(others: int) -> None:
-    publication = Publication(0, others + 1, 60, 0)
+    outbox = Outbox(0, others + 1, 60, 0)
     for _ in range(60):
-        publication.add(Example(7, 3, 5, [0.5] * 10, label=False, watch_ratio=0.0))
-    [share] = publication.take()
+        outbox.add(Example(7, 3, 5, [0.5] * 10, label=False, watch_ratio=0.0))
+    [share] = outbox.drain()
     assert len(share.examples) * others == 60
 
 
 def test_shares_that_fill_an_outcome_each_go_into_one_after_the_other() -> None:
     task = new_task()
     shares = [Share(1, number, number + 1, [VideoCounts(1, 1, 1, 0.5)], []) for number in range(2)]
-    offer(task.reception, [Told(share, 0, LARGEST_TAKEN) for share in shares], 0)
+    offer(task.inbox, [ReceivedShare(share, 0, MAX_SHARES_BYTES) for share in shares], 0)
     feed_all(task, inputs([interaction(n, n) for n in range(3)], [label(n, 10 + n) for n in range(3)]))
-    told = [msgspec.json.decode(value, type=Outcome) for value in task.advance(ALL).outcomes.values]
-    assert [outcome.shared for outcome in told] == [[shares[0]], [shares[1]], None]
+    received = [msgspec.json.decode(value, type=Outcome) for value in task.advance(ALL).outcomes.values]
+    assert [outcome.shared for outcome in received] == [[shares[0]], [shares[1]], None]

@@ -15,39 +15,39 @@ from forks import ForksSettings
 from pipeline.config.tree import Learner
 from pipeline.features.tables import Tables
 from pipeline.model.model import Model, learner_settings
-from pipeline.records.decoding import INTERACTIONS, LABELS, InputDecoder
+from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder
 from pipeline.records.encoding import encode
-from pipeline.records.inputs import Interaction, Source, WatchLabel
-from pipeline.task.record_queue import Inlet, Position
+from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
+from pipeline.task.record_queue import Position, RecordQueue
 from pipeline.task.task import Task
-from tests.support.builders import Told, join_settings, told
+from tests.support.builders import BatchRecords, join_settings, records_of
 from tests.support.entries import entries, queued
 from tests.support.offline import MAX_ENTITIES, Pair, offline, pairs_of
 
 LATEST = 2**53
 
 
-def feed(inlet: Inlet, records: Sequence[Interaction | WatchLabel], decoder: InputDecoder) -> None:
+def feed(queue: RecordQueue, records: Sequence[Interaction | WatchLabel], decoder: InputDecoder) -> None:
     """Give an inlet all of its records, as JSON."""
     sources = [
-        Source("input", 0, offset, str(record.user_id).encode(), encode(record))
+        RawMessage("input", 0, offset, str(record.user_id).encode(), encode(record))
         for offset, record in enumerate(records)
     ]
-    inlet.feed(queued(entries(sources, decoder, LATEST)))
-    inlet.at_end = True
+    queue.feed(queued(entries(sources, decoder, LATEST)))
+    queue.at_end = True
 
 
-def in_the_task(pairs: list[Pair], settings: ForksSettings, tables: Tables) -> Told:
+def in_the_task(pairs: list[Pair], settings: ForksSettings, tables: Tables) -> BatchRecords:
     """All of it through JSON, merge and join."""
     model = Model(settings, tables, MAX_ENTITIES)
     task = Task(0, model, join_settings(window="3650d", max_jump="3650d"), Position(0), Position(0))
     labels = sorted((pair.label for pair in pairs), key=lambda label: label.timestamp)
-    feed(task.interactions, [pair.interaction for pair in pairs], INTERACTIONS)
-    feed(task.labels, labels, LABELS)
-    return told(task.advance(10**9))
+    feed(task.interactions, [pair.interaction for pair in pairs], INTERACTION_DECODER)
+    feed(task.labels, labels, LABEL_DECODER)
+    return records_of(task.advance(10**9))
 
 
-def assert_same_scores(pairs: list[Pair], learner: Learner, tables: Tables) -> Told:
+def assert_same_scores(pairs: list[Pair], learner: Learner, tables: Tables) -> BatchRecords:
     settings = learner_settings(learner, tables.columns)
     batch = in_the_task(pairs, settings, tables)
     scores, versions = offline(pairs, settings, tables, tables.tags.lists if tables.tags else None)

@@ -9,36 +9,38 @@ from hypothesis import strategies as st
 
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import Tables
-from pipeline.features.target import RATIO_CAP, WATCHED
+from pipeline.features.target import RATIO_CAP, WATCHED_THRESHOLD
 from pipeline.model.model import Model
 from pipeline.task.record_queue import Position
 from pipeline.task.task import Task
 from tests.support.builders import (
     ALL,
+    BatchRecords,
     Inputs,
     Message,
-    Told,
     feed_all,
     inputs,
     interaction,
     join_settings,
     label,
     new_task,
+    records_of,
     small_learner,
     source,
-    told,
 )
-from tests.support.oracle import story
+from tests.support.oracle import expected_run
 from tests.support.streams import streams
 
 INPUTS = {"interactions", "labels"}
 
 
-def play(interactions: list[Message], labels: list[Message], **changes: Any) -> tuple[Told, Counter[str]]:
+def play(
+    interactions: list[Message], labels: list[Message], **changes: Any
+) -> tuple[BatchRecords, Counter[str]]:
     """The whole of two inputs, and the counters that are not zero, without those of the inputs."""
     task = new_task(join_settings(**changes))
     feed_all(task, inputs(interactions, labels))
-    batch = told(task.advance(ALL))
+    batch = records_of(task.advance(ALL))
     return batch, nonzero(task)
 
 
@@ -46,8 +48,11 @@ def nonzero(task: Task) -> Counter[str]:
     return Counter({name: count for name, count in task.counters.items() if count and name not in INPUTS})
 
 
-def faults(batch: Told) -> list[tuple[str, str, int]]:
-    return [(letter.fault, letter.source.topic, letter.source.offset) for letter in batch.dead_letters]
+def faults(batch: BatchRecords) -> list[tuple[str, str, int]]:
+    return [
+        (dead_letter.fault, dead_letter.source.topic, dead_letter.source.offset)
+        for dead_letter in batch.dead_letters
+    ]
 
 
 def test_a_label_joins_its_prediction() -> None:
@@ -66,7 +71,7 @@ def test_a_label_joins_its_prediction() -> None:
     assert batch.steps == 2
 
 
-@pytest.mark.parametrize(("ratio", "watched"), [(WATCHED, False), (0.7500001, True), (0.0, False)])
+@pytest.mark.parametrize(("ratio", "watched"), [(WATCHED_THRESHOLD, False), (0.7500001, True), (0.0, False)])
 def test_watched_is_above_three_quarters(ratio: float, watched: bool) -> None:
     batch, _ = play([interaction(1, 10)], [label(1, 20, ratio)])
     assert batch.outcomes[0].label is watched
@@ -127,19 +132,19 @@ def squared_task() -> Task:
     )
 
 
-@pytest.mark.parametrize("ratio", [0.0, 0.5, WATCHED, 1.25, 2.0, 300.0])
+@pytest.mark.parametrize("ratio", [0.0, 0.5, WATCHED_THRESHOLD, 1.25, 2.0, 300.0])
 def test_with_squared_loss_the_watch_ratio_is_learned_and_the_sign_still_says_watched(ratio: float) -> None:
-    task, target = squared_task(), min(ratio, RATIO_CAP) - WATCHED
+    task, target = squared_task(), min(ratio, RATIO_CAP) - WATCHED_THRESHOLD
     shown = [interaction(n, 10 * n) for n in range(20)]
     feed_all(task, inputs(shown, [label(n, 10 * n + 5, ratio) for n in range(20)]))
-    batch = told(task.advance(ALL))
+    batch = records_of(task.advance(ALL))
     assert [outcome.loss for outcome in batch.outcomes] == pytest.approx(
         [(outcome.score - target) ** 2 for outcome in batch.outcomes]
     )
     last = batch.predictions[-1]
     assert last.score == pytest.approx(target, abs=0.1)
     assert last.probability is None
-    if ratio != WATCHED:  # a target of 0 is learned up to rounding, of whatever sign
+    if ratio != WATCHED_THRESHOLD:  # a target of 0 is learned up to rounding, of whatever sign
         assert last.predicted == batch.outcomes[-1].label
 
 
@@ -148,9 +153,9 @@ def test_with_squared_loss_a_missing_label_teaches_a_ratio_of_zero() -> None:
     shown = [interaction(1, 0), interaction(2, 101)]
     feed_all(missing, inputs(shown, []))
     feed_all(labelled, inputs(shown, [label(1, 100, 0.0)]))
-    batches = [told(task.advance(ALL)) for task in (missing, labelled)]
+    batches = [records_of(task.advance(ALL)) for task in (missing, labelled)]
     assert [batch.outcomes[0].status for batch in batches] == ["expired", "labelled"]
-    assert batches[0].outcomes[0].loss == WATCHED**2
+    assert batches[0].outcomes[0].loss == WATCHED_THRESHOLD**2
     assert batches[0].predictions[1].score == batches[1].predictions[1].score != 0.0
 
 
@@ -207,8 +212,10 @@ def test_garbage_becomes_dead_letters_with_its_message_and_disturbs_nothing() ->
     batch, counters = play([*bad, interaction(1, 10)], [*bad, label(1, 20)])
     assert counters == {"predictions": 1, "labelled": 1, "undecodable": 8, "invalid": 2}
     assert len(batch.dead_letters) == 10
-    assert all(letter.reason for letter in batch.dead_letters)
-    kept = [letter.source for letter in batch.dead_letters if letter.source.topic == "interactions"]
+    assert all(dead_letter.reason for dead_letter in batch.dead_letters)
+    kept = [
+        dead_letter.source for dead_letter in batch.dead_letters if dead_letter.source.topic == "interactions"
+    ]
     assert kept == [source("interactions", 2 * offset, value) for offset, value in enumerate(bad)]
 
 
@@ -230,10 +237,10 @@ def test_a_tick_moves_stream_time_forward_only() -> None:
     task = new_task()
     feed_all(task, inputs([interaction(1, 50)], [label(9, 50)]))
     task.advance(ALL)
-    assert task.tick(150, ALL).dead_letters[0].fault == "orphan"
-    assert task.tick(10, ALL).empty
+    assert task.punctuate(150, ALL).dead_letters[0].fault == "orphan"
+    assert task.punctuate(10, ALL).empty
     assert task.stream_time == 150
-    [outcome] = told(task.tick(151, ALL)).outcomes
+    [outcome] = records_of(task.punctuate(151, ALL)).outcomes
     assert outcome.status == "expired"
     assert task.counters["expired"] == 1
 
@@ -243,7 +250,7 @@ def test_what_a_jump_of_time_lets_expire_comes_in_batches_before_the_message_tha
     feed_all(task, inputs([*(interaction(n, n) for n in range(5)), interaction(9, 500)], [label(8, 1)]))
     assert task.advance(6).steps == 6
     taken = task.interactions.position.offset
-    batches = [told(task.advance(2)) for _ in range(4)]
+    batches = [records_of(task.advance(2)) for _ in range(4)]
     assert [[outcome.event_id for outcome in batch.outcomes] for batch in batches] == [
         [0, 1],
         [2, 3],
@@ -259,7 +266,7 @@ def test_stream_time_stands_until_all_that_is_overdue_is_closed() -> None:
     task = new_task()
     feed_all(task, inputs([interaction(n, n) for n in range(3)], []))
     task.advance(ALL)
-    assert [(task.tick(500, 2).steps, task.stream_time) for _ in range(2)] == [(2, 2), (1, 500)]
+    assert [(task.punctuate(500, 2).steps, task.stream_time) for _ in range(2)] == [(2, 2), (1, 500)]
 
 
 def test_a_prediction_that_is_crowded_out_is_an_expired_one_and_counted_besides() -> None:
@@ -297,30 +304,30 @@ def test_the_join_does_what_a_slow_search_through_all_that_happened_does(
 ) -> None:
     task = new_task(join)
     feed_all(task, given_inputs)
-    batch = told(task.advance(ALL))
-    expected = story(given_inputs, join)
+    batch = records_of(task.advance(ALL))
+    expected = expected_run(given_inputs, join)
     assert [(each.event_id, each.timestamp) for each in batch.predictions] == [
-        (each.record.event_id, each.record.timestamp) for each in expected.shown
+        (each.record.event_id, each.record.timestamp) for each in expected.predicted
     ]
     assert [(outcome.status, outcome.event_id) for outcome in batch.outcomes] == expected.outcomes
-    assert faults(batch) == expected.letters
+    assert faults(batch) == expected.dead_letters
     assert +task.counters == expected.counters
     assert [early.source for early in task.join.waiting.values()] == [
         entry.source for entry in expected.waiting
     ]
-    assert set(task.join.pending) == {each.record.event_id for each in expected.shown if not each.closed}
+    assert set(task.join.pending) == {each.record.event_id for each in expected.predicted if not each.closed}
     assert len(task.join.pending) <= join.max_pending
     assert len(task.join.closed) <= join.max_closed
 
 
 @settings(max_examples=100)
 @given(given_inputs=streams())
-def test_every_message_has_exactly_one_fate(given_inputs: Inputs) -> None:
+def test_every_message_has_exactly_one_disposition(given_inputs: Inputs) -> None:
     task = new_task()
     feed_all(task, given_inputs)
-    batch = told(task.advance(ALL))
+    batch = records_of(task.advance(ALL))
     count = task.counters
-    read = Counter(letter.source.topic for letter in batch.dead_letters)
+    read = Counter(dead_letter.source.topic for dead_letter in batch.dead_letters)
     assert count["interactions"] == len(given_inputs.interactions)
     assert count["labels"] == len(given_inputs.labels)
     assert len(given_inputs) <= batch.steps <= len(given_inputs) + count["expired"] + count["orphan"]
@@ -331,7 +338,7 @@ def test_every_message_has_exactly_one_fate(given_inputs: Inputs) -> None:
         count["labelled"] + count["duplicate_labels"] + len(task.join.waiting) + read["watch-labels"]
     )
     assert count["predictions"] == count["labelled"] + count["expired"] + len(task.join.pending)
-    places = [(letter.source.topic, letter.source.offset) for letter in batch.dead_letters]
+    places = [(dead_letter.source.topic, dead_letter.source.offset) for dead_letter in batch.dead_letters]
     assert len(places) == len(set(places))
     assert count["predictions"] == len(batch.predictions)
     assert count["labelled"] + count["expired"] == len(batch.outcomes) == task.model.folded
@@ -342,7 +349,7 @@ def test_every_message_has_exactly_one_fate(given_inputs: Inputs) -> None:
 def test_sequences_have_no_gaps_and_features_are_those_of_the_outcomes_before(given_inputs: Inputs) -> None:
     task = new_task()
     feed_all(task, given_inputs)
-    batch = told(task.advance(ALL))
+    batch = records_of(task.advance(ALL))
     assert [each.sequence for each in batch.predictions] == list(range(len(batch.predictions)))
     assert [each.sequence for each in batch.outcomes] == list(range(len(batch.outcomes)))
     for prediction in batch.predictions:

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer
 
 from pipeline.config.tree import Kafka
 from pipeline.worker import membership
-from pipeline.worker.membership import JOIN, Membership
+from pipeline.worker.membership import JOIN_TIMEOUT, Membership
 
 
 class Group:
@@ -49,14 +49,14 @@ def replaced(monkeypatch: pytest.MonkeyPatch, holders: list[str], seconds: float
     return Membership(Kafka(instance="node"), consumer).replaced()
 
 
-def test_who_has_the_name_twice_and_is_another_one_has_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_member_under_the_same_name_has_replaced_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     assert replaced(monkeypatch, ["own", "", "other", "other"])
 
 
 def test_who_is_seen_late_is_looked_at_again_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert replaced(monkeypatch, ["other", "other"], seconds=2 * JOIN)
+    assert replaced(monkeypatch, ["other", "other"], seconds=2 * JOIN_TIMEOUT)
 
 
 def test_nobody_is_waited_for_longer_than_it_takes_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not replaced(monkeypatch, ["own"], seconds=2 * JOIN)
-    assert not replaced(monkeypatch, ["", "other", ""], seconds=JOIN / 3)
+    assert not replaced(monkeypatch, ["own"], seconds=2 * JOIN_TIMEOUT)
+    assert not replaced(monkeypatch, ["", "other", ""], seconds=JOIN_TIMEOUT / 3)

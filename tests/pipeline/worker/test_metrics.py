@@ -10,16 +10,16 @@ from prometheus_client import CollectorRegistry, generate_latest
 from pipeline.broker.launch import free_ports
 from pipeline.config.tree import Config, Features, Join, Worker
 from pipeline.errors import ConfigError
-from pipeline.model.comparison import Standing
+from pipeline.model.comparison import LearnerMetrics
 from pipeline.worker.metrics import (
-    COMPARED,
+    COMPARISON_COUNTERS,
     INPUT_GAUGES,
     INPUTS,
     PARTITION_GAUGES,
     Gauges,
     InputFigures,
     PartitionFigures,
-    served,
+    serve_metrics,
 )
 
 CONFIG = Config(
@@ -36,13 +36,16 @@ def free_address() -> str:
 
 def test_every_figure_has_a_gauge() -> None:
     assert PartitionFigures._fields == (*INPUTS, *PARTITION_GAUGES, "compared")
-    assert Standing._fields == tuple(COMPARED)
+    assert LearnerMetrics._fields == tuple(COMPARISON_COUNTERS)
     assert InputFigures._fields == tuple(INPUT_GAUGES)
 
 
 def test_a_scrape_finds_the_limits_and_the_process_before_there_is_a_partition() -> None:
     address = free_address()
-    with served(Gauges(CONFIG), address), urlopen(f"http://{address}/metrics", timeout=10.0) as response:
+    with (
+        serve_metrics(Gauges(CONFIG), address),
+        urlopen(f"http://{address}/metrics", timeout=10.0) as response,
+    ):
         text = response.read().decode()
     found = dict(re.findall(r"^(forks_\w+) (.*)$", text, flags=re.MULTILINE))
     assert {name: float(value) for name, value in found.items()} == {
@@ -60,25 +63,25 @@ def test_a_scrape_finds_the_limits_and_the_process_before_there_is_a_partition()
 def test_an_address_is_free_again_afterwards_and_in_use_meanwhile() -> None:
     address, gauges = free_address(), Gauges(CONFIG)
     for _ in range(2):
-        with served(gauges, address):
+        with serve_metrics(gauges, address):
             pass
     with (
-        served(gauges, address),
+        serve_metrics(gauges, address),
         pytest.raises(ConfigError, match=rf"^metrics\.address: {address} cannot be listened on: .*in use"),
-        served(gauges, address),
+        serve_metrics(gauges, address),
     ):
         pass
 
 
 def test_without_an_address_nothing_is_served() -> None:
-    with served(Gauges(CONFIG), None):
+    with serve_metrics(Gauges(CONFIG), None):
         pass
 
 
 def test_challengers_have_counters_beside_the_champion() -> None:
     gauges, inputs = Gauges(CONFIG), InputFigures(0, 0, False)
-    standings = {"champion": Standing(10, 3, 5.5), "linear": Standing(10, 4, None)}
-    figures = PartitionFigures._make([inputs, inputs, *(0 for _ in PARTITION_GAUGES), standings])
+    learner_metrics = {"champion": LearnerMetrics(10, 3, 5.5), "linear": LearnerMetrics(10, 4, None)}
+    figures = PartitionFigures._make([inputs, inputs, *(0 for _ in PARTITION_GAUGES), learner_metrics])
     gauges._figures = {7: figures}
     lines = generate_latest(cast(CollectorRegistry, gauges)).decode().splitlines()
     assert sorted(line for line in lines if line.startswith("forks_compared_")) == [

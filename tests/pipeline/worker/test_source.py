@@ -13,17 +13,19 @@ from hypothesis import strategies as st
 from pipeline.config.tree import Config, Worker
 from pipeline.kafka.topics import Topics
 from pipeline.records.encoding import encode
-from pipeline.records.inputs import Source
-from pipeline.task.record_queue import Inlet
+from pipeline.records.inputs import RawMessage
+from pipeline.task.record_queue import RecordQueue
 from pipeline.task.task import Task
-from pipeline.worker.source import SLICE, Intake, Place
+from pipeline.worker.source import CONSUME_SIZE, ConsumerSource, PartitionId
 from tests.support.builders import interaction, join_settings, label, new_task
 from tests.support.entries import delivered
 
 TOPICS = Topics("")
 PARTITIONS = 2
-HERE: list[Place] = [(topic, partition) for topic in TOPICS.inputs for partition in range(PARTITIONS)]
-GONE: Place = (TOPICS.interactions, PARTITIONS)
+ASSIGNED: list[PartitionId] = [
+    (topic, partition) for topic in TOPICS.inputs for partition in range(PARTITIONS)
+]
+REVOKED: PartitionId = (TOPICS.interactions, PARTITIONS)
 UNKNOWN = -1001
 """What a client says of a watermark that it has not seen."""
 
@@ -48,75 +50,85 @@ class Queue:
         return Mock()
 
 
-def message(place: Place, offset: int) -> Message:
-    record = interaction(offset, 5) if place[0] == TOPICS.interactions else label(offset, 5)
-    return delivered(Source(*place, offset, b"1", encode(record)))
+def message(topic_partition: PartitionId, offset: int) -> Message:
+    record = interaction(offset, 5) if topic_partition[0] == TOPICS.interactions else label(offset, 5)
+    return delivered(RawMessage(*topic_partition, offset, b"1", encode(record)))
 
 
-def end_of(place: Place, offset: int) -> Message:
+def end_of(topic_partition: PartitionId, offset: int) -> Message:
     error = KafkaError(KafkaError._PARTITION_EOF)
-    return Message(topic=place[0], partition=place[1], offset=offset, error=error)
+    return Message(topic=topic_partition[0], partition=topic_partition[1], offset=offset, error=error)
 
 
-def intake_of(queue: Queue, batch: int = 5_000) -> tuple[Intake, dict[Place, Inlet]]:
+def new_consumer_source(
+    queue: Queue, batch: int = 5_000
+) -> tuple[ConsumerSource, dict[PartitionId, RecordQueue]]:
     """One that has read nothing, and the inlets that it reads into."""
     config = Config(join=join_settings(max_idle="0s"), worker=Worker(batch=batch))
-    intake = Intake(queue, config)  # type: ignore[arg-type]  # all of a consumer that it uses
-    intake.assign([TopicPartition(*place, 0) for place in HERE])
-    inlets: dict[Place, Inlet] = {}
+    intake = ConsumerSource(queue, config)  # type: ignore[arg-type]  # all of a consumer that it uses
+    intake.assign([TopicPartition(*topic_partition, 0) for topic_partition in ASSIGNED])
+    queues: dict[PartitionId, RecordQueue] = {}
     for partition in range(PARTITIONS):
         task: Task = new_task(config.join, partition)
         intake.connect(task)
-        inlets |= {
+        queues |= {
             (TOPICS.interactions, partition): task.interactions,
             (TOPICS.labels, partition): task.labels,
         }
-    return intake, inlets
+    return intake, queues
 
 
-places = st.lists(st.sampled_from([*HERE, GONE]) | st.just(HERE[0]), max_size=30)
+topic_partitions = st.lists(st.sampled_from([*ASSIGNED, REVOKED]) | st.just(ASSIGNED[0]), max_size=30)
 
 
-ends = st.lists(st.tuples(st.integers(0, 30), st.sampled_from(HERE)), max_size=4)
+ends = st.lists(st.tuples(st.integers(0, 30), st.sampled_from(ASSIGNED)), max_size=4)
 
 
-@given(order=places, ends=ends)
-def test_each_message_goes_to_its_place_in_its_order(
-    order: list[Place], ends: list[tuple[int, Place]]
+@given(order=topic_partitions, ends=ends)
+def test_each_message_goes_to_its_topic_partition_in_order(
+    order: list[PartitionId], ends: list[tuple[int, PartitionId]]
 ) -> None:
-    messages = [message(place, order[:n].count(place)) for n, place in enumerate(order)]
-    for at, place in ends:
-        messages.insert(at, end_of(place, order.count(place)))
+    messages = [
+        message(topic_partition, order[:n].count(topic_partition)) for n, topic_partition in enumerate(order)
+    ]
+    for at, topic_partition in ends:
+        messages.insert(at, end_of(topic_partition, order.count(topic_partition)))
     queue = Queue(messages)
-    intake, inlets = intake_of(queue)
-    intake.receive(0.0)
+    intake, queues = new_consumer_source(queue)
+    intake.poll(0.0)
     assert not queue.left
-    for place, inlet in inlets.items():
-        assert len(inlet) == order.count(place)
+    for topic_partition, inlet in queues.items():
+        assert len(inlet) == order.count(topic_partition)
         for offset in range(len(inlet)):
             inlet.pop()
             source = inlet.source()
-            assert (source.topic, source.partition, source.offset) == (*place, offset)
-    intake.receive(0.0)
-    assert {place for place, inlet in inlets.items() if inlet.at_end} == {place for _, place in ends}
+            assert (source.topic, source.partition, source.offset) == (*topic_partition, offset)
+    intake.poll(0.0)
+    assert {topic_partition for topic_partition, inlet in queues.items() if inlet.at_end} == {
+        topic_partition for _, topic_partition in ends
+    }
 
 
-def test_no_more_is_taken_at_once_than_a_batch() -> None:
-    place, batch = HERE[0], SLICE + 500
-    intake, inlets = intake_of(Queue([message(place, offset) for offset in range(3 * batch)]), batch)
+def test_no_more_than_a_batch_is_polled_at_once() -> None:
+    topic_partition, batch = ASSIGNED[0], CONSUME_SIZE + 500
+    intake, queues = new_consumer_source(
+        Queue([message(topic_partition, offset) for offset in range(3 * batch)]), batch
+    )
     taken = []
     for _ in range(2):
-        intake.receive(0.0)
-        taken.append(len(inlets[place]))
+        intake.poll(0.0)
+        taken.append(len(queues[topic_partition]))
     assert taken == [1 + batch, 2 + 2 * batch]
 
 
 def test_what_is_not_needed_stays_in_the_queue() -> None:
     batch, many = 2, 10
-    queue = Queue([message(place, offset) for offset in range(batch) for place in HERE])
-    intake, _ = intake_of(queue, batch)
+    queue = Queue(
+        [message(topic_partition, offset) for offset in range(batch) for topic_partition in ASSIGNED]
+    )
+    intake, _ = new_consumer_source(queue, batch)
     while queue.left:
-        intake.receive(0.0)
-    queue.left = [message(HERE[0], batch + offset) for offset in range(many)]
-    intake.receive(0.0)
+        intake.poll(0.0)
+    queue.left = [message(ASSIGNED[0], batch + offset) for offset in range(many)]
+    intake.poll(0.0)
     assert len(queue.left) == many - 1

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from pipeline.cli.signals import stop_on_signals
-from pipeline.worker.supervisor import Crew, Heed
+from pipeline.worker.supervisor import RegisterStop, Supervisor
 from tests.support.members import failing, killed, obedient
 
 HOLDER = (sys.executable, "-c", "from tests.support.members import main; main()")
@@ -46,15 +46,15 @@ def test_a_signal_to_all_processes_stops_them_in_good_order(tmp_path: Path, numb
     assert all((tmp_path / f"done-{n}").exists() for n in range(2))
 
 
-def test_a_signal_that_comes_while_members_are_started_is_heeded(
+def test_a_signal_during_the_start_of_the_workers_stops_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def told_when_the_first_has_started(event: str, worker: int, **_: object) -> None:
+    def stop_after_first_start(event: str, worker: int, **_: object) -> None:
         if worker == 0:
             signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr("pipeline.worker.supervisor._log.info", told_when_the_first_has_started)
-    crew = Crew(partial(obedient, tmp_path), 2)
+    monkeypatch.setattr("pipeline.worker.supervisor._log.info", stop_after_first_start)
+    crew = Supervisor(partial(obedient, tmp_path), 2)
     with stop_on_signals(crew.stop):
         assert crew.run() == 0
     assert all((tmp_path / f"done-{n}").exists() for n in range(2))
@@ -69,7 +69,7 @@ def test_a_second_signal_ends_all_at_once(tmp_path: Path) -> None:
         psutil.wait_procs(members)
 
 
-def test_members_end_with_the_one_that_holds_them(tmp_path: Path) -> None:
+def test_workers_end_with_their_supervisor(tmp_path: Path) -> None:
     with holder("obedient", tmp_path) as (process, members):
         process.send_signal(signal.SIGKILL)
         psutil.wait_procs(members)
@@ -78,7 +78,7 @@ def test_members_end_with_the_one_that_holds_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("member", "code"), [(failing, 5), (killed, 128 + signal.SIGKILL)])
 def test_where_one_fails_all_stop_and_its_code_counts(
-    tmp_path: Path, member: Callable[[Path, int, Heed], None], code: int
+    tmp_path: Path, member: Callable[[Path, int, RegisterStop], None], code: int
 ) -> None:
-    assert Crew(partial(member, tmp_path), 3).run() == code
+    assert Supervisor(partial(member, tmp_path), 3).run() == code
     assert [(tmp_path / f"done-{n}").exists() for n in range(3)] == [True, False, True]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.model.label_policy import Policy
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
 from pipeline.records.outputs import Outcome, Prediction
 from tests.support.builders import Inputs
@@ -24,7 +24,7 @@ def run() -> Recording:
     return eventful_run()
 
 
-def test_the_run_has_every_fate_in_it(run: Recording) -> None:
+def test_the_run_has_every_disposition(run: Recording) -> None:
     counters = run.state.counters
     elsewhere = ("invalid", "wrong_key", "asked", "unasked")
     assert min(counters[case] for case in counters if case not in elsewhere) > 0
@@ -35,29 +35,29 @@ def test_the_run_has_every_fate_in_it(run: Recording) -> None:
 
 
 def test_a_run_is_clean_and_everything_in_it_was_looked_at(run: Recording) -> None:
-    ledger = run.audit()
-    assert ledger.findings == []
-    assert ledger.checked == {
+    result = run.audit()
+    assert result.findings == []
+    assert result.checked == {
         "predictions derived again": len(run.predictions),
         "outcomes compared with their prediction": len(run.outcomes),
-        "outcomes folded": len(run.outcomes),
-        "snapshots compared with the fold": 1,
+        "outcomes learned": len(run.outcomes),
+        "snapshots compared with the model": 1,
         "dead letters": len(run.dead_letters),
-        "messages of interactions with one fate": len(run.interactions),
-        "messages of watch-labels with one fate": len(run.labels),
+        "messages of interactions with one disposition": len(run.interactions),
+        "messages of watch-labels with one disposition": len(run.labels),
         "figures of the state record": 18,
     }
 
 
 def test_from_a_snapshot_only_what_was_predicted_since_is_derived(run: Recording) -> None:
-    ledger = run.audit(from_snapshot=True)
-    assert ledger.findings == []
+    result = run.audit(from_snapshot=True)
+    assert result.findings == []
     folded = run.model().folded
     versions = [
         msgspec.json.decode(each.value or b"", type=Prediction).model_version for each in run.predictions
     ]
-    assert ledger.checked["outcomes folded"] == len(run.outcomes) - folded
-    assert ledger.checked["predictions derived again"] == sum(version >= folded for version in versions)
+    assert result.checked["outcomes learned"] == len(run.outcomes) - folded
+    assert result.checked["predictions derived again"] == sum(version >= folded for version in versions)
 
 
 @settings(max_examples=150)
@@ -67,7 +67,7 @@ def test_from_a_snapshot_only_what_was_predicted_since_is_derived(run: Recording
     policy=policies,
 )
 def test_every_run_is_clean(
-    given_inputs: Inputs, drawn: list[tuple[Step, bool]], policy: Policy | None
+    given_inputs: Inputs, drawn: list[tuple[Step, bool]], policy: LabelPolicy | None
 ) -> None:
     run = record(given_inputs, [*drawn, (REST, True)], policy=policy)
     assert run.findings() == []
@@ -83,13 +83,13 @@ def test_every_run_is_clean(
     data=st.data(),
 )
 def test_so_is_a_run_whose_worker_goes_on_meanwhile(
-    given_inputs: Inputs, drawn: list[tuple[Step, bool]], policy: Policy | None, data: st.DataObject
+    given_inputs: Inputs, drawn: list[tuple[Step, bool]], policy: LabelPolicy | None, data: st.DataObject
 ) -> None:
     """The state record is an earlier one, and later outputs lie behind what it covers."""
     earlier = record(given_inputs, drawn[: data.draw(st.integers(1, len(drawn) - 1))], policy=policy)
     later = record(given_inputs, [*drawn, (REST, True)], policy=policy)
     later.state, later.snapshot = earlier.state, earlier.snapshot
-    later.covered = 0
+    later.stable_offset = 0
     assert later.findings() == []
 
 

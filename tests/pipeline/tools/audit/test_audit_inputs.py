@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.records.encoding import encode
 from pipeline.tools.audit.state_check import UNRECORDED
-from pipeline.tools.audit.topic_records import Buried
+from pipeline.tools.audit.topic_records import DeadLetterMessage
 from tests.support.builders import interaction, label
 from tests.support.recording import STATE_OFFSET, Recording, eventful_run
 
@@ -26,7 +26,7 @@ def test_a_prediction_without_an_interaction_is_named(run: Recording) -> None:
 
 
 @pytest.mark.parametrize("topic", ["interactions", "watch-labels"])
-def test_a_message_without_a_fate_is_named(run: Recording, topic: str) -> None:
+def test_a_message_without_a_disposition_is_named(run: Recording, topic: str) -> None:
     """A message that was put in, or whose output was lost: the state record says that it was processed."""
     sources = run.interactions if topic == "interactions" else run.labels
     message = interaction(9_999, 600) if topic == "interactions" else label(9_999, 600)
@@ -38,18 +38,20 @@ def test_a_message_without_a_fate_is_named(run: Recording, topic: str) -> None:
 
 @pytest.mark.parametrize("fault", ["undecodable", "orphan", "late", "mismatched", "future"])
 def test_a_missing_dead_letter_is_named_by_its_source(run: Recording, fault: str) -> None:
-    gone = next(each for each in run.dead_letters if each.letter.fault == fault)
+    gone = next(each for each in run.dead_letters if each.dead_letter.fault == fault)
     run.dead_letters.remove(gone)
     findings = run.findings()
     sources = [(each.topic, each.offset) for each in findings]
-    assert (gone.letter.topic, gone.letter.offset) in sources or fault in ("late", "mismatched")
+    assert (gone.dead_letter.topic, gone.dead_letter.offset) in sources or fault in ("late", "mismatched")
     assert any(f"counter {fault}" in each.expected for each in findings)
 
 
 def test_a_dead_letter_about_a_message_that_does_not_exist_is_named(run: Recording) -> None:
-    buried = run.dead_letters[0]
-    elsewhere = buried.letter._replace(offset=(buried.letter.offset or 0) + 1)
-    run.dead_letters[0] = buried._replace(letter=elsewhere)
+    dead_letter_message = run.dead_letters[0]
+    elsewhere = dead_letter_message.dead_letter._replace(
+        offset=(dead_letter_message.dead_letter.offset or 0) + 1
+    )
+    run.dead_letters[0] = dead_letter_message._replace(dead_letter=elsewhere)
     found = [each for each in run.findings() if each.topic == "dead-letters"]
     assert found[0].offset == 0
     assert found[0].found == "no message there"
@@ -60,9 +62,9 @@ def test_a_dead_letter_about_a_message_that_does_not_exist_is_named(run: Recordi
     [{"fault": None}, {"fault": "tired"}, {"topic": "elsewhere"}, {"offset": 10**6}, {"partition": 1}],
 )
 def test_a_dead_letter_that_no_worker_wrote_is_named(run: Recording, changes: dict[str, object]) -> None:
-    buried = run.dead_letters[0]
-    letter = buried.letter._replace(**changes)  # type: ignore[arg-type]  # the values are of the fields' types
-    run.dead_letters.append(Buried(buried.source._replace(offset=5_000), letter))
+    dead_letter_message = run.dead_letters[0]
+    dead_letter = dead_letter_message.dead_letter._replace(**changes)  # type: ignore[arg-type]  # the values are of the fields' types
+    run.dead_letters.append(DeadLetterMessage(dead_letter_message.source._replace(offset=5_000), dead_letter))
     found = run.first()
     assert (found.topic, found.offset) == ("dead-letters", 5_000)
 
@@ -75,18 +77,20 @@ def test_a_dead_letter_that_is_there_twice_is_named(run: Recording) -> None:
 
 
 def test_a_dead_letter_with_other_bytes_is_named(run: Recording) -> None:
-    buried = run.dead_letters[0]
-    run.dead_letters[0] = buried._replace(source=buried.source._replace(value=b"other"))
+    dead_letter_message = run.dead_letters[0]
+    run.dead_letters[0] = dead_letter_message._replace(
+        source=dead_letter_message.source._replace(value=b"other")
+    )
     assert any(each.topic == "dead-letters" and each.offset == 0 for each in run.findings())
 
 
-def test_a_good_message_that_was_buried_is_named(run: Recording) -> None:
-    wrong = run.dead_letters[0].letter._replace(
+def test_a_valid_message_with_a_dead_letter_is_named(run: Recording) -> None:
+    wrong = run.dead_letters[0].dead_letter._replace(
         fault="invalid", topic="interactions", offset=run.interactions[0].offset
     )
     message = run.interactions[0]
-    run.dead_letters.append(Buried(message._replace(topic="dead-letters", offset=5_000), wrong))
-    assert any(each.expected == "a fate as a valid message" for each in run.findings())
+    run.dead_letters.append(DeadLetterMessage(message._replace(topic="dead-letters", offset=5_000), wrong))
+    assert any(each.expected == "a disposition as a valid message" for each in run.findings())
 
 
 @pytest.mark.parametrize("by", [-1, 1])
@@ -118,11 +122,15 @@ def test_a_counter_that_is_off_is_named(run: Recording, case: str) -> None:
     )
 
 
-def test_a_waiting_label_that_was_buried_as_well_is_named(run: Recording) -> None:
+def test_a_waiting_label_that_has_a_dead_letter_as_well_is_named(run: Recording) -> None:
     [saved] = run.state.waiting
     message = next(each for each in run.labels if each.offset == saved.offset)
-    letter = run.dead_letters[0].letter._replace(fault="orphan", topic=saved.topic, offset=saved.offset)
-    run.dead_letters.append(Buried(message._replace(topic="dead-letters", offset=5_000), letter))
+    dead_letter = run.dead_letters[0].dead_letter._replace(
+        fault="orphan", topic=saved.topic, offset=saved.offset
+    )
+    run.dead_letters.append(
+        DeadLetterMessage(message._replace(topic="dead-letters", offset=5_000), dead_letter)
+    )
     assert run.first().offset == 5_000
 
 
@@ -133,22 +141,22 @@ def test_a_waiting_label_that_is_another_is_named(run: Recording) -> None:
 
 
 def test_inputs_that_retention_has_taken_are_not_missed(run: Recording) -> None:
-    begins = {"interactions": run.interactions[60].offset, "watch-labels": run.labels[60].offset}
+    log_start_offsets = {"interactions": run.interactions[60].offset, "watch-labels": run.labels[60].offset}
     del run.interactions[:60], run.labels[:60]
-    run.begins = begins
+    run.log_start_offsets = log_start_offsets
     assert run.findings() == []
 
 
 def test_outputs_that_retention_has_taken_are_not_missed_from_a_snapshot(run: Recording) -> None:
     del run.predictions[:10], run.outcomes[:5]
-    run.begins = {"predictions": run.predictions[0].offset, "outcomes": run.outcomes[0].offset}
+    run.log_start_offsets = {"predictions": run.predictions[0].offset, "outcomes": run.outcomes[0].offset}
     assert run.audit(from_snapshot=True).findings == []
     assert "without which nothing after it can be derived" in run.first().expected
 
 
 def test_nor_is_a_topic_of_which_retention_has_left_nothing(run: Recording) -> None:
     run.predictions.clear()
-    run.begins = {"predictions": 10**4}
+    run.log_start_offsets = {"predictions": 10**4}
     assert run.audit(from_snapshot=True).findings == []
-    run.begins = {}
+    run.log_start_offsets = {}
     assert run.audit(from_snapshot=True).findings[0].topic == "predictions"

@@ -5,7 +5,7 @@ from io import StringIO
 from rich.console import Console
 
 from pipeline.tools.audit import Report, render
-from pipeline.tools.audit.differences import KEPT, Finding, Ledger
+from pipeline.tools.audit.differences import FINDINGS_PER_TOPIC, AuditResult, Finding
 from pipeline.tools.audit.group import PartitionReport
 
 
@@ -16,12 +16,12 @@ def text(report: Report) -> str:
     return console.file.getvalue()
 
 
-def test_a_clean_report_tells_what_was_looked_at() -> None:
-    checked = {"outcomes folded": 1_234, "dead letters": 0}
+def test_a_clean_report_lists_what_was_checked() -> None:
+    checked = {"outcomes learned": 1_234, "dead letters": 0}
     shown = text(Report(0, [PartitionReport(0, 0, 0, checked, 0, []), PartitionReport(1, 0, 0, {}, 0, [])]))
     assert [line.strip() for line in shown.splitlines()] == [
         "partition 0  folded from the start",
-        "1,234  outcomes folded",
+        "1,234  outcomes learned",
         "0  dead letters",
         "0  differences",
         "partition 1  folded from the start",
@@ -31,20 +31,20 @@ def test_a_clean_report_tells_what_was_looked_at() -> None:
     ]
 
 
-def test_the_first_difference_of_a_partition_is_told_in_full() -> None:
+def test_the_first_difference_of_a_partition_is_shown_in_full() -> None:
     findings = [Finding("outcomes", 1, 12, "label true", "label false"), Finding("outcomes", 1, 13, "a", "b")]
-    shown = text(Report(2, [PartitionReport(1, 500, 2, {"outcomes folded": 3}, 2, findings)]))
-    assert "folded from the snapshot of 500 outcomes; earlier eras, of other settings: 2\n" in shown
+    shown = text(Report(2, [PartitionReport(1, 500, 2, {"outcomes learned": 3}, 2, findings)]))
+    assert "learned from the snapshot of 500 outcomes; earlier epochs, under other settings: 2\n" in shown
     assert "first difference: outcomes, partition 1, offset 12\n  expected  label true\n" in shown
     assert "offset 13" not in shown
     assert shown.endswith("2 differences\n")
 
 
 def test_a_flood_in_one_topic_leaves_room_for_others() -> None:
-    ledger = Ledger(0)
-    for offset in range(3 * KEPT):
-        ledger.differs("predictions", offset, "one", "other")
-    ledger.differs("outcomes", 5, "one", "other")
-    assert ledger.differences == 3 * KEPT + 1
-    assert len(ledger.findings) == KEPT + 1
-    assert ledger.findings[-1].topic == "outcomes"
+    result = AuditResult(0)
+    for offset in range(3 * FINDINGS_PER_TOPIC):
+        result.add_difference("predictions", offset, "one", "other")
+    result.add_difference("outcomes", 5, "one", "other")
+    assert result.differences == 3 * FINDINGS_PER_TOPIC + 1
+    assert len(result.findings) == FINDINGS_PER_TOPIC + 1
+    assert result.findings[-1].topic == "outcomes"

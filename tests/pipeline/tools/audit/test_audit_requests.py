@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.config.tree import Labels
 from pipeline.records.encoding import encode
-from pipeline.records.inputs import Source
+from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 from pipeline.tools.audit.differences import Finding
 from tests.support.builders import CHALLENGERS
@@ -47,10 +47,10 @@ def of_topic(findings: list[Finding], topic: str) -> list[Finding]:
 @pytest.mark.parametrize("learn_unasked", [False, True])
 def test_a_run_is_clean_and_its_decisions_were_looked_at(name: str, learn_unasked: bool) -> None:
     run = run_under(name, learn_unasked=learn_unasked)
-    ledger = run.audit()
-    assert ledger.findings == []
-    assert ledger.checked["decisions to ask for a label derived again"] == len(run.predictions)
-    assert ledger.checked["label requests compared with their prediction"] == len(run.requests)
+    result = run.audit()
+    assert result.findings == []
+    assert result.checked["decisions to ask for a label derived again"] == len(run.predictions)
+    assert result.checked["label requests compared with their prediction"] == len(run.requests)
     assert 20 < len(run.requests) == run.state.counters["asked"] < len(run.predictions)
     assert run.state.counters["unasked"] > 0
     assert run.audit(from_snapshot=True).findings == []
@@ -113,7 +113,7 @@ def test_a_foreign_request_is_named(run: Recording) -> None:
     number = asked(run, wanted=False)
     stray = LabelRequest.of(prediction_of(run, number), len(run.requests))
     offset = run.requests[-1].offset + 1
-    run.requests.append(Source("label-requests", 0, offset, str(stray.user_id).encode(), encode(stray)))
+    run.requests.append(RawMessage("label-requests", 0, offset, str(stray.user_id).encode(), encode(stray)))
     found = of_topic(run.findings(), "label-requests")[0]
     assert (found.offset, found.found) == (offset, f"sequence {len(run.requests) - 1}")
     run.change_state(counters=run.state.counters | {"asked": len(run.requests)})
@@ -158,11 +158,11 @@ def test_a_counter_that_is_wrong_is_named(run: Recording, case: str) -> None:
 def test_where_retention_has_taken_records_the_rest_is_clean(run: Recording) -> None:
     cut = run.predictions[50].offset
     run.predictions = run.predictions[50:]
-    run.begins = {"predictions": cut}
-    ledger = run.audit(from_snapshot=True)
-    assert ledger.findings == []
-    assert "decisions to ask for a label derived again" not in ledger.checked
-    run.begins["label-requests"] = run.requests[40].offset
+    run.log_start_offsets = {"predictions": cut}
+    result = run.audit(from_snapshot=True)
+    assert result.findings == []
+    assert "decisions to ask for a label derived again" not in result.checked
+    run.log_start_offsets["label-requests"] = run.requests[40].offset
     run.requests = run.requests[40:]
     assert run.audit(from_snapshot=True).findings == []
 

@@ -19,29 +19,29 @@ from safetensors.numpy import load
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
 from pipeline.kafka.topics import Topics
-from pipeline.model.factory import Blueprint
+from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
 from pipeline.records.outputs import Outcome
 from pipeline.task.state import SnapshotReference
 from pipeline.tools.checkpoint import (
     Checkpoint,
+    CommittedState,
     Group,
-    Saved,
     belonging,
     contents,
-    listed,
+    read_checkpoint,
     render_contents,
     render_list,
 )
-from pipeline.tools.checkpoint.belonging import prove
+from pipeline.tools.checkpoint.belonging import verify
 from pipeline.tools.checkpoint.contents import nearest_preset
 from pipeline.tools.checkpoint.listing import Snapshot
-from tests.support.builders import ALL, feed_all, inputs, interaction, label, new_model, new_task, told
-from tests.support.chunks import Chunks
+from tests.support.builders import ALL, feed_all, inputs, interaction, label, new_model, new_task, records_of
+from tests.support.chunks import FakeLog
 
 COUNT = 60
-SETTINGS = Blueprint(Config()).settings(1)
+SETTINGS = ModelFactory(Config()).settings(1)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -58,7 +58,7 @@ def outcomes() -> list[tuple[int, Outcome]]:
     shown = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(COUNT)]
     labels = [label(n, 10 * n + 35, n % 3, user_id=n % 5, video_id=n % 7) for n in range(COUNT)]
     feed_all(task, inputs(shown, labels))
-    return [(10 + 3 * outcome.sequence, outcome) for outcome in told(task.advance(ALL)).outcomes]
+    return [(10 + 3 * outcome.sequence, outcome) for outcome in records_of(task.advance(ALL)).outcomes]
 
 
 LOG = outcomes()
@@ -67,18 +67,18 @@ LOG = outcomes()
 def folded(count: int) -> Model:
     model = new_model()
     for _, outcome in LOG[:count]:
-        model.fold(outcome)
+        model.learn_one(outcome)
     return model
 
 
 @settings(max_examples=20)
 @given(candidate=st.integers(0, COUNT), trusted=st.integers(0, COUNT), before=st.integers(0, COUNT))
-def test_a_fold_is_proved_and_the_mark_lies_between_what_it_has_and_what_it_lacks(
+def test_a_matching_snapshot_is_proved_and_its_offset_lies_between_known_and_missing_outcomes(
     candidate: int, trusted: int, before: int
 ) -> None:
     start = max(0, min(candidate, trusted) - before)
     begin = LOG[start][0] if start < COUNT else LOG[-1][0] + 1
-    lowest = prove(folded(candidate), folded(trusted), LOG[start:], begin)
+    lowest = verify(folded(candidate), folded(trusted), LOG[start:], begin)
     assert begin <= lowest
     assert all(offset >= lowest for offset, outcome in LOG if outcome.sequence >= candidate)
     if candidate > trusted:
@@ -87,22 +87,22 @@ def test_a_fold_is_proved_and_the_mark_lies_between_what_it_has_and_what_it_lack
 
 @settings(max_examples=20)
 @given(candidate=st.integers(1, COUNT), trusted=st.integers(0, COUNT))
-def test_a_fold_of_one_other_outcome_is_refused(candidate: int, trusted: int) -> None:
+def test_a_snapshot_with_one_other_outcome_is_refused(candidate: int, trusted: int) -> None:
     model = folded(candidate - 1)
     _, last = LOG[candidate - 1]
-    model.fold(msgspec.structs.replace(last, label=not last.label))
-    with pytest.raises(StateError, match=f"not the fold of this log's first {candidate} outcomes"):
-        prove(model, folded(trusted), LOG, 0)
+    model.learn_one(msgspec.structs.replace(last, label=not last.label))
+    with pytest.raises(StateError, match=f"not the model of this log's first {candidate} outcomes"):
+        verify(model, folded(trusted), LOG, 0)
 
 
 @settings(max_examples=20)
 @given(data=st.data())
-def test_where_an_outcome_is_missing_nothing_is_proved(data: st.DataObject) -> None:
+def test_where_an_outcome_is_missing_nothing_is_verified(data: st.DataObject) -> None:
     counts = data.draw(st.lists(st.integers(0, COUNT), min_size=2, max_size=2, unique=True))
     missing = data.draw(st.integers(min(counts), max(counts) - 1))
     rest = [(offset, outcome) for offset, outcome in LOG if outcome.sequence != missing]
     with pytest.raises(StateError, match=f"outcome {missing} is missing from the log"):
-        prove(folded(counts[0]), folded(counts[1]), rest, 0)
+        verify(folded(counts[0]), folded(counts[1]), rest, 0)
 
 
 def test_contents_are_those_that_safetensors_alone_finds() -> None:
@@ -133,7 +133,7 @@ def test_damaged_bytes_have_no_contents() -> None:
 def test_the_preset_is_named_with_what_differs() -> None:
     assert nearest_preset(SETTINGS) == ("practical", {})
     paper = Config.model_validate({"learner": {"preset": "paper", "width": 3.5}})
-    assert nearest_preset(Blueprint(paper).settings(1)) == ("paper", {"width": "3.5"})
+    assert nearest_preset(ModelFactory(paper).settings(1)) == ("paper", {"width": "3.5"})
 
 
 @pytest.mark.parametrize(
@@ -149,23 +149,25 @@ def test_a_list_tells_which_snapshots_are_damaged(
 ) -> None:
     task = new_task()
     task.snapshot = SnapshotReference([5, 6], sha256(b"onetwo").hexdigest(), 0, 40, 0)
-    saved = Saved(7, task.state({}))
-    group = SimpleNamespace(topics=Topics(), log=Chunks(chunks), saved=lambda _: saved)
-    found = listed(cast(Group, group), 0)
+    committed_state = CommittedState(7, task.state({}))
+    group = SimpleNamespace(topics=Topics(), log=FakeLog(chunks), committed_state=lambda _: committed_state)
+    found = read_checkpoint(cast(Group, group), 0)
     assert (found.state_offset, found.snapshot is not None) == (7, True)
     assert found.snapshot is not None
     assert (found.snapshot.outcomes, found.snapshot.bytes, found.snapshot.damage) == (40, size, damage)
-    group.saved = lambda _: None
-    assert listed(cast(Group, group), 0) == Checkpoint(0, None, 0, None, None)
+    group.committed_state = lambda _: None
+    assert read_checkpoint(cast(Group, group), 0) == Checkpoint(0, None, 0, None, None)
 
 
 def test_the_snapshot_before_is_listed_as_well() -> None:
     task = new_task()
     task.snapshot = SnapshotReference([6], "ab" * 32, 1, 40, 0)
     task.previous = SnapshotReference([5], sha256(b"one").hexdigest(), 0, 30, 0)
-    saved = Saved(7, task.state({}))
-    group = SimpleNamespace(topics=Topics(), log=Chunks({5: b"one", 6: b"two"}), saved=lambda _: saved)
-    found = listed(cast(Group, group), 0)
+    committed_state = CommittedState(7, task.state({}))
+    group = SimpleNamespace(
+        topics=Topics(), log=FakeLog({5: b"one", 6: b"two"}), committed_state=lambda _: committed_state
+    )
+    found = read_checkpoint(cast(Group, group), 0)
     assert found.snapshot is not None
     assert found.previous is not None
     assert (found.snapshot.outcomes, found.snapshot.damage is None) == (40, False)

@@ -65,11 +65,11 @@ def test_scores_of_plays_are_those_of_simulate_qa_bit_for_bit(invented: Path) ->
     pairs = pairs_of(invented)
     tags = TagTable(invented / "item_categories.csv").lists
     expected, versions = offline(pairs, learner_settings(learner, 0), Tables(), tags)
-    judged = progressive(trial.learner, trial.stream)
+    predictions = progressive(trial.learner, trial.stream)
     assert trial.delayed
     assert versions != list(range(len(pairs)))  # or labels were not late at all
-    assert judged.scores.tolist() == expected
-    assert judged.labels.tolist() == [1.0 if pair.label.watch_ratio > 0.75 else -1.0 for pair in pairs]
+    assert predictions.scores.tolist() == expected
+    assert predictions.labels.tolist() == [1.0 if pair.label.watch_ratio > 0.75 else -1.0 for pair in pairs]
     assert len(np.unique(trial.X, axis=0)) > len(pairs) / 2
 
 

@@ -79,7 +79,9 @@ def test_arrays_are_read_dense_or_sparse(arrays: dict[str, Any], tmp_path: Path)
         (sparse_arrays(shape=(4, 10**9)), r"take 32.0 GB as a dense table; the most is 2 GB"),
     ],
 )
-def test_arrays_that_do_not_fit_are_told_apart(arrays: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_arrays_that_do_not_fit_have_errors_of_their_own(
+    arrays: dict[str, Any], message: str, tmp_path: Path
+) -> None:
     np.savez(tmp_path / "data.npz", **arrays)
     with pytest.raises(DataError, match=message):
         read_arrays(tmp_path / "data.npz")
@@ -177,7 +179,7 @@ def test_the_labels_of_a_csv_are_in_the_last_column_or_the_one_that_is_named(tmp
         ("a,y\n1,1\n2,3\n", "line 3: the label is 3"),
     ],
 )
-def test_a_csv_that_cannot_be_read_is_told_by_line_and_column(
+def test_a_csv_that_cannot_be_read_is_reported_by_line_and_column(
     text: str, message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(DataError, match=message):

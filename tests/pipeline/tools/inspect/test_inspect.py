@@ -59,7 +59,7 @@ def message(value: bytes | None, key: bytes | None = b"7", **headers: bytes) -> 
     )
 
 
-def shown(kind: Kind, raw: Message, detail: bool = False) -> str:
+def rendered(kind: Kind, raw: Message, detail: bool = False) -> str:
     console = Console(file=StringIO(), soft_wrap=True, highlight=False)
     console.print(show(kind, raw, detail=detail))
     assert isinstance(console.file, StringIO)
@@ -106,14 +106,14 @@ def test_any_message_can_be_shown_and_is_one_json_object(
     kind: Kind, value: bytes | None, key: bytes | None
 ) -> None:
     raw = message(value, key)
-    assert all(line.isprintable() for line in shown(kind, raw).splitlines())
+    assert all(line.isprintable() for line in rendered(kind, raw).splitlines())
     found = json.loads(json.dumps(as_object(kind, raw)))
     assert (found["partition"], found["offset"], found["timestamp"]) == (2, 31, 1_000)
 
 
 def test_a_prediction_is_a_line_and_in_detail_all_its_fields() -> None:
     raw = message(encode(PREDICTION))
-    [line] = shown(Kind.PREDICTIONS, raw).splitlines()
+    [line] = rendered(Kind.PREDICTIONS, raw).splitlines()
     assert line.split() == [
         "2:31",
         "1970-01-01",
@@ -125,13 +125,13 @@ def test_a_prediction_is_a_line_and_in_detail_all_its_fields() -> None:
         "0.562",
         "watched",
     ]
-    detailed = shown(Kind.PREDICTIONS, raw, detail=True)
+    detailed = rendered(Kind.PREDICTIONS, raw, detail=True)
     for name in (*FEATURES, *(field for field in Prediction.__struct_fields__ if field != "features")):
         assert f"{name} " in detailed, "its value stands apart"
 
 
 def test_an_outcome_shows_label_ratio_and_delay() -> None:
-    assert shown(Kind.OUTCOMES, message(encode(OUTCOME))).split()[-5:] == [
+    assert rendered(Kind.OUTCOMES, message(encode(OUTCOME))).split()[-5:] == [
         "watched",
         "not",
         "0.50",
@@ -143,11 +143,11 @@ def test_an_outcome_shows_label_ratio_and_delay() -> None:
 def test_an_expired_outcome_shows_that_there_was_no_label() -> None:
     unknown = dict.fromkeys(("watch_ratio", "label", "label_timestamp", "correct", "loss"))
     expired = replace(OUTCOME, status="expired", **unknown)
-    assert shown(Kind.OUTCOMES, message(encode(expired))).split()[-3:] == ["-", "-", "expired"]
+    assert rendered(Kind.OUTCOMES, message(encode(expired))).split()[-3:] == ["-", "-", "expired"]
 
 
 def test_ids_cannot_change_the_terminal_either() -> None:
-    lines = shown(
+    lines = rendered(
         Kind.OUTCOMES, message(encode(replace(OUTCOME, event_id=HOSTILE))), detail=True
     ).splitlines()
     assert all(line.isprintable() for line in lines)
@@ -155,7 +155,7 @@ def test_ids_cannot_change_the_terminal_either() -> None:
 
 
 def test_a_record_that_cannot_be_decoded_is_shown_as_it_is() -> None:
-    text = shown(Kind.PREDICTIONS, message(b'{"score": "high"}'))
+    text = rendered(Kind.PREDICTIONS, message(b'{"score": "high"}'))
     assert "cannot be decoded" in text
     assert '17 bytes: {"score": "high"}' in text
 
@@ -171,7 +171,7 @@ def test_a_dead_letter_shows_reason_origin_and_raw_bytes() -> None:
         streams_partition=b"1",
         streams_offset=b"77",
     )
-    text = shown(Kind.DEAD_LETTERS, raw)
+    text = rendered(Kind.DEAD_LETTERS, raw)
     for part in (
         "invalid",
         "interactions 1:77",
@@ -198,26 +198,26 @@ def test_a_state_record_shows_counters_positions_and_where_the_snapshot_is() -> 
     task = new_task(partition=2)
     task.counters["late"] = 1_234
     task.snapshot = SnapshotReference([40, 41], "ab" * 32, 1, 900, 17)
-    text = shown(Kind.CHECKPOINTS, message(encode(task.state({})), key=b"2/state"))
+    text = rendered(Kind.CHECKPOINTS, message(encode(task.state({})), key=b"2/state"))
     for part in ("late 1,234", "slot 1 of 900 outcomes, chunks at 40, 41", "interactions 0, labels 0"):
         assert part in text
 
 
 def test_a_snapshot_chunk_is_shown_by_its_size_alone() -> None:
     raw = message(b"x" * 5_000, key=b"2/snapshot/1/3")
-    assert "slot 1, chunk 3, 5,000 bytes" in shown(Kind.CHECKPOINTS, raw)
+    assert "slot 1, chunk 3, 5,000 bytes" in rendered(Kind.CHECKPOINTS, raw)
     found = as_object(Kind.CHECKPOINTS, raw)
     assert (found["snapshot"], found["bytes"]) == ({"slot": 1, "number": 3}, 5_000)
     assert "value" not in found
 
 
-def test_a_share_tells_its_stretch_and_what_is_in_it() -> None:
+def test_a_share_shows_its_range_of_outcomes_and_what_is_in_it() -> None:
     videos = [VideoCounts(3, 4, 1, 2.0), VideoCounts(HOSTILE, 1, 1, 1.5)]
     examples = [Example(7, 3, 1_000, [0.5] * len(FEATURES), label=False, watch_ratio=0.5)]
     raw = message(encode(Share(1, since=1_200, until=1_250, videos=videos, examples=examples)))
-    [line] = shown(Kind.SHARED, raw).splitlines()
+    [line] = rendered(Kind.SHARED, raw).splitlines()
     assert line.split()[-7:] == ["1,200", "to", "1,249", "2", "5", "2", "1"]
-    detailed = shown(Kind.SHARED, raw, detail=True)
+    detailed = rendered(Kind.SHARED, raw, detail=True)
     assert "1 of 4 watched, watch ratios 2 in all" in detailed
     assert "user 7, video 3: not" in detailed
     assert "\x1b" not in detailed

@@ -13,13 +13,13 @@ import pytest
 from forks import ForksSettings
 from pipeline.config.tree import Config, Labels
 from pipeline.errors import ConfigError, StateError
-from pipeline.model.factory import Blueprint
-from pipeline.model.label_policy import Policy
+from pipeline.model.factory import ModelFactory
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.settings_text import challengers_text, learner_text
 from pipeline.model.snapshot import pack
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.task.task import Task
-from pipeline.tools.checkpoint import Group, Saved
+from pipeline.tools.checkpoint import CommittedState, Group
 from pipeline.tools.promotion import Promotion, swapped
 from pipeline.tools.promotion.roles import swap, toml_lines
 from tests.pipeline.tools.audit.test_audit import outcome_of, prediction_of, raised
@@ -42,7 +42,7 @@ def run_batches(task: Task, log: OutputLog, steps: list[Step]) -> None:
         log.commit(task, task.advance(step.limit), snapshot=False)
 
 
-def promoted_halfway(policy: Policy | None = None) -> OutputLog:
+def promoted_halfway(policy: LabelPolicy | None = None) -> OutputLog:
     task = new_task(model=new_model(challengers=CHALLENGERS), policy=policy)
     log = OutputLog(policy=policy)
     log.settings |= challengers_text(CHALLENGERS)
@@ -67,26 +67,26 @@ def recorded(log: OutputLog) -> Recording:
 
 def test_predictions_after_it_are_those_of_one_who_was_champion_from_the_start(log: OutputLog) -> None:
     assert log.state is not None
-    [era] = log.state.earlier
+    [epoch] = log.state.earlier
     always = run(eventful(), model=new_model(WIDER))[1].predictions
     before = run(eventful())[1].predictions
     written = [msgspec.json.decode(value, type=Prediction) for _, value in log.predictions]
-    assert 50 < era.predictions < len(written) - 50
+    assert 50 < epoch.predictions < len(written) - 50
     for number, prediction in enumerate(written):
         challengers = prediction.challengers
         assert challengers is not None
         plain = msgspec.structs.replace(prediction, challengers=None)
         of_wider, of_first = (msgspec.json.decode(all_[number], type=Prediction) for all_ in (always, before))
-        if number < era.predictions:
+        if number < epoch.predictions:
             assert (plain, challengers["wider"]) == (of_first, of_wider.score)
         else:
             assert (plain, challengers["former"]) == (of_wider, of_first.score)
 
 
-def test_the_model_is_the_fold_of_all_outcomes_under_the_swapped_settings(log: OutputLog) -> None:
+def test_the_model_has_learned_all_outcomes_under_the_swapped_settings(log: OutputLog) -> None:
     """So a worker that finds the snapshot damaged folds its way to the same bytes."""
     fold = model_under(AFTER)
-    fold.fold_many([msgspec.json.decode(value, type=Outcome) for _, value in log.outcomes])
+    fold.learn_many([msgspec.json.decode(value, type=Outcome) for _, value in log.outcomes])
     task = log.restore()
     assert pack(task.model) == pack(fold)
     damaged = copy(log)
@@ -95,16 +95,16 @@ def test_the_model_is_the_fold_of_all_outcomes_under_the_swapped_settings(log: O
 
 
 def test_an_audit_follows_the_switch(recorded: Recording) -> None:
-    ledger = recorded.audit()
-    assert ledger.findings == []
-    assert ledger.checked["predictions derived again"] == len(recorded.predictions)
-    assert ledger.checked["snapshots compared with the fold"] == 1
+    result = recorded.audit()
+    assert result.findings == []
+    assert result.checked["predictions derived again"] == len(recorded.predictions)
+    assert result.checked["snapshots compared with the model"] == 1
     assert recorded.audit(from_snapshot=True).findings == []
-    [era] = recorded.state.earlier
+    [epoch] = recorded.state.earlier
     crossing = [
         outcome
-        for number in range(era.outcomes, len(recorded.outcomes))
-        if (outcome := outcome_of(recorded, number)).prediction_sequence < era.predictions
+        for number in range(epoch.outcomes, len(recorded.outcomes))
+        if (outcome := outcome_of(recorded, number)).prediction_sequence < epoch.predictions
     ]
     assert crossing
     assert all("wider" in (outcome.challengers or {}) for outcome in crossing)
@@ -118,7 +118,7 @@ def test_it_also_does_where_few_labels_are_asked_for() -> None:
     assert run.findings() == []
     assert run.audit(from_snapshot=True).findings == []
     fold = model_under(AFTER)
-    fold.fold_many([msgspec.json.decode(value, type=Outcome) for _, value in log.outcomes])
+    fold.learn_many([msgspec.json.decode(value, type=Outcome) for _, value in log.outcomes])
     assert pack(log.restore().model) == pack(fold)
 
 
@@ -149,14 +149,14 @@ def configured(**changes: Any) -> Config:
 
 def test_what_is_printed_is_what_workers_need() -> None:
     after = swapped(configured(), "wider", "former")
-    text = "\n".join(toml_lines(after, Blueprint(after)))
+    text = "\n".join(toml_lines(after, ModelFactory(after)))
     read = Config.model_validate(tomllib.loads(text))
-    assert Blueprint(read).settings(2) == Blueprint(after).settings(2)
+    assert ModelFactory(read).settings(2) == ModelFactory(after).settings(2)
     assert text.startswith('[learner]\npreset = "practical"\nbudget = 200\n')
     assert '\n\n[challengers.linear]\nlearner = "arow"\nr = 2.0\n' in text
     assert '[challengers.former]\nlearner = "forks"\npreset = "practical"\nmemory = inf\n' in text
     again = swapped(read, "former", "wider")
-    assert Blueprint(again).settings(2) == Blueprint(configured()).settings(2)
+    assert ModelFactory(again).settings(2) == ModelFactory(configured()).settings(2)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_what_cannot_be_swapped_is_named(name: str, former: str, said: str) -> N
     assert said in str(caught.value)
 
 
-def test_without_challengers_it_is_said_where_they_are_named() -> None:
+def test_without_challengers_the_error_names_their_setting() -> None:
     with pytest.raises(ConfigError, match=r"\[challengers.NAME\]"):
         swapped(Config(), "wider", "former")
 
@@ -191,16 +191,19 @@ def group(settings: dict[str, str] | None, members: str | None = None) -> Group:
         if members:
             raise StateError(members)
 
-    saved = None if settings is None else Saved(7, new_task().state(settings))
+    committed_state = None if settings is None else CommittedState(7, new_task().state(settings))
     plain = SimpleNamespace(
-        config=configured(), partitions=1, saved=lambda _: saved, refuse_members=refuse_members
+        config=configured(),
+        partitions=1,
+        committed_state=lambda _: committed_state,
+        refuse_members=refuse_members,
     )
-    plain.all_saved = lambda: Group.all_saved(cast(Group, plain))
+    plain.all_committed_states = lambda: Group.all_committed_states(cast(Group, plain))
     return cast(Group, plain)
 
 
 def test_a_group_under_other_settings_with_members_or_without_state_is_left_alone() -> None:
-    settings = Blueprint(configured()).settings(1)
+    settings = ModelFactory(configured()).settings(1)
     assert Promotion(group(settings), "wider", "former").outcomes == 0
     with pytest.raises(StateError, match="made under other settings"):
         Promotion(group(settings | {"learner.budget": "7"}), "wider", "former")

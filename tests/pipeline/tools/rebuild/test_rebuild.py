@@ -17,7 +17,7 @@ from pipeline.cli import app
 from pipeline.config.tree import Config, Labels
 from pipeline.errors import ConfigError, StateError
 from pipeline.features.tables import Tables
-from pipeline.model.factory import Blueprint
+from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
 from pipeline.records.outputs import Outcome, Prediction
@@ -26,9 +26,9 @@ from pipeline.task.batch import Batch
 from pipeline.task.record_queue import Position
 from pipeline.task.state import State
 from pipeline.task.task import Task
-from pipeline.tools.checkpoint import Group, Saved
-from pipeline.tools.rebuild import PartitionFold, Rebuild, compare, render
-from pipeline.tools.rebuild.replay_outcomes import CASE, Cases, refold
+from pipeline.tools.checkpoint import CommittedState, Group
+from pipeline.tools.rebuild import PartitionRebuild, Rebuild, compare, render
+from pipeline.tools.rebuild.replay_outcomes import SCORED_OUTCOME, ScoredOutcomes, relearn
 from tests.support.builders import (
     ALL,
     Inputs,
@@ -38,8 +38,8 @@ from tests.support.builders import (
     join_settings,
     label,
     new_task,
+    records_of,
     small_learner,
-    told,
 )
 from tests.support.streams import Impatient, streams
 
@@ -63,7 +63,7 @@ def run(given_inputs: Inputs, changes: dict[str, Any]) -> tuple[Task, Batch]:
 
 def as_written(batch: Batch) -> tuple[Iterator[Prediction], list[Outcome]]:
     """The records as they come back from their topics."""
-    predictions, outcomes, *_ = told(batch)
+    predictions, outcomes, *_ = records_of(batch)
     return iter(predictions), outcomes
 
 
@@ -71,9 +71,9 @@ def assert_it_is_as_it_would_have_been(given_inputs: Inputs, changes: dict[str, 
     _, ran = run(given_inputs, {})
     other, expected = run(given_inputs, changes)
     rebuilt = model(changes)
-    cases = np.fromiter(refold(rebuilt, *as_written(ran)), CASE)
-    assert cases["running"].tolist() == [outcome.score for outcome in told(ran).outcomes]
-    assert cases["rebuilt"].tolist() == [outcome.score for outcome in told(expected).outcomes]
+    scored_outcomes = np.fromiter(relearn(rebuilt, *as_written(ran)), SCORED_OUTCOME)
+    assert scored_outcomes["running"].tolist() == [outcome.score for outcome in records_of(ran).outcomes]
+    assert scored_outcomes["rebuilt"].tolist() == [outcome.score for outcome in records_of(expected).outcomes]
     assert pack(rebuilt) == pack(other.model)
 
 
@@ -106,20 +106,20 @@ def test_missing_records_are_named() -> None:
     kept = (each for each in predictions if each.sequence != 7)
     [row] = [each for each in outcomes if each.prediction_sequence == 7]
     with pytest.raises(StateError, match=rf"prediction 7 of outcome {row.sequence} is missing"):
-        list(refold(model({}), kept, outcomes))
+        list(relearn(model({}), kept, outcomes))
     with pytest.raises(StateError, match="outcome 9 is missing: outcome 10 comes instead"):
-        list(refold(model({}), as_written(batch)[0], outcomes[:9] + outcomes[10:]))
+        list(relearn(model({}), as_written(batch)[0], outcomes[:9] + outcomes[10:]))
 
 
-def test_a_label_that_was_not_learned_judges_both_models_all_the_same() -> None:
+def test_a_label_that_was_not_learned_counts_for_both_models() -> None:
     given_inputs = long_stream()
     task = new_task(policy=Impatient(Labels(policy="random", rate=0.3)))
     feed_all(task, given_inputs)
     batch = task.advance(ALL)
     rebuilt = model({})
     predictions, outcomes = as_written(batch)
-    found = np.fromiter(refold(rebuilt, predictions, outcomes), CASE)
-    written = told(batch).outcomes
+    found = np.fromiter(relearn(rebuilt, predictions, outcomes), SCORED_OUTCOME)
+    written = records_of(batch).outcomes
     came = [outcome.watch_ratio is not None for outcome in written]
     assert found["labelled"].tolist() == came
     assert found["watched"].tolist() == [(outcome.watch_ratio or 0.0) > 0.75 for outcome in written]
@@ -133,19 +133,21 @@ def test_predictions_out_of_order_are_named() -> None:
     predictions, outcomes = as_written(batch)
     *others, last = sorted(predictions, key=lambda each: each.sequence == 22)  # it has no label, and expires
     with pytest.raises(StateError, match="prediction 22 was made by version"):
-        list(refold(model({}), iter([*others[:27], last, *others[27:]]), outcomes))
+        list(relearn(model({}), iter([*others[:27], last, *others[27:]]), outcomes))
 
 
-def cases(*rows: tuple[int, float, float, bool, bool]) -> Cases:
+def scored_outcomes(*rows: tuple[int, float, float, bool, bool]) -> ScoredOutcomes:
     """Timestamp, both scores, watched, labelled."""
-    return np.array([(at, ran, now, float(w), w, known) for at, ran, now, w, known in rows], CASE)
+    return np.array([(at, ran, now, float(w), w, known) for at, ran, now, w, known in rows], SCORED_OUTCOME)
 
 
 def test_every_labelled_event_of_all_partitions_counts_by_its_time() -> None:
-    first = cases((3, 1.0, -1.0, True, True), (5, 9.0, 9.0, False, False), (9, -1.0, -2.0, True, True))
-    second = cases((4, 2.0, -0.5, False, True), (8, -2.0, -3.0, False, True))
-    folds = [PartitionFold(0, 3, None, None), PartitionFold(1, 2, 2, True)]
-    found = compare([first, second], folds, ("logistic", "hinge"), {}, window=2)
+    first = scored_outcomes(
+        (3, 1.0, -1.0, True, True), (5, 9.0, 9.0, False, False), (9, -1.0, -2.0, True, True)
+    )
+    second = scored_outcomes((4, 2.0, -0.5, False, True), (8, -2.0, -3.0, False, True))
+    partition_rebuilds = [PartitionRebuild(0, 3, None, None), PartitionRebuild(1, 2, 2, True)]
+    found = compare([first, second], partition_rebuilds, ("logistic", "hinge"), {}, window=2)
     assert found.running is not None
     assert found.rebuilt is not None
     assert found.events == 4
@@ -159,28 +161,28 @@ def test_every_labelled_event_of_all_partitions_counts_by_its_time() -> None:
     assert found.rebuilt.total.loss == pytest.approx(np.mean([2.0, 0.5, 0.0, 3.0]))
 
 
-def rendered(*folds: PartitionFold, rows: Cases) -> str:
+def rendered(*partition_rebuilds: PartitionRebuild, rows: ScoredOutcomes) -> str:
     console = Console(width=100)
     with console.capture() as captured:
-        changes: Changes = {"learner.budget": ("160", "200")} if folds[0].same is None else {}
-        console.print(render(compare([rows], folds, ("logistic", "logistic"), changes)))
+        changes: Changes = {"learner.budget": ("160", "200")} if partition_rebuilds[0].same is None else {}
+        console.print(render(compare([rows], partition_rebuilds, ("logistic", "logistic"), changes)))
     return captured.get()
 
 
 def test_text_says_what_differs_and_what_became_of_the_snapshots() -> None:
-    rows = cases((3, 1.0, -1.0, True, True), (4, 2.0, -0.5, False, True))
-    text = rendered(PartitionFold(0, 2, 2, None), rows=rows)
+    rows = scored_outcomes((3, 1.0, -1.0, True, True), (4, 2.0, -0.5, False, True))
+    text = rendered(PartitionRebuild(0, 2, 2, None), rows=rows)
     assert "learner.budget 200 (was 160)" in text
     assert "50.00%" in text
-    assert "unchanged settings" in rendered(PartitionFold(0, 2, 2, True), rows=rows)
-    assert "the very bytes" in rendered(PartitionFold(0, 2, 2, True), rows=rows)
-    assert "do not give the group's snapshot" in rendered(PartitionFold(0, 2, 2, False), rows=rows)
-    assert "No label was joined yet" in rendered(PartitionFold(0, 0, None, None), rows=cases())
+    assert "unchanged settings" in rendered(PartitionRebuild(0, 2, 2, True), rows=rows)
+    assert "the very bytes" in rendered(PartitionRebuild(0, 2, 2, True), rows=rows)
+    assert "do not give the group's snapshot" in rendered(PartitionRebuild(0, 2, 2, False), rows=rows)
+    assert "No label was joined yet" in rendered(PartitionRebuild(0, 0, None, None), rows=scored_outcomes())
 
 
 def test_text_says_how_workers_get_the_settings_that_were_installed() -> None:
     console = Console(width=100)
-    found = compare([cases()], [], ("logistic", "logistic"), {})
+    found = compare([scored_outcomes()], [], ("logistic", "logistic"), {})
     with console.capture() as captured:
         console.print(render(msgspec.structs.replace(found, installed=['preset = "paper"', "width = 2.0"])))
     text = "\n".join(line.strip() for line in captured.get().splitlines())
@@ -191,14 +193,16 @@ def test_text_says_how_workers_get_the_settings_that_were_installed() -> None:
 def group(state: State | None, challengers: dict[str, Any] | None = None, **configured: Any) -> Group:
     """A group of one partition, without Kafka and members."""
     config = Config.model_validate({"learner": configured, "challengers": challengers or {}})
-    saved = None if state is None else Saved(7, state)
-    plain = SimpleNamespace(config=config, partitions=1, saved=lambda _: saved, refuse_members=lambda: None)
-    plain.all_saved = lambda: Group.all_saved(cast(Group, plain))
+    committed_state = None if state is None else CommittedState(7, state)
+    plain = SimpleNamespace(
+        config=config, partitions=1, committed_state=lambda _: committed_state, refuse_members=lambda: None
+    )
+    plain.all_committed_states = lambda: Group.all_committed_states(cast(Group, plain))
     return cast(Group, plain)
 
 
 def state_under(**learner: Any) -> State:
-    return new_task().state(Blueprint(Config.model_validate({"learner": learner})).settings(1))
+    return new_task().state(ModelFactory(Config.model_validate({"learner": learner})).settings(1))
 
 
 @pytest.mark.parametrize("configured", [{}, {"budget": 40}, {"memory": 7.0}])
@@ -221,7 +225,7 @@ def test_challengers_are_those_of_the_configuration_whatever_the_group_has() -> 
     plan = Rebuild(group(state_under(), {"a": {"learner": "nogd"}}), {}, check=False)
     assert plan.changes == {"challengers.a.learner": (None, "nogd")}
     plan.refuse_install()
-    assert list(plan.blueprint.new_model().challengers) == ["a"]
+    assert list(plan.factory.new_model().challengers) == ["a"]
     with pytest.raises(StateError, match=r"challengers\.a\.learner is 'nogd', was None"):
         Rebuild(group(state_under(), {"a": {"learner": "nogd"}}), {}, check=True)
 

@@ -35,7 +35,7 @@ def test_a_window_of_one_event_can_be_drawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["run.pdf", "run", "missing/run.svg"])
-def test_where_no_picture_can_go_is_said_before_anything_is_read(tmp_path: Path, name: str) -> None:
+def test_an_unwritable_picture_is_reported_before_anything_is_read(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="--out"):
         check_format(tmp_path / name)
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from pipeline.task.state import CASES
+from pipeline.task.state import COUNTERS
 from pipeline.tools.report import Report, render
-from pipeline.tools.report.comparison import Said, contest
-from pipeline.tools.report.counts import BURIED, RECORDED, Counts, differences
+from pipeline.tools.report.comparison import LabelledScores, contest
+from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, RECORDED, Counts, differences
 from pipeline.tools.report.figures import OUTCOME, Outcomes, report, running_means_margin
 from pipeline.tools.report.render import STAGES
 
@@ -127,11 +127,11 @@ def test_counters_of_partitions_are_summed() -> None:
     counts = [Counts(Counter(), {}, {"early": 2, "late": 1}), Counts(Counter(), {}, {"early": 3})]
     counters = report([outcomes(), outcomes()], counts).counters
     assert (counters["early"], counters["late"], counters["orphan"]) == (5, 1, 0)
-    assert tuple(counters) == CASES
+    assert tuple(counters) == COUNTERS
 
 
 @pytest.mark.parametrize("case", RECORDED)
-def test_a_record_too_few_or_too_many_is_told(case: str) -> None:
+def test_a_record_too_few_or_too_many_is_reported(case: str) -> None:
     assert differences([Counts(Counter({case: 5}), {case: 5}, {case: 5})]) == []
     for found in (4, 6):
         [told] = differences([Counts(Counter({case: found}), {case: 5}, {case: 5})])
@@ -142,14 +142,14 @@ def test_records_of_a_worker_that_goes_on_meanwhile_are_no_difference() -> None:
     assert differences([Counts(Counter(predictions=7), {"predictions": 5}, {"predictions": 9})]) == []
 
 
-def test_a_dead_letter_of_no_known_fault_is_told() -> None:
+def test_a_dead_letter_of_no_known_fault_is_reported() -> None:
     [told] = differences([Counts(Counter(unknown=1), {}, {})])
     assert "unknown" in told
 
 
 def test_every_counter_is_shown() -> None:
-    assert sorted(case for cases in STAGES.values() for case in cases) == sorted(CASES)
-    assert set(BURIED) < set(CASES)
+    assert sorted(case for cases in STAGES.values() for case in cases) == sorted(COUNTERS)
+    assert set(DEAD_LETTER_FAULTS) < set(COUNTERS)
 
 
 def test_labels_asked_for_are_counted_where_there_is_a_policy() -> None:
@@ -189,9 +189,13 @@ def test_the_json_of_a_report_has_what_scripts_rely_on() -> None:
 
 
 def test_challengers_are_compared_with_the_champion_over_all_partitions() -> None:
-    first = Said(np.array([True, False]), {"champion": np.array([1.0, -1.0]), "a": np.array([-2.0, -1.0])})
-    second = Said(np.array([True, True]), {"champion": np.array([-1.0, -1.0]), "a": np.array([3.0, -1.0])})
-    nothing = Said(np.empty(0, np.bool_), {"champion": np.empty(0)})
+    first = LabelledScores(
+        np.array([True, False]), {"champion": np.array([1.0, -1.0]), "a": np.array([-2.0, -1.0])}
+    )
+    second = LabelledScores(
+        np.array([True, True]), {"champion": np.array([-1.0, -1.0]), "a": np.array([3.0, -1.0])}
+    )
+    nothing = LabelledScores(np.empty(0, np.bool_), {"champion": np.empty(0)})
     found = contest([first, nothing, second], frozenset({"champion"}))
     assert found is not None
     champion, other = found.contenders
@@ -210,11 +214,11 @@ def test_challengers_are_compared_with_the_champion_over_all_partitions() -> Non
 
 
 def test_without_challengers_there_is_nothing_to_compare() -> None:
-    assert contest([Said(np.array([True]), {"champion": np.array([1.0])})], frozenset()) is None
+    assert contest([LabelledScores(np.array([True]), {"champion": np.array([1.0])})], frozenset()) is None
     assert contest([], frozenset()) is None
     assert "of them" not in text(report_of(outcomes({}, {})))
 
 
-def test_a_label_that_was_not_learned_still_judges_its_prediction() -> None:
+def test_a_label_that_was_not_learned_still_counts_for_its_prediction() -> None:
     found = report_of(outcomes({"label": -1, "watched": False}, {"label": -1, "watched": True}))
     assert (found.labelled, found.mistakes, found.watched) == (2, 0.5, 0.5)

@@ -15,7 +15,7 @@ def test_with_probability_one_it_is_ridge_regression_on_all_labels() -> None:
         nodes, labels = EVENTS[0][:i], np.array(EVENTS[1][:i])
         score = KERNEL[x, nodes] @ np.linalg.solve(KERNEL[np.ix_(nodes, nodes)] + 1.5 * np.eye(i), labels)
         assert learner.predict_one(x) == pytest.approx(score, abs=1e-9)
-        assert learner.asks_one(x)
+        assert learner.queries_label(x)
         learner.learn_one(x, y)
     assert learner.queries == len(learner.nodes) == len(EVENTS[0])
 
@@ -33,7 +33,7 @@ def test_it_equals_algorithm_3_worked_out_densely() -> None:
         score, tau = float(np.array(labels) @ inverse @ k), float(1.0 - k @ inverse @ k) / ridge
         p = h / (h + max(0.0, abs(score) - tau / 2))
         asks, mistaken = bool(learner._coins[x] < p), y * score <= 0
-        assert learner.asks_one(x) == asks
+        assert learner.queries_label(x) == asks
         if asks:
             queries += 1
             learner.learn_one(x, y)

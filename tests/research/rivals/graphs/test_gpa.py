@@ -13,7 +13,7 @@ def test_it_is_the_sum_of_the_kernel_rows_of_its_mistakes() -> None:
     for x, y in zip(*stream(0, 200), strict=True):
         score = sum(label * KERNEL[node, x] for node, label in mistakes)
         assert learner.predict_one(x) == pytest.approx(score, abs=1e-12)
-        assert learner.asks_one(x)
+        assert learner.queries_label(x)
         learner.learn_one(x, y)
         if y * score <= 0:
             mistakes.append((x, y))
@@ -35,4 +35,4 @@ def test_mistakes_on_a_labelling_are_at_most_its_cut_times_the_widest_node(seed:
 
 def test_a_state_of_another_graph_is_refused() -> None:
     with pytest.raises(ValueError, match="values"):
-        GPA(KERNEL).restored(GPA(KERNEL[:3, :3]).state())
+        GPA(KERNEL).with_state(GPA(KERNEL[:3, :3]).state())

@@ -40,7 +40,7 @@ def test_it_equals_algorithm_1_with_the_inverse_made_anew_each_time() -> None:
         M = 1.5 * np.eye(len(nodes)) + KERNEL[np.ix_(nodes, nodes)]
         score = np.array(labels) @ np.linalg.inv(M) @ KERNEL[nodes, x] if nodes else 0.0
         assert learner.predict_one(x) == pytest.approx(score, abs=1e-10)
-        assert learner.asks_one(x)
+        assert learner.queries_label(x)
         learner.learn_one(x, y)
         if y * score <= 0:
             nodes.append(x)
@@ -57,7 +57,7 @@ def test_a_state_that_does_not_fit_is_refused(entry: str, value: IntArray | Floa
     learner = OKL(KERNEL)
     learner.learn_many([0, 0], [1, -1])
     with pytest.raises(ValueError, match=entry):
-        learner.restored(learner.state() | {entry: value})
+        learner.with_state(learner.state() | {entry: value})
 
 
 def test_a_ridge_out_of_range_is_named() -> None:
@@ -73,6 +73,6 @@ def test_what_is_not_a_square_matrix_of_numbers_is_refused(kernel: object) -> No
 
 @pytest.mark.parametrize("x", [-1, NODES, 0.0, "0", None, [0]])
 def test_what_is_not_a_node_is_refused(x: object) -> None:
-    for method in (OKL(KERNEL).predict_one, OKL(KERNEL).asks_one):
+    for method in (OKL(KERNEL).predict_one, OKL(KERNEL).queries_label):
         with pytest.raises(ValueError, match="x must be"):
             method(x)

@@ -13,7 +13,7 @@ ALWAYS = 1e300
 def test_with_probability_one_it_equals_okl() -> None:
     selective, plain = OKSG(KERNEL, h=ALWAYS), OKL(KERNEL)
     for x, y in zip(*EVENTS, strict=True):
-        assert selective.asks_one(x)
+        assert selective.queries_label(x)
         assert selective.learn_one(x, y) == plain.learn_one(x, y)
     assert selective.queries == len(EVENTS[0])
     assert selective.inverse.tobytes() == plain.inverse.tobytes()
@@ -34,7 +34,7 @@ def test_it_asks_with_the_probability_of_algorithm_2() -> None:
         tau = (1.0 - k @ inverse @ k) / ridge
         theta = abs(learners[0].predict_one(x)) - tau / 2
         p = h / (h + max(0.0, theta))
-        asked = sum(learner.asks_one(x) for learner in learners)
+        asked = sum(learner.queries_label(x) for learner in learners)
         assert abs(asked - seeds * p) <= 4.5 * np.sqrt(seeds * p * (1 - p))
         sure += p == 1.0
     assert 0 < sure < NODES
@@ -52,7 +52,7 @@ def test_it_equals_the_algorithm_worked_out_densely() -> None:
         score, tau = float(np.array(labels) @ inverse @ k), float(1.0 - k @ inverse @ k) / ridge
         asks = learner._coins[x] < h / (h + max(0.0, abs(score) - tau / 2))
         assert learner.predict_one(x) == pytest.approx(score, abs=1e-10)
-        assert learner.asks_one(x) == asks
+        assert learner.queries_label(x) == asks
         if asks:
             queries += 1
             learner.learn_one(x, y)
@@ -68,9 +68,9 @@ def test_asking_changes_nothing_and_repeats() -> None:
     learner = OKSG(KERNEL, ridge=0.5)
     learner.learn_many(*EVENTS)
     before = {name: np.asarray(value).tobytes() for name, value in learner.state().items()}
-    answers = [learner.asks_one(x) for x in range(NODES)]
-    for again in (learner, learner.clone()):
-        assert answers == [again.asks_one(x) for x in range(NODES)]
+    answers = [learner.queries_label(x) for x in range(NODES)]
+    for again in (learner, learner.copy()):
+        assert answers == [again.queries_label(x) for x in range(NODES)]
     assert before == {name: np.asarray(value).tobytes() for name, value in learner.state().items()}
     assert len(set(answers)) == 2
 
