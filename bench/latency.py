@@ -1,9 +1,9 @@
 """How long after a play a reader sees its prediction, beside a loop that does nothing but Kafka and JSON.
 
 A worker and the loop run on one broker, each on inputs of its own, and are fed in turns with plays and labels
-that happen now. Each has been through `WARM_UP_EVENTS` events. Time goes from the call that sends a play to the one
-that gives its prediction to a reader of committed records; feeding is a process of its own. A second worker
-writes its model whole every second, so that it can be seen what that costs those who wait meanwhile.
+that happen now. Each has been through `WARM_UP_EVENTS` events. Time goes from the call that sends a play to
+the one that gives its prediction to a reader of committed records; feeding is a process of its own. A second
+worker writes its model whole every second, so that it can be seen what that costs those who wait meanwhile.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from forks.compiled.simd import broadcast, fma, horizontal_sum, load, store
 def dot(u: FloatArray, v: FloatArray) -> float:
     """Return u'v of two C-contiguous vectors.
 
-    Eight sums grow side by side, of every eighth product each; `forks.compiled.simd.horizontal_sum` adds them, and then come
-    the last products that make no whole eight, in turn.
+    Eight sums grow side by side, of every eighth product each; `forks.compiled.simd.horizontal_sum` adds
+    them, and then come the last products that make no whole eight, in turn.
 
     Examples
     --------

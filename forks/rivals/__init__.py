@@ -1,8 +1,8 @@
 """Simple learners to measure `forks.Forks` against, each on one page.
 
-They have its whole interface: one event or many, mixed orders of predictions and updates, a state and a learner
-restored from it. Labels are -1 and +1. The linear Online Newton Step is `FourierNewton` without features.
-`Standardised` standardises the columns for another learner.
+They have its whole interface: one event or many, mixed orders of predictions and updates, a state and a
+learner restored from it. Labels are -1 and +1. The linear Online Newton Step is `FourierNewton` without
+features. `Standardised` standardises the columns for another learner.
 """
 
 from forks.rivals.arow import AROW

@@ -18,8 +18,8 @@ class AROW(VectorRival):
 
     Crammer, Kulesza and Dredze, NIPS 2009. An example with a margin below 1 adds x x' / r to Sigma^-1,
     and moves w to where the distance from the belief before and the squared hinge loss over 2 r are least
-    together. That is `forks.algorithm.newton.newton_step` on this loss, from the prior N(0, I). An event costs
-    O(dimension^2). There is no intercept but a column of ones.
+    together. That is `forks.algorithm.newton.newton_step` on this loss, from the prior N(0, I). An event
+    costs O(dimension^2). There is no intercept but a column of ones.
 
     Parameters
     ----------

@@ -47,8 +47,8 @@ def promote(
     """Let a challenger and the champion swap roles, while no worker runs.
 
     Both keep all that they have learned: predictions are the promoted learner's from the next one on, and
-    the former champion goes on as a challenger. Only challengers of FORKS can be promoted; rivals are there to
-    be compared with. At the end it prints what has to stand in forks.toml before workers start again. All
+    the former champion goes on as a challenger. Only challengers of FORKS can be promoted; rivals are there
+    to be compared with. At the end it prints what has to stand in forks.toml before workers start again. All
     partitions change in one transaction, and `forks audit` derives what was made before by the learner that
     made it.
     """

@@ -17,9 +17,10 @@ INITIAL_ROWS = 1024
 class EntityTotals:
     """Totals by entity for at most `limit` entities, the one updated longest ago forgotten first.
 
-    Names are looked up here; sums and the order of updates are compiled, in `pipeline.features.totals`. Between
-    `row_for` and `release_evicted` there may be more entities than `limit`, since compiled code finds out which of them
-    go. Memory follows the largest number that there was. Which rows they have does not show in what is saved.
+    Names are looked up here; sums and the order of updates are compiled, in `pipeline.features.totals`.
+    Between `row_for` and `release_evicted` there may be more entities than `limit`, since compiled code finds
+    out which of them go. Memory follows the largest number that there was. Which rows they have does not show
+    in what is saved.
 
     Parameters
     ----------

@@ -39,10 +39,10 @@ FEATURES = (
 class RunningStatistics:
     """Running label means, their logits, running ratio means and log counts of users and videos.
 
-    Means are smoothed towards the global mean with a prior weight of `pipeline.features.totals.PRIOR_WEIGHT`. Those
-    of the video are there a second time, smoothed towards the mean of its tags, which is itself smoothed
-    towards the global one: a new video starts as others like it went. A video without known tags has its
-    plain means twice.
+    Means are smoothed towards the global mean with a prior weight of `pipeline.features.totals.PRIOR_WEIGHT`.
+    Those of the video are there a second time, smoothed towards the mean of its tags, which is itself
+    smoothed towards the global one: a new video starts as others like it went. A video without known tags has
+    its plain means twice.
 
     Parameters
     ----------

@@ -15,7 +15,8 @@ RATIO_CAP = 2.0
 
 
 def target(loss: LossName, watched: bool, watch_ratio: float) -> float:
-    """Give what a learner with this loss learns: the label, or with squared loss the ratio above `WATCHED_THRESHOLD`.
+    """Give what a learner with this loss learns: the label, or with squared loss the ratio above
+    `WATCHED_THRESHOLD`.
 
     Either way a score above 0 says that the video will be watched.
 

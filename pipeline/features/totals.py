@@ -57,7 +57,8 @@ def features(
     everything: Floats,
     packed: Integers,
 ) -> tuple[float, float, float, float, float, float, float, float, float, float]:
-    """Give the running features of a user and a video, in the order of `pipeline.features.statistics.FEATURES`.
+    """Give the running features of a user and a video, in the order of
+    `pipeline.features.statistics.FEATURES`.
 
     Each is rounded to `DECIMALS`: what is behind them tells nothing, and was a fifth of the bytes written.
 

@@ -88,8 +88,8 @@ def group_consumer(config: Config) -> Consumer:
 def groupless_consumer(kafka: Kafka, fetch_max_wait_ms: int = 100) -> Consumer:
     """A consumer outside any group, that reads what is committed and tells where the end is.
 
-    At the end, brokers keep it waiting for `fetch_max_wait_ms` milliseconds: so late it hears that it is there,
-    or goes to another partition.
+    At the end, brokers keep it waiting for `fetch_max_wait_ms` milliseconds: so late it hears that it is
+    there, or goes to another partition.
     """
     return Consumer(
         client_settings(kafka)

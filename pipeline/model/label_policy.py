@@ -38,10 +38,11 @@ class LabelPolicy:
     - tau is the paper's ridge leverage, Eq. (3), of what a model knows least of, the user and the video, in
       the indicator features behind their running means: b / (n + b) each, with n labels so far and the means'
       prior weight as b, and then the mean of the two. It is 1 where neither has had a label.
-    - h is not fixed, since nobody knows which h keeps to a budget. It is the rate, times exp(-ahead / `RATE_TOLERANCE`)
+    - h is not fixed, since nobody knows which h keeps to a budget. It is the rate, times exp(-ahead /
+    `RATE_TOLERANCE`)
       with as many labels as have been asked for ahead of the rate; ``margin`` has it for its threshold. This
-      integral control needs no state but the count. A partition is never more than `MAX_RATE_DRIFT` labels (and
-      the one in hand) from the rate.
+      integral control needs no state but the count. A partition is never more than `MAX_RATE_DRIFT` labels
+      (and the one in hand) from the rate.
 
     The first predictions of a partition, `first`, are all asked for, and only then does the rate count: a
     model that has seen a handful of labels is sure of whatever it says, so that hardly any others would

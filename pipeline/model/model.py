@@ -272,7 +272,7 @@ class Model:
         return values
 
     def loss(self, score: float, label: bool, watch_ratio: float) -> float:
-        """The learner's loss at a score, of what it learns from the label: see `pipeline.features.target.target`."""
+        """Compute the learner's loss at a score; `pipeline.features.target.target` has what it learns."""
         loss = self.learner.settings.loss
         return float(loss_value(LOSSES[loss], score, target(loss, label, watch_ratio)))
 

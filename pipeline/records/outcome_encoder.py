@@ -53,8 +53,8 @@ def plain_prefix_ends(first: int, count: int) -> list[int]:
 
     Examples
     --------
-    >>> plain_prefix_ends(7, 2), plain_prefix_ends(9, 2), b'{..."sequence":9}'[-13:], b'{..."sequence":10}'[-14:]
-    ([-13, -13], [-13, -14], b'"sequence":9}', b'"sequence":10}')
+    >>> plain_prefix_ends(7, 2), plain_prefix_ends(9, 2), b'{..."sequence":9}'[-13:],
+    b'{..."sequence":10}'[-14:] ([-13, -13], [-13, -14], b'"sequence":9}', b'"sequence":10}')
     """
     behind = len(_NUMBER) + len(PLAIN_SUFFIX)
     if len(str(first)) == len(str(first + count)):
@@ -70,8 +70,8 @@ def outcome_suffix(prediction: bytes) -> bytes:
 def encode_label_fields(label_fields: Iterable[LabelFields]) -> Iterator[bytes]:
     """Encode what follows on outcomes' openings.
 
-    A conclusion that is not `PLAIN_SUFFIX` takes the place of the brace at its end. Together they are the bytes of
-    the `Outcome`, whose numbers are not written anew.
+    A conclusion that is not `PLAIN_SUFFIX` takes the place of the brace at its end. Together they are the
+    bytes of the `Outcome`, whose numbers are not written anew.
 
     Examples
     --------

@@ -1,10 +1,10 @@
 """Records of the output topics.
 
-Every value is one JSON object; `schemas/` holds the JSON Schema of each. msgspec checks types and ranges while
-it parses.
+Every value is one JSON object; `schemas/` holds the JSON Schema of each. msgspec checks types and ranges
+while it parses.
 
-Records that are held by the hundred thousand are not tracked by the garbage collector (`gc=False`): what refers
-to nothing but numbers and text cannot be part of a cycle.
+Records that are held by the hundred thousand are not tracked by the garbage collector (`gc=False`): what
+refers to nothing but numbers and text cannot be part of a cycle.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ def read_state(log: LogReader, topics: Topics, partition: int, position: Committ
     found = (state.interactions.offset, state.labels.offset)
     if found != (position.interactions, position.labels):
         raise StateError(
-            f"the group's offsets of partition {partition} are {position[:2]}, but its state record was written "
-            f"for {found}: the offsets were set by hand. Set them back to go on"
+            f"the group's offsets of partition {partition} are {position[:2]}, but its state record was "
+            f"written for {found}: the offsets were set by hand. Set them back to go on"
         )
     return state
 

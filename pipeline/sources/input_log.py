@@ -91,7 +91,8 @@ class InputLog:
                 found[topic_partition] = Tail(message.offset() or 0, last.get(topic_partition))
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
                 raise StateError(
-                    f"{topic_partition[0]}, partition {topic_partition[1]}: the last record is gone, probably by the topic's "
+                    f"{topic_partition[0]}, partition {topic_partition[1]}: the last record is gone, "
+                    "probably by the topic's "
                     f"retention ({error.str()}); replay into new topics, with another --prefix"
                 )
         return found

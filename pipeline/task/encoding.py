@@ -60,7 +60,8 @@ class PredictionColumns(NamedTuple):
     plays: InteractionColumns
     scores: list[float]
     prefix_texts: list[bytes]
-    """What their outcomes begin with, up to the places in the next column: see `pipeline.records.outcome_encoder.outcome_prefix`."""
+    """What their outcomes begin with, up to the places in the next column: see
+    `pipeline.records.outcome_encoder.outcome_prefix`."""
     prefix_ends: list[int | None]
     suffixes: list[bytes]
     """What their outcomes end with: see `pipeline.records.outcome_encoder.outcome_suffix`."""

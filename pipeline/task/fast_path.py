@@ -1,8 +1,8 @@
 """Stretches of the merge in which nothing unusual happens, taken at once.
 
 Nearly always an interaction is new and a label finds its prediction. Messages of which all that is true
-come to the same whether `pipeline.task.task` takes one after the other or all of them at once, which costs less.
-What may be otherwise (repetitions, early labels, messages that cannot be used, a table that is full, a
+come to the same whether `pipeline.task.task` takes one after the other or all of them at once, which costs
+less. What may be otherwise (repetitions, early labels, messages that cannot be used, a table that is full, a
 prediction about to expire) is left to the task.
 """
 
@@ -161,7 +161,8 @@ def _match_labels(
 ) -> tuple[Integers, list[Pending]] | None:
     """The predictions that labels are for; None if one is missing.
 
-    They are numbered: first the new ones, by `rows_by_event`, and then those that wait, which are given as well.
+    They are numbered: first the new ones, by `rows_by_event`, and then those that wait, which are given as
+    well.
     """
     n = len(rows_by_event)
     rows = np.array([rows_by_event.get(event_id, n) for event_id in label_event_ids], dtype=np.int64)

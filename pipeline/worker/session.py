@@ -244,7 +244,8 @@ class Session:
         for topic_partition in topic_partitions:
             if topic_partition.partition >= partitions:
                 raise StateError(
-                    f"{topic_partition.topic} has more partitions than when this worker started: keys are now in other "
+                    f"{topic_partition.topic} has more partitions than when this worker started: "
+                    "keys are now in other "
                     "partitions than their state. Replay into new topics, with another kafka.prefix"
                 )
         positions, kept_tasks = [], []

@@ -194,7 +194,8 @@ class ConsumerSource:
                 self._inputs[topic_partition].end = message.offset() or 0
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise StateError(
-                f"{topic_partition[0]} has lost messages of partition {topic_partition[1]} that were not yet processed: "
+                f"{topic_partition[0]} has lost messages of partition {topic_partition[1]} that were not "
+                "yet processed: "
                 f"{error.str()}. Its retention is too short for how far the worker is behind, or it was "
                 "deleted and created anew"
             )

@@ -1,7 +1,7 @@
 """Learners of the papers that no configuration can name, with the interface of `forks.rivals`.
 
-Those of `research.rivals.pairs` take a (user, item) in place of a vector, those of `research.rivals.graphs` the
-number of a graph's node.
+Those of `research.rivals.pairs` take a (user, item) in place of a vector, those of `research.rivals.graphs`
+the number of a graph's node.
 """
 
 from research.rivals.graphs import AKSG, GPA, OKL, OKSG

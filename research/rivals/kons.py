@@ -20,9 +20,9 @@ from research.rivals.whitening import append_point, residual, span_coordinates
 class KONS(VectorRival):
     """Online Newton steps in the space of the Gaussian kernel itself, nothing left out.
 
-    Calandriello, Lazaric and Valko, ICML 2017: the steps of `forks.algorithm.newton` with phi(x) = k(x, .) for
-    features, A = alpha I + eta sum g g' and g = dl/ds phi. With the points that entered A as the columns of
-    Phi, the roots of their weights eta (dl/ds)^2 as the diagonal D, and K = Phi'Phi,
+    Calandriello, Lazaric and Valko, ICML 2017: the steps of `forks.algorithm.newton` with phi(x) = k(x, .)
+    for features, A = alpha I + eta sum g g' and g = dl/ds phi. With the points that entered A as the columns
+    of Phi, the roots of their weights eta (dl/ds)^2 as the diagonal D, and K = Phi'Phi,
 
         A^-1 phi = (phi - Phi D (D K D + alpha I)^-1 D Phi'phi) / alpha,
 

@@ -25,10 +25,10 @@ class PROSNKONS(VectorRival):
     p = min(beta tau, 1), where tau estimates its ridge leverage score from the dictionary (KORS):
     tau = (1 + epsilon) r / (r + gamma) with r = k(x, x) - k'S (S K S + gamma I)^-1 S k, for K and k the
     kernel of the dictionary, with itself and with x, and S the diagonal of p_i^(-1/2). Each time, the
-    features become the Nystrom features of the new dictionary, and the steps of `forks.algorithm.newton` begin anew
-    from w = 0 and A = alpha I, with A = alpha I + eta sum g g'. So an event that enters teaches nothing but
-    where to look. (The paper decomposes K into eigenvectors for the features. Here it is Cholesky's factor,
-    which grows with K: a rotation of the features changes no score.)
+    features become the Nystrom features of the new dictionary, and the steps of `forks.algorithm.newton`
+    begin anew from w = 0 and A = alpha I, with A = alpha I + eta sum g g'. So an event that enters teaches
+    nothing but where to look. (The paper decomposes K into eigenvectors for the features. Here it is
+    Cholesky's factor, which grows with K: a rotation of the features changes no score.)
 
     With m points an event costs O(m (dimension + m)), one that enters too. By the paper, m grows with the
     stream's effective dimension only, and the regret is logarithmic, for losses that are curved along their

@@ -2,7 +2,8 @@
 
 Only rounds with a loss count towards the cycle. A point that enters the sketch is forgotten at once, so the
 stored points and the landmarks stay those of stage 1. Taking TISVD's second basis from the wrong factor
-is left out: of a symmetric sketch, both factors span the same space, and `forks.algorithm.tisvd` keeps one basis.
+is left out: of a symmetric sketch, both factors span the same space, and `forks.algorithm.tisvd` keeps one
+basis.
 """
 
 from __future__ import annotations

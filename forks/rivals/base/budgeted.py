@@ -17,9 +17,10 @@ from forks.rivals.base.learner import VectorRival, at_least, positive
 class Budgeted(VectorRival):
     """A function f(x) = sum_i coefficients[i] k(points[:, i], x) of at most ``budget`` points.
 
-    Points are columns, which makes their kernel values several times as fast (`forks.algorithm.kernels.distances`).
-    There is room for all of them from the beginning: a slot that is still free has the coefficient 0. So a
-    score costs O(budget dimension), and a new point takes a slot in place.
+    Points are columns, which makes their kernel values several times as fast
+    (`forks.algorithm.kernels.distances`). There is room for all of them from the beginning: a slot that is
+    still free has the coefficient 0. So a score costs O(budget dimension), and a new point takes a slot in
+    place.
 
     Parameters
     ----------

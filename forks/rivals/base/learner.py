@@ -24,8 +24,8 @@ class Rival(ABC, Generic[Event]):
 
     A subclass says how an event is checked, scored and learned, and in `arrays` and `numbers` which of its
     attributes change with what it learns: these are its state. Attributes that are derived from them are made
-    in `_rebuild_derived`, which is called whenever a state has come in. Whatever is random is drawn when the learner
-    is made, or by a counter that is part of the state.
+    in `_rebuild_derived`, which is called whenever a state has come in. Whatever is random is drawn when the
+    learner is made, or by a counter that is part of the state.
     """
 
     arrays: ClassVar[dict[str, tuple[type, tuple[int | str | None, ...]]]] = {}

@@ -20,9 +20,9 @@ class Standardised(VectorRival):
 
     The papers' learners take columns of one scale, and one width of the kernel for all of them, which a
     stream's columns do not have by themselves. The moments are those of the vectors learned so far
-    (`forks.algorithm.moments`, which also says what becomes of constant columns and wild values), so an event is scored
-    and learned by what was known before it, and only then counted. What the rival stored keeps the scale that
-    it had then. An event costs O(dimension) more than the rival's own.
+    (`forks.algorithm.moments`, which also says what becomes of constant columns and wild values), so an event
+    is scored and learned by what was known before it, and only then counted. What the rival stored keeps the
+    scale that it had then. An event costs O(dimension) more than the rival's own.
 
     Parameters
     ----------

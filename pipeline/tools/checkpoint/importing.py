@@ -88,7 +88,8 @@ def _refuse_earlier_epoch(group: Group, state: State, data: bytes, factory: Mode
         ):
             wanted = {name: text for name, text in epoch.settings.items() if state.settings.get(name) != text}
             raise StateError(
-                f"the snapshot is of an earlier settings epoch of this log, which ended after {epoch.outcomes} outcomes, and was "
+                f"the snapshot is of an earlier settings epoch of this log, which ended after "
+                f"{epoch.outcomes} outcomes, and was "
                 f"made under other settings. `{rebuild_command(wanted)}` brings these back, no snapshot does"
             )
 

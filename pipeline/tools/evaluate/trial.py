@@ -51,7 +51,8 @@ class Trial:
     X: FloatArray
     """Shape (n, d)."""
     targets: FloatArray
-    """What is learned of each event, shape (n,): its label; see `pipeline.features.target.target` for plays."""
+    """What is learned of each event, shape (n,): its label; see `pipeline.features.target.target` for
+    plays."""
     delayed: bool
 
 

@@ -1,8 +1,8 @@
 """Learners of the labels of a graph's nodes, two of which ask only for the labels that they need.
 
-An event is the number of a node. A learner is given the graph's kernel matrix once, and tells in `queries_label`,
-before a label is seen, whether to ask for it. A label that is not asked for is not learned: of that node the
-learner never hears again, and nothing changes.
+An event is the number of a node. A learner is given the graph's kernel matrix once, and tells in
+`queries_label`, before a label is seen, whether to ask for it. A label that is not asked for is not learned:
+of that node the learner never hears again, and nothing changes.
 
 >>> import numpy as np
 >>> from scipy.sparse import csr_array

@@ -14,9 +14,9 @@ class GPA(NodeRival):
     """Adds a node's row of the kernel on each mistake: f <- f + y K_x.
 
     Herbster and Pontil, NIPS 2006, whose kernel is made of the Laplacian's pseudo-inverse
-    (`research.rivals.graphs.laplacian_kernel`). A tie, f_x = 0, counts as a mistake. It keeps f on all nodes, so
-    that a prediction costs O(1) and a mistake O(n); if some f of squared norm U^2 in the kernel's space has
-    y f_x >= 1 on all labels, mistakes are at most U^2 max_x K_xx.
+    (`research.rivals.graphs.laplacian_kernel`). A tie, f_x = 0, counts as a mistake. It keeps f on all nodes,
+    so that a prediction costs O(1) and a mistake O(n); if some f of squared norm U^2 in the kernel's space
+    has y f_x >= 1 on all labels, mistakes are at most U^2 max_x K_xx.
 
     Parameters
     ----------

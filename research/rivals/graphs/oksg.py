@@ -20,9 +20,9 @@ class OKSG(OKL):
     a_t is 1 here, as in `OKL`); the theorem's definition is taken.
 
     If the label is not asked for, nothing is learned. A label that is given to `learn_one` is learned as in
-    `OKL` and counted in `queries`, whether `queries_label` said so or not. Each node has one coin, drawn from the
-    seed when the learner is made: in the paper a node comes once, and one that comes again is asked for as
-    soon as its probability has grown above the coin. Asking costs O(m^2) with m mistakes before. Expected
+    `OKL` and counted in `queries`, whether `queries_label` said so or not. Each node has one coin, drawn from
+    the seed when the learner is made: in the paper a node comes once, and one that comes again is asked for
+    as soon as its probability has grown above the coin. Asking costs O(m^2) with m mistakes before. Expected
     mistakes are bounded by Theorem 2.
 
     Parameters

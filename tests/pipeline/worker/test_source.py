@@ -1,4 +1,5 @@
-"""Messages go to the inlets of their places, however a client mixes them; `tests/integration` has the rest."""
+"""Messages go to the inlets of their places, however a client mixes them; `tests/integration` has the
+rest."""
 
 from __future__ import annotations
 
