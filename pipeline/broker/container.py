@@ -1,4 +1,4 @@
-"""Apache Kafka in Docker, with the settings of the embedded broker. Needs testcontainers (extra `docker`)."""
+"""Apache Kafka in Docker, with the settings of the embedded broker; needs the extra `docker`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pipeline.errors import BrokerError
 
 
 class ApacheKafka(DockerContainer):
-    """A container of ``apache/kafka`` that is ready for clients when its ``with`` block is entered.
+    """A container of ``apache/kafka``, ready for clients inside its ``with`` block.
 
-    A broker tells its clients the address to come back to, so the outer port has to be known before the
-    container starts: a free one is chosen, and the broker listens on the same one inside.
+    A broker advertises its address to its clients. The outer port must therefore be known before the
+    container starts: it is a free one, and the broker listens on the same port inside the container.
 
     Attributes
     ----------
     bootstrap : str
-        The broker's address for clients outside the container, ``host:port``.
+        The address of the broker for clients outside the container, ``host:port``.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,13 @@ class ApacheKafka(DockerContainer):
             self.with_env(name, value)
 
     def start(self) -> Self:
-        """Start the container and return when the broker answers."""
+        """Start the container, and return when the broker answers.
+
+        Raises
+        ------
+        BrokerError
+            The broker ended while it was starting, or did not answer in time.
+        """
         super().start()
         try:
             wait_until_ready(self.bootstrap, self._check_alive)

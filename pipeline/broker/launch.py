@@ -1,4 +1,4 @@
-"""What it takes to run Apache Kafka in a folder: its files, its commands, and what its log says."""
+"""Prepare Apache Kafka to run in a folder: its files, commands, ports and log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,17 @@ MAIN_CLASS: Final = "kafka.Kafka"
 
 @dataclass(frozen=True)
 class Launch:
-    """A broker that is ready to be started, by running the commands in the folder, one after the other."""
+    """A broker that is ready to be started.
+
+    Attributes
+    ----------
+    folder : Path
+        The folder to run the commands in.
+    bootstrap : str
+        The address that the broker will have, ``host:port``.
+    commands : list of list of str
+        The commands to run one after another. The last one is the broker.
+    """
 
     folder: Path
     bootstrap: str
@@ -32,28 +42,33 @@ class Launch:
 
 
 def log_file(folder: Path) -> Path:
-    """Give the file that the broker's output goes to."""
+    """Return the file for the broker's output."""
     return folder / "broker.log"
 
 
 def prepare(folder: Path, port: int | None = None, heap: str = DEFAULT_HEAP) -> Launch:
-    """Write the broker's files into an existing folder and give the commands that start it.
+    """Write the broker's files into an existing folder, and build the commands that start it.
 
     Parameters
     ----------
     folder : Path
-        Where the broker keeps its data; what an earlier one left there is kept.
+        The folder for the broker's data. Data of an earlier broker stay.
     port : int, optional
-        The port to listen on, on 127.0.0.1; a free one by default.
+        The port of 127.0.0.1 to listen on; a free one by default.
     heap : str
-        Size of the Java heap, such as ``512m`` or ``2g``.
+        The size of the Java heap, such as ``512m`` or ``2g``.
+
+    Returns
+    -------
+    Launch
+        The commands, and the address that the broker will have.
 
     Raises
     ------
     ConfigError
-        The heap is no size, the port is in use, or the jars cannot be kept.
+        The heap is not a size, the port is in use, or the cache folder for jars cannot be written.
     BrokerError
-        A jar cannot be had.
+        A jar cannot be downloaded, or a package of the extra `broker` is not installed.
     """
     if not re.fullmatch(r"[1-9]\d*[kmg]", heap, re.IGNORECASE):
         raise ConfigError(f"heap {heap!r} is not a size: write a number and k, m or g, as in 512m or 2g")
@@ -64,8 +79,8 @@ def prepare(folder: Path, port: int | None = None, heap: str = DEFAULT_HEAP) -> 
     (folder / "server.properties").write_text(server_properties(broker_port, controller_port))
     (folder / "logging.properties").write_text(LOGGING_PROPERTIES)
     java = [str(find_java()), "-cp", ":".join(map(str, class_path())), "-Djava.awt.headless=true"]
-    # Java's second compiler pays only after many minutes: without it, the start and the first half million
-    # records take half of the processors' time. The collector for large heaps costs a tenth more.
+    # Java's second compiler pays off only after many minutes. Without it, the start and the first half
+    # million records take half the CPU time. With G1, the collector for large heaps, they take a tenth more.
     java += ["-Djava.util.logging.config.file=logging.properties"]
     java += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     commands = [[*java, f"-Xmx{heap}", "-XX:+ExitOnOutOfMemoryError", MAIN_CLASS, "server.properties"]]
@@ -77,24 +92,35 @@ def prepare(folder: Path, port: int | None = None, heap: str = DEFAULT_HEAP) -> 
 
 
 def free_ports(count: int) -> list[int]:
-    """Give ports of 127.0.0.1 that are free, all different.
+    """Find free ports of 127.0.0.1, all different, and reserve them for about a minute.
 
-    Each has had a connection that was ended from its side. Until the system forgets that, a minute later,
-    it gives the port only to servers that name it, as Java does, and to nobody who wants just any.
+    Each port has had a connection that was closed from its side first, and so is in the state TIME_WAIT. The
+    system then gives the port to a server that asks for it with ``SO_REUSEADDR``, as Java does, but not to a
+    program that asks for any free port.
+
+    Parameters
+    ----------
+    count : int
+        How many ports.
+
+    Returns
+    -------
+    list of int
+        The ports.
     """
     with ExitStack() as stack:
         servers = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         for server in servers:
             with socket.create_connection(server.getsockname()) as client:
                 server.accept()[0].close()
-                client.recv(1)  # so that this end is closed second
+                client.recv(1)  # wait for the close, so that the client closes second
         return [server.getsockname()[1] for server in servers]
 
 
 def check_free(port: int) -> None:
     """Raise ConfigError unless a server can listen on this port of 127.0.0.1."""
     with socket.socket() as server:
-        # As Java does: connections of an earlier broker that are still closing do not hold the port.
+        # As Java does: connections of an earlier broker in TIME_WAIT do not keep the port in use.
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             server.bind(("127.0.0.1", port))
@@ -106,7 +132,7 @@ def check_free(port: int) -> None:
 
 
 def start_failure(folder: Path, exit_code: int) -> str:
-    """Say that the broker ended while it was starting, with the end of its log."""
+    """Write the message that the broker ended while it was starting, with the end of its log."""
     log = log_file(folder)
     with log.open(errors="replace") as lines:
         tail = "".join(deque(lines, maxlen=15)).rstrip()

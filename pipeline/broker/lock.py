@@ -1,7 +1,6 @@
-"""Write `jars.lock` anew, after a change of the version: ``python -m pipeline.broker.lock``.
+"""Write `jars.lock`, after a change of Kafka's version: ``python -m pipeline.broker.lock``.
 
-Kafka is resolved by itself. Together with a second artifact, jgo's mediation between versions picks another
-kafka-clients, with which the broker does not start.
+A command for developers: it needs jgo, which is in the dependency group `dev`.
 """
 
 from __future__ import annotations
@@ -10,26 +9,31 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from pipeline.broker.jars import LOCK, maven_context, sha256
+from jgo.maven import MavenContext
+
+from pipeline.broker.jars import LOCK, file_sha256
+from pipeline.broker.maven import repository_url
 from pipeline.broker.settings import VERSION
 
+# Each is resolved by itself. If Kafka is resolved together with another artifact, jgo's mediation between
+# versions chooses another kafka-clients, and the broker does not start.
 ARTIFACTS: Final = (
     f"org.apache.kafka:kafka_2.13:{VERSION}",
-    "org.slf4j:slf4j-jdk14:1.7.36",  # Kafka logs through slf4j 1.7; this carries it to the JDK's own logging
+    "org.slf4j:slf4j-jdk14:1.7.36",  # Kafka logs through slf4j 1.7; this connects it to the JDK's logging
 )
 
 
 def main() -> None:
-    """Resolve and download the artifacts with all that they need at run time, and write their checksums."""
+    """Resolve and download the artifacts and their runtime dependencies, and write their SHA-256."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        maven = maven_context(folder)
+        maven = MavenContext(repo_cache=folder, remote_repos={"maven": repository_url()})
         lines = set()
         for artifact in ARTIFACTS:
-            inputs, needed = maven.resolver.resolve([maven.create_dependency(artifact)])
-            for dependency in [*inputs, *needed]:
+            inputs, dependencies = maven.resolver.resolve([maven.create_dependency(artifact)])
+            for dependency in [*inputs, *dependencies]:
                 file = dependency.artifact.resolve()
-                lines.add(f"{sha256(file)}  {file.relative_to(folder).as_posix()}\n")
+                lines.add(f"{file_sha256(file)}  {file.relative_to(folder).as_posix()}\n")
     LOCK.write_text("".join(sorted(lines, key=lambda line: line.split()[1])))
     print(f"{len(lines)} jars in {LOCK}")
 

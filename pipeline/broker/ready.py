@@ -13,31 +13,31 @@ from rich.console import Console
 from pipeline.broker.settings import VERSION
 from pipeline.errors import BrokerError
 
-STARTING_ERRORS: Final = {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN}
+NOT_READY: Final = {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN}
 
 
 def wait_until_ready(bootstrap: str, check_alive: Callable[[], None], seconds: float = 90) -> None:
-    """Return as soon as the broker answers a metadata request with at least one node; show it on stderr.
+    """Return when the broker answers a metadata request with at least one node; show the wait on stderr.
 
     Parameters
     ----------
     bootstrap : str
-        The broker's address, ``host:port``.
+        The address of the broker, ``host:port``.
     check_alive : callable
-        Called before every try; raises if there is nothing left to wait for.
+        Called before every request; raises an error if the broker has ended.
     seconds : float
-        How long to wait in all.
+        The longest time to wait.
 
     Raises
     ------
     BrokerError
-        No answer within the time.
+        The broker has not answered within the time.
     """
     client = AdminClient(
         {
             "bootstrap.servers": bootstrap,
-            "reconnect.backoff.max.ms": 200,  # 10 s by default: the broker would be up long before it is seen
-            "log_level": 0,  # refused connections are what is expected here
+            "reconnect.backoff.max.ms": 200,  # with the default of 10 s a ready broker is noticed late
+            "log_level": 0,  # no lines about refused connections: they are expected here
         }
     )
     deadline = time.monotonic() + seconds
@@ -48,6 +48,6 @@ def wait_until_ready(bootstrap: str, check_alive: Callable[[], None], seconds: f
                 if client.list_topics(timeout=0.5).brokers:
                     return
             except KafkaException as error:
-                if error.args[0].code() not in STARTING_ERRORS:
+                if error.args[0].code() not in NOT_READY:
                     raise
-    raise BrokerError(f"the broker at {bootstrap} runs, but has not answered within {seconds:g} seconds")
+    raise BrokerError(f"the broker at {bootstrap} runs, but did not answer within {seconds:g} seconds")

@@ -1,4 +1,4 @@
-"""The settings of a single Kafka node, said once for the embedded broker and for the container."""
+"""The settings of a single Kafka node, for the embedded broker and for the container."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ VERSION: Final = "4.3.1"
 
 BOOTSTRAP_VARIABLE: Final = "FORKS_KAFKA__BOOTSTRAP"
 
-CONTAINER_CONTROLLER_PORT: Final = 9093  # never left the container, so that it need not be free outside
+OWN_BROKER_HINT: Final = (
+    f"To use a Kafka of your own instead, set {BOOTSTRAP_VARIABLE}=host:port or pass --bootstrap."
+)
+
+CONTAINER_CONTROLLER_PORT: Final = 9093  # not published, so it need not be free outside the container
 
 SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -18,33 +22,45 @@ SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
         "node.id": "1",
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-        # The internal topics ask for three brokers by default, and a single node has one.
+        # By default the internal topics need three brokers.
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
-        # 50 partitions each by default: files and start-up time that one node has no use for.
+        # The default of 50 partitions each costs files and start-up time.
         "offsets.topic.num.partitions": "4",
         "transaction.state.log.num.partitions": "4",
         "share.coordinator.state.topic.num.partitions": "4",
-        # A group's first member would otherwise wait three seconds for others to come.
+        # By default the first member of a group waits three seconds for others.
         "group.initial.rebalance.delay.ms": "0",
-        # Every ten seconds by default: a dead worker's records would hide others for that much longer.
+        # By default every ten seconds. Until then, the open transaction of a dead worker hides later records.
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
-        # The committed offsets lead to the pipeline's state: a week without a worker must not lose them.
+        # Committed offsets lead to the pipeline's state. By default they expire after a week without workers.
         "offsets.retention.minutes": "525600",
-        # A misspelt topic is an error, not a new topic with one partition.
+        # By default a misspelt topic is created, with one partition.
         "auto.create.topics.enable": "false",
     }
 )
 
 
 def server_properties(port: int, controller_port: int) -> str:
-    """Give the text of the embedded broker's ``server.properties``.
+    """Write the text of the embedded broker's ``server.properties``.
 
-    Paths are relative to the data folder, in which the broker runs: the file is read as Latin-1, so that an
-    absolute path with other letters in it would not be found.
+    Paths are relative to the data folder, in which the broker runs. Kafka reads the file as Latin-1, and
+    would not find an absolute path with other letters in it.
+
+    Parameters
+    ----------
+    port : int
+        The port of 127.0.0.1 for clients.
+    controller_port : int
+        The port of 127.0.0.1 for the controller.
+
+    Returns
+    -------
+    str
+        The text, one setting a line.
     """
     settings = {
         **SETTINGS,
@@ -57,14 +73,19 @@ def server_properties(port: int, controller_port: int) -> str:
 
 
 def container_environment(host: str, port: int) -> dict[str, str]:
-    """Give the environment that makes the ``apache/kafka`` image the same broker.
+    """Build the environment with which the ``apache/kafka`` image has the same settings.
 
     Parameters
     ----------
     host : str
-        The host by which clients outside the container reach it.
+        The host name for clients outside the container.
     port : int
-        The port that it listens on, the same inside and outside.
+        The port for clients, the same inside and outside the container.
+
+    Returns
+    -------
+    dict of str to str
+        The variables and their values.
     """
     settings = {
         **SETTINGS,
@@ -76,7 +97,7 @@ def container_environment(host: str, port: int) -> dict[str, str]:
 
 
 def environment_name(setting: str) -> str:
-    """Give the variable by which the ``apache/kafka`` image takes a setting.
+    """Return the environment variable for a setting of the ``apache/kafka`` image.
 
     >>> environment_name("transaction.state.log.min.isr")
     'KAFKA_TRANSACTION_STATE_LOG_MIN_ISR'

@@ -1,4 +1,4 @@
-"""An embedded broker that ends with the block of code that it is for, in every case."""
+"""An embedded broker that ends with a ``with`` block, even if the process is killed inside it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,28 @@ from pipeline.errors import BrokerError
 
 @contextmanager
 def temporary_broker(heap: str = DEFAULT_HEAP) -> Iterator[str]:
-    """Run Apache Kafka in a temporary folder and give its address, ``127.0.0.1:port``.
+    """Run Apache Kafka in a temporary folder inside the block.
 
-    Broker and folder are gone when the block is left, and also when this process is killed inside it.
+    At the end of the block the broker is ended and the folder deleted, also if this process is killed inside
+    the block.
+
+    Parameters
+    ----------
+    heap : str
+        The size of the Java heap, such as ``512m`` or ``2g``.
+
+    Yields
+    ------
+    str
+        The address of the broker, ``127.0.0.1:port``.
 
     Raises
     ------
+    ConfigError
+        The heap is not a size, or the cache folder for jars cannot be written.
     BrokerError
-        A jar cannot be had, or the broker does not start.
+        A jar cannot be downloaded, a package of the extra `broker` is not installed, or the broker does not
+        start.
     """
     folder = Path(tempfile.mkdtemp(prefix="forks-broker-"))
     try:
@@ -37,7 +51,7 @@ def temporary_broker(heap: str = DEFAULT_HEAP) -> Iterator[str]:
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for the program, which ends the broker when it is done
+                start_new_session=True,  # Ctrl-C goes to this process alone, which then ends the broker
             )
 
         def check_alive() -> None:
@@ -48,7 +62,7 @@ def temporary_broker(heap: str = DEFAULT_HEAP) -> Iterator[str]:
             wait_until_ready(launch.bootstrap, check_alive)
             yield launch.bootstrap
         finally:
-            process.communicate()  # closes the pipe and waits
+            process.communicate()  # close the pipe, and wait for the guard to end
     finally:
-        if folder.exists():  # the guard has not come to it
+        if folder.exists():  # the guard was not started, or a command failed
             shutil.rmtree(folder)

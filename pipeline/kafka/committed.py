@@ -86,7 +86,7 @@ def committed_position(
     if notes or not note or not note.startswith("state="):
         raise StateError(
             f"the group's offsets of partition {topic_partitions[topics.interactions].partition} were not "
-            "committed by a worker: they carry no state. Take another kafka.group with another kafka.prefix, or "
-            "delete the group's offsets and all outputs to start anew"
+            "committed by a worker: they carry no state. Take another kafka.group with another "
+            "kafka.prefix, or delete the group's offsets and all outputs to start anew"
         )
     return CommittedPosition(interactions, labels, int(note.removeprefix("state=")))

@@ -1,4 +1,4 @@
-"""`forks broker` from the outside, and that no broker outlives its purpose."""
+"""The command `forks broker`, and that no broker is left over."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def read_record(bootstrap: str, topic: str) -> bytes | None:
     consumer.assign([TopicPartition(topic, 0, 0)])
     found: list[bytes | None] = []
 
-    def there() -> bool:
-        """One that has just come up may not know its partitions yet, and says so."""
+    def record_arrived() -> bool:
+        """Poll once; a broker that has just started may answer that it does not know the partition."""
         message = consumer.poll(0.1)
         if message is not None and message.error() is None:
             found.append(message.value())
         return bool(found)
 
-    until(there, "the record")
+    until(record_arrived, "the record")
     consumer.close()
     return found[0]
 
@@ -85,7 +85,7 @@ def test_a_broker_starts_once_stops_and_keeps_its_data(tmp_path: Path) -> None:
     data.mkdir()
     write_state(
         RunningBroker(os.getpid(), 0.0, "127.0.0.1:1", str(data), "", "")
-    )  # its number is another's by now
+    )  # the number of another process
 
     with stopped_at_the_end(data):
         first = forks_broker_json("start", data)

@@ -1,3 +1,5 @@
+"""Which broker `available_broker` chooses."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ from pipeline.broker.settings import VERSION, container_environment
 
 
 class EngineStub:
-    """Stands for testcontainers' client, of which a container that does not start needs only this."""
+    """The part of testcontainers' client that a container needs before its start."""
 
     def get_connection_mode(self) -> ConnectionMode:
         return ConnectionMode.docker_host
@@ -35,7 +37,7 @@ def no_address_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(available, "temporary_broker", embedded_stub)
 
 
-def test_an_address_of_ones_own_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_address_in_the_environment_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORKS_KAFKA__BOOTSTRAP", "kafka.example:9092")
 
     with available_broker() as bootstrap:
@@ -72,7 +74,7 @@ def test_without_an_engine_one_log_line_says_why_the_embedded_broker_is_used(
     assert "DockerException" in line["reason"]
 
 
-def test_the_container_is_the_image_with_our_settings_on_one_port_inside_and_outside(
+def test_the_container_has_our_settings_and_the_same_port_inside_and_outside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(testcontainers_container, "DockerClient", EngineStub)

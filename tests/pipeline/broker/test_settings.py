@@ -1,3 +1,5 @@
+"""The settings of the broker, embedded and in Docker."""
+
 from __future__ import annotations
 
 import re
@@ -16,13 +18,13 @@ def test_the_container_has_every_setting_of_the_embedded_broker() -> None:
     environment = container_environment("localhost", 40_001)
 
     differing = {name for name, value in embedded.items() if environment.get(environment_name(name)) != value}
-    # Its addresses are its own, and the image has its own place for data.
+    # The addresses differ, and the image has its own folder for data.
     assert differing == {"listeners", "advertised.listeners", "controller.quorum.voters", "log.dirs"}
     assert SETTINGS.keys() <= embedded.keys()
     assert environment.keys() <= {environment_name(name) for name in embedded}
 
 
-def test_the_container_tells_its_clients_the_outer_address() -> None:
+def test_the_container_advertises_the_outer_address() -> None:
     environment = container_environment("docker.example", 40_001)
 
     assert environment["KAFKA_ADVERTISED_LISTENERS"] == "PLAINTEXT://docker.example:40001"

@@ -1,4 +1,4 @@
-"""What is refused before a broker is started, and what a state file is worth."""
+"""What is refused before a broker starts, and how a state file is checked against its process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def running_as(pid: int, data: Path) -> RunningBroker:
 
 
 @pytest.mark.parametrize("heap", ["512", "0m", "half", "512mb", "-1g", ""])
-def test_a_heap_that_is_no_size_is_refused(tmp_path: Path, heap: str) -> None:
+def test_a_heap_that_is_not_a_size_is_refused(tmp_path: Path, heap: str) -> None:
     with pytest.raises(ConfigError, match=r"heap .* is not a size"):
         start(tmp_path, heap=heap)
 
@@ -34,27 +34,27 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
             start(tmp_path, port=port)
 
 
-def test_a_free_port_is_kept_for_the_server_that_it_is_for() -> None:
+def test_a_free_port_is_reserved_for_servers_that_ask_for_it() -> None:
     for port in free_ports(2):
-        with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
-            stranger.bind(("127.0.0.1", port))
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", port))
         check_free(port)
 
 
 def test_a_data_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(ConfigError, match=r"cannot keep its data in .*/file/data: .*--data"):
+    with pytest.raises(ConfigError, match=r"cannot keep the broker's data in .*/file/data: .*--data"):
         start(tmp_path / "file" / "data")
 
 
-def test_nothing_runs_on_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_nothing_runs_on_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     assert status(tmp_path / "none") is None
     assert stop(tmp_path / "none") is None
     assert not (tmp_path / "none").exists()
 
 
-def test_a_process_that_reuses_the_pid_is_neither_reported_nor_stopped(tmp_path: Path) -> None:
+def test_another_process_with_the_brokers_number_is_neither_reported_nor_stopped(tmp_path: Path) -> None:
     write_state(running_as(os.getpid(), tmp_path))
 
     assert status(tmp_path) is None
@@ -62,7 +62,7 @@ def test_a_process_that_reuses_the_pid_is_neither_reported_nor_stopped(tmp_path:
     assert not state_file(tmp_path).exists()
 
 
-def test_a_process_that_is_gone_is_not_reported(tmp_path: Path) -> None:
+def test_a_process_that_has_ended_is_not_reported(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         pass
     write_state(running_as(process.pid, tmp_path))
@@ -74,12 +74,12 @@ def test_a_broker_that_ignores_sigterm_is_killed_and_that_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded, "STOP_SECONDS", 0.3)
-    deaf = "from signal import *; signal(SIGTERM, SIG_IGN); print('deaf', flush=True); pause()"
+    ignoring = "from signal import *; signal(SIGTERM, SIG_IGN); print('ready', flush=True); pause()"
     with subprocess.Popen(
-        [sys.executable, "-c", deaf, MAIN_CLASS], cwd=tmp_path, stdout=subprocess.PIPE
+        [sys.executable, "-c", ignoring, MAIN_CLASS], cwd=tmp_path, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == b"deaf\n"
+        assert process.stdout.readline() == b"ready\n"
         write_state(running_as(process.pid, tmp_path))
 
         with pytest.raises(BrokerError, match=rf"pid {process.pid}\) did not end within 0\.3 seconds"):
