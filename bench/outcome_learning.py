@@ -54,7 +54,7 @@ def _parts(model: Model, values: Sequence[bytes]) -> dict[str, float]:
     seconds: defaultdict[str, float] = defaultdict(float)
     for owner, method, name in (
         (model.learner, "predict_and_learn_many", "learner"),
-        (model.statistics, "walk", "statistics"),
+        (model.statistics, "run", "statistics"),
     ):
         setattr(owner, method, _timed(getattr(owner, method), seconds, name))
     decode, fold = _timed(decode_outcomes, seconds, "json"), _timed(model.learn_many, seconds, "fold")

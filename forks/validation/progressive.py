@@ -55,14 +55,14 @@ def progressive(learner: Learner[X], stream: Iterable[Event[X]]) -> Predictions:
 
     Examples
     --------
-    >>> from forks.validation import at_once
+    >>> from forks.validation import without_delay
     >>> class Yesterday:
     ...     score = 0.0
     ...     def predict_one(self, x):
     ...         return self.score
     ...     def learn_one(self, x, y):
     ...         self.score = y
-    >>> progressive(Yesterday(), at_once([[0.0], [0.0], [0.0]], [1, 1, -1])).scores.tolist()
+    >>> progressive(Yesterday(), without_delay([[0.0], [0.0], [0.0]], [1, 1, -1])).scores.tolist()
     [0.0, 1.0, 1.0]
     """
     scores, labels = array("d"), array("d")

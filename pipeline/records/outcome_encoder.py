@@ -53,8 +53,10 @@ def plain_prefix_ends(first: int, count: int) -> list[int]:
 
     Examples
     --------
-    >>> plain_prefix_ends(7, 2), plain_prefix_ends(9, 2), b'{..."sequence":9}'[-13:],
-    b'{..."sequence":10}'[-14:] ([-13, -13], [-13, -14], b'"sequence":9}', b'"sequence":10}')
+    >>> plain_prefix_ends(7, 2), plain_prefix_ends(9, 2)
+    ([-13, -13], [-13, -14])
+    >>> b'{..."sequence":9}'[-13:], b'{..."sequence":10}'[-14:]
+    (b'"sequence":9}', b'"sequence":10}')
     """
     behind = len(_NUMBER) + len(PLAIN_SUFFIX)
     if len(str(first)) == len(str(first + count)):
@@ -75,7 +77,8 @@ def encode_label_fields(label_fields: Iterable[LabelFields]) -> Iterator[bytes]:
 
     Examples
     --------
-    >>> from pipeline.records.outputs import Prediction, encode
+    >>> from pipeline.records.encoding import encode
+    >>> from pipeline.records.outputs import Prediction
     >>> said = Prediction("e", 7, 3, 5, 0.5, None, True, [0.25], model_version=0, sequence=9)
     >>> prediction = encode(msgspec.structs.replace(said, challengers={"nogd": -0.5}))
     >>> outcome_prefix(prediction)[-36:], outcome_suffix(prediction)

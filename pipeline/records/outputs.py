@@ -70,14 +70,14 @@ class VideoCounts(msgspec.Struct, frozen=True, gc=False, array_like=True):
     video_id: Id
     events: Count
     labels: Count
-    """Those that said watched."""
+    """Positive ones."""
     ratios: Annotated[float, msgspec.Meta(ge=0)]
     """Their watch ratios, each counted as `pipeline.features.target.RATIO_CAP` at most."""
 
     def __post_init__(self) -> None:
         """Refuse counts of which no mean can be made."""
         if self.labels > self.events:
-            raise ValueError(f"{self.labels} of {self.events} labels of video {self.video_id!r} said watched")
+            raise ValueError(f"{self.labels} of {self.events} labels of video {self.video_id!r} are positive")
 
 
 class Example(msgspec.Struct, frozen=True, gc=False, array_like=True):

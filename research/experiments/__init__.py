@@ -41,7 +41,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
         "graphs": GRAPHS,
     }
 )
-"""By the name under which `forks reproduce` runs them."""
+"""By the name under which `python -m research` runs them."""
 
 __all__ = [
     "EXPERIMENTS",

@@ -16,7 +16,7 @@ from research.reproduce.tried import by_learner
 INTRODUCTION = """\
 # Findings
 
-This page is made by `forks reproduce findings` from the results of the commands below; no number in it was
+This page is made by `python -m research findings` from the results of the commands below; no number in it was
 typed. Mistakes are percent of all events, mean ± standard deviation over the runs. "Authors" is the count by
 which the papers' figures come out: mistakes of a first stage, while a learner fills its buffer, are not
 counted, but all events divide. "From the first" counts all. "Majority class" is what saying the more frequent
@@ -42,9 +42,11 @@ def read_tables(out: Path) -> dict[str, dict[str, Any]]:
                 tables[name] = json.loads(file.read_text())
                 tables[name]["rows"][0]["stream"]
             except (ValueError, LookupError, TypeError) as error:
-                raise DataError(f"{file}: these are no rows; run `forks reproduce {name}` again") from error
+                raise DataError(
+                    f"{file}: these are no rows; run `python -m research {name}` again"
+                ) from error
     if not tables:
-        raise DataError(f"{out}: there are no results; run `forks reproduce table2 --out {out}` first")
+        raise DataError(f"{out}: there are no results; run `python -m research table2 --out {out}` first")
     return tables
 
 

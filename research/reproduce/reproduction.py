@@ -35,7 +35,7 @@ class ExperimentOptions(NamedTuple):
         """What makes the same figures, but for where data and results are."""
         only = [f"--stream {name}" for name in self.streams]
         only += [f"--learner '{name}'" for name in self.learners]
-        return " ".join(["forks reproduce", self.experiment, f"--runs {self.runs}", *only])
+        return " ".join(["python -m research", self.experiment, f"--runs {self.runs}", *only])
 
 
 class Reproduction(NamedTuple):

@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
+import research.rivals
 from forks import Forks, ForksSettings, rivals
 from forks.arrays import FloatArray, IntArray
 from forks.rivals import (
@@ -178,7 +179,7 @@ def test_every_restorable_learner(name: str, check: Callable[[RestorableSubject]
 
 
 def test_no_rival_is_forgotten() -> None:
-    assert set(RIVALS) == set(rivals.__all__)
+    assert set(RIVALS) == {*rivals.__all__, *research.rivals.__all__}
 
 
 class Restless(RunningMeans):

@@ -12,4 +12,4 @@ def test_other_threads_run_while_a_batch_is_learned(monkeypatch: pytest.MonkeyPa
     chance = np.random.default_rng(0)
     X, y = chance.normal(size=(4000, 3)), chance.choice([-1.0, 1.0], 4000)
     learner = Forks(ForksSettings.practical(3))
-    assert runs_beside(monkeypatch, rounds, "walk", lambda: learner.learn_many(X, y))
+    assert runs_beside(monkeypatch, rounds, "run", lambda: learner.learn_many(X, y))

@@ -132,7 +132,7 @@ def test_one_consumer_serves_partitions_at_different_offsets(
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=3)
     for partition in (1, 2):
         publish(pipeline, partition, range(40))
-    monkeypatch.setattr(sharing, "ROOM", 200)
+    monkeypatch.setattr(sharing, "INBOX_BYTES", 200)
     expected = {partition: [(partition, number) for number in range(40)] for partition in (1, 2)}
     new, old, late = Inbox(0, {}), Inbox(1, {2: 30}), Inbox(2, {1: 35})
     with open_exchange(pipeline) as exchange:

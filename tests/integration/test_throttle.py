@@ -53,7 +53,7 @@ def test_too_many_dead_letters_pause_only_their_partition_and_lose_nothing(
         shown = [interaction(f"{user}-{n}", n, user) for n in range(GOOD)]
         pipeline.produce(Message(topics.interactions, b"%d" % user, encode(each)) for each in shown)
     config = Config(kafka=pipeline.kafka, worker=Worker(batch=1, dead_letters=LIMIT))
-    monkeypatch.setattr(intake, "FEWEST", 0)
+    monkeypatch.setattr(intake, "MIN_READ_AHEAD", 0)
     monkeypatch.setattr(storm, "MINUTE", float("inf"))
     gauges, address = Gauges(config), f"127.0.0.1:{free_port}"
 

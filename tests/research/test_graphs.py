@@ -30,7 +30,7 @@ class Scripted(NodeRival):
     def _score(self, event: int) -> float:
         return float(self.scores[event])
 
-    def _asks(self, node: int) -> bool:
+    def _queries(self, node: int) -> bool:
         return node in self.asks
 
     def _learn(self, event: int, y: float, score: float) -> None:  # noqa: ARG002  # not looked at

@@ -1,4 +1,4 @@
-"""`forks reproduce`: each experiment end to end on invented data, its files, and how it goes on."""
+"""`python -m research`: each experiment end to end on invented data, its files, and how it goes on."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import pytest
 from scipy.sparse import csr_array
 from typer.testing import CliRunner, Result
 
-from pipeline.cli import app
 from pipeline.errors import ConfigError, DataError
 from pipeline.sources.synth import Size, write_files
+from research.__main__ import app
 from research.experiments import EXPERIMENTS, budgets, decompositions, update_rate
 from research.harness import runner
 from research.harness.trials import Trial
@@ -62,7 +62,7 @@ def with_plays(data: Path) -> Path:
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
+    return CliRunner().invoke(app, [*map(str, arguments)])
 
 
 def reproduced(*arguments: object) -> dict[str, Any]:
@@ -249,8 +249,7 @@ def test_the_same_command_goes_on_and_works_nothing_out_again(
 
 def test_ctrl_c_ends_all_processes_and_what_is_done_is_kept(data: Path, tmp_path: Path) -> None:
     options = ["table2", "--data", str(data), "--out", str(tmp_path), *german("FORKS practical")]
-    program = [sys.executable, "-c", "from pipeline.cli import main; main()", "reproduce"]
-    command = [*program, *options, "--runs", "1000", "--jobs", "2"]
+    command = [sys.executable, "-m", "research", *options, "--runs", "1000", "--jobs", "2"]
     results = tmp_path / "results.jsonl"
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         while process.poll() is None and not (results.exists() and results.stat().st_size):
@@ -358,7 +357,7 @@ def test_the_findings_page_is_made_of_what_was_run(data: Path, tmp_path: Path) -
     rows = reproduced("table2", "--runs", 2, "--data", data, "--out", tmp_path, *only)["rows"]
     reproduced("graphs", "--runs", 2, "--data", data, "--out", tmp_path, "--stream", "coauthor")
     page = run("findings", "--out", tmp_path).stdout
-    assert "`forks reproduce table2 --runs 2 --stream german --learner 'FORKS' --learner 'NOGD'`" in page
+    assert "`python -m research table2 --runs 2 --stream german --learner 'FORKS' --learner 'NOGD'`" in page
     assert f"| FORKS | 50 | 26.43 ± 0.56 | {rows[1]['mistakes_authors']:.2f} ± " in page
     assert "| majority class |  |  |  | 25.00 |  |" in page
     assert "| coauthor | B | paper | from the first | asked for | seconds |" in page
@@ -388,7 +387,10 @@ def test_the_page_shows_what_was_tried_by_learner(data: Path, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "there are no results; run `forks reproduce table2"), ("{}", "table2.json: these are no rows")],
+    [
+        (None, "there are no results; run `python -m research table2"),
+        ("{}", "table2.json: these are no rows"),
+    ],
 )
 def test_findings_of_nothing_say_what_to_run(content: str | None, message: str, tmp_path: Path) -> None:
     if content is not None:

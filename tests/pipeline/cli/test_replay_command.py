@@ -70,10 +70,10 @@ def test_the_summary_says_why_rows_were_skipped() -> None:
 def test_without_a_terminal_progress_is_a_line_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(progress_module, "EVERY", float("inf"))
+    monkeypatch.setattr(progress_module, "LOG_INTERVAL", float("inf"))
     with progress("replay", 200) as update:
         update(50)
         assert capsys.readouterr().err == ""
-        monkeypatch.setattr(progress_module, "EVERY", 0.0)
+        monkeypatch.setattr(progress_module, "LOG_INTERVAL", 0.0)
         update(100)
     assert capsys.readouterr().err.startswith("replay: 100 of 200 (50%), ")

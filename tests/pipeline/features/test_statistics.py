@@ -322,4 +322,4 @@ def test_other_threads_run_while_a_batch_is_counted(monkeypatch: pytest.MonkeyPa
     statistics = RunningStatistics(100)
     ids, order = [number % 50 for number in range(n)], np.arange(2 * n)
     labels, ratios = np.ones(n, dtype=np.bool_), np.ones(n)
-    assert runs_beside(monkeypatch, totals, "walk", lambda: statistics.run(order, ids, ids, labels, ratios))
+    assert runs_beside(monkeypatch, totals, "run", lambda: statistics.run(order, ids, ids, labels, ratios))

@@ -353,7 +353,7 @@ endings = st.builds(
 def test_label_fields_encoded_together_are_those_encoded_alone(
     written: list[LabelFields], together: int
 ) -> None:
-    with patch.object(endings_module, "SLICE", together):
+    with patch.object(endings_module, "CHUNK", together):
         assert list(encode_label_fields(written)) == [encode(ending)[1:] for ending in written]
 
 

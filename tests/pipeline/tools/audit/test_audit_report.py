@@ -20,11 +20,11 @@ def test_a_clean_report_lists_what_was_checked() -> None:
     checked = {"outcomes learned": 1_234, "dead letters": 0}
     shown = text(Report(0, [PartitionReport(0, 0, 0, checked, 0, []), PartitionReport(1, 0, 0, {}, 0, [])]))
     assert [line.strip() for line in shown.splitlines()] == [
-        "partition 0  folded from the start",
+        "partition 0  learned from the start",
         "1,234  outcomes learned",
         "0  dead letters",
         "0  differences",
-        "partition 1  folded from the start",
+        "partition 1  learned from the start",
         "0  records: no worker has committed anything yet",
         "0  differences",
         "no difference: the outputs follow from the inputs",

@@ -48,7 +48,7 @@ SETTINGS = ModelFactory(Config()).settings(1)
 def few_at_once() -> Iterator[None]:
     """Let outcomes be folded a few at a time, which else happens only every thousand."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(belonging, "FOLD_AT_ONCE", 7)
+        patch.setattr(belonging, "BATCH", 7)
         yield
 
 
