@@ -127,9 +127,13 @@ def _answer(
     for message in messages:
         if (error := message.error()) is not None:
             raise KafkaException(error)
-        seen = decode(message.value() or b"")
-        said = OutputRecord(seen.event_id, seen.user_id, seen.video_id, seen.timestamp, 0.123456789, True, 1)
-        producer.produce(routes[message.topic() or ""], encode(said), message.key(), timestamp=seen.timestamp)
+        record = decode(message.value() or b"")
+        output = OutputRecord(
+            record.event_id, record.user_id, record.video_id, record.timestamp, 0.123456789, True, 1
+        )
+        producer.produce(
+            routes[message.topic() or ""], encode(output), message.key(), timestamp=record.timestamp
+        )
     offsets = consumer.position(consumer.assignment())
     producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata())
     producer.commit_transaction()

@@ -39,7 +39,7 @@ class Deployment:
     file: Path
 
     @classmethod
-    def set(cls, folder: Path, bootstrap: str, name: str, partitions: int = 1, more: str = "") -> Self:
+    def create(cls, folder: Path, bootstrap: str, name: str, partitions: int = 1, more: str = "") -> Self:
         """Create the topics of a pipeline.
 
         Parameters

@@ -48,14 +48,19 @@ class EventChunks:
         """
         user_shift, video_shift = chunk * USERS // 2, chunk * VIDEOS // 2
         id_shift, time_shift = chunk * self.events, chunk * self._duration
-        shown_as = ("number", "user_id", "video_id", "timestamp", "video_duration")
-        for number, user, video, timestamp, duration in self._frame.select(shown_as).iter_rows():
-            shown = Interaction(
+        interaction_columns = ("number", "user_id", "video_id", "timestamp", "video_duration")
+        for number, user, video, timestamp, duration in self._frame.select(interaction_columns).iter_rows():
+            interaction = Interaction(
                 number + id_shift, user + user_shift, video + video_shift, timestamp + time_shift, duration
             )
-            yield topics.interactions, str(shown.user_id).encode(), encode(shown), shown.timestamp
-        labelled_as = ("number", "user_id", "video_id", "label_timestamp", "play_duration", "watch_ratio")
-        for number, user, video, timestamp, played, ratio in self._labelled.select(labelled_as).iter_rows():
+            yield (
+                topics.interactions,
+                str(interaction.user_id).encode(),
+                encode(interaction),
+                interaction.timestamp,
+            )
+        label_columns = ("number", "user_id", "video_id", "label_timestamp", "play_duration", "watch_ratio")
+        for number, user, video, timestamp, played, ratio in self._labelled.select(label_columns).iter_rows():
             label = WatchLabel(
                 number + id_shift,
                 user + user_shift,

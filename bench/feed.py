@@ -80,8 +80,12 @@ def feed(kafka: Kafka, to_send: Sequence[Play], rate: int) -> None:
             send_label()
         _wait(due)
         event_id = max(event_id + 1, time.time_ns() // 1000)
-        shown = Interaction(event_id, play.user_id, play.video_id, event_id // 1000, play.video_duration)
-        producer.produce(interactions, encode(shown), str(play.user_id), timestamp=shown.timestamp)
+        interaction = Interaction(
+            event_id, play.user_id, play.video_id, event_id // 1000, play.video_duration
+        )
+        producer.produce(
+            interactions, encode(interaction), str(play.user_id), timestamp=interaction.timestamp
+        )
         owed.append(_Due(due + LABEL_DELAY, event_id, play))
     while owed:
         send_label()

@@ -98,15 +98,15 @@ class CommittedOffsets:
     def messages(self) -> int:
         """Return how many there are now; those of a transaction only once it is committed."""
         try:
-            places = self._consumer.committed(self._partitions, REQUEST_TIMEOUT)
+            offsets = self._consumer.committed(self._partitions, REQUEST_TIMEOUT)
         except KafkaException as error:
             if error.args[0].code() in COORDINATOR_NOT_READY:
                 return 0
             raise
-        return sum(max(place.offset, 0) for place in places)
+        return sum(max(offset.offset, 0) for offset in offsets)
 
 
-def course(
+def measure_throughput(
     committed: CommittedOffsets,
     events: int,
     workers: list[psutil.Process],

@@ -27,7 +27,7 @@ MAX_ENTITIES = 1_000_000
 class Play(NamedTuple):
     """An event and what its label says."""
 
-    shown: Interaction
+    interaction: Interaction
     ratio: float
 
 
@@ -52,15 +52,17 @@ def evaluate(plays: Sequence[Play], model: Model, settings: Labels, *, count_all
     """
     policy, asked = label_policy(settings), 0
     wrong = np.zeros(len(plays), dtype=np.bool_)
-    for number, (shown, ratio) in enumerate(plays):
-        features, score, _, predicted, _ = model.predict(shown)
+    for number, (interaction, ratio) in enumerate(plays):
+        features, score, _, predicted, _ = model.predict(interaction)
         watched = ratio > WATCHED_THRESHOLD
         wrong[number] = predicted != watched
-        if policy is None or policy.asks(shown.event_id, score, features, predicted=number, asked=asked):
+        if policy is None or policy.asks(
+            interaction.event_id, score, features, predicted=number, asked=asked
+        ):
             asked += 1
-            model.learn_example(shown, features, watched, ratio)
+            model.learn_example(interaction, features, watched, ratio)
         elif count_all:
-            model.statistics.update(shown.user_id, shown.video_id, watched, ratio)
+            model.statistics.update(interaction.user_id, interaction.video_id, watched, ratio)
     n = len(plays)
     return Figures(float(wrong.mean()), float(wrong[n // 2 :].mean()), asked / n)
 
@@ -100,9 +102,9 @@ def run(options: Options) -> dict[str, Any]:
 
 def plays_of(frame: pl.DataFrame) -> list[Play]:
     """Return the rows of a frame in its order."""
-    shown = frame.select("event_id", "user_id", "video_id", "timestamp", "video_duration").rows()
+    interaction = frame.select("event_id", "user_id", "video_id", "timestamp", "video_duration").rows()
     ratios = frame["watch_ratio"].to_list()
-    return [Play(Interaction(*row), ratio) for row, ratio in zip(shown, ratios, strict=True)]
+    return [Play(Interaction(*row), ratio) for row, ratio in zip(interaction, ratios, strict=True)]
 
 
 def _figures(in_time: Figures, permuted: Sequence[Figures]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from pipeline.cli.logs import configure
 from pipeline.config.tree import Kafka
 from pipeline.sources.kuairec import Events
 
-ROUNDS: Final = {100: 3, 1_000: 5, 5_000: 3}
+REPETITIONS: Final = {100: 3, 1_000: 5, 5_000: 3}
 """How often each rate is tried, in events a second."""
 MAIN_RATE: Final = 1_000
 """The rate that counts."""
@@ -61,7 +61,7 @@ def run(options: Options) -> dict[str, Any]:
         events = _until_now(invented(folder, WARM_UP_EVENTS))
 
         def filled(name: str, more: str = "") -> Deployment:
-            deployment = Deployment.set(folder, bootstrap, name, more=more)
+            deployment = Deployment.create(folder, bootstrap, name, more=more)
             deployment.send(events)
             return deployment
 
@@ -69,7 +69,7 @@ def run(options: Options) -> dict[str, Any]:
             stack.enter_context(_pipeline(filled("learning"))),
             stack.enter_context(_bare(filled("copying"))),
         ]
-        rows = [_row(options, systems, events, rate) for rate in ROUNDS]
+        rows = [_row(options, systems, events, rate) for rate in REPETITIONS]
         often = filled("often", FREQUENT_SNAPSHOTS)
         snapshots = _snapshots(options, stack.enter_context(_pipeline(often)), often, events)
     main = next(row for row in rows if row["rate"] == MAIN_RATE)
@@ -115,21 +115,21 @@ def _system(name: str, deployment: Deployment, topic: str) -> Iterator[System]:
 
 def _row(options: Options, systems: Sequence[System], events: Events, rate: int) -> dict[str, Any]:
     """Let both answer at a rate, in turns, and return medians over the rounds."""
-    rounds: list[dict[str, Percentiles]] = []
-    for number in range(min(options.runs or ROUNDS[rate], ROUNDS[rate])):
+    repetitions: list[dict[str, Percentiles]] = []
+    for number in range(min(options.runs or REPETITIONS[rate], REPETITIONS[rate])):
         order = systems if number % 2 else systems[::-1]
         found = {system.name: Percentiles.of(_delays(system, events, rate)) for system in order}
-        rounds.append(found)
+        repetitions.append(found)
         p99 = ", ".join(f"{name} {one.p99_ms} ms" for name, one in found.items())
         options.say(f"{rate} events/s, round {number + 1}, p99: {p99}")
     row: dict[str, Any] = {"rate": rate}
     for system in systems:
-        middle = map(median, zip(*(found[system.name] for found in rounds), strict=True))
+        middle = map(median, zip(*(found[system.name] for found in repetitions), strict=True))
         row |= {
             f"{system.name}_{name}": value for name, value in zip(Percentiles._fields, middle, strict=True)
         }
     row["ratio"] = round(row["pipeline_p99_ms"] / row["bare_p99_ms"], 2)
-    row["rounds"] = [{name: one._asdict() for name, one in found.items()} for found in rounds]
+    row["rounds"] = [{name: one._asdict() for name, one in found.items()} for found in repetitions]
     return row
 
 

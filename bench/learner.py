@@ -17,7 +17,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from bench import other_libraries as usual
+from bench import other_libraries
 from bench.options import Options
 from bench.timing import microseconds
 from bench.workload import VIDEOS, Workload
@@ -49,7 +49,7 @@ def run(options: Options) -> dict[str, Any]:
     for part in (_kernel_part, _practical):
         result |= part(workload, runs)
         options.say(str(result))
-    result["rivals"] = usual.costs(workload, runs)
+    result["rivals"] = other_libraries.costs(workload, runs)
     options.say(f"rivals: {result['rivals']}")
     result["growth"] = _growth(workload, runs)
     options.say(f"growth: {result['growth']}")

@@ -69,7 +69,7 @@ def run(options: Options) -> dict[str, Any]:
         options.say("inventing events ...")
         chunks = EventChunks(invented(folder, min(CHUNK, count)))
         number = -(-count // chunks.events)
-        deployment = Deployment.set(folder, bootstrap, "memory", more=LIMITS)
+        deployment = Deployment.create(folder, bootstrap, "memory", more=LIMITS)
         _limit_retention(deployment)
         begin = time.perf_counter()
         samples = _samples(options, deployment, chunks, number)

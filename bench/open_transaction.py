@@ -1,4 +1,4 @@
-"""Logs that are written, and that nobody sees before a word is given: they are in one open transaction."""
+"""Write logs in one open transaction, which readers of committed records see once it is committed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pipeline.sources.kuairec import Events
 from pipeline.sources.replay import Replay
 
 TRANSACTION_TIMEOUT: Final = 600
-"""Seconds for which the gate may stay closed."""
+"""Seconds for which the transaction may stay open."""
 POLL_EVERY: Final = 2_000
-"""Records after which the client is asked how it is."""
+"""Records between two polls of the client."""
 
 
 class OpenTransaction:
@@ -33,7 +33,7 @@ class OpenTransaction:
         self._producer = Producer(
             client_settings(kafka)
             | {
-                "transactional.id": f"{kafka.prefix}gate",
+                "transactional.id": f"{kafka.prefix}bench-input",
                 "transaction.timeout.ms": 1_000 * TRANSACTION_TIMEOUT,
                 "partitioner": "murmur2_random",
                 "compression.type": "lz4",
@@ -43,7 +43,7 @@ class OpenTransaction:
             logger=LIBRDKAFKA_LOGGER,
         )
 
-    def fill(self) -> Self:
+    def write(self) -> Self:
         """Write everything."""
         self._producer.init_transactions()
         self._producer.begin_transaction()
@@ -54,6 +54,6 @@ class OpenTransaction:
         self._producer.flush()
         return self
 
-    def open(self) -> None:
-        """Let it be seen."""
+    def commit(self) -> None:
+        """Commit the transaction: readers of committed records find all of it."""
         self._producer.commit_transaction()

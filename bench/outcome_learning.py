@@ -57,9 +57,9 @@ def _parts(model: Model, values: Sequence[bytes]) -> dict[str, float]:
         (model.statistics, "run", "statistics"),
     ):
         setattr(owner, method, _timed(getattr(owner, method), seconds, name))
-    decode, fold = _timed(decode_outcomes, seconds, "json"), _timed(model.learn_many, seconds, "fold")
+    decode, learn = _timed(decode_outcomes, seconds, "json"), _timed(model.learn_many, seconds, "learn")
     for piece in _sliced(values):
-        fold(*decode(piece))
+        learn(*decode(piece))
     seconds["rest"] = seconds.pop("fold") - seconds["learner"] - seconds["statistics"]
     return seconds
 

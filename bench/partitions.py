@@ -56,7 +56,7 @@ class Plays(NamedTuple):
     tables : the videos' tags
     """
 
-    shown: list[Interaction]
+    interactions: list[Interaction]
     watch_ratios: FloatArray
     order: IntArray
     tables: Tables
@@ -119,13 +119,13 @@ class Partition:
 def play(plays: Plays, partitions: int, sharing: Sharing, interval: int = INTERVAL) -> Played:
     """Let each event be judged by its user's partition, and learned there when its label comes."""
     members = [Partition(number, partitions, interval, plays.tables) for number in range(partitions)]
-    own = [partition(str(each.user_id).encode(), partitions) for each in plays.shown]
-    n = len(plays.shown)
+    own = [partition(str(each.user_id).encode(), partitions) for each in plays.interactions]
+    n = len(plays.interactions)
     made: dict[int, Outcome] = {}
     scores, ratios = np.empty(n), plays.watch_ratios.tolist()
     for step in plays.order.tolist():
         if step < n:
-            made[step] = _predicted_outcome(plays.shown[step], members[own[step]].model, ratios[step])
+            made[step] = _predicted_outcome(plays.interactions[step], members[own[step]].model, ratios[step])
             scores[step] = made[step].score
         else:
             learner = members[own[step - n]]
@@ -135,25 +135,25 @@ def play(plays: Plays, partitions: int, sharing: Sharing, interval: int = INTERV
     return Played(scores, sum(each.bytes_published for each in members) / n)
 
 
-def _predicted_outcome(shown: Interaction, model: Model, watch_ratio: float) -> Outcome:
+def _predicted_outcome(interaction: Interaction, model: Model, watch_ratio: float) -> Outcome:
     """Return the outcome that an event will have, all but its sequence."""
-    judged = model.predict(shown)
+    output = model.predict(interaction)
     watched = watch_ratio > WATCHED_THRESHOLD
     return Outcome(
-        shown.event_id,
-        shown.user_id,
-        shown.video_id,
-        shown.timestamp,
-        judged.score,
-        judged.probability,
-        judged.predicted,
-        judged.features,
+        interaction.event_id,
+        interaction.user_id,
+        interaction.video_id,
+        interaction.timestamp,
+        output.score,
+        output.probability,
+        output.predicted,
+        output.features,
         model_version=model.folded,
         prediction_sequence=0,
         watch_ratio=watch_ratio,
         label=watched,
-        label_timestamp=shown.timestamp,
-        correct=watched == judged.predicted,
+        label_timestamp=interaction.timestamp,
+        correct=watched == output.predicted,
         loss=None,
         status="labelled",
         sequence=0,
@@ -165,12 +165,12 @@ def run(options: Options) -> dict[str, Any]:
     plays = Plays.read(options.folder("kuairec"))
     warm_up(learner_settings(Learner(), plays.tables.columns))
     return {
-        "events": len(plays.shown),
+        "events": len(plays.interactions),
         "interval": INTERVAL,
         "rows": [
             {"partitions": count}
-            | {how.value: _figures(plays, count, how, INTERVAL, options) for how in told}
-            for count, told in ((1, [Sharing.NOTHING]), *((count, list(Sharing)) for count in PARTITIONS))
+            | {how.value: _figures(plays, count, how, INTERVAL, options) for how in sharings}
+            for count, sharings in ((1, [Sharing.NOTHING]), *((count, list(Sharing)) for count in PARTITIONS))
         ],
         "invented": _invented(options),
     }
@@ -181,7 +181,7 @@ def _invented(options: Options) -> dict[str, Any]:
         write_files(Path(folder), Size())
         plays = Plays.read(Path(folder))
     return {
-        "events": len(plays.shown),
+        "events": len(plays.interactions),
         "one partition": _figures(plays, 1, Sharing.NOTHING, INTERVAL, options),
         "rows": [
             {"partitions": count, "interval": interval}
@@ -201,5 +201,7 @@ def _figures(
     figures = {"mistakes": round(mistakes, 3), "auc": None if area is None else round(area, 4)}
     if sharing is not Sharing.NOTHING:
         figures["bytes_published"] = round(played.bytes_published, 1)
-    options.say(f"{len(plays.shown)} events, {partitions} partitions, {sharing.value}, {interval}: {figures}")
+    options.say(
+        f"{len(plays.interactions)} events, {partitions} partitions, {sharing.value}, {interval}: {figures}"
+    )
     return figures

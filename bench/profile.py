@@ -28,7 +28,7 @@ from pipeline.task.batch import Batch
 from pipeline.task.task import Task
 from pipeline.worker.worker import Worker
 
-ROUNDS: Final = 5
+REPETITIONS: Final = 5
 EVENTS: Final = 200_000
 STAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -52,19 +52,21 @@ STAGES: Final[Mapping[str, str]] = MappingProxyType(
 def run(options: Options) -> dict[str, Any]:
     """Return microseconds an event by stage, on the clock and of the processor: medians over the rounds."""
     configure()
-    count, rounds = options.events or EVENTS, []
+    count, repetitions = options.events or EVENTS, []
     with TemporaryDirectory() as name, temporary_broker() as bootstrap:
         folder = Path(name)
         options.say(f"inventing {count:,} events ...")
         events = invented(folder, count)
-        for number in range(options.runs or ROUNDS):
-            stage = Deployment.set(folder, bootstrap, f"round-{number}")
+        for number in range(options.runs or REPETITIONS):
+            stage = Deployment.create(folder, bootstrap, f"round-{number}")
             stage.send(events)
-            rounds.append(_round(stage, count))
-            options.say(f"round {number + 1}: {rounds[-1]['all']['us']} us an event")
+            repetitions.append(_round(stage, count))
+            options.say(f"round {number + 1}: {repetitions[-1]['all']['us']} us an event")
     stages = {
-        name: {figure: round(median(one[name][figure] for one in rounds), 2) for figure in ("us", "cpu_us")}
-        for name in rounds[0]
+        name: {
+            figure: round(median(one[name][figure] for one in repetitions), 2) for figure in ("us", "cpu_us")
+        }
+        for name in repetitions[0]
     }
     for name, figures in stages.items():
         options.say(f"{name:30} {figures['us']:8.2f} us, processor {figures['cpu_us']:8.2f} us")
@@ -74,14 +76,14 @@ def run(options: Options) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 1),
         "stages": stages,
-        "rounds": rounds,
+        "rounds": repetitions,
     }
 
 
 def _round(stage: Deployment, count: int) -> dict[str, dict[str, float]]:
     """Let a worker go through the logs of a stage, and time what comes after the first batch."""
-    worker, laps = Worker(stage.config), StageTimer()
-    advance = laps.timed("merge and join", Task.advance)
+    worker, timer = Worker(stage.config), StageTimer()
+    advance = timer.timed("merge and join", Task.advance)
     processed = first = 0
     processors = 0.0
     seconds: dict[str, Seconds] = {}
@@ -92,16 +94,16 @@ def _round(stage: Deployment, count: int) -> dict[str, dict[str, float]]:
         processed += batch.steps
         if processed and not first:
             first, processors = processed, time.process_time()
-            laps.restart()
+            timer.restart()
         if processed == 2 * count and not seconds:
             processors = time.process_time() - processors
-            seconds = laps.totals()
+            seconds = timer.totals()
             worker.stop()
         return batch
 
     with ExitStack() as patches:
         for name, function in STAGES.items():
-            patches.enter_context(patch(function, laps.timed(name, resolve_name(function))))
+            patches.enter_context(patch(function, timer.timed(name, resolve_name(function))))
         patches.enter_context(patch(STAGES["merge and join"], counted))
         worker.run()
     return _microseconds(seconds, processors, (2 * count - first) / 2)

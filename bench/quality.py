@@ -11,7 +11,7 @@ import numpy as np
 from bench.kuairec import Stream, in_time_order, permuted
 from bench.options import Options
 from bench.rivals import Entry, Learner, entries
-from bench.summary import percent, spread
+from bench.summary import mean_and_deviation, percent
 from forks import ForksSettings
 from forks.arrays import FloatArray
 from forks.validation import auc, log_loss
@@ -122,4 +122,4 @@ def _summaries(comparisons: list[dict[str, Figures]]) -> dict[str, dict[str, Any
 
 def _summary(values: list[float | None]) -> dict[str, float] | None:
     known = [value for value in values if value is not None]
-    return spread(known) if len(known) == len(values) else None
+    return mean_and_deviation(known) if len(known) == len(values) else None

@@ -55,7 +55,7 @@ class Restores:
     def parts(self) -> dict[str, float]:
         """Return the seconds of each step; "read" is waiting, since the client reads ahead meanwhile."""
         runs = [self._step_seconds() for _ in range(self._runs)]
-        return {name: round(median(laps[name] for laps in runs), 3) for name in runs[0]}
+        return {name: round(median(seconds[name] for seconds in runs), 3) for name in runs[0]}
 
     def since_snapshot(self) -> tuple[Callable[[], Model], list[bytes]]:
         """Return what makes the model of the snapshot, and the values of the outcomes that it lacks."""
@@ -78,10 +78,10 @@ class Restores:
     def _start(self) -> CommittedPosition:
         consumer = group_consumer(self.config)
         try:
-            places = committed(consumer, [TopicPartition(topic, 0) for topic in self._topics.inputs])[0]
+            offsets = committed(consumer, [TopicPartition(topic, 0) for topic in self._topics.inputs])[0]
         finally:
             consumer.close()
-        return committed_position(places, self._topics, lambda _: 0)
+        return committed_position(offsets, self._topics, lambda _: 0)
 
     def _timed(self, start: CommittedPosition) -> tuple[float, float]:
         begin, spent = time.perf_counter(), time.process_time()
@@ -93,13 +93,13 @@ class Restores:
 
     def _step_seconds(self) -> dict[str, float]:
         """Take the steps of `recover` one after the other, also those that share two processors there."""
-        laps: defaultdict[str, float] = defaultdict(float)
+        seconds: defaultdict[str, float] = defaultdict(float)
         topics, last = self._topics, time.perf_counter()
 
         def end_step(name: str) -> None:
             nonlocal last
             now = time.perf_counter()
-            laps[name] += now - last
+            seconds[name] += now - last
             last = now
 
         start = self._start()
@@ -126,4 +126,4 @@ class Restores:
             restoration.finish()
             end_step("pending predictions")
         end_step("close")
-        return laps
+        return seconds

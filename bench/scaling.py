@@ -22,7 +22,7 @@ import msgspec
 import psutil
 
 from bench.deployment import Deployment, broker_process, invented
-from bench.group_progress import CommittedOffsets, Throughput, course
+from bench.group_progress import CommittedOffsets, Throughput, measure_throughput
 from bench.needs import BUSY, REPLICAS, Event, needs
 from bench.open_transaction import OpenTransaction
 from bench.options import Options
@@ -33,7 +33,7 @@ from pipeline.cli.logs import configure
 from pipeline.model.factory import ModelFactory
 from pipeline.sources.kuairec import Events
 
-ROUNDS: Final = 3
+REPETITIONS: Final = 3
 EVENTS: Final = 200_000
 LAYOUTS: Final = ((1, 1), (2, 2), (4, 4), (8, 8), (8, 1))
 """Partitions and workers."""
@@ -50,7 +50,7 @@ SETTLE: Final = 2.0
 class Trial(NamedTuple):
     """One crew, once."""
 
-    course: Throughput
+    throughput: Throughput
     mib: float
     """Resident memory of a worker at the end, on average."""
     bytes_per_event: dict[str, float]
@@ -60,29 +60,29 @@ class Trial(NamedTuple):
 def run(options: Options) -> dict[str, Any]:
     """Return a row for each number of partitions and workers, and what `RATE` events a second take."""
     configure()
-    count, trials = options.events or EVENTS, {crew: list[Trial]() for crew in LAYOUTS}
+    count, trials = options.events or EVENTS, {layout: list[Trial]() for layout in LAYOUTS}
     with TemporaryDirectory() as path, temporary_broker() as bootstrap:
         folder = Path(path)
         options.say(f"inventing {count:,} events ...")
         events = invented(folder, count)
-        for number in range(options.runs or ROUNDS):
+        for number in range(options.runs or REPETITIONS):
             for partitions, workers in LAYOUTS:
-                name = f"crew-{partitions}-{workers}-{number}"
-                deployment = Deployment.set(folder, bootstrap, name, partitions, WIDE_WINDOWS)
+                name = f"layout-{partitions}-{workers}-{number}"
+                deployment = Deployment.create(folder, bootstrap, name, partitions, WIDE_WINDOWS)
                 trial = _trial(deployment, events, partitions, workers)
                 trials[partitions, workers].append(trial)
-                rate, spent = trial.course.events_per_s, trial.course.cpu_us
-                crew = f"{partitions} partitions, {workers} workers"
-                options.say(f"{crew}: {rate:,.0f} events/s, {spent:.1f} us of processors each")
+                rate, spent = trial.throughput.events_per_s, trial.throughput.cpu_us
+                title = f"{partitions} partitions, {workers} workers"
+                options.say(f"{title}: {rate:,.0f} events/s, {spent:.1f} us of processors each")
         snapshot = snapshot_bytes(ModelFactory(deployment.config).new_model())
     sizes = [trial.bytes_per_event for trial in trials[1, 1]]
     on_disk = {topic: round(median(size[topic] for size in sizes), 1) for topic in sizes[0]}
-    event = _event([trial.course for trial in trials[1, 1]], on_disk)
+    event = _event([trial.throughput for trial in trials[1, 1]], on_disk)
     return {
         "events": count,
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 1),
-        "rows": [_row(crew, found) for crew, found in trials.items()],
+        "rows": [_row(layout, found) for layout, found in trials.items()],
         "bytes_per_event": on_disk,
         "snapshot_bytes": snapshot,
         "replicas": REPLICAS,
@@ -103,26 +103,28 @@ def _event(throughputs: Sequence[Throughput], on_disk: Mapping[str, float]) -> E
     )
 
 
-def _row(crew: tuple[int, int], trials: Sequence[Trial]) -> dict[str, Any]:
-    figures = Throughput.median([trial.course for trial in trials])
+def _row(layout: tuple[int, int], trials: Sequence[Trial]) -> dict[str, Any]:
+    figures = Throughput.median([trial.throughput for trial in trials])
     return {
-        "partitions": crew[0],
-        "workers": crew[1],
+        "partitions": layout[0],
+        "workers": layout[1],
         **figures.figures(),
         "events_per_cpu_s": round(1e6 / figures.cpu_us),
         "mib_per_worker": round(median(trial.mib for trial in trials)),
-        "rounds": [round(trial.course.events_per_s) for trial in trials],
+        "rounds": [round(trial.throughput.events_per_s) for trial in trials],
     }
 
 
 def _trial(deployment: Deployment, events: Events, partitions: int, workers: int) -> Trial:
     kafka, broker = deployment.config.kafka, broker_process()
-    gate = OpenTransaction(events, kafka).fill()
+    transaction = OpenTransaction(events, kafka).write()
     with _running_workers(deployment, workers) as process:
         _until_shared(deployment, partitions, workers, process)
         processes = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-        gate.open()
-        found = course(CommittedOffsets(kafka, kafka.group, partitions), len(events), processes, broker)
+        transaction.commit()
+        found = measure_throughput(
+            CommittedOffsets(kafka, kafka.group, partitions), len(events), processes, broker
+        )
         mib = sorted(one.memory_info().rss / 2**20 for one in processes)[-workers:]
     logs = Path(broker.cwd()) / "kafka"
     sizes = {

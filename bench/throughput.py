@@ -13,11 +13,11 @@ import psutil
 
 from bench.bare import bare, group
 from bench.deployment import Deployment
-from bench.group_progress import CommittedOffsets, Throughput, course
+from bench.group_progress import CommittedOffsets, Throughput, measure_throughput
 from bench.options import Options
-from bench.throughput_comparison import pipeline, race
+from bench.throughput_comparison import compare_throughput, pipeline
 
-ROUNDS: Final = 5
+REPETITIONS: Final = 5
 EVENTS: Final = 200_000
 FILL_WAIT: Final = 0.05
 """Seconds that the loop waits for a batch to fill; with logs that are there, it never does."""
@@ -25,11 +25,13 @@ FILL_WAIT: Final = 0.05
 
 def run(options: Options) -> dict[str, Any]:
     """Return events a second of both and their ratio: medians over the rounds, which are all listed."""
-    result = race(options, {"pipeline": pipeline, "bare": _bare}, EVENTS, ROUNDS)
+    result = compare_throughput(options, {"pipeline": pipeline, "bare": _bare}, EVENTS, REPETITIONS)
     return {"ratio": round(result["pipeline_events_per_s"] / result["bare_events_per_s"], 3), **result}
 
 
 def _bare(deployment: Deployment, count: int, broker: psutil.Process) -> Throughput:
     kafka = deployment.config.kafka
     with bare(kafka, deployment.config.worker.batch, FILL_WAIT) as process:
-        return course(CommittedOffsets(kafka, group(kafka)), count, [psutil.Process(process.pid)], broker)
+        return measure_throughput(
+            CommittedOffsets(kafka, group(kafka)), count, [psutil.Process(process.pid)], broker
+        )

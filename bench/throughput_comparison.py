@@ -11,16 +11,18 @@ from typing import Any, TypeAlias
 import psutil
 
 from bench.deployment import Deployment, broker_process, invented
-from bench.group_progress import CommittedOffsets, Throughput, course
+from bench.group_progress import CommittedOffsets, Throughput, measure_throughput
 from bench.options import Options
 from pipeline.broker.temporary import temporary_broker
 from pipeline.cli.logs import configure
 
-Contender: TypeAlias = Callable[[Deployment, int, psutil.Process], Throughput]
+Candidate: TypeAlias = Callable[[Deployment, int, psutil.Process], Throughput]
 """Goes through so many events of a stage, with a broker's process."""
 
 
-def race(options: Options, contenders: Mapping[str, Contender], count: int, rounds: int) -> dict[str, Any]:
+def compare_throughput(
+    options: Options, candidates: Mapping[str, Candidate], count: int, repetitions: int
+) -> dict[str, Any]:
     """Let all go through logs of one partition, in another order in the next round.
 
     Parameters
@@ -45,11 +47,11 @@ def race(options: Options, contenders: Mapping[str, Contender], count: int, roun
         folder, broker = Path(name), broker_process()
         options.say(f"inventing {count:,} events ...")
         events = invented(folder, count)
-        for number in range(options.runs or rounds):
-            deployment = Deployment.set(folder, bootstrap, f"round-{number}")
+        for number in range(options.runs or repetitions):
+            deployment = Deployment.create(folder, bootstrap, f"round-{number}")
             deployment.send(events)
-            order = list(contenders) if number % 2 else list(contenders)[::-1]
-            throughputs = {name: contenders[name](deployment, count, broker) for name in order}
+            order = list(candidates) if number % 2 else list(candidates)[::-1]
+            throughputs = {name: candidates[name](deployment, count, broker) for name in order}
             found.append(throughputs)
             rates = ", ".join(f"{name} {one.events_per_s:,.0f} events/s" for name, one in throughputs.items())
             options.say(f"round {number + 1}: {rates}")
@@ -59,9 +61,9 @@ def race(options: Options, contenders: Mapping[str, Contender], count: int, roun
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 1),
     }
-    for contender in contenders:
-        middle = Throughput.median([throughputs[contender] for throughputs in found])
-        result |= {f"{contender}_{figure}": value for figure, value in middle.figures().items()}
+    for candidate in candidates:
+        middle = Throughput.median([throughputs[candidate] for throughputs in found])
+        result |= {f"{candidate}_{figure}": value for figure, value in middle.figures().items()}
     result["rounds"] = [{name: one.figures() for name, one in throughputs.items()} for throughputs in found]
     return result
 
@@ -70,4 +72,4 @@ def pipeline(deployment: Deployment, count: int, broker: psutil.Process) -> Thro
     """Let a worker go through the logs: `forks run` with its defaults and the tables of the plays."""
     kafka = deployment.config.kafka
     with deployment.worker() as process:
-        return course(CommittedOffsets(kafka, kafka.group), count, [process], broker)
+        return measure_throughput(CommittedOffsets(kafka, kafka.group), count, [process], broker)

@@ -166,9 +166,9 @@ def test_what_the_image_copies_is_there_and_not_ignored() -> None:
     for source in copied():
         assert (ROOT / source).exists()
         ignored = False
-        for rule in rules:
-            if fnmatch(source, rule.removeprefix("!")):
-                ignored = not rule.startswith("!")
+        for pattern in rules:
+            if fnmatch(source, pattern.removeprefix("!")):
+                ignored = not pattern.startswith("!")
         assert not ignored
 
 

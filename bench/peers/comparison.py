@@ -13,12 +13,12 @@ from typing import Any, Final
 import psutil
 
 from bench.deployment import Deployment
-from bench.group_progress import CommittedOffsets, Throughput, course
+from bench.group_progress import CommittedOffsets, Throughput, measure_throughput
 from bench.options import Options
 from bench.peers.environment import environment
-from bench.throughput_comparison import pipeline, race
+from bench.throughput_comparison import compare_throughput, pipeline
 
-ROUNDS: Final = 3
+REPETITIONS: Final = 3
 EVENTS: Final = 200_000
 PROGRAM: Final = Path(__file__).with_name("quix.py")
 
@@ -31,7 +31,7 @@ def run(options: Options) -> dict[str, Any]:
     def peer(deployment: Deployment, count: int, broker: psutil.Process) -> Throughput:
         return _quix(python, deployment, count, broker)
 
-    result = race(options, {"pipeline": pipeline, "peer": peer}, EVENTS, ROUNDS)
+    result = compare_throughput(options, {"pipeline": pipeline, "peer": peer}, EVENTS, REPETITIONS)
     ratio = round(result["pipeline_events_per_s"] / result["peer_events_per_s"], 2)
     return {"ratio": ratio, "peer": "Quix Streams and River", **result}
 
@@ -51,7 +51,9 @@ def _quix(python: Path, deployment: Deployment, count: int, broker: psutil.Proce
     with deployment.file.with_suffix(".quix.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
-        return course(CommittedOffsets(kafka, group), count, [psutil.Process(process.pid)], broker)
+        return measure_throughput(
+            CommittedOffsets(kafka, group), count, [psutil.Process(process.pid)], broker
+        )
     finally:
         process.kill()
         process.wait()

@@ -4,8 +4,8 @@ from bench.group_progress import Sample, Throughput
 
 
 def test_an_event_is_two_messages() -> None:
-    course = Throughput.between(Sample(1.0, 500, 0.25, 0.5), Sample(3.0, 2_500, 0.75, 0.75))
-    assert course == Throughput(events_per_s=500.0, seconds=2.0, cpu_us=500.0, broker_cpu_us=250.0)
+    throughput = Throughput.between(Sample(1.0, 500, 0.25, 0.5), Sample(3.0, 2_500, 0.75, 0.75))
+    assert throughput == Throughput(events_per_s=500.0, seconds=2.0, cpu_us=500.0, broker_cpu_us=250.0)
 
 
 def test_the_median_is_taken_of_each_figure() -> None:

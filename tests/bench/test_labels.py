@@ -23,7 +23,9 @@ def model() -> Model:
 
 
 def test_a_play_is_an_event_with_what_its_label_says(folder: Path) -> None:
-    assert [(shown.user_id, shown.video_id, ratio) for shown, ratio in plays_in(folder)[:4]] == [
+    assert [
+        (interaction.user_id, interaction.video_id, ratio) for interaction, ratio in plays_in(folder)[:4]
+    ] == [
         (0, 0, 0.5),
         (1, 1, 1.5),
         (2, 2, 0.5),
@@ -50,7 +52,7 @@ def test_labels_that_are_only_counted_teach_the_learner_nothing(folder: Path) ->
 def test_mistakes_are_those_of_predictions_made_before_the_label(folder: Path) -> None:
     play = plays_in(folder)[1]
     assert evaluate([play], model(), Labels()) == Figures(1.0, 1.0, 1.0)
-    assert evaluate([Play(play.shown, 0.0)], model(), Labels()) == Figures(0.0, 0.0, 1.0)
+    assert evaluate([Play(play.interaction, 0.0)], model(), Labels()) == Figures(0.0, 0.0, 1.0)
 
 
 def test_every_policy_and_rate_is_in_the_result(folder: Path) -> None:

@@ -44,7 +44,7 @@ def records(chunks: EventChunks, chunk: int) -> tuple[list[Interaction], list[Wa
 
 def test_chunks_follow_one_another_with_events_of_their_own(chunks: EventChunks) -> None:
     found = [records(chunks, number) for number in range(3)]
-    assert [event.event_id for shown, _ in found for event in shown] == list(range(60))
+    assert [event.event_id for interactions, _ in found for event in interactions] == list(range(60))
     for kind in range(2):
         times = [record.timestamp for both in found for record in both[kind]]
         assert times == sorted(times)
@@ -53,9 +53,9 @@ def test_chunks_follow_one_another_with_events_of_their_own(chunks: EventChunks)
 
 
 def test_a_fifth_of_the_events_has_no_label(chunks: EventChunks) -> None:
-    shown, labels = records(chunks, 1)
-    assert (len(shown), len(labels)) == (chunks.events, chunks.messages - chunks.events) == (20, 16)
-    by_id = {event.event_id: event for event in shown}
+    interactions, labels = records(chunks, 1)
+    assert (len(interactions), len(labels)) == (chunks.events, chunks.messages - chunks.events) == (20, 16)
+    by_id = {event.event_id: event for event in interactions}
     assert all(by_id[label.event_id].user_id == label.user_id for label in labels)
     assert all(by_id[label.event_id].timestamp <= label.timestamp for label in labels)
 

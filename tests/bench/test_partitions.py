@@ -17,7 +17,7 @@ def test_one_partition_is_the_model_itself(folder: Path) -> None:
     expected = np.empty(12)
     features = {}
     for step in plays.order.tolist():
-        event = plays.shown[step % 12]
+        event = plays.interactions[step % 12]
         if step < 12:
             features[step], expected[step], *_ = model.predict(event)
         else:
@@ -29,12 +29,12 @@ def test_one_partition_is_the_model_itself(folder: Path) -> None:
 @pytest.mark.parametrize("sharing", [Sharing.COUNTS, Sharing.ALL])
 def test_what_is_shared_is_known_to_others_only_after_an_interval(folder: Path, sharing: Sharing) -> None:
     plays = Plays.read(folder)
-    assert len({partition(str(each.user_id).encode(), 8) for each in plays.shown}) > 1
+    assert len({partition(str(each.user_id).encode(), 8) for each in plays.interactions}) > 1
     alone, late, at_once = (
         play(plays, 8, how, interval).scores
         for how, interval in ((Sharing.NOTHING, 1), (sharing, 12), (sharing, 1))
     )
     np.testing.assert_array_equal(late, alone)
     assert not np.array_equal(at_once, alone)
-    first_told = 4  # the first label is told between the third and the fourth event
-    np.testing.assert_array_equal(at_once[:first_told], alone[:first_told])
+    first_published = 4  # the first label is told between the third and the fourth event
+    np.testing.assert_array_equal(at_once[:first_published], alone[:first_published])

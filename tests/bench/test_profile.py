@@ -28,15 +28,15 @@ def clocks() -> Clocks:
 
 
 def test_what_is_called_within_a_stage_counts_there_alone(clocks: Clocks) -> None:
-    laps = StageTimer(clocks)
-    inner = laps.timed("inner", clocks.go_on)
+    timer = StageTimer(clocks)
+    inner = timer.timed("inner", clocks.go_on)
     clocks.go_on(1.0, 0.5)
-    with laps.stage("outer"):
+    with timer.stage("outer"):
         clocks.go_on(2.0, 1.0)
         inner(4.0, 0.0)
         clocks.go_on(8.0, 2.0)
     inner(processor=8.0, clock=16.0)
-    assert laps.totals() == {
+    assert timer.totals() == {
         "rest": Seconds(1.0, 0.5),
         "outer": Seconds(10.0, 3.0),
         "inner": Seconds(20.0, 8.0),
@@ -44,20 +44,20 @@ def test_what_is_called_within_a_stage_counts_there_alone(clocks: Clocks) -> Non
 
 
 def test_a_stage_ends_with_an_error_too(clocks: Clocks) -> None:
-    laps = StageTimer(clocks)
-    with pytest.raises(ZeroDivisionError), laps.stage("outer"):
+    timer = StageTimer(clocks)
+    with pytest.raises(ZeroDivisionError), timer.stage("outer"):
         clocks.go_on(1 / 0, 0.0)
     clocks.go_on(1.0, 1.0)
-    assert laps.totals()["rest"] == Seconds(1.0, 1.0)
+    assert timer.totals()["rest"] == Seconds(1.0, 1.0)
 
 
 def test_what_was_before_a_restart_does_not_count(clocks: Clocks) -> None:
-    laps = StageTimer(clocks)
-    with laps.stage("outer"):
+    timer = StageTimer(clocks)
+    with timer.stage("outer"):
         clocks.go_on(1.0, 1.0)
-        laps.restart()
+        timer.restart()
         clocks.go_on(2.0, 0.5)
-    assert laps.totals() == {"outer": Seconds(2.0, 0.5), "rest": Seconds()}
+    assert timer.totals() == {"outer": Seconds(2.0, 0.5), "rest": Seconds()}
 
 
 @pytest.mark.parametrize("function", STAGES.values())

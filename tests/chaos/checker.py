@@ -141,9 +141,9 @@ class _Partition:
                 name.removeprefix("__streams.errors."): text.decode() for name, text in dead_letter.headers
             }
             agree("the partition that a dead letter names", about["partition"], str(self._partition))
-            place = about["topic"] == self._topics.labels, int(about["offset"])
-            wanted = left.pop(place, None)
-            agree(f"dead letter for {about['topic']}, {place[1]}", _dead_letter(dead_letter, about), wanted)
+            source = about["topic"] == self._topics.labels, int(about["offset"])
+            wanted = left.pop(source, None)
+            agree(f"dead letter for {about['topic']}, {source[1]}", _dead_letter(dead_letter, about), wanted)
             self._found.dead_letters += 1
         agree("the number of missing dead letters", len(left), 0)
 

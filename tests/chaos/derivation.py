@@ -114,8 +114,10 @@ class _Derivation:
         agree(f"{name}: predicted", prediction.predicted, score > 0.0)
         agree(f"{name}: asked", prediction.asked, self._asks(prediction))
         self._asked += prediction.asked or False
-        said = {name: learner.predict_one(np.array(features)) for name, learner in self._challengers.items()}
-        agree(f"{name}: challengers", list((prediction.challengers or {}).items()), list(said.items()))
+        scores = {
+            name: learner.predict_one(np.array(features)) for name, learner in self._challengers.items()
+        }
+        agree(f"{name}: challengers", list((prediction.challengers or {}).items()), list(scores.items()))
         self._waiting[event] = prediction
         self.predicted += 1
         return Step(event, learned=False)
@@ -136,12 +138,12 @@ class _Derivation:
         if self._policy is None or self._policy.learns(prediction.asked, outcome.status == "labelled"):
             taught = 1.0 if watched else -1.0
             loss = float(loss_value(LOSSES["logistic"], outcome.score, taught))
-            judged: tuple[object, ...] = (watched, watched == prediction.predicted, loss)
+            expected: tuple[object, ...] = (watched, watched == prediction.predicted, loss)
             self._teach(prediction.features, taught)
             self._statistics.update(prediction.user_id, prediction.video_id, watched, ratio)
         else:
-            judged = (None, None, None)
-        agree(f"{name}: label, correct, loss", (outcome.label, outcome.correct, outcome.loss), judged)
+            expected = (None, None, None)
+        agree(f"{name}: label, correct, loss", (outcome.label, outcome.correct, outcome.loss), expected)
         self.folded += 1
         return Step(event, learned=True)
 
@@ -157,8 +159,8 @@ class _Derivation:
         )
 
     def _learn_share(self, name: str, share: Share) -> None:
-        told_of = f"{name}: what partition {share.partition} tells is from an outcome on that"
-        agree(told_of, share.since, self._received_until[share.partition])
+        message = f"{name}: what partition {share.partition} tells is from an outcome on that"
+        agree(message, share.since, self._received_until[share.partition])
         self._received_until[share.partition] = share.until
         self._statistics.merge_shared(share.videos)
         for example in share.examples:

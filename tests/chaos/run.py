@@ -117,8 +117,8 @@ def _audit(pipeline: Pipeline) -> list[str]:
         text=True,
         check=False,
     )
-    said = " | ".join((done.stdout + done.stderr).splitlines()[-10:])
-    return [f"forks audit ended with {done.returncode}: {said}"] if done.returncode else []
+    output = " | ".join((done.stdout + done.stderr).splitlines()[-10:])
+    return [f"forks audit ended with {done.returncode}: {output}"] if done.returncode else []
 
 
 def _undisturbed(broker: Broker, world: World, folder: Path, settings: dict[str, str]) -> Pipeline:

@@ -124,8 +124,8 @@ def flip(outputs: Outputs) -> None:
 
 def flip_challenger(outputs: Outputs) -> None:
     first = outputs.predictions[400]
-    said = first.challengers or {}
-    changed = said | {"linear": next_float(said["linear"])}
+    scores = first.challengers or {}
+    changed = scores | {"linear": next_float(scores["linear"])}
     outputs.predictions[400] = msgspec.structs.replace(first, challengers=changed)
 
 

@@ -173,12 +173,12 @@ class WorkerPool:
             for when, what, _ in _ASSIGNMENT.findall(worker.log.read_text())
             if what == "assigned"
         )
-        rounds, members = 0, set[int]()
+        generations, members = 0, set[int]()
         for _, member in given:
             if member in members:
-                rounds, members = rounds + 1, set()
+                generations, members = generations + 1, set()
             members.add(member)
-        return rounds
+        return generations
 
 
 def _end(worker: Worker) -> str:

@@ -19,7 +19,7 @@ END_TRANSACTION = 26
 HEARTBEAT = 12
 """The same: a member's sign of life to its group."""
 
-Rule = Callable[[int], str]
+FaultRule = Callable[[int], str]
 """Told a request's number; what happens to it: `PASS`, `LOSE_ANSWER`, `CUT`, or `SWALLOW`."""
 
 PASS = "pass"
@@ -36,7 +36,7 @@ class Proxy:
         """The port of the broker's listener that advertises this proxy's `port`; to be set."""
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
-        self.rule: Rule = lambda _: PASS
+        self.fault_rule: FaultRule = lambda _: PASS
         self.delay = 0.0
         """Seconds by which every request is held up."""
         self.done: Counter[str] = Counter()
@@ -66,7 +66,7 @@ class Proxy:
 
     def heal(self) -> None:
         """Let everything pass again, on new connections."""
-        self.rule = lambda _: PASS
+        self.fault_rule = lambda _: PASS
         self.delay = 0.0
         self._silent.clear()
         self.cut()
@@ -109,7 +109,7 @@ class _Connection:
         while (request := _request(self._client)) is not None:
             number = int.from_bytes(request[4:6], "big")
             proxy = self._proxy
-            what = SWALLOW if proxy._silent.is_set() else proxy.rule(number)
+            what = SWALLOW if proxy._silent.is_set() else proxy.fault_rule(number)
             proxy.done[what] += 1
             if what == CUT:
                 return

@@ -19,8 +19,8 @@ from tests.integration.harness import Message, Pipeline, invented_events, until
 def audit(pipeline: Pipeline, *options: str, **settings: str) -> Result:
     """In this process, which has compiled the learner after the first time."""
     kafka = pipeline.kafka
-    place = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group]
-    return CliRunner().invoke(app, ["audit", *place, *options], env=settings)
+    group_options = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group]
+    return CliRunner().invoke(app, ["audit", *group_options, *options], env=settings)
 
 
 def end_of(pipeline: Pipeline, topic: str, partition: int) -> int:
@@ -81,8 +81,8 @@ def test_offsets_that_were_moved_are_named_and_other_settings_refused(
 
     kafka, topic = pipeline.kafka, pipeline.topics.interactions
     client = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    place = TopicPartition(topic, 0)
-    request = ConsumerGroupTopicPartitions(kafka.group, [place])
+    topic_partition = TopicPartition(topic, 0)
+    request = ConsumerGroupTopicPartitions(kafka.group, [topic_partition])
     committed = client.list_consumer_group_offsets([request])[kafka.group].result().topic_partitions[0]
     moved = TopicPartition(topic, 0, committed.offset - 1, committed.metadata)
     request = ConsumerGroupTopicPartitions(kafka.group, [moved])

@@ -91,14 +91,16 @@ def test_a_thousand_good_and_bad_messages(bootstrap: str, topic_prefix: str, tmp
     pipeline.produce(sent)
     pipeline.run_until({pipeline.topics.dead_letters: len(bad), pipeline.topics.outcomes: len(good)})
 
-    letters = pipeline.read(pipeline.topics.dead_letters)
-    assert Counter((w.key, w.value) for w in letters) == Counter((m.key, m.value) for m in bad)
-    for letter in letters:
-        headers = {name.removeprefix("__streams.errors."): value.decode() for name, value in letter.headers}
+    dead_letters = pipeline.read(pipeline.topics.dead_letters)
+    assert Counter((w.key, w.value) for w in dead_letters) == Counter((m.key, m.value) for m in bad)
+    for dead_letter in dead_letters:
+        headers = {
+            name.removeprefix("__streams.errors."): value.decode() for name, value in dead_letter.headers
+        }
         assert headers.keys() == {"exception", "message", "topic", "partition", "offset"}
         assert headers["message"]
         source = sent_at(sent, headers["topic"], int(headers["offset"]))
-        assert (source.key, source.value) == (letter.key, letter.value)
+        assert (source.key, source.value) == (dead_letter.key, dead_letter.value)
     assert {p["event_id"] for p in pipeline.read_json(pipeline.topics.predictions)} == set(good["event_id"])
     outcomes = pipeline.read_json(pipeline.topics.outcomes)
     assert {o["event_id"] for o in outcomes if o["status"] == "labelled"} == set(good["event_id"])

@@ -61,17 +61,17 @@ def audited(pipeline: Pipeline, **settings: str) -> list[dict[str, Any]]:
 def compared(pipeline: Pipeline, name: str) -> list[dict[str, Any]]:
     """What the report says, of which mistakes are counted once more."""
     found = json.loads(reported(pipeline).stdout)["comparison"]
-    judged = [each for each in pipeline.read_json(pipeline.topics.outcomes) if name in each["challengers"]]
-    assert found["events"] == len(judged) > 0
-    contenders: list[dict[str, Any]] = found["contenders"]
-    for each in contenders:
+    outcomes = [each for each in pipeline.read_json(pipeline.topics.outcomes) if name in each["challengers"]]
+    assert found["events"] == len(outcomes) > 0
+    learners: list[dict[str, Any]] = found["contenders"]
+    for each in learners:
         scores = [
             outcome["score"] if each["name"] == "champion" else outcome["challengers"][each["name"]]
-            for outcome in judged
+            for outcome in outcomes
         ]
-        wrong = sum((score > 0) != outcome["label"] for score, outcome in zip(scores, judged, strict=True))
-        assert each["mistakes"] == wrong / len(judged)
-    return contenders
+        wrong = sum((score > 0) != outcome["label"] for score, outcome in zip(scores, outcomes, strict=True))
+        assert each["mistakes"] == wrong / len(outcomes)
+    return learners
 
 
 def reported(pipeline: Pipeline) -> Result:
@@ -92,7 +92,7 @@ def test_predictions_of_challengers_survive_a_killed_worker(halfway: Halfway) ->
     names = [each["name"] for each in compared(pipeline, "wider")]
     assert names == ["champion", "linear", "wider"]
     same = forks(pipeline, "rebuild", "--json", **BEFORE)
-    assert [fold["same"] for fold in json.loads(same.stdout)["partitions"]] == [True, True]
+    assert [rebuilt["same"] for rebuilt in json.loads(same.stdout)["partitions"]] == [True, True]
 
 
 def test_a_promoted_challenger_is_the_champion_from_there_on(halfway: Halfway, tmp_path: Path) -> None:
@@ -136,6 +136,6 @@ def test_a_promoted_challenger_is_the_champion_from_there_on(halfway: Halfway, t
     alone.run_until({alone.topics.outcomes: first + len(rest)}, instance=None)
     always = {each["event_id"]: each for each in alone.read_json(alone.topics.outcomes)}
     for outcome in pipeline.read_json(outcomes):
-        said = outcome["challengers"]
-        score = outcome["score"] if "former" in said else said["wider"]
+        scores = outcome["challengers"]
+        score = outcome["score"] if "former" in scores else scores["wider"]
         assert score == always[outcome["event_id"]]["score"]

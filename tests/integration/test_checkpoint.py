@@ -50,10 +50,10 @@ def assert_predictions_follow_from_outcomes(pipeline: Pipeline) -> None:
     outcomes = iter([msgspec.convert(o, Outcome) for o in pipeline.read_json(pipeline.topics.outcomes)])
     for record in pipeline.read_json(pipeline.topics.predictions):
         prediction = msgspec.convert(record, Prediction)
-        shown = msgspec.convert(record | {"video_duration": 0}, Interaction)
+        interaction = msgspec.convert(record | {"video_duration": 0}, Interaction)
         while model.folded < prediction.model_version:
             model.learn_one(next(outcomes))
-        assert model.predict(shown).score == prediction.score
+        assert model.predict(interaction).score == prediction.score
 
 
 def test_after_the_import_of_an_older_snapshot_no_prediction_comes_out_otherwise(
@@ -75,8 +75,8 @@ def test_after_the_import_of_an_older_snapshot_no_prediction_comes_out_otherwise
     assert file.read_bytes() == folded(pipeline, half)
     assert (done["outcomes"], done["sha256"]) == (half, hashlib.sha256(file.read_bytes()).hexdigest())
     assert "learner.weights" in load_file(file)
-    shown = json.loads(checkpoint(pipeline, "show", "--partition", "0", "--json").stdout)
-    assert (shown["outcomes"], shown["updates"], shown["preset"]) == (half, half, "practical")
+    figures = json.loads(checkpoint(pipeline, "show", "--partition", "0", "--json").stdout)
+    assert (figures["outcomes"], figures["updates"], figures["preset"]) == (half, half, "practical")
 
     file.write_bytes(folded(pipeline, older))
     imported = checkpoint(pipeline, "import", str(file), "--partition", "0")
@@ -114,13 +114,13 @@ def test_a_snapshot_of_another_log_is_refused_and_changes_nothing(
     tensors = load(data)
     tensors["learner.weights"] = tensors["learner.weights"] * 2.0
     empty = pack(ModelFactory(Config()).new_model())
-    for wrong, said in (
+    for wrong, message in (
         (data[:-1], "damaged"),
         (save(tensors), f"not the model of this log's first {len(events)} outcomes"),
         (empty.replace(b'"folded":0', b'"folded":9'), "not the model of this log's first 9 outcomes"),
     ):
         file.write_bytes(wrong)
-        assert said in refused(checkpoint(pipeline, "import", str(file), "--partition", "0"))
+        assert message in refused(checkpoint(pipeline, "import", str(file), "--partition", "0"))
     file.write_bytes(data)
     monkeypatch.setenv("FORKS_LEARNER__BUDGET", "50")
     assert "learner.budget is '50'" in refused(checkpoint(pipeline, "import", str(file), "--partition", "0"))

@@ -78,8 +78,8 @@ def test_gaps_in_the_inputs_do_not_show(bootstrap: str, topic_prefix: str, tmp_p
     predictions, outcomes = in_one_go(pipeline, events.filter(pl.col("event_id").is_in(left)))
     assert [w.value for w in pipeline.read(pipeline.topics.predictions)] == predictions
     assert [w.value for w in pipeline.read(pipeline.topics.outcomes)] == outcomes
-    place = ["--bootstrap", bootstrap, "--prefix", topic_prefix, "--group", pipeline.kafka.group]
-    audited = CliRunner().invoke(app, ["audit", *place])
+    group_options = ["--bootstrap", bootstrap, "--prefix", topic_prefix, "--group", pipeline.kafka.group]
+    audited = CliRunner().invoke(app, ["audit", *group_options])
     assert audited.exit_code == 0, audited.output
 
 

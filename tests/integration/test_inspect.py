@@ -73,9 +73,9 @@ def test_what_a_worker_wrote_can_be_looked_at(bootstrap: str, topic_prefix: str,
     detail = forks_inspect(pipeline, "outcomes", "--limit", "1", "--detail")
     assert "user_label_mean" in detail
     assert "watch_ratio" in detail
-    letter = forks_inspect(pipeline, "dead-letters")
-    assert f"undecodable  {pipeline.topics.interactions} 0:{len(events)}" in letter
-    assert r"10 bytes: \xff[red]\x1b[2J" in letter
+    dead_letter = forks_inspect(pipeline, "dead-letters")
+    assert f"undecodable  {pipeline.topics.interactions} 0:{len(events)}" in dead_letter
+    assert r"10 bytes: \xff[red]\x1b[2J" in dead_letter
     checkpoints = forks_inspect(pipeline, "checkpoints", "--limit", "2")
     assert f"{len(events)} predictions, {len(events)} outcomes" in checkpoints
     assert "snapshot  slot 0, chunk 0" in checkpoints

@@ -18,9 +18,9 @@ ADAPTIVE = {"FORKS_LABELS__POLICY": "adaptive", "FORKS_LABELS__RATE": "0.3"}
 
 def command(name: str, pipeline: Pipeline, *options: str, **settings: str) -> Result:
     kafka = pipeline.kafka
-    place = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix]
+    where = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix]
     group = ["--group", kafka.group] if name == "audit" else []
-    return CliRunner().invoke(app, [name, *options, *place, *group], env=settings)
+    return CliRunner().invoke(app, [name, *options, *where, *group], env=settings)
 
 
 def test_a_policy_s_requests_are_written_once_whoever_is_killed_and_audited(
@@ -64,8 +64,8 @@ def test_a_policy_s_requests_are_written_once_whoever_is_killed_and_audited(
     assert sabotaged.exit_code == 1, sabotaged.output
     assert f"first difference: {topics.label_requests}, partition {stray.partition}" in sabotaged.stdout
 
-    shown = command("inspect", pipeline, "label-requests", "--from", "0", "--limit", "1")
-    assert shown.exit_code == 0, shown.output
-    assert requests[0]["event_id"] in shown.stdout
+    inspected = command("inspect", pipeline, "label-requests", "--from", "0", "--limit", "1")
+    assert inspected.exit_code == 0, inspected.output
+    assert requests[0]["event_id"] in inspected.stdout
     refused = command("audit", pipeline)
     assert "labels.policy is None, was 'adaptive'" in str(refused.exception)

@@ -71,7 +71,7 @@ def lose_answers(proxy: Proxy) -> Trouble:
     def lose_some(request: int) -> str:
         return LOSE_ANSWER if request == END_TRANSACTION and next(commits) % 7 in {3, 4} else PASS
 
-    proxy.rule = lose_some
+    proxy.fault_rule = lose_some
     return "lost answers", lambda: proxy.done[LOSE_ANSWER] >= 4
 
 
@@ -79,7 +79,7 @@ def slow_and_broken(proxy: Proxy) -> Trouble:
     """Requests of any kind are held up, and some never arrive."""
     requests = count(1)
     proxy.delay = 0.005
-    proxy.rule = lambda _: CUT if next(requests) % 31 == 0 else PASS
+    proxy.fault_rule = lambda _: CUT if next(requests) % 31 == 0 else PASS
     return "broken connections", lambda: proxy.done[CUT] >= 5
 
 
@@ -94,7 +94,7 @@ def fall_silent(proxy: Proxy) -> Trouble:
             return SWALLOW
         return PASS
 
-    proxy.rule = swallow_one
+    proxy.fault_rule = swallow_one
     return "silence", lambda: bool(silent_since) and time.monotonic() - silent_since[0] > MAX_SILENCE
 
 
@@ -137,7 +137,7 @@ def test_who_was_lost_to_the_group_commits_nothing_though_the_client_knows_it_be
     with session_of(pipeline, "lost") as lost:
         run_until(lost, lambda tasks: bool(tasks) and tasks[0].model.folded >= third, "the first outcomes")
         member, task = lost._consumer.memberid(), lost._tasks[0]
-        proxy.rule = lambda request: CUT if request == HEARTBEAT else PASS
+        proxy.fault_rule = lambda request: CUT if request == HEARTBEAT else PASS
         pipeline.kafka = straight
         with session_of(pipeline, "other") as other:
             run_until(

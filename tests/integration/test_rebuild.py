@@ -55,15 +55,15 @@ def test_unchanged_settings_give_the_very_bytes_of_the_snapshots_and_others_are_
     same = rebuild(pipeline, "--json")
     assert same.exit_code == 0, same.output
     found: dict[str, Any] = json.loads(same.stdout)
-    assert [fold["same"] for fold in found["partitions"]] == [True, True]
-    assert sum(fold["outcomes"] for fold in found["partitions"]) == found["events"] == len(events)
+    assert [rebuilt["same"] for rebuilt in found["partitions"]] == [True, True]
+    assert sum(rebuilt["outcomes"] for rebuilt in found["partitions"]) == found["events"] == len(events)
     assert found["rebuilt"] == found["running"]
     outcomes = pipeline.read_json(pipeline.topics.outcomes)
     assert found["running"]["total"]["mistakes"] == sum(not o["correct"] for o in outcomes) / len(outcomes)
 
     other = json.loads(rebuild(pipeline, "--set", "learner.budget=40", "--json").stdout)
     assert other["changes"]["learner.budget"] == ["160", "40"]
-    assert [fold["same"] for fold in other["partitions"]] == [None, None]
+    assert [rebuilt["same"] for rebuilt in other["partitions"]] == [None, None]
     assert other["running"] == found["running"]
     assert other["rebuilt"]["total"]["log_loss"] != found["running"]["total"]["log_loss"]
     assert "the very bytes" in rebuild(pipeline).stdout
@@ -84,17 +84,17 @@ def test_a_group_goes_on_under_settings_that_were_installed_and_all_it_wrote_sti
     text = "".join(line.strip() + "\n" for line in installed.stdout.splitlines())
     assert '[learner]\npreset = "practical"\nbudget = 40\nmemory = inf\n' in text
     now = {"FORKS_LEARNER__BUDGET": "40", "FORKS_LEARNER__MEMORY": "inf"}
-    shown = json.loads(forks(pipeline, "checkpoint", "show", "--partition", "1", "--json").stdout)
-    assert (shown["changes"]["budget"], shown["changes"]["memory"]) == ("40", "inf")
+    snapshot = json.loads(forks(pipeline, "checkpoint", "show", "--partition", "1", "--json").stdout)
+    assert (snapshot["changes"]["budget"], snapshot["changes"]["memory"]) == ("40", "inf")
     exported_before = forks(pipeline, "checkpoint", "import", file, "--partition", "1", **now)
     assert "of an earlier settings epoch of this log, which ended" in refused(exported_before, StateError)
 
     pipeline.produce_events(rest)
     log = tmp_path / "outdated.log"
     assert pipeline.start_worker(None, log).wait(TIMEOUT) == 5
-    said = log.read_text()
-    assert "forks rebuild --set learner.budget=160" in said
-    assert "--set learner.memory=10000.0" in said
+    logs = log.read_text()
+    assert "forks rebuild --set learner.budget=160" in logs
+    assert "--set learner.memory=10000.0" in logs
 
     pipeline.environment |= now
     with pipeline.follow(outcomes) as follower:

@@ -29,8 +29,8 @@ INTERVAL = 20
 
 def audit(pipeline: Pipeline) -> str:
     kafka = pipeline.kafka
-    place = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group]
-    answer = CliRunner().invoke(app, ["audit", *place])
+    group_options = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group]
+    answer = CliRunner().invoke(app, ["audit", *group_options])
     assert answer.exit_code == 0, answer.output
     return answer.stdout
 
@@ -63,7 +63,7 @@ def test_each_published_share_is_learned_once_by_all_others_whoever_is_killed(
     pipeline.produce_events(first)
     with (
         pipeline.follow(pipeline.topics.outcomes) as follower,
-        pipeline.follow(pipeline.topics.shared) as told,
+        pipeline.follow(pipeline.topics.shared) as shares,
         pipeline.worker("stays") as stays,
     ):
         dies = pipeline.start_worker("dies")
@@ -73,7 +73,7 @@ def test_each_published_share_is_learned_once_by_all_others_whoever_is_killed(
             dies.kill()
             dies.wait()
         until(partial(follower.reached, len(first)), "the outcomes of the first half", stays)
-        until(partial(told.reached, len(first) // INTERVAL - 3), "shares of the first half", stays)
+        until(partial(shares.reached, len(first) // INTERVAL - 3), "shares of the first half", stays)
         for piece in second.iter_slices(300):  # outcomes for the shares to go with, also where they come late
             pipeline.produce_events(piece)
             count += len(piece)
@@ -152,14 +152,14 @@ def test_shares_deleted_before_they_were_read_are_reported_and_skipped(
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=2)
     publish(pipeline, 1, range(10))
-    place = TopicPartition(pipeline.topics.shared, 1, 6)
+    topic_partition = TopicPartition(pipeline.topics.shared, 1, 6)
     client = admin({"bootstrap.servers": bootstrap})
-    [deleted] = client.delete_records([place]).values()
+    [deleted] = client.delete_records([topic_partition]).values()
     deleted.result()
-    with open_exchange(pipeline) as exchange, structlog.testing.capture_logs() as said:
+    with open_exchange(pipeline) as exchange, structlog.testing.capture_logs() as logs:
         [taken] = poll(exchange, [Inbox(0, {1: 4})], 4)
     assert taken == [(1, number) for number in range(6, 10)]
-    [line] = [each for each in said if each["event"] != "kafka"]  # the client may have met with trouble
+    [line] = [each for each in logs if each["event"] != "kafka"]  # the client may have met with trouble
     assert (line["event"], line["of"], line["wanted"], line["begins"]) == (
         "shared outcomes were deleted before they were read",
         1,

@@ -37,15 +37,15 @@ def test_large_messages_get_through_a_small_buffer(bootstrap: str, topic_prefix:
     task = Task(0, Model(small_learner(), Tables(), 10), config.join, Position(0), Position(0))
     queues = (task.interactions, task.labels)
     with closing(group_consumer(config)) as consumer:
-        intake = ConsumerSource(consumer, config)
-        intake.assign([TopicPartition(topic, 0, 0) for topic in topics.inputs])
-        intake.connect(task)
+        source = ConsumerSource(consumer, config)
+        source.assign([TopicPartition(topic, 0, 0) for topic in topics.inputs])
+        source.connect(task)
         seen = list[int]()
 
         def read() -> None:
-            intake.poll(0.1)
+            source.poll(0.1)
             seen.append(sum(queue.bytes for queue in queues))
-            intake.apply_backpressure()
+            source.apply_backpressure()
 
         def all_read(queue: RecordQueue) -> bool:
             read()

@@ -41,12 +41,12 @@ def test_a_worker_logs_ready_only_when_it_can_be_stopped(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
-    with structlog.testing.capture_logs() as said:
+    with structlog.testing.capture_logs() as message:
         worker = Worker(Config(kafka=pipeline.kafka))
-        assert "ready" not in [line["event"] for line in said]
+        assert "ready" not in [line["event"] for line in message]
         worker.stop()
         worker.run()
-    assert "ready" in [line["event"] for line in said]
+    assert "ready" in [line["event"] for line in message]
 
 
 def test_missing_topics_are_named_with_the_command_that_creates_them(
@@ -97,7 +97,7 @@ def test_a_missing_broker_is_reported_with_its_address(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("[join]\nwindw = '6h'\n", "join.windw is not a setting; did you mean window?"),
         ("[join]\nwindow = 6\n", "join.window: a duration is a whole number and a unit"),
@@ -109,12 +109,12 @@ def test_a_missing_broker_is_reported_with_its_address(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_configuration_is_reported_before_anything_is_connected(
-    content: str, said: str, tmp_path: Path
+    content: str, message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "forks.toml").write_text(content)
     done = run("run", "--bootstrap", "127.0.0.1:1", folder=tmp_path)
-    assert done.returncode == (6 if "nowhere" in said else 2)
-    assert said in done.stderr
+    assert done.returncode == (6 if "nowhere" in message else 2)
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -147,10 +147,10 @@ def test_offsets_set_by_hand_are_refused(bootstrap: str, topic_prefix: str, tmp_
         (dict.fromkeys(inputs, 5), noted, "were set by hand. Set them back to go on"),
         (dict.fromkeys(inputs, end + 5), noted, "were set by hand. Set them back to go on"),
     ]
-    for offsets, note, said in resets:
-        places = [TopicPartition(topic, 0, offset, note) for topic, offset in offsets.items()]
-        consumer.commit(offsets=places, asynchronous=False)
-        with pytest.raises(StateError, match=said):
+    for offsets, note, message in resets:
+        topic_partitions = [TopicPartition(topic, 0, offset, note) for topic, offset in offsets.items()]
+        consumer.commit(offsets=topic_partitions, asynchronous=False)
+        with pytest.raises(StateError, match=message):
             Worker(config).run()
     consumer.close()
     client, group = admin({"bootstrap.servers": bootstrap}), pipeline.kafka.group

@@ -11,8 +11,7 @@ from pipeline.features.tables import Tables
 from pipeline.kafka.partitioner import partition
 from pipeline.model.model import Model
 from pipeline.records.encoding import encode
-from pipeline.worker import source as intake
-from pipeline.worker import throttle as storm
+from pipeline.worker import source, throttle
 from pipeline.worker.metrics import Gauges, serve_metrics
 from pipeline.worker.session import Session
 from tests.integration.harness import Message, Pipeline
@@ -46,15 +45,15 @@ def test_too_many_dead_letters_pause_only_their_partition_and_lose_nothing(
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=2)
     topics = pipeline.topics
     rejected_user, valid_user = (
-        next(u for u in range(99) if partition(b"%d" % u, 2) == place) for place in (0, 1)
+        next(u for u in range(99) if partition(b"%d" % u, 2) == number) for number in (0, 1)
     )
     pipeline.produce(Message(topics.interactions, b"%d" % rejected_user, b"{") for _ in range(REJECTED))
     for user in (rejected_user, valid_user):
-        shown = [interaction(f"{user}-{n}", n, user) for n in range(GOOD)]
-        pipeline.produce(Message(topics.interactions, b"%d" % user, encode(each)) for each in shown)
+        interactions = [interaction(f"{user}-{n}", n, user) for n in range(GOOD)]
+        pipeline.produce(Message(topics.interactions, b"%d" % user, encode(each)) for each in interactions)
     config = Config(kafka=pipeline.kafka, worker=Worker(batch=1, dead_letters=LIMIT))
-    monkeypatch.setattr(intake, "MIN_READ_AHEAD", 0)
-    monkeypatch.setattr(storm, "MINUTE", float("inf"))
+    monkeypatch.setattr(source, "MIN_READ_AHEAD", 0)
+    monkeypatch.setattr(throttle, "MINUTE", float("inf"))
     gauges, address = Gauges(config), f"127.0.0.1:{free_port}"
 
     def written() -> tuple[int, Counter[int]]:
@@ -75,6 +74,6 @@ def test_too_many_dead_letters_pause_only_their_partition_and_lose_nothing(
             )
         )
         assert written() == (LIMIT, Counter({1: GOOD}))
-        monkeypatch.setattr(storm, "MINUTE", 0.0)
+        monkeypatch.setattr(throttle, "MINUTE", 0.0)
         session.run(lambda: dead_letters.reached(REJECTED) and predictions.reached(2 * GOOD))
     assert written() == (REJECTED, Counter({0: GOOD, 1: GOOD}))
