@@ -32,6 +32,10 @@ check: setup  ## Lint, format, types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
+# Not with --quiet: --strict counts no warning that is not shown.
+docs: setup  ## The documentation site, in site/; its warnings are errors
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 COMPILE := .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
   --no-annotate --no-emit-index-url
 
@@ -41,4 +45,4 @@ lock: setup  ## Resolve requirements.lock, and that of the peers in bench, anew
 	@$(COMPILE) --group dev --extra broker --extra docker pyproject.toml -o requirements.lock
 	@$(COMPILE) bench/peers/requirements.in -o bench/peers/requirements.lock
 
-.PHONY: help setup demo test chaos check lock
+.PHONY: help setup demo test chaos check docs lock
