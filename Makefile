@@ -27,9 +27,11 @@ test: setup  ## All tests, with a real Apache Kafka
 chaos: setup  ## Kills of workers and broker for MINUTES=10, then the check; SEED=... repeats one, OPTIONS=--replay
 	@$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(OPTIONS)
 
-check: setup  ## Lint, format, types
+check: setup  ## Lint, format, types, order of imports, docstrings
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports
+	@$(BIN)/numpydoc lint --config . $$(git ls-files 'forks/*.py' 'pipeline/*.py' 'research/*.py')
 	@$(BIN)/mypy
 
 # Not with --quiet: --strict counts no warning that is not shown.
