@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -66,6 +66,10 @@ class Kafka(Section):
     """Further settings for librdkafka, such as security.protocol; for consumer and producer alike."""
 
 
+OnMissing: TypeAlias = Literal["negative", "drop"]
+"""What an expired prediction teaches: that its label is negative, or nothing."""
+
+
 class Join(Section):
     """How predictions and labels find one another."""
 
@@ -79,8 +83,8 @@ class Join(Section):
     """Predictions of a partition that wait for their label; beyond that the oldest expire early."""
     max_closed: int = Field(1_000_000, ge=1)
     """Closed events that a partition remembers; beyond that the oldest are forgotten."""
-    on_missing: Literal["negative", "drop"] = "negative"
-    """What an expired prediction teaches: that the video was not watched, or nothing."""
+    on_missing: OnMissing = "negative"
+    """What an expired prediction teaches."""
     max_ahead: Milliseconds = Field("10m", le=3_600_000)  # type: ignore[assignment]  # as above
     """How far an event's timestamp may lie after the wall clock."""
     max_jump: Milliseconds = Field("7d")  # type: ignore[assignment]  # as above

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pipeline.features import totals
 from pipeline.features.entities import EntityTotals
 from pipeline.features.tags import TagLists
-from pipeline.features.target import RATIO_CAP
+from pipeline.features.target import TARGET
 from pipeline.records.fields import Id
 from pipeline.records.outputs import VideoCounts
 
@@ -96,7 +96,7 @@ class RunningStatistics:
             video,
             lists.find(video_id),
             label,
-            min(float(watch_ratio), RATIO_CAP),
+            TARGET.cap(float(watch_ratio)),
             users.totals,
             users.ring,
             users.capacity,
@@ -153,7 +153,7 @@ class RunningStatistics:
             video_rows,
             self.videos.annotations[video_rows],
             labels,
-            np.minimum(watch_ratios, RATIO_CAP),
+            TARGET.cap_many(watch_ratios),
             self.users.totals,
             self.users.ring,
             self.users.capacity,

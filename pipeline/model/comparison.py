@@ -11,7 +11,7 @@ import numpy as np
 from forks import LOSSES
 from forks.learning.event_loop import loss_values
 from pipeline.config.tree import CHAMPION
-from pipeline.features.target import WATCHED_THRESHOLD
+from pipeline.features.target import TARGET
 from pipeline.model.model import Model
 from pipeline.model.shadow import Booleans, Floats
 from pipeline.records.fields import Status
@@ -62,7 +62,7 @@ class Comparison:
         judged = [each for each in told if each.status == "labelled" and each.prediction_sequence >= since]
         if not judged:
             return
-        watched = np.array([(each.watch_ratio or 0.0) > WATCHED_THRESHOLD for each in judged])
+        watched = np.array(TARGET.positives(each.watch_ratio or 0.0 for each in judged))
         learner_metrics = {}
         for name, standing in self.learner_metrics.items():
             if name == CHAMPION:

@@ -19,7 +19,7 @@ from pipeline.config.tree import Learner
 from pipeline.errors import ConfigError
 from pipeline.features.statistics import FEATURES, RunningStatistics
 from pipeline.features.tables import Tables
-from pipeline.features.target import target, targets
+from pipeline.features.target import TARGET
 from pipeline.model.shadow import ChallengerSettings, ShadowLearner
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction
@@ -251,7 +251,7 @@ class Model:
         running = self.statistics.run(order, plays.users, plays.videos, labels, watch_ratios)
         running[: len(known_features)] = known_features
         loss = self.learner.settings.loss
-        y = targets(loss, labels, watch_ratios)
+        y = TARGET.values(loss, labels, watch_ratios)
         X = self._contexts(plays, running)
         scores = self.learner.run(X, y, order)[judged]
         likely = probabilities(scores).tolist() if loss == "logistic" else [None] * len(scores)
@@ -267,14 +267,14 @@ class Model:
     ) -> list[float]:
         """`loss` of each."""
         loss = self.learner.settings.loss
-        y = targets(loss, labels, watch_ratios)
+        y = TARGET.values(loss, labels, watch_ratios)
         values: list[float] = loss_values(scores, y, LOSSES[loss]).tolist()
         return values
 
     def loss(self, score: float, label: bool, watch_ratio: float) -> float:
-        """Compute the learner's loss at a score; `pipeline.features.target.target` has what it learns."""
+        """Compute the learner's loss at a score; `pipeline.features.target.Target` has what it learns."""
         loss = self.learner.settings.loss
-        return float(loss_value(LOSSES[loss], score, target(loss, label, watch_ratio)))
+        return float(loss_value(LOSSES[loss], score, TARGET.value(loss, label, watch_ratio)))
 
     def learn_one(self, outcome: Outcome) -> None:
         """Learn from an outcome, whose sequence has to be the next one, and first from what it has of others.
@@ -344,10 +344,10 @@ class Model:
     ) -> None:
         """Learn from a play whose running features were `features` when it was judged.
 
-        What the learner is taught, `pipeline.features.target.target` says.
+        What the learner is taught, `pipeline.features.target.Target` says.
         """
         x = self._context(play.user_id, play.video_id, play.timestamp, features)
-        self.learner.learn_one(x, target(self.learner.settings.loss, watched, watch_ratio))
+        self.learner.learn_one(x, TARGET.value(self.learner.settings.loss, watched, watch_ratio))
         for shadow in self.challengers.values():
             shadow.learn_example(x, watched, watch_ratio)
         self.statistics.update(play.user_id, play.video_id, watched, watch_ratio)
@@ -359,7 +359,7 @@ class Model:
         labels: NDArray[np.bool_],
         watch_ratios: NDArray[np.float64],
     ) -> None:
-        y = targets(self.learner.settings.loss, labels, watch_ratios)
+        y = TARGET.values(self.learner.settings.loss, labels, watch_ratios)
         X = self._contexts(plays, running)
         self.learner.predict_and_learn_many(X, y)  # nobody asks for the losses
         for shadow in self.challengers.values():

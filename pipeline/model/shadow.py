@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from forks import Forks, ForksSettings, LossName
 from forks.rivals import Standardised
-from pipeline.features.target import target, targets
+from pipeline.features.target import TARGET
 from pipeline.model.rival import RivalSettings
 
 ChallengerSettings: TypeAlias = ForksSettings | RivalSettings
@@ -56,15 +56,15 @@ class ShadowLearner:
 
     def learn_example(self, x: Floats, watched: bool, watch_ratio: float) -> None:
         """Learn a context vector's label."""
-        self.learner.learn_one(x[self._first_column :], target(self.loss, watched, watch_ratio))
+        self.learner.learn_one(x[self._first_column :], TARGET.value(self.loss, watched, watch_ratio))
 
     def learn_many(self, X: Floats, watched: Booleans, watch_ratios: Floats) -> None:
         """Learn the rows' labels in turn."""
-        self.learner.learn_many(X[:, self._first_column :], targets(self.loss, watched, watch_ratios))
+        self.learner.learn_many(X[:, self._first_column :], TARGET.values(self.loss, watched, watch_ratios))
 
     def run(self, X: Floats, watched: Booleans, watch_ratios: Floats, order: NDArray[np.int64]) -> Floats:
         """Score and learn rows in any order: see `forks.Forks.run`; rows not asked for get any number."""
-        y = targets(self.loss, watched, watch_ratios)
+        y = TARGET.values(self.loss, watched, watch_ratios)
         scores = self.learner.run(X[:, self._first_column :], y, order)
         return np.where(np.isfinite(scores), scores, NON_FINITE_SCORE)
 

@@ -51,7 +51,7 @@ class Trial:
     X: FloatArray
     """Shape (n, d)."""
     targets: FloatArray
-    """What is learned of each event, shape (n,): its label; see `pipeline.features.target.target` for
+    """What is learned of each event, shape (n,): its label; see `pipeline.features.target.Target.value` for
     plays."""
     delayed: bool
 

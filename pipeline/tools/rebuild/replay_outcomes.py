@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import StateError
-from pipeline.features.target import WATCHED_THRESHOLD
+from pipeline.features.target import TARGET
 from pipeline.model.model import Model
 from pipeline.records.outputs import Outcome, Prediction
 
@@ -68,6 +68,6 @@ def relearn(
             outcome.score,
             score,
             outcome.watch_ratio or 0.0,
-            (outcome.watch_ratio or 0.0) > WATCHED_THRESHOLD,
+            TARGET.is_positive(outcome.watch_ratio or 0.0),
             outcome.status == "labelled",
         )

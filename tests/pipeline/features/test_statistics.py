@@ -16,7 +16,7 @@ from forks import ForksSettings
 from pipeline.features import totals
 from pipeline.features.statistics import FEATURES, Floats, RunningStatistics
 from pipeline.features.tags import TagLists
-from pipeline.features.target import RATIO_CAP
+from pipeline.features.target import TARGET
 from pipeline.model.model import warm_up
 from pipeline.records.fields import Id
 from pipeline.records.outputs import VideoCounts
@@ -202,7 +202,7 @@ def test_the_names_are_as_many_as_the_features() -> None:
 
 
 def test_a_video_on_repeat_counts_no_more_than_one_seen_twice() -> None:
-    once, often = updated([Play(1, 1, True, RATIO_CAP)]), updated([Play(1, 1, True, 1e9)])
+    once, often = updated([Play(1, 1, True, TARGET.ratio_cap)]), updated([Play(1, 1, True, 1e9)])
     assert once.features(1, 1) == often.features(1, 1)
 
 

@@ -17,7 +17,7 @@ from forks.rivals import NOGD, Standardised
 from pipeline.config.tree import Config
 from pipeline.errors import ConfigError, StateError
 from pipeline.features.statistics import FEATURES
-from pipeline.features.target import target
+from pipeline.features.target import TARGET
 from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.rival import RIVALS, parameter_types
@@ -101,7 +101,7 @@ def test_a_rival_says_what_a_plain_loop_says_of_the_standardised_running_feature
         for _ in range(prediction.model_version - folded):
             outcome = next(learned)
             assert outcome.label is not None
-            rival.learn_one(np.array(outcome.features), target("hinge", outcome.label, 0.0))
+            rival.learn_one(np.array(outcome.features), TARGET.value("hinge", outcome.label, 0.0))
         folded = prediction.model_version
         assert prediction.challengers is not None
         assert prediction.challengers["small"] == rival.predict_one(np.array(prediction.features))
