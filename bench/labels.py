@@ -14,7 +14,9 @@ from pipeline.config.tree import Labels, Learner
 from pipeline.features.tables import Tables
 from pipeline.features.target import TARGET
 from pipeline.model.label_policy import label_policy
-from pipeline.model.model import Model, learner_settings, warm_up
+from pipeline.model.learner_settings import learner_settings
+from pipeline.model.model import Model
+from pipeline.model.warm_up import warm_up
 from pipeline.records.inputs import Interaction
 from pipeline.sources.kuairec import read_events
 

@@ -21,7 +21,9 @@ from pipeline.config.tree import Learner
 from pipeline.features.tables import Tables
 from pipeline.features.target import TARGET
 from pipeline.kafka.partitioner import partition
-from pipeline.model.model import Model, learner_settings, warm_up
+from pipeline.model.learner_settings import learner_settings
+from pipeline.model.model import Model
+from pipeline.model.warm_up import warm_up
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction
 from pipeline.records.outputs import Outcome

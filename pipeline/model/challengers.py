@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from pipeline.config.tree import FORKS, Challenger, Learner
 from pipeline.errors import ConfigError
-from pipeline.model.model import checked_setting, learner_settings
+from pipeline.model.learner_settings import checked_setting, learner_settings
 from pipeline.model.rival import RIVALS, RivalSettings, parameter_types
 from pipeline.model.shadow import ChallengerSettings
 

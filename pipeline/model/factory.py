@@ -9,7 +9,8 @@ from forks import ForksSettings
 from pipeline.config.tree import Config, Learner
 from pipeline.features.tables import Tables
 from pipeline.model.challengers import resolve_challengers
-from pipeline.model.model import Model, learner_settings, warm_up
+from pipeline.model.learner_settings import learner_settings
+from pipeline.model.model import Model
 from pipeline.model.settings_text import (
     challengers_from,
     challengers_text,
@@ -18,6 +19,7 @@ from pipeline.model.settings_text import (
     learner_text,
 )
 from pipeline.model.shadow import ChallengerSettings
+from pipeline.model.warm_up import warm_up
 
 
 class ModelFactory:

@@ -9,8 +9,8 @@ from typing import Final
 from pipeline.config.tree import OnMissing
 from pipeline.features.target import TARGET
 from pipeline.kafka.topics import Topics
+from pipeline.model.columns import ModelOutput
 from pipeline.model.label_policy import LabelPolicy
-from pipeline.model.model import ModelOutput
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pipeline.config.tree import Learner
 from pipeline.errors import StateError
 from pipeline.features.statistics import FEATURES
-from pipeline.model.model import learner_settings
+from pipeline.model.learner_settings import learner_settings
 from pipeline.model.settings_text import CHALLENGERS, KIND
 from pipeline.model.snapshot import Tensors, entity_ids, parse
 

@@ -53,7 +53,7 @@ def relearn(
                     f"prediction {upcoming.sequence} was made by version {upcoming.model_version} of the "
                     f"model, but stands behind predictions of version {model.folded}"
                 )
-            scores[upcoming.sequence] = model.score(upcoming, upcoming.features)
+            scores[upcoming.sequence] = model.predict_score(upcoming, upcoming.features)
             upcoming = next(predictions, None)
         if outcome.sequence != model.folded:
             raise StateError(f"outcome {model.folded} is missing: outcome {outcome.sequence} comes instead")

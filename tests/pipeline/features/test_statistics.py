@@ -17,7 +17,7 @@ from pipeline.features import totals
 from pipeline.features.statistics import FEATURES, Floats, RunningStatistics
 from pipeline.features.tags import TagLists
 from pipeline.features.target import TARGET
-from pipeline.model.model import warm_up
+from pipeline.model.warm_up import warm_up
 from pipeline.records.fields import Id
 from pipeline.records.outputs import VideoCounts
 from tests.support.plain_statistics import PlainStatistics

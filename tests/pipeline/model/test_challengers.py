@@ -142,7 +142,7 @@ def test_an_import_is_proved_by_what_challengers_know_too() -> None:
         candidate = new_model(challengers=CHALLENGERS)
         unpack(data, candidate)
         if forged:
-            candidate.challengers["small"].learn_example(np.zeros(len(FEATURES)), False, 0.0)
+            candidate.challengers["small"].learn_one(np.zeros(len(FEATURES)), False, 0.0)
             with pytest.raises(StateError, match="is not the model of this log's first 100 outcomes"):
                 verify(candidate, new_model(challengers=CHALLENGERS), outcomes, begin=0)
         else:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from forks import Forks
 from pipeline.config.tree import Learner
 from pipeline.features.tables import Tables
-from pipeline.model.model import Model, learner_settings
+from pipeline.model.learner_settings import learner_settings
+from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
 from pipeline.records.outputs import Outcome
 from tests.pipeline.model.test_snapshot import outcome

@@ -14,7 +14,8 @@ from safetensors.numpy import load, save
 from pipeline.config.tree import Learner
 from pipeline.errors import StateError
 from pipeline.features.tables import Tables
-from pipeline.model.model import Model, learner_settings
+from pipeline.model.learner_settings import learner_settings
+from pipeline.model.model import Model
 from pipeline.model.snapshot import pack, unpack
 from pipeline.records.inputs import Interaction
 from pipeline.records.outputs import Outcome
