@@ -18,7 +18,7 @@ from safetensors.numpy import load, save
 from forks import Forks, State
 from pipeline.errors import StateError
 from pipeline.model.model import Model
-from pipeline.model.settings_text import CHALLENGERS, LEARNER
+from pipeline.model.settings_text import CHALLENGERS_PREFIX, LEARNER_PREFIX
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Count, Id
 
@@ -56,7 +56,7 @@ def pack(model: Model) -> bytes:
     `users.ids`, `users.totals` (n, 3) and the same for videos, `tags.totals` (tags, 3), and `plain`, the
     JSON of version, counts and scalars.
     """
-    tensors, plain = _split(model.learner.state(), LEARNER)
+    tensors, plain = _split(model.learner.state(), LEARNER_PREFIX)
     challengers = {}
     for name, shadow in model.challengers.items():
         arrays, challengers[name] = _split(shadow.learner.state(), _prefix(name))
@@ -104,7 +104,9 @@ def unpack(data: bytes, model: Model) -> None:
     """
     tensors, plain = parse(data)
     try:
-        model.learner = Forks.from_state(model.learner.settings, _state(tensors, LEARNER, plain.learner))
+        model.learner = Forks.from_state(
+            model.learner.settings, _state(tensors, LEARNER_PREFIX, plain.learner)
+        )
         challengers = plain.challengers or {}
         if challengers.keys() != model.challengers.keys():
             raise ValueError(f"its challengers are {[*challengers]}, not {[*model.challengers]}")
@@ -133,7 +135,7 @@ def _state(tensors: Tensors, prefix: str, plain: dict[str, int | float]) -> Stat
 
 
 def _prefix(challenger: str) -> str:
-    return f"{CHALLENGERS}{challenger}."
+    return f"{CHALLENGERS_PREFIX}{challenger}."
 
 
 def entity_ids(tensors: Tensors, name: str) -> list[Id]:
