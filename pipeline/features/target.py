@@ -17,7 +17,7 @@ from pipeline.config.tree import OnMissing
 class Target:
     """The rules that turn watch ratios into labels and into the values that a learner is taught.
 
-    Parameters
+    Attributes
     ----------
     threshold
         A watch ratio above this is a positive label: the video was watched. The default is that of
