@@ -105,8 +105,8 @@ def _refuse_unknown_sections() -> None:
         Naming the variable and the sections.
     """
     for variable in os.environ:
-        section, nested, _ = variable.removeprefix(PREFIX).partition("__")
-        if variable.startswith(PREFIX) and nested and section.lower() not in Config.model_fields:
+        section, nested, _ = variable.upper().removeprefix(PREFIX).partition("__")
+        if variable.upper().startswith(PREFIX) and nested and section.lower() not in Config.model_fields:
             accepted = ", ".join(f"{PREFIX}{name.upper()}__..." for name in Config.model_fields)
             raise ConfigError(
                 f"the environment ({variable}): there is no such section. Accepted here: {accepted}"

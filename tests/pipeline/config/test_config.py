@@ -195,6 +195,7 @@ def test_a_missing_or_unreadable_file_is_named() -> None:
         ("FORKS_WORKER__BATCH", "many", ["worker.batch", "valid integer", "'many'"]),
         ("FORKS_JOIN__WINDW", "5s", ["join.windw", "did you mean window?"]),
         ("FORKS_JOYN__WINDOW", "5s", ["no such section", "FORKS_JOIN__..."]),
+        ("forks_joyn__window", "5s", ["no such section", "FORKS_JOIN__..."]),
     ],
 )
 def test_a_wrong_variable_is_explained_with_its_name(
