@@ -23,7 +23,7 @@ from forks.arrays import FloatArray
 from forks.validation import auc, log_loss
 from pipeline.features.statistics import FEATURES
 from pipeline.features.tables import TagTable
-from pipeline.features.target import RATIO_CAP
+from pipeline.features.target import TARGET
 from pipeline.features.totals import PRIOR_WEIGHT
 from pipeline.sources.kuairec import read_events
 
@@ -86,7 +86,7 @@ def candidates(frame: pl.DataFrame, stream: Stream, tags: dict[int, list[int]]) 
         found["recent"].append(sum((block(sums, label_prior, ratio_prior)[:3] for sums in recent), ()))
         foreseen = known["user_label_logit"] + known["video_label_logit"] - _logit(label_prior)
         label = float(y > 0)
-        sums = np.array([1.0, label, min(ratio, RATIO_CAP), label - 1.0 / (1.0 + math.exp(-foreseen))])
+        sums = np.array([1.0, label, TARGET.cap(ratio), label - 1.0 / (1.0 + math.exp(-foreseen))])
         for totals, keys in (
             (by_tag, own),
             (by_user_and_tag, pairs),

@@ -12,7 +12,7 @@ from forks.arrays import FloatArray, IntArray
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import TagTable
 from pipeline.features.tags import TagLists
-from pipeline.features.target import WATCHED_THRESHOLD
+from pipeline.features.target import TARGET
 from pipeline.sources.kuairec import read_events
 from pipeline.sources.schedule import merge_by_time
 
@@ -67,7 +67,7 @@ def _at_once(events: int) -> IntArray:
 def _stream(frame: pl.DataFrame, order: IntArray, tags: TagLists) -> Stream:
     pairs: list[tuple[int, int]] = frame.select("user_id", "video_id").rows()
     ratios = frame["watch_ratio"].to_numpy()
-    watched = ratios > WATCHED_THRESHOLD
+    watched = TARGET.are_positive(ratios)
     statistics = RunningStatistics(max_entities=1_000_000, tags=tags)
     users, videos = frame["user_id"].to_list(), frame["video_id"].to_list()
     X = statistics.run(order, users, videos, watched, ratios)

@@ -12,9 +12,11 @@ from bench.options import Options
 from bench.summary import percent
 from pipeline.config.tree import Labels, Learner
 from pipeline.features.tables import Tables
-from pipeline.features.target import WATCHED_THRESHOLD
+from pipeline.features.target import TARGET
 from pipeline.model.label_policy import label_policy
-from pipeline.model.model import Model, learner_settings, warm_up
+from pipeline.model.learner_settings import learner_settings
+from pipeline.model.model import Model
+from pipeline.model.warm_up import warm_up
 from pipeline.records.inputs import Interaction
 from pipeline.sources.kuairec import read_events
 
@@ -54,7 +56,7 @@ def evaluate(plays: Sequence[Play], model: Model, settings: Labels, *, count_all
     wrong = np.zeros(len(plays), dtype=np.bool_)
     for number, (interaction, ratio) in enumerate(plays):
         features, score, _, predicted, _ = model.predict(interaction)
-        watched = ratio > WATCHED_THRESHOLD
+        watched = TARGET.is_positive(ratio)
         wrong[number] = predicted != watched
         if policy is None or policy.asks(
             interaction.event_id, score, features, predicted=number, asked=asked

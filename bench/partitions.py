@@ -19,9 +19,11 @@ from forks.arrays import FloatArray, IntArray
 from forks.validation import auc
 from pipeline.config.tree import Learner
 from pipeline.features.tables import Tables
-from pipeline.features.target import WATCHED_THRESHOLD
+from pipeline.features.target import TARGET
 from pipeline.kafka.partitioner import partition
-from pipeline.model.model import Model, learner_settings, warm_up
+from pipeline.model.learner_settings import learner_settings
+from pipeline.model.model import Model
+from pipeline.model.warm_up import warm_up
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction
 from pipeline.records.outputs import Outcome
@@ -138,7 +140,7 @@ def play(plays: Plays, partitions: int, sharing: Sharing, interval: int = INTERV
 def _predicted_outcome(interaction: Interaction, model: Model, watch_ratio: float) -> Outcome:
     """Return the outcome that an event will have, all but its sequence."""
     output = model.predict(interaction)
-    watched = watch_ratio > WATCHED_THRESHOLD
+    watched = TARGET.is_positive(watch_ratio)
     return Outcome(
         interaction.event_id,
         interaction.user_id,
@@ -195,7 +197,7 @@ def _invented(options: Options) -> dict[str, Any]:
 def _figures(
     plays: Plays, partitions: int, sharing: Sharing, interval: int, options: Options
 ) -> dict[str, float | None]:
-    played, watched = play(plays, partitions, sharing, interval), plays.watch_ratios > WATCHED_THRESHOLD
+    played, watched = play(plays, partitions, sharing, interval), TARGET.are_positive(plays.watch_ratios)
     mistakes = 100.0 * float(np.mean((played.scores > 0) != watched))
     area = auc(played.scores, watched)
     figures = {"mistakes": round(mistakes, 3), "auc": None if area is None else round(area, 4)}

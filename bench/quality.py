@@ -16,7 +16,7 @@ from forks import ForksSettings
 from forks.arrays import FloatArray
 from forks.validation import auc, log_loss
 from pipeline.features.statistics import FEATURES
-from pipeline.model.model import warm_up
+from pipeline.model.warm_up import warm_up
 
 PERMUTATIONS = 5
 

@@ -16,8 +16,9 @@ from pipeline.kafka.committed import CommittedPosition, committed, committed_pos
 from pipeline.kafka.log import LogReader, decode_records, offsets_of, read_until
 from pipeline.kafka.topics import Topics
 from pipeline.model.factory import ModelFactory
-from pipeline.model.model import Model, warm_up
+from pipeline.model.model import Model
 from pipeline.model.snapshot import unpack
+from pipeline.model.warm_up import warm_up
 from pipeline.records.outputs import Prediction
 from pipeline.recovery.outcome_reader import decode_outcomes
 from pipeline.recovery.restoration import TaskRestorer

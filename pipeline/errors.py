@@ -1,31 +1,31 @@
-"""What can go wrong, and with which exit code a command then ends.
+"""The errors that a user can act on, and the exit codes of commands that end with them.
 
-* ForksError
-    * ConfigError (2): a setting, option or file is not as it has to be
-    * BrokerError (3): no Kafka where one was expected, or it went away
+* ForksError (1)
+    * ConfigError (2): a setting, option or configuration file is refused
+    * BrokerError (3): Kafka cannot be reached, or went away
     * TopicError (4): topics are missing or not as the pipeline needs them
-    * StateError (5): what the topics hold does not fit together, or belongs to another configuration
-    * DataError (6): an input file is not what it should be
-    * FencedError (7): another worker has taken over this one's identity
+    * StateError (5): the records in the topics contradict one another, or belong to another configuration
+    * DataError (6): an input file cannot be read, or has other contents than it should
+    * FencedError (7): another worker runs under the same instance name and has replaced this one
 """
 
 from __future__ import annotations
 
 
 class ForksError(Exception):
-    """Base of every error that a user can act on; its text says how."""
+    """Base of every error that a user can act on; its message says how."""
 
     exit_code = 1
 
 
 class ConfigError(ForksError):
-    """A setting, option or configuration file is not as it has to be."""
+    """A setting, option or configuration file is refused."""
 
     exit_code = 2
 
 
 class BrokerError(ForksError):
-    """No Kafka where one was expected, or it went away."""
+    """Kafka cannot be reached, or went away."""
 
     exit_code = 3
 
@@ -37,18 +37,18 @@ class TopicError(ForksError):
 
 
 class StateError(ForksError):
-    """What the topics hold does not fit together, or belongs to another configuration."""
+    """The records in the topics contradict one another, or belong to another configuration."""
 
     exit_code = 5
 
 
 class DataError(ForksError):
-    """An input file is not what it should be."""
+    """An input file cannot be read, or has other contents than it should."""
 
     exit_code = 6
 
 
 class FencedError(ForksError):
-    """Another worker runs under the same instance name and has taken over."""
+    """Another worker runs under the same instance name and has replaced this one."""
 
     exit_code = 7

@@ -14,7 +14,7 @@ from pipeline.cli import app
 from pipeline.config.tree import Config, Learner
 from pipeline.errors import ForksError
 from pipeline.model.challengers import resolve_challengers
-from pipeline.model.model import learner_settings
+from pipeline.model.learner_settings import learner_settings
 
 TEXT = (Path(__file__).parents[1] / "docs" / "operations.md").read_text()
 ROWS = re.findall(r"^\| `(\w+)\.(\w+)` \| (.*?) \| (.*?) \|", TEXT, re.MULTILINE)

@@ -83,7 +83,7 @@ def evaluate(
     Every event counts, from the first on. Labels are -1 and 1, or 0 and 1.
     Plays of KuaiRec get the pipeline's features: running statistics.
     """
-    from pipeline.model.model import warm_up  # noqa: PLC0415 - so does numba
+    from pipeline.model.warm_up import warm_up  # noqa: PLC0415 - so does numba
     from pipeline.tools import evaluate as evaluation  # noqa: PLC0415 - scipy's optimizers take a second to load
 
     learner = Learner.model_validate({**parse_changes(changes or []), "preset": preset})

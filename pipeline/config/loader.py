@@ -1,6 +1,6 @@
 """Load the configuration from a TOML file, the environment and flags.
 
-The later wins: defaults, `forks.toml` (or the file named), variables such as
+Later sources win: defaults, `forks.toml` (or the file named), variables such as
 `FORKS_KAFKA__BOOTSTRAP`, flags.
 """
 
@@ -13,10 +13,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from pydantic import (
-    BaseModel,
-    ValidationError,
-)
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
@@ -30,11 +27,13 @@ from pipeline.config.tree import Config
 from pipeline.errors import ConfigError
 
 DEFAULT_FILE = Path("forks.toml")
+"""The file that is read when none is named."""
 PREFIX = "FORKS_"
+"""The prefix of the variables."""
 
 
 class _Loaded(Config, BaseSettings):
-    """The configuration, read from flags over environment over file."""
+    """The configuration, with sources to read it from."""
 
     model_config = SettingsConfigDict(
         extra="forbid", frozen=True, env_prefix=PREFIX, env_nested_delimiter="__"
@@ -49,25 +48,26 @@ class _Loaded(Config, BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Flags over environment over file."""
+        """Return the sources, those that win first: flags, environment, file."""
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
 
 def load(path: Path | None = None, flags: dict[str, Any] | None = None) -> Config:
-    """Read the configuration.
+    """Load the configuration.
 
     Parameters
     ----------
     path
-        The TOML file; without it `forks.toml` if there is one, else defaults.
+        The TOML file; None for `forks.toml` if there is one, else for defaults.
     flags
-        What the command line sets, by dotted name: `{"kafka.bootstrap": "127.0.0.1:9092"}`; None
+        The command line's settings by dotted name: `{"kafka.bootstrap": "127.0.0.1:9092"}`; None
         stands for a flag that was not given.
 
     Raises
     ------
     ConfigError
-        Naming the file, variable or flag, the key and what is accepted.
+        A setting is unknown or its value is refused, or the file cannot be read. The message names the
+        file, variable or flag, the key and what is accepted.
     """
     file = path or DEFAULT_FILE
     if path is not None and not path.is_file():
@@ -83,7 +83,7 @@ def load(path: Path | None = None, flags: dict[str, Any] | None = None) -> Confi
             given.setdefault(section, {})[key] = value
     _refuse_unknown_sections()
     try:
-        return Loaded(**given)
+        loaded = Loaded(**given)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file} is not valid TOML: {error}") from error
     except (OSError, UnicodeDecodeError) as error:
@@ -91,37 +91,42 @@ def load(path: Path | None = None, flags: dict[str, Any] | None = None) -> Confi
     except SettingsError as error:
         raise ConfigError(_explain_json(error)) from error
     except ValidationError as error:
-        lines = [_explain(detail, given, file) for detail in error.errors()]
-        raise ConfigError("\n       ".join(lines)) from error
+        reasons = [_explain(detail, given, file) for detail in error.errors()]
+        raise ConfigError("\n       ".join(reasons)) from error
+    return Config(**{name: getattr(loaded, name) for name in Config.model_fields})
 
 
 def _refuse_unknown_sections() -> None:
-    """Find variables that look like settings, but would be passed over for their section's name."""
+    """Raise an error for a variable whose section does not exist, which pydantic would ignore.
+
+    Raises
+    ------
+    ConfigError
+        Naming the variable and the sections.
+    """
     for variable in os.environ:
-        section, nested, _ = variable.removeprefix(PREFIX).partition("__")
-        if variable.startswith(PREFIX) and nested and section.lower() not in Config.model_fields:
+        section, nested, _ = variable.upper().removeprefix(PREFIX).partition("__")
+        if variable.upper().startswith(PREFIX) and nested and section.lower() not in Config.model_fields:
             accepted = ", ".join(f"{PREFIX}{name.upper()}__..." for name in Config.model_fields)
-            raise ConfigError(f"the environment ({variable}): there is no such section. Accepted: {accepted}")
+            raise ConfigError(
+                f"the environment ({variable}): there is no such section. Accepted here: {accepted}"
+            )
 
 
 def _explain_json(error: SettingsError) -> str:
+    """Explain that a variable does not hold a table as JSON."""
     field = re.findall(r'field "(\w+)"', str(error))[0]
     variables = [name for name in sorted(os.environ) if name.upper().startswith(PREFIX + field.upper())]
     return (
-        f"the environment ({', '.join(variables)}): {field} is a table, which a variable holds as JSON; "
-        f"this is none: {error.__cause__}"
+        f"the environment ({', '.join(variables)}): {field} is a table, which a variable must hold as JSON: "
+        f"{error.__cause__}"
     )
 
 
 def _explain(detail: ErrorDetails, given: dict[str, Any], file: Path) -> str:
+    """Explain why a setting is refused: where it stands, its key, the reason and its value."""
     path = [str(part) for part in detail["loc"]]
-    key = ".".join(path)
-    if path[-1] in given.get(path[0], {}):
-        origin = "the command line"
-    else:
-        candidates = {PREFIX + "__".join(path[:depth]).upper() for depth in range(1, len(path) + 1)}
-        variables = [name for name in os.environ if name.upper() in candidates]
-        origin = f"the environment ({variables[0]})" if variables else str(file)
+    key, origin = ".".join(path), _origin(path, given, file)
     if detail["type"] == "extra_forbidden":
         names = _accepted(path)
         near = difflib.get_close_matches(path[-1], names, n=1)
@@ -131,7 +136,18 @@ def _explain(detail: ErrorDetails, given: dict[str, Any], file: Path) -> str:
     return f"{origin}: {key}: {message} (got {detail['input']!r})"
 
 
+def _origin(path: list[str], given: dict[str, Any], file: Path) -> str:
+    """Return the name of the source that a setting was read from."""
+    if path[-1] in given.get(path[0], {}):
+        # An option for a setting of [kafka] has its name; those of other sections are derived from --workers.
+        return f"the command line (--{path[-1]})" if path[0] == "kafka" else "the command line"
+    candidates = {PREFIX + "__".join(path[:depth]).upper() for depth in range(1, len(path) + 1)}
+    variables = [name for name in os.environ if name.upper() in candidates]
+    return f"the environment ({variables[0]})" if variables else str(file)
+
+
 def _accepted(path: list[str]) -> list[str]:
+    """Return the names that are accepted in the section of a setting."""
     section = Config.model_fields.get(path[0])
     known = section.annotation if len(path) > 1 and section else Config
     return sorted(known.model_fields) if isinstance(known, type) and issubclass(known, BaseModel) else []

@@ -1,27 +1,36 @@
-"""The settings, as one typed and checked tree. `pipeline.config.loader` reads it."""
+"""The settings as one typed and checked tree, which reads nothing: `pipeline.config.loader` does."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 
 CHAMPION = "champion"
-"""What the learner of [learner] is called beside its challengers."""
+"""The name of the learner of [learner], beside those of its challengers."""
 UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+"""Units of durations, in milliseconds."""
 
 
 def milliseconds(text: object) -> int:
-    """A duration like "90s", "30m", "6h" or "7d" in milliseconds.
+    """Read a duration like "90s", "30m", "6h" or "7d".
+
+    Parameters
+    ----------
+    text
+        A whole number and a unit.
+
+    Returns
+    -------
+    int
+        The duration in milliseconds.
+
+    Raises
+    ------
+    ValueError
+        The text is not a duration.
 
     Examples
     --------
@@ -35,7 +44,7 @@ def milliseconds(text: object) -> int:
 
 
 Milliseconds = Annotated[int, BeforeValidator(milliseconds), Field(le=2**53)]
-"""At most as many as a timestamp may have, so that their sum with one is no number too large."""
+"""At most the largest timestamp, so that the sum of both fits into 64 bits."""
 
 
 def _client_value(value: object) -> object:
@@ -48,48 +57,52 @@ ClientValue = Annotated[str | int | float | bool, BeforeValidator(_client_value)
 
 
 class Section(BaseModel):
-    """Part of the configuration; unknown names are errors."""
+    """A section of the configuration; unknown names are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
 
 class Kafka(Section):
-    """Where Kafka is and how things are called there."""
+    """Where Kafka is, and the names of topics and group."""
 
     bootstrap: str = Field("127.0.0.1:9092", min_length=1)
     prefix: str = Field("", pattern=r"^[a-zA-Z0-9._-]*$")
-    """Put before every topic's name."""
+    """The prefix of every topic's name."""
     group: str = Field("forks", min_length=1)
     instance: str | None = Field(None, min_length=1)
-    """A name that stays with this worker over restarts: lets it take its partitions up at once."""
+    """A name that this worker keeps over restarts, so that it gets its partitions back at once."""
     client: dict[str, ClientValue] = {}
-    """Further settings for librdkafka, such as security.protocol; for consumer and producer alike."""
+    """Further settings of librdkafka, such as security.protocol, for consumers and producers."""
+
+
+OnMissing: TypeAlias = Literal["negative", "drop"]
+"""What an expired prediction teaches: that its label is negative, or nothing."""
 
 
 class Join(Section):
-    """How predictions and labels find one another."""
+    """How predictions and labels are joined."""
 
     window: Milliseconds = Field("6h")  # type: ignore[assignment]  # validated like any other value
     """How long a prediction waits for its label."""
     early: Milliseconds = Field("10m")  # type: ignore[assignment]  # as above
     """How long a label waits for its interaction."""
     early_bytes: int = Field(256_000, ge=0, le=768_000)
-    """Room for early labels in a partition's state record; the oldest make way."""
+    """Bytes of early labels in a partition's state record; beyond that the oldest are dead-lettered."""
     max_pending: int = Field(500_000, ge=1)
-    """Predictions of a partition that wait for their label; beyond that the oldest expire early."""
+    """Waiting predictions of a partition; beyond that the oldest expire early."""
     max_closed: int = Field(1_000_000, ge=1)
-    """Closed events that a partition remembers; beyond that the oldest are forgotten."""
-    on_missing: Literal["negative", "drop"] = "negative"
-    """What an expired prediction teaches: that the video was not watched, or nothing."""
+    """Closed events that a partition remembers, to recognise duplicates; the oldest are forgotten first."""
+    on_missing: OnMissing = "negative"
+    """What an expired prediction teaches."""
     max_ahead: Milliseconds = Field("10m", le=3_600_000)  # type: ignore[assignment]  # as above
-    """How far an event's timestamp may lie after the wall clock."""
+    """How far an event's timestamp may be ahead of the wall clock."""
     max_jump: Milliseconds = Field("7d")  # type: ignore[assignment]  # as above
-    """How far a single event's timestamp may lie after the one before it."""
+    """How far a single event's timestamp may be ahead of the one before it."""
     max_idle: Milliseconds = Field("0ms")  # type: ignore[assignment]  # as above
-    """How long an input has to be at its end before the other goes on without it. Nothing is quickest;
-    take a second or more where events are replayed much faster than they happened while a worker runs."""
+    """How long an input has to be at its end before the other goes on without it. 0 gives the lowest latency.
+    Take a second or more where a worker runs while events are replayed much faster than they happened."""
     idle_advance: Milliseconds | None = None
-    """With this, stream time goes on after so long a silence, as fast as time passes, at this distance."""
+    """After so long without input, stream time follows the clock, this far behind it; None for never."""
 
 
 class Features(Section):
@@ -102,13 +115,13 @@ class Features(Section):
     daily: Path | None = None
     """KuaiRec's item_daily_features.csv."""
     same_day: bool = False
-    """Take daily figures of the event's own day, which leaks the future; only to match the paper."""
+    """Use daily figures of the event's own day, which leaks the future; only to match the paper."""
     max_entities: int = Field(1_000_000, ge=1)
-    """Users, and videos, that running statistics are kept for."""
+    """The number of users, and of videos, that running statistics are kept for."""
 
 
 class Learner(BaseModel):
-    """The preset, and whatever of `forks.ForksSettings` is to differ from it."""
+    """The preset, and the settings of `forks.ForksSettings` that differ from it."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -116,7 +129,7 @@ class Learner(BaseModel):
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """The settings named beside the preset."""
+        """The settings that differ from the preset, by name. They are not checked yet."""
         return dict(self.model_extra or {})
 
 
@@ -125,7 +138,7 @@ FORKS = "forks"
 
 
 class Challenger(BaseModel):
-    """A learner in the shadow: FORKS with a preset and overrides, or a rival with its parameters."""
+    """A challenger: FORKS with a preset and overrides, or a rival with its parameters."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -133,7 +146,7 @@ class Challenger(BaseModel):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What is named beside the learner."""
+        """The settings beside the learner, by name. They are not checked yet."""
         return dict(self.model_extra or {})
 
 
@@ -143,52 +156,52 @@ CHALLENGER_NAME = TypeAdapter[str](ChallengerName)
 
 def _not_champion(challengers: dict[str, Challenger]) -> dict[str, Challenger]:
     if CHAMPION in challengers:
-        raise ValueError(f"a challenger cannot be called {CHAMPION}: that is what [learner] is called")
+        raise ValueError(f"a challenger cannot be called {CHAMPION}: this is the name of [learner]")
     return challengers
 
 
 class Sharing(Section):
-    """What partitions tell one another."""
+    """What partitions share with one another."""
 
     interval: int | None = Field(None, ge=1, le=100)
-    """Outcomes of which a partition tells the others at once, in a record that then fits into a message;
-    without it, each learns from its own users only."""
+    """Outcomes in one shared record, few enough to fit into a message; None for no sharing, so that each
+    partition learns from its own users only."""
 
 
 class Labels(Section):
-    """Which labels are worth having."""
+    """Which labels are asked for and learned."""
 
     policy: Literal["all", "random", "margin", "adaptive"] = "all"
-    """All are learned as they come; or those are asked for that a coin picks, or whose score is close to 0,
-    or that are unsure by their score and by what is known. See `pipeline.model.label_policy`."""
+    """`all` learns every label. The others ask for labels: at random, where the score is close to 0, or where
+    the score is unsure given how much is known. See `pipeline.model.label_policy`."""
     rate: float = Field(0.2, gt=0.0, le=1.0)
-    """Share of a partition's predictions whose label is asked for."""
+    """The share of a partition's predictions whose label is asked for."""
     learn_unasked: bool = False
-    """Whether a label that comes without having been asked for is learned all the same."""
+    """Whether to learn a label that comes without having been asked for."""
     seed: int = Field(0, ge=0, lt=2**64)
-    """Of the coins."""
+    """The seed of the coins."""
 
 
 class Checkpoint(Section):
-    """When the learner's state is written whole."""
+    """When a partition's model is written as a snapshot."""
 
     outcomes: int = Field(50_000, ge=1)
-    """Outcomes after which a partition's state is written, at the latest."""
+    """Outcomes after which a snapshot is written, at the latest."""
     interval: Milliseconds = Field("60s")  # type: ignore[assignment]  # as above
-    """Time after which it is written if anything was learned since."""
+    """Time after which a snapshot is written, if anything was learned since the last."""
 
 
 class Worker(Section):
-    """How a worker goes about its batches."""
+    """How a worker reads and processes batches."""
 
     batch: int = Field(5_000, ge=1, le=100_000)
-    """Most messages in one transaction and partition."""
+    """The largest number of messages of a partition in one transaction."""
     buffer: int = Field(64 * 2**20, ge=2**20, le=2**30)
-    """Bytes of messages, of all inputs, that may be read ahead of being processed."""
+    """Bytes of messages, of all inputs, that may be read before they are processed."""
     dead_letters: int = Field(60_000, ge=1)
-    """Dead letters of a partition in a minute, after which it waits for the minute to be over."""
+    """Dead letters of a partition in a minute, after which it pauses for the rest of the minute."""
     session_timeout: Milliseconds = Field("10s", ge=6_000)  # type: ignore[assignment]  # as above
-    """How long the group waits for a worker that is silent."""
+    """How long the group waits for a worker that sends no heartbeat."""
     transaction_timeout: Milliseconds = Field("10s", ge=1_000)  # type: ignore[assignment]  # as above
     """How long readers wait for the open transaction of a worker that is gone."""
 
@@ -204,7 +217,7 @@ class Metrics(Section):
     """Gauges for Prometheus."""
 
     address: Annotated[str, AfterValidator(_address)] | None = None
-    """Where a worker answers scrapes; nowhere without it."""
+    """The host and port where a worker answers scrapes; None for no gauges."""
 
 
 class Config(Section):

@@ -15,30 +15,32 @@ INITIAL_ROWS = 1024
 
 
 class EntityTotals:
-    """Totals by entity for at most `limit` entities, the one updated longest ago forgotten first.
+    """Totals of at most `limit` entities; the one updated longest ago is evicted first.
 
-    Names are looked up here; sums and the order of updates are compiled, in `pipeline.features.totals`.
-    Between `row_for` and `release_evicted` there may be more entities than `limit`, since compiled code finds
-    out which of them go. Memory follows the largest number that there was. Which rows they have does not show
-    in what is saved.
+    Names are looked up here. Sums and the order of updates are compiled, in `pipeline.features.totals`.
+    Between `row_for` and `release_evicted` there may be more entities than `limit`, since compiled code
+    decides which of them are evicted. Memory grows with the largest number of entities so far. The state does
+    not depend on which entity has which row.
 
     Parameters
     ----------
     limit
-        Most entities kept from one `release_evicted` to the next, at least 1.
-    note
-        What is to be known of an entity beside its totals; the same whenever it is asked.
+        The largest number of entities after `release_evicted`, at least 1.
+    annotate
+        Returns a number to keep beside an entity's totals, always the same for the same entity.
 
     Attributes
     ----------
     totals
-        Events, labels and ratios of each row, that of `NO_ROW` first, always zeros. Shape (rows, 3).
+        Events, labels and ratios of each row, shape (rows, 3), float64. The first row is that of `NO_ROW`,
+        always zeros.
     ring
-        The row updated before and after each row, shape (rows, 2): see `pipeline.features.totals`.
-    notes
-        What `annotate` says of each row's entity, shape (rows,): looked up once, not at each of its events.
-    room
-        Entities that may come before one has to go.
+        The rows updated before and after each row, shape (rows, 2), int64: see `pipeline.features.totals`.
+    annotations
+        The number that `annotate` returned for each row's entity, shape (rows,), int64: looked up once, not
+        at each event.
+    capacity
+        The number of new entities before one is evicted.
     """
 
     def __init__(self, limit: int, annotate: Callable[[Id], int] = lambda _: 0) -> None:
@@ -54,35 +56,35 @@ class EntityTotals:
         return len(self._rows)
 
     def find(self, entity: Id) -> int:
-        """The row of an entity's totals, that of `NO_ROW` if it is not known."""
+        """Return the row of an entity's totals, `NO_ROW` if it is not known."""
         return self._rows.get(entity, NO_ROW)
 
     def row_for(self, entity: Id) -> int:
-        """The row of an entity that a label may be counted of; `release_evicted` has to follow."""
+        """Return the row of an entity, known or new, to count a label in; `release_evicted` must follow."""
         return self._rows.get(entity, NO_ROW) or self._add(entity)
 
     def rows_for(self, entities: Sequence[Id]) -> NDArray[np.int64]:
-        """`row_for` for each of the entities, shape (entities,)."""
+        """Return `row_for` of each entity, shape (entities,)."""
         found = np.fromiter(map(self._rows.get, entities, repeat(NO_ROW)), np.int64, len(entities))
         new = np.flatnonzero(found == NO_ROW).tolist()
-        found[new] = [self.row_for(entities[place]) for place in new]
+        found[new] = [self.row_for(entities[number]) for number in new]
         return found
 
     def release_evicted(self, evicted: Sequence[int]) -> None:
-        """Let the names go whose rows were forgotten, or entered without a label."""
+        """Forget the entities of rows that were evicted, or that were new and got no label."""
         if not (evicted or self._new_rows):
             return
         touched = np.array([*{*self._new_rows, *evicted}])
-        gone = touched[self.ring[touched, OLDER] == UNLINKED].tolist()
-        for row in gone:
+        unlinked = touched[self.ring[touched, OLDER] == UNLINKED].tolist()
+        for row in unlinked:
             del self._rows[self._names[row]]
             self._names[row] = ""
-        self._free += gone
+        self._free += unlinked
         self._new_rows.clear()
         self.capacity = self.limit - len(self._rows)
 
-    def saved(self) -> tuple[list[Id], NDArray[np.float64]]:
-        """Entities in the order in which they will be forgotten, and their totals, shape (entities, 3)."""
+    def state(self) -> tuple[list[Id], NDArray[np.float64]]:
+        """Return the entities in the order of eviction, and their totals, shape (entities, 3)."""
         newer = self.ring[:, NEWER].tolist()
         rows = []
         row = newer[NO_ROW]
@@ -92,17 +94,19 @@ class EntityTotals:
         return [self._names[row] for row in rows], self.totals[rows]
 
     def restore(self, entities: Sequence[Id], totals: NDArray[np.float64]) -> None:
-        """Take what `saved` gave, in place of what was there.
+        """Replace all entities and totals by those that `state` returned.
 
         Raises
         ------
         ValueError
-            Entities are too many, or one is there twice.
+            There are more entities than `limit`, or one of them stands there twice.
         """
         count = len(entities)
         rows = {entity: row for row, entity in enumerate(entities, start=1)}
         if len(rows) != count or count > self.limit:
-            raise ValueError(f"{count} entities, {len(rows)} of them different, where {self.limit} fit")
+            raise ValueError(
+                f"{count} entities, {len(rows)} of them different: at most {self.limit} fit, each once"
+            )
         self._rows, self._names, self._free = rows, ["", *entities], []
         self._clear()
         self._grow(count)

@@ -1,7 +1,7 @@
-"""The running block of the context vector: what users, videos and their tags did until now.
+"""The running block of the context vector: statistics of the labels of users, videos and their tags.
 
-Everything here changes only when an outcome is folded, never before, so a feature is what was known
-when the prediction was made, and no more. Memory is bounded: the entity seen longest ago goes first.
+Statistics change only when an outcome is learned, so that a feature holds no more than what was known when
+the prediction was made. Memory is bounded: the entity updated longest ago is evicted first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pipeline.features import totals
 from pipeline.features.entities import EntityTotals
 from pipeline.features.tags import TagLists
-from pipeline.features.target import RATIO_CAP
+from pipeline.features.target import TARGET
 from pipeline.records.fields import Id
 from pipeline.records.outputs import VideoCounts
 
@@ -40,16 +40,16 @@ class RunningStatistics:
     """Running label means, their logits, running ratio means and log counts of users and videos.
 
     Means are smoothed towards the global mean with a prior weight of `pipeline.features.totals.PRIOR_WEIGHT`.
-    Those of the video are there a second time, smoothed towards the mean of its tags, which is itself
-    smoothed towards the global one: a new video starts as others like it went. A video without known tags has
-    its plain means twice.
+    Two more features are the video's means smoothed towards the mean of its tags, which is itself smoothed
+    towards the global one, so that a new video starts from the mean of videos like it. For a video without
+    known tags they equal its plain means.
 
     Parameters
     ----------
     max_entities
-        Users, and videos, that are kept.
+        The largest number of users, and of videos, to keep totals of.
     tags
-        The videos' tags, where they are known.
+        The videos' tags, as far as they are known.
 
     Examples
     --------
@@ -67,12 +67,12 @@ class RunningStatistics:
         self.users = EntityTotals(max_entities)
         self.videos = EntityTotals(max_entities, annotate=self._lists.find)
         self.tags: Floats = np.zeros((self._lists.count, 3))
-        """Events, labels and ratios by tag; a label counts once for each tag of its video."""
+        """Events, labels and ratios by tag, shape (tags, 3); a label counts for each tag of its video."""
         self.everything: Floats = np.zeros((1, 3))
-        """Those of all labels."""
+        """Events, labels and ratios of all labels, shape (1, 3)."""
 
     def features(self, user_id: Id, video_id: Id) -> list[float]:
-        """The running block for a user and a video, in the order of `FEATURES`."""
+        """Return the running block for a user and a video, in the order of `FEATURES`."""
         users, videos, lists = self.users, self.videos, self._lists
         return list(
             totals.features(
@@ -88,15 +88,15 @@ class RunningStatistics:
         )
 
     def update(self, user_id: Id, video_id: Id, label: bool, watch_ratio: float) -> None:
-        """Count a label that was joined."""
+        """Count a label of a user and a video."""
         users, videos, lists = self.users, self.videos, self._lists
         user, video = users.row_for(user_id), videos.row_for(video_id)
-        gone_user, gone_video = totals.count(
+        evicted_user, evicted_video = totals.add_label(
             user,
             video,
             lists.find(video_id),
             label,
-            min(float(watch_ratio), RATIO_CAP),
+            TARGET.cap(float(watch_ratio)),
             users.totals,
             users.ring,
             users.capacity,
@@ -107,8 +107,8 @@ class RunningStatistics:
             self.everything,
             lists.packed,
         )
-        users.release_evicted([gone_user] if gone_user else [])
-        videos.release_evicted([gone_video] if gone_video else [])
+        users.release_evicted([evicted_user] if evicted_user else [])
+        videos.release_evicted([evicted_video] if evicted_video else [])
 
     def run(
         self,
@@ -118,30 +118,30 @@ class RunningStatistics:
         labels: NDArray[np.bool_],
         watch_ratios: Floats,
     ) -> Floats:
-        """Ask for events and count their labels in any order, with the same bits as one by one.
+        """Look up features and count labels in a given order, with the same bits as one by one.
 
         Parameters
         ----------
         order
-            Steps, shape (steps,): i asks for event i's features, n + i counts its label. Not every event
-            needs both: what is missing may be a step of another call.
+            Steps, shape (steps,): i looks up event i's features, n + i counts its label. An event may have
+            one of the two steps only; the other may belong to another call.
         users, videos, labels, watch_ratios
-            Of each of the n events.
+            Columns of the n events.
 
         Returns
         -------
         ndarray
-            Shape (n, features): what was asked for; not a number where an event was not asked for.
+            The features, shape (n, features); NaN for events without such a step.
 
         Raises
         ------
         ValueError
-            The columns are not of the same length, or a step is not of their events. Nothing has changed.
+            The columns differ in length, or a step is out of range. Nothing has changed.
         """
         n = len(users)
         lengths = [n, len(videos), len(labels), len(watch_ratios)]
         if len(set(lengths)) > 1:
-            raise ValueError(f"users, videos, labels and watch_ratios must be as many, not {lengths}")
+            raise ValueError(f"users, videos, labels and watch_ratios must have one length, not {lengths}")
         if order.size and not 0 <= order.min() <= order.max() < 2 * n:
             raise ValueError(f"steps in order must be from 0 to {2 * n - 1}, for {n} events")
         user_rows, video_rows = self.users.rows_for(users), self.videos.rows_for(videos)
@@ -153,7 +153,7 @@ class RunningStatistics:
             video_rows,
             self.videos.annotations[video_rows],
             labels,
-            np.minimum(watch_ratios, RATIO_CAP),
+            TARGET.cap_many(watch_ratios),
             self.users.totals,
             self.users.ring,
             self.users.capacity,
@@ -166,19 +166,19 @@ class RunningStatistics:
             out,
             evicted,
         )
-        for entities, gone in zip((self.users, self.videos), evicted, strict=True):
-            entities.release_evicted(gone[gone != totals.NO_ROW].tolist())
+        for entities, rows in zip((self.users, self.videos), evicted, strict=True):
+            entities.release_evicted(rows[rows != totals.NO_ROW].tolist())
         return out
 
-    def merge_shared(self, counted: Sequence[VideoCounts]) -> None:
-        """Count labels of other users, by what they come to for each video.
+    def merge_shared(self, counts: Sequence[VideoCounts]) -> None:
+        """Add counts of labels that other partitions share, by video.
 
-        A video may be there more than once. Each time it counts as seen.
+        A video may occur more than once. Each time counts as an update of it.
         """
         videos = self.videos
-        ids = [counts.video_id for counts in counted]
+        ids = [count.video_id for count in counts]
         rows = videos.rows_for(ids)
-        sums = [(counts.events, counts.labels, counts.ratios) for counts in counted]
+        sums = [(count.events, count.labels, count.ratios) for count in counts]
         evicted = np.zeros(len(ids), dtype=np.int64)
         totals.merge_shared(
             rows,

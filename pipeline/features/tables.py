@@ -2,7 +2,7 @@
 
 The columns are those of the FORKS authors' KuaiRec set: three binary user fields, the dummies of
 user_active_degree, of four ranges and of sixteen of the encrypted fields, the video's tags, and six
-ratios of the daily video table. Whoever a table does not know gets zeros.
+ratios of the daily video table. A user or video that is not in a table gets zeros.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TAGS = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0)]])
 
 
 class UserTable:
-    """One row a user: flags, then dummies; a missing value is all zeros."""
+    """KuaiRec's user_features.csv: for each user flags, then dummies; a missing value is all zeros."""
 
     def __init__(self, path: Path) -> None:
         table = _read(path, ["user_id", *USER_FLAGS, *USER_CATEGORIES])
@@ -53,13 +53,13 @@ class UserTable:
         self._unknown = np.zeros(self.columns)
 
     def block(self, user_id: Id) -> Vector:
-        """The user's values, shape (columns,)."""
+        """Return the user's values, shape (columns,)."""
         row = self._rows.get(user_id)
         return self._unknown if row is None else self._values[row]
 
 
 class TagTable:
-    """One row a video: an indicator for each tag. `lists` has the tags themselves."""
+    """KuaiRec's item_categories.csv: for each video an indicator of each tag; `lists` has the tags."""
 
     def __init__(self, path: Path) -> None:
         table = _read(path, ["video_id", "feat"])
@@ -67,7 +67,7 @@ class TagTable:
             tags = [_TAGS.decode(text or "") for text in table["feat"].cast(pl.Utf8).to_list()]
         except msgspec.DecodeError as error:
             raise DataError(
-                f"{path}: column feat has to hold lists of tag numbers like [8, 12]: {error}"
+                f"{path}: column feat must hold lists of tag numbers like [8, 12]: {error}"
             ) from error
         videos = table["video_id"].to_list()
         self.lists = TagLists(dict(zip(videos, tags, strict=True)))
@@ -79,7 +79,7 @@ class TagTable:
         self._unknown = np.zeros(self.columns)
 
     def block(self, video_id: Id) -> Vector:
-        """The video's indicators, shape (columns,)."""
+        """Return the video's indicators, shape (columns,)."""
         row = self._rows.get(video_id)
         return self._unknown if row is None else self._values[row]
 
@@ -92,8 +92,8 @@ class DailyTable:
     path
         KuaiRec's item_daily_features.csv.
     same_day
-        Take the figures of the event's own day, as the authors did, although they are complete only
-        when it is over. Otherwise the latest of a day before the event's.
+        Whether to use the figures of the event's own day, as the authors did, although they are complete
+        only when that day is over. Otherwise they are the latest of the days before.
     """
 
     columns = 1 + len(DAILY_COUNTS)
@@ -111,7 +111,7 @@ class DailyTable:
         self._unknown = np.zeros(self.columns)
 
     def block(self, video_id: Id, timestamp: int) -> Vector:
-        """The video's ratios as of an event at `timestamp` (milliseconds, UTC), shape (6,)."""
+        """Return the video's ratios for an event at `timestamp` (milliseconds, UTC), shape (6,)."""
         known = self._rows.get(video_id)
         if known is None:
             return self._unknown
@@ -123,6 +123,18 @@ class DailyTable:
 
 class Tables:
     """The static blocks of the context vector, side by side. Each table may be missing.
+
+    Parameters
+    ----------
+    users, tags, daily
+        KuaiRec's files; None for no such block.
+    same_day
+        As for `DailyTable`.
+
+    Attributes
+    ----------
+    columns
+        The number of columns of all blocks.
 
     Examples
     --------
@@ -143,7 +155,7 @@ class Tables:
         self.daily = DailyTable(daily, same_day) if daily else None
         self.columns = sum(table.columns for table in (self.users, self.tags, self.daily) if table)
         self.digest = _digest([users, tags, daily], same_day)
-        """SHA-256 of what the tables were read from: another table would be another model."""
+        """SHA-256 of the tables' files and of `same_day`: other tables make another model."""
 
     def fill(self, x: Vector, user_id: Id, video_id: Id, timestamp: int) -> None:
         """Write the static blocks of an event into the first `columns` entries of x."""
@@ -178,7 +190,7 @@ def _dummies(column: pl.Series) -> NDArray[np.float64]:
 
 
 def _daily_ratios(path: Path) -> pl.DataFrame:
-    """Columns video_id, day (since 1970), and the ratios; by video and day, the file's order on ties."""
+    """Read video_id, day (since 1970) and the ratios, sorted by video and day; ties keep the file's order."""
     counts = [f"{name}_user_num" for name in DAILY_COUNTS]
     table = _read(path, ["video_id", "date", "play_progress", "play_user_num", *counts])
     plays = pl.col("play_user_num").cast(pl.Float64)
@@ -194,9 +206,11 @@ def _daily_ratios(path: Path) -> pl.DataFrame:
         values = table.select("video_id", day, *ratios)
     except pl.exceptions.PolarsError as error:
         reason = str(error).splitlines()[0]
-        raise DataError(f"{path}: dates have to be like 20200705, figures numbers: {reason}") from error
+        raise DataError(
+            f"{path}: dates must be like 20200705, and figures must be numbers: {reason}"
+        ) from error
     if not values.select(pl.all_horizontal(pl.col("play_progress", *counts).is_finite().all())).item():
-        raise DataError(f"{path}: play_progress and counts of users have to be finite numbers")
+        raise DataError(f"{path}: play_progress and counts of users must be finite numbers")
     return values.sort("video_id", "day", maintain_order=True)
 
 

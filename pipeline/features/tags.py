@@ -1,4 +1,4 @@
-"""The tags of each video, packed so that compiled code can walk them."""
+"""The tags of each video, packed so that compiled code can read them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from pipeline.records.fields import Id
 
 
 class TagLists:
-    """Which tags a video has.
+    """The tags of each video.
 
     Parameters
     ----------
     tags
-        The numbers of each video's tags, from 0; one that is named twice counts once.
+        The numbers of each video's tags, from 0. A number that occurs twice counts once.
 
     Attributes
     ----------
     count
-        One more than the largest number of a tag.
+        One more than the largest number of all tags.
     packed
-        Each list's length, and then its tags, ascending; the empty list at 0. Shape (numbers,).
+        The lists one after the other, shape (numbers,), int64: the length of a list, then its tags,
+        ascending. The empty list is at 0.
 
     Examples
     --------
@@ -43,5 +44,5 @@ class TagLists:
         self.packed: NDArray[np.int64] = np.array(packed, dtype=np.int64)
 
     def find(self, video: Id) -> int:
-        """Where the video's list stands in `packed`; that of the empty one if the video is unknown."""
+        """Return the position of the video's list in `packed`; 0, an empty list, if the video is unknown."""
         return self._positions.get(video, 0)

@@ -1,12 +1,12 @@
 """The arithmetic of the running statistics, compiled: sums over labels, and the features made of them.
 
-Totals are rows of three sums over labels: how many there were, how many said watched, and their watch ratios.
-Rows of users and videos form a ring each, in the order in which they were updated, so that the oldest is at
-hand when it has to be forgotten. What is compiled here works on one event at a time, always in the same
-order, so that an event's features have the same bits whether they were asked for alone or among many. `run`
-lets other Python threads run meanwhile.
+Totals are rows of three sums over labels: their number, the number of positive ones, and their watch ratios.
+The rows of users form a ring in the order of their updates, and so do those of videos: the next row to be
+evicted is the oldest of its ring. Compiled functions work on one event at a time, in a fixed order of
+operations, so that an event's features have the same bits whether it is processed alone or among many. `run`
+releases Python's global lock.
 
-Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
+Numba's cache on disk sees changes of a function's own file alone, so nothing here depends on another file.
 """
 
 # ruff: noqa: PLR0917 -- compiled code is called by position
@@ -27,10 +27,10 @@ Booleans: TypeAlias = NDArray[np.bool_]
 Block: TypeAlias = tuple[float, float, float, float]
 
 PRIOR_WEIGHT = 10.0
-"""How many events of the average entity every entity starts with."""
+"""The weight of the prior mean in an entity's means, in events."""
 
 DECIMALS = 6
-"""Decimals of features."""
+"""Decimals that features are rounded to."""
 _UNIT = 10.0**DECIMALS
 
 EVENTS, LABELS, RATIOS = range(3)
@@ -40,10 +40,10 @@ OLDER, NEWER = range(2)
 """The columns of a ring of rows."""
 
 NO_ROW = 0
-"""The row of an entity that is not known. In a ring, it stands between the newest and the oldest."""
+"""The row of an unknown entity. In a ring, it stands between the newest row and the oldest."""
 
 UNLINKED = -1
-"""What is older than a row that is not in its ring."""
+"""The value in place of a row's older neighbour, while the row is not in its ring."""
 
 
 @njit(cache=True)
@@ -57,21 +57,21 @@ def features(
     everything: Floats,
     packed: Integers,
 ) -> tuple[float, float, float, float, float, float, float, float, float, float]:
-    """Give the running features of a user and a video, in the order of
-    `pipeline.features.statistics.FEATURES`.
+    """Return the running features of a user and a video.
 
-    Each is rounded to `DECIMALS`: what is behind them tells nothing, and was a fifth of the bytes written.
+    They are in the order of `pipeline.features.statistics.FEATURES`. Each is rounded to `DECIMALS`: further
+    decimals help no prediction, and are a fifth of the bytes of a record.
 
     Parameters
     ----------
     user, video
-        Rows of their totals.
+        The rows of their totals.
     tag_list
-        Where the video's tags stand in `packed`.
+        The position of the video's list in `packed`.
     users, videos, tags, everything
-        Totals, shapes (n, 3); `everything` has one row.
+        Totals, shapes (rows, 3), float64; `everything` has one row.
     packed
-        See `pipeline.features.tags.TagLists`.
+        The lists of tags: see `pipeline.features.tags.TagLists`.
     """
     label_prior = (everything[0, LABELS] + 0.5) / (everything[0, EVENTS] + 1.0)
     ratio_prior = (everything[0, RATIOS] + 0.5) / (everything[0, EVENTS] + 1.0)
@@ -93,7 +93,7 @@ def features(
 
 
 @njit(cache=True)
-def count(
+def add_label(
     user: int,
     video: int,
     tag_list: int,
@@ -109,15 +109,21 @@ def count(
     everything: Floats,
     packed: Integers,
 ) -> tuple[int, int]:
-    """Count a label; give the rows of the user and the video that had to be forgotten for it, or `NO_ROW`."""
-    gone_user = _touch(users, user_ring, user, user_capacity)
-    gone_video = _touch(videos, video_ring, video, video_capacity)
+    """Count a label.
+
+    Returns
+    -------
+    tuple of int
+        The rows of the user and of the video that were evicted for it, or `NO_ROW`.
+    """
+    evicted_user = _touch(users, user_ring, user, user_capacity)
+    evicted_video = _touch(videos, video_ring, video, video_capacity)
     _add(users, user, label, ratio)
     _add(videos, video, label, ratio)
-    for place in range(tag_list + 1, tag_list + 1 + packed[tag_list]):
-        _add(tags, packed[place], label, ratio)
+    for position in range(tag_list + 1, tag_list + 1 + packed[tag_list]):
+        _add(tags, packed[position], label, ratio)
     _add(everything, 0, label, ratio)
-    return gone_user, gone_video
+    return evicted_user, evicted_video
 
 
 @njit(cache=True, nogil=True)
@@ -140,10 +146,10 @@ def run(
     out: Floats,
     evicted: Integers,
 ) -> None:
-    """Take the steps of `order`: i writes event i's features to `out`, n + i counts its label.
+    """Run the steps of `order`: i writes event i's features to `out`, n + i counts its label.
 
-    Rows, tag lists, labels, ratios and `out` are those of n events. Where a user or a video had to be
-    forgotten at a step, its row is written to `evicted`, shape (2, steps); it may be in use again later.
+    Rows, tag lists, labels, ratios and `out` are those of n events. The rows of the user and of the video
+    that a step evicts are written to `evicted`, shape (2, steps). A later step may use such a row again.
     """
     n = out.shape[0]
     for step in range(order.shape[0]):
@@ -165,7 +171,7 @@ def run(
         event -= n
         user, video = user_rows[event], video_rows[event]
         new_user, new_video = user_ring[user, OLDER] == UNLINKED, video_ring[video, OLDER] == UNLINKED
-        gone_user, gone_video = count(
+        evicted_user, evicted_video = add_label(
             user,
             video,
             tag_lists[event],
@@ -181,9 +187,9 @@ def run(
             everything,
             packed,
         )
-        user_capacity -= new_user and gone_user == NO_ROW
-        video_capacity -= new_video and gone_video == NO_ROW
-        evicted[0, step], evicted[1, step] = gone_user, gone_video
+        user_capacity -= new_user and evicted_user == NO_ROW
+        video_capacity -= new_video and evicted_video == NO_ROW
+        evicted[0, step], evicted[1, step] = evicted_user, evicted_video
 
 
 @njit(cache=True, nogil=True)
@@ -199,18 +205,18 @@ def merge_shared(
     packed: Integers,
     evicted: Integers,
 ) -> None:
-    """Add sums over labels that others have counted, shape (n, 3), to their videos, tags and everything.
+    """Add sums over labels, shape (n, 3), to the totals of their videos, tags and everything.
 
-    Where a video had to be forgotten for one, its row is written to `evicted`, shape (n,).
+    The row of a video that is evicted for one of them is written to `evicted`, shape (n,).
     """
-    for place in range(video_rows.shape[0]):
-        video, tag_list = video_rows[place], tag_lists[place]
+    for number in range(video_rows.shape[0]):
+        video, tag_list = video_rows[number], tag_lists[number]
         new = video_ring[video, OLDER] == UNLINKED
-        gone = _touch(videos, video_ring, video, video_capacity)
-        video_capacity -= new and gone == NO_ROW
-        evicted[place] = gone
+        evicted_row = _touch(videos, video_ring, video, video_capacity)
+        video_capacity -= new and evicted_row == NO_ROW
+        evicted[number] = evicted_row
         for column in range(sums.shape[1]):
-            amount = sums[place, column]
+            amount = sums[number, column]
             videos[video, column] += amount
             for tag in packed[tag_list + 1 : tag_list + 1 + packed[tag_list]]:
                 tags[tag, column] += amount
@@ -219,22 +225,22 @@ def merge_shared(
 
 @njit(cache=True)
 def _touch(totals: Floats, ring: Integers, row: int, capacity: int) -> int:
-    """Make a row the newest of its ring; give the oldest one, if that had to go for it, or `NO_ROW`."""
-    gone = NO_ROW
+    """Make a row the newest of its ring; return the row that is evicted for it, or `NO_ROW`."""
+    evicted = NO_ROW
     if ring[row, OLDER] != UNLINKED:
         _unlink(ring, row)
     elif capacity == 0:
-        gone = ring[NO_ROW, NEWER]
-        _unlink(ring, gone)
-        ring[gone, OLDER] = UNLINKED
+        evicted = ring[NO_ROW, NEWER]
+        _unlink(ring, evicted)
+        ring[evicted, OLDER] = UNLINKED
         for column in range(totals.shape[1]):
-            totals[gone, column] = 0.0
+            totals[evicted, column] = 0.0
     newest = ring[NO_ROW, OLDER]
     ring[newest, NEWER] = row
     ring[row, OLDER] = newest
     ring[row, NEWER] = NO_ROW
     ring[NO_ROW, OLDER] = row
-    return gone
+    return evicted
 
 
 @njit(cache=True)
@@ -255,10 +261,10 @@ def _add(totals: Floats, row: int, label: bool, ratio: float) -> None:
 def _tag_means(
     tag_list: int, tags: Floats, packed: Integers, label_prior: float, ratio_prior: float
 ) -> tuple[float, float]:
-    """Give the label and ratio means of the tags in a list; the priors themselves where nothing is known."""
+    """Return the label and ratio means of the tags in a list; the priors where they have no events."""
     events = labels = ratios = 0.0
-    for place in range(tag_list + 1, tag_list + 1 + packed[tag_list]):
-        tag = packed[place]
+    for position in range(tag_list + 1, tag_list + 1 + packed[tag_list]):
+        tag = packed[position]
         events += tags[tag, EVENTS]
         labels += tags[tag, LABELS]
         ratios += tags[tag, RATIOS]
@@ -269,7 +275,7 @@ def _tag_means(
 
 @njit(cache=True)
 def _block(totals: Floats, row: int, label_prior: float, ratio_prior: float) -> Block:
-    """Give an entity's label mean, its logit, ratio mean and log count."""
+    """Return an entity's label mean, its logit, ratio mean and log count."""
     events = totals[row, EVENTS]
     mean = _smoothed(totals[row, LABELS], events, label_prior)
     ratio = _smoothed(totals[row, RATIOS], events, ratio_prior)
@@ -278,11 +284,11 @@ def _block(totals: Floats, row: int, label_prior: float, ratio_prior: float) -> 
 
 @njit(cache=True)
 def _smoothed(total: float, events: float, prior: float) -> float:
-    """Give the mean of a total over so many events, and over `PRIOR_WEIGHT` more that are at the prior."""
+    """Return the mean over so many events, and over `PRIOR_WEIGHT` more that are at the prior."""
     return (total + PRIOR_WEIGHT * prior) / (events + PRIOR_WEIGHT)
 
 
 @njit(cache=True)
 def _rounded(value: float) -> float:
-    """Give the number of `DECIMALS` that is nearest, which is written with no more of them."""
+    """Return the nearest number of `DECIMALS`, whose shortest text has no more of them."""
     return float(np.rint(value * _UNIT) / _UNIT)

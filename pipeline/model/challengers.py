@@ -1,4 +1,4 @@
-"""From the configuration's challengers to what they are made of."""
+"""Resolve the configuration's challengers to the settings of their learners."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from pipeline.config.tree import FORKS, Challenger, Learner
 from pipeline.errors import ConfigError
-from pipeline.model.model import checked_setting, learner_settings
+from pipeline.model.learner_settings import checked_setting, learner_settings
 from pipeline.model.rival import RIVALS, RivalSettings, parameter_types
 from pipeline.model.shadow import ChallengerSettings
 
@@ -17,19 +17,19 @@ from pipeline.model.shadow import ChallengerSettings
 def resolve_challengers(
     challengers: Mapping[str, Challenger], static_columns: int
 ) -> dict[str, ChallengerSettings]:
-    """What the challengers are made of, in the order of their names.
+    """Return the challengers' settings by name, in the order of their names.
 
     Parameters
     ----------
     challengers
-        By name.
+        The challengers by name.
     static_columns
-        Of the context vector, before the running block.
+        Columns of the context vector before the running block.
 
     Raises
     ------
     ConfigError
-        Naming the setting and what is accepted.
+        A setting is unknown or its value is refused. The message names the setting and what is accepted.
     """
     return {
         name: _resolve_challenger(f"challengers.{name}", challenger, static_columns)
@@ -38,12 +38,19 @@ def resolve_challengers(
 
 
 def parse_learner(where: str, parameters: Mapping[str, Any]) -> Learner:
-    """Preset and overrides of FORKS, checked as far as the configuration can.
+    """Return the preset and overrides of FORKS. The overrides are not checked yet.
+
+    Parameters
+    ----------
+    where
+        The section of the configuration, for errors.
+    parameters
+        The preset and the overrides by name.
 
     Raises
     ------
     ConfigError
-        Naming the setting and what is accepted.
+        There is no such preset. The message names the setting and what is accepted.
     """
     try:
         return Learner.model_validate(dict(parameters))

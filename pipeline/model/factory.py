@@ -1,4 +1,4 @@
-"""What models are made of, and what of it the outputs depend on."""
+"""Make models from the configuration, and name the settings that outputs depend on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from forks import ForksSettings
 from pipeline.config.tree import Config, Learner
 from pipeline.features.tables import Tables
 from pipeline.model.challengers import resolve_challengers
-from pipeline.model.model import Model, learner_settings, warm_up
+from pipeline.model.learner_settings import learner_settings
+from pipeline.model.model import Model
 from pipeline.model.settings_text import (
     challengers_from,
     challengers_text,
@@ -18,10 +19,11 @@ from pipeline.model.settings_text import (
     learner_text,
 )
 from pipeline.model.shadow import ChallengerSettings
+from pipeline.model.warm_up import warm_up
 
 
 class ModelFactory:
-    """Makes models by the configuration, with the tables read once.
+    """Makes models from the configuration, reading the tables once.
 
     Parameters
     ----------
@@ -33,12 +35,14 @@ class ModelFactory:
     learner
         The learner's settings.
     challengers
-        What the challengers are made of, by name, in the order of their names.
+        The challengers' settings by name, in the order of their names.
 
     Raises
     ------
-    ConfigError, DataError
-        If a setting or a table is not as it has to be.
+    ConfigError
+        A setting is refused.
+    DataError
+        A table cannot be read.
     """
 
     def __init__(self, config: Config) -> None:
@@ -49,22 +53,22 @@ class ModelFactory:
         self.challengers = resolve_challengers(config.challengers, self._tables.columns)
 
     def with_learner(self, learner: Learner) -> ModelFactory:
-        """The same with another learner.
+        """Return a factory with another learner and the same tables.
 
         Raises
         ------
         ConfigError
-            Naming the setting and what is accepted.
+            A setting is refused. The message names it and what is accepted.
         """
         return self._with(learner_settings(learner, self._tables.columns), self.challengers)
 
     def with_saved_settings(self, settings: Mapping[str, str]) -> ModelFactory:
-        """The same with the learner and the challengers that a state record's settings name.
+        """Return a factory with the learner and the challengers of a state record's settings.
 
         Raises
         ------
         StateError
-            If they are of another version of the learner.
+            The settings are of another version of a learner.
         """
         return self._with(learner_from(settings), challengers_from(settings))
 
@@ -74,20 +78,26 @@ class ModelFactory:
         return other
 
     def new_model(self) -> Model:
-        """A model that has seen nothing."""
+        """Return a model that has learned nothing."""
         return Model(self.learner, self._tables, self._config.features.max_entities, self.challengers)
 
     def warm_up(self) -> None:
-        """Compile what the models call; quick where it was done before."""
+        """Compile what the models call. This is quick where it was done before."""
         warm_up(self.learner)
-        for contender in self.challengers.values():
-            if isinstance(contender, ForksSettings):
-                warm_up(contender)
+        for challenger in self.challengers.values():
+            if isinstance(challenger, ForksSettings):
+                warm_up(challenger)
             else:
-                contender.warm_up()
+                challenger.warm_up()
 
     def settings(self, partitions: int) -> dict[str, str]:
-        """What the outputs in topics of so many partitions depend on, as state records keep it."""
+        """Return the settings that outputs depend on, as state records keep them.
+
+        Parameters
+        ----------
+        partitions
+            The number of partitions of the topics.
+        """
         return {
             "partitions": str(partitions),
             "tables": self._tables.digest,

@@ -1,7 +1,7 @@
-"""Which labels are worth asking for, where each costs money or goodwill. Pure.
+"""Choose which labels to ask for, where each costs money or goodwill. Pure.
 
-A decision follows from the event's id, what the model says of it, and how many labels were asked for before.
-So batches, restarts and audits come to the same ones.
+A decision follows from the event's id, the model's score and features, and the number of labels asked for
+before. So batches, restarts and audits make the same decisions.
 """
 
 from __future__ import annotations
@@ -20,40 +20,43 @@ from pipeline.records.fields import Id
 RATE_TOLERANCE: Final = 50.0
 """Labels ahead of the rate at which a margin has to be smaller by the factor e to be asked for."""
 MAX_RATE_DRIFT: Final = 250.0
-"""Labels that may have been asked for ahead of the rate, or be missing behind it, whatever the scores."""
+"""The largest number of labels by which the count may be ahead of the rate or behind it, for any scores."""
 
 _USER, _VIDEO = FEATURES.index("user_log_count"), FEATURES.index("video_log_count")
 
 
 class LabelPolicy:
-    """Says of which predictions the label is asked for, and what labels teach.
+    """Decides for which predictions the label is asked for, and which outcomes are learned.
 
     ``random`` flips a coin for each prediction. ``margin`` asks where the score is close to 0. ``adaptive``
-    does as OKSG and asks with probability h / (h + max(0, |score| - tau / 2)): the more seldom, the surer the
-    model is, and always where the score is small beside what is not known yet (Yang and Li, Definition 1).
-    The coin is a hash of the event's id under the seed.
+    asks as OKSG does, with probability h / (h + max(0, |score| - tau / 2)): less often, the surer the model
+    is, and always where the score is small compared with what is not known yet. The coin is a hash of
+    the event's id under the seed.
 
-    Two things in it are decisions made here, where the paper leaves a stream's needs open:
+    Where the paper leaves open what a stream needs, two choices are made here:
 
-    - tau is the paper's ridge leverage, Eq. (3), of what a model knows least of, the user and the video, in
-      the indicator features behind their running means: b / (n + b) each, with n labels so far and the means'
-      prior weight as b, and then the mean of the two. It is 1 where neither has had a label.
-    - h is not fixed, since nobody knows which h keeps to a budget. It is the rate, times exp(-ahead /
-    `RATE_TOLERANCE`)
-      with as many labels as have been asked for ahead of the rate; ``margin`` has it for its threshold. This
-      integral control needs no state but the count. A partition is never more than `MAX_RATE_DRIFT` labels
-      (and the one in hand) from the rate.
+    - tau is the paper's ridge leverage, Eq. (3), of the user and of the video, in the indicator features
+      behind their running means: b / (n + b) each, with n labels so far and the means' prior weight as b,
+      and then the mean of the two. It is 1 where neither has had a label.
+    - h is not fixed, since nobody knows which h keeps to a budget. It is the rate, times
+      exp(-ahead / `RATE_TOLERANCE`), where ahead is the number of labels asked for ahead of the rate. The
+      threshold of ``margin`` is this h, too. This integral control needs no state but the count. A partition
+      is never more than `MAX_RATE_DRIFT` labels (and the present one) away from the rate.
 
-    The first predictions of a partition, `first`, are all asked for, and only then does the rate count: a
-    model that has seen a handful of labels is sure of whatever it says, so that hardly any others would
-    follow for a long time. ``random`` needs no such beginning.
+    The first `warm_up_predictions` of a partition are all asked for, and the rate counts from then on. The
+    scores of a model with a handful of labels are too far from 0, so that without this warm-up it would ask
+    for hardly any more labels for a long time. ``random`` needs no warm-up.
 
     A decision takes about a microsecond.
 
     Parameters
     ----------
     settings
-        The policy, its rate and its seed; anything but ``all``, with which there is nothing to decide.
+        The policy, its rate and its seed. The policy is not ``all``, which leaves nothing to decide.
+
+    References
+    ----------
+    Yang and Li, adaptive online kernel sampling for the nodes of a graph (OKSG), Definition 1 and Eq. (3).
 
     Examples
     --------
@@ -64,7 +67,7 @@ class LabelPolicy:
     False
     """
 
-    first: ClassVar = 250
+    warm_up_predictions: ClassVar = 250
 
     def __init__(self, settings: Labels) -> None:
         self._settings = settings
@@ -73,23 +76,23 @@ class LabelPolicy:
     def asks(
         self, event_id: Id, score: float, features: Sequence[float], *, predicted: int, asked: int
     ) -> bool:
-        """Whether the label of a prediction is asked for.
+        """Return whether to ask for the label of a prediction.
 
         Parameters
         ----------
         event_id
-            The event's.
+            The id of the event.
         score, features
-            What the model says, and from which running features.
+            The model's score and the running features that it used.
         predicted, asked
-            Predictions of the partition before this one, and how many of them were asked for.
+            The number of the partition's predictions before this one, and of those asked for among them.
         """
         name, rate = self._settings.policy, self._settings.rate
         if name == "random":
             return self._uniform(event_id) < rate
-        if predicted < self.first:
+        if predicted < self.warm_up_predictions:
             return True
-        ahead = (asked - self.first) - rate * (predicted + 1 - self.first)
+        ahead = (asked - self.warm_up_predictions) - rate * (predicted + 1 - self.warm_up_predictions)
         if abs(ahead) >= MAX_RATE_DRIFT:
             return ahead < 0.0
         h = rate * math.exp(-ahead / RATE_TOLERANCE)
@@ -99,22 +102,32 @@ class LabelPolicy:
         return self._uniform(event_id) * (h + excess) < h
 
     def learns(self, asked: bool | None, labelled: bool) -> bool:
-        """Whether an outcome is learned, by whether its label was asked for (None: by no policy) and came."""
+        """Return whether an outcome is learned.
+
+        Parameters
+        ----------
+        asked
+            Whether its label was asked for; None for a prediction made without a policy.
+        labelled
+            Whether its label came.
+        """
         return asked is not False or (labelled and self._settings.learn_unasked)
 
     def _uniform(self, event_id: Id) -> float:
-        """A number from 0 up to, not including, 1."""
+        """Return the event's coin: a number of at least 0 and less than 1."""
         digest = blake2b(encode(event_id), digest_size=8, key=self._key).digest()
         return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
 
 
 def label_policy(settings: Labels) -> LabelPolicy | None:
-    """The policy; None where all labels are wanted."""
+    """Return the policy; None where all labels are learned."""
     return None if settings.policy == "all" else LabelPolicy(settings)
 
 
 def leverage(features: Sequence[float]) -> float:
-    """How little is known of a prediction's user and video, from their running features: 1 is nothing.
+    """Return the ridge leverage of a prediction's user and video, from their running features.
+
+    It is 1 where neither has had a label, and falls towards 0 with their labels.
 
     Examples
     --------

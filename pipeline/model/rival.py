@@ -1,4 +1,4 @@
-"""The rivals that a configuration may name, and their parameters."""
+"""The rivals that a challenger may be, and their parameters."""
 
 from __future__ import annotations
 
@@ -36,24 +36,19 @@ RIVALS: Final[Mapping[str, type[VectorRival]]] = MappingProxyType(
         )
     }
 )
-"""By the name that stands in a configuration. Left out are those whose cost grows fast with the stream."""
+"""Rivals by their names in a configuration, without those whose cost grows fast with the stream."""
 
 
 @dataclass(frozen=True)
 class RivalSettings:
-    """A rival of the running features, standardised, and what it is made with.
+    """A rival that learns from the standardised running features, and its parameters.
 
-    Parameters
+    Attributes
     ----------
     kind
-        Of `RIVALS`.
+        The rival's name in `RIVALS`.
     parameters
-        By name; the rest are its defaults.
-
-    Raises
-    ------
-    ValueError
-        Naming the parameter.
+        Pairs of name and value, in the order of names; parameters that are left out have their defaults.
     """
 
     kind: str
@@ -61,33 +56,39 @@ class RivalSettings:
 
     @classmethod
     def of(cls, kind: str, parameters: Mapping[str, Any]) -> RivalSettings:
-        """The settings with the defaults of what is not named, so that other defaults are other settings."""
+        """Return settings that name every parameter, so that a changed default is a changed setting.
+
+        Raises
+        ------
+        ValueError
+            A parameter is refused. The message names it.
+        """
         settings = cls(kind, tuple(sorted((_defaults(kind) | dict(parameters)).items())))
         settings.build()
         return settings
 
     @property
     def loss(self) -> LossName:
-        """What its scores are judged by."""
+        """The loss that it minimises."""
         loss: LossName = dict(self.parameters).get("loss", RIVALS[self.kind].loss)
         return loss
 
     def build(self) -> rivals.Standardised:
-        """A rival that knows nothing."""
+        """Return a rival that has learned nothing."""
         build: Any = RIVALS[self.kind]
         return rivals.Standardised(build(len(FEATURES), **dict(self.parameters)))
 
     def warm_up(self) -> None:
-        """Compile what it calls, through all stages; quick where it was done before."""
+        """Compile what it calls, through all its stages. This is quick where it was done before."""
         parameters = dict(self.parameters)
         events = 2 * parameters.get("budget", 20) + parameters.get("cycle", 0)
-        chance = np.random.default_rng(0)
-        labels = np.where(chance.random(events) < 0.5, -1.0, 1.0)
-        self.build().learn_many(chance.normal(size=(events, len(FEATURES))), labels)
+        rng = np.random.default_rng(0)
+        labels = np.where(rng.random(events) < 0.5, -1.0, 1.0)
+        self.build().learn_many(rng.normal(size=(events, len(FEATURES))), labels)
 
 
 def parameter_types(kind: str) -> dict[str, Any]:
-    """The parameters of a rival and their types.
+    """Return the types of a rival's parameters by name.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the outputs depend on, as state records keep it: text by name."""
+"""The settings that outputs depend on, as state records keep them: text by name."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from ast import literal_eval
 from collections.abc import Mapping
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any, Final, Literal, get_origin, get_type_hints
 
 from forks import ForksSettings
@@ -15,17 +16,18 @@ from pipeline.model.rival import RIVALS, RivalSettings, parameter_types
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.records.encoding import encode
 
-LEARNER: Final = "learner."
-"""What the names of the learner's settings begin with."""
-CHALLENGERS: Final = "challengers."
-"""What the names of the challengers' settings begin with: then comes the challenger's own."""
+LEARNER_PREFIX: Final = "learner."
+"""The prefix of the names of the learner's settings."""
+CHALLENGERS_PREFIX: Final = "challengers."
+"""The prefix of the names of the challengers' settings; the challenger's own name follows."""
 KIND: Final = "learner"
-"""The setting that says what a challenger is: FORKS, or which rival."""
-_TYPES: Final = get_type_hints(ForksSettings)
+"""The setting that names a challenger's learner: FORKS, or which rival."""
+LEARNER_TYPES: Final[Mapping[str, Any]] = MappingProxyType(get_type_hints(ForksSettings))
+"""The types of the settings of FORKS, by name."""
 
 
 def learner_text(learner: ForksSettings) -> dict[str, str]:
-    """The learner's settings as text, by name.
+    """Return the learner's settings as text by name.
 
     Examples
     --------
@@ -35,11 +37,11 @@ def learner_text(learner: ForksSettings) -> dict[str, str]:
     >>> learner_from(text) == ForksSettings.paper(8)
     True
     """
-    return {LEARNER + name: str(value) for name, value in asdict(learner).items()}
+    return {LEARNER_PREFIX + name: str(value) for name, value in asdict(learner).items()}
 
 
 def labels_text(labels: Labels) -> dict[str, str]:
-    """The settings of a policy as text, by name; none where all labels are learned as they come.
+    """Return the settings of a label policy as text by name; none where all labels are learned.
 
     Examples
     --------
@@ -52,18 +54,18 @@ def labels_text(labels: Labels) -> dict[str, str]:
 
 
 def learner_from(settings: Mapping[str, str]) -> ForksSettings:
-    """The learner's settings from `learner_text`, whatever else is beside them.
+    """Return the learner's settings from `learner_text`; other settings are ignored.
 
     Raises
     ------
     StateError
-        If they are not those of this program's learner.
+        The settings are not those of this program's learner.
     """
-    return _forks_from(_with_prefix(settings, LEARNER), LEARNER)
+    return _forks_from(settings_under(settings, LEARNER_PREFIX), LEARNER_PREFIX)
 
 
 def challengers_text(challengers: Mapping[str, ChallengerSettings]) -> dict[str, str]:
-    """The challengers' settings as text, by name.
+    """Return the challengers' settings as text by name.
 
     Examples
     --------
@@ -74,29 +76,29 @@ def challengers_text(challengers: Mapping[str, ChallengerSettings]) -> dict[str,
     (('width', 2.0),)
     """
     text: dict[str, str] = {}
-    for name, contender in challengers.items():
-        if isinstance(contender, ForksSettings):
-            found: dict[str, Any] = {KIND: FORKS} | asdict(contender)
+    for name, challenger in challengers.items():
+        if isinstance(challenger, ForksSettings):
+            found: dict[str, Any] = {KIND: FORKS} | asdict(challenger)
         else:
-            found = {KIND: contender.kind} | dict(contender.parameters)
-        text |= {f"{CHALLENGERS}{name}.{setting}": str(value) for setting, value in found.items()}
+            found = {KIND: challenger.kind} | dict(challenger.parameters)
+        text |= {f"{CHALLENGERS_PREFIX}{name}.{setting}": str(value) for setting, value in found.items()}
     return text
 
 
 def challengers_from(settings: Mapping[str, str]) -> dict[str, ChallengerSettings]:
-    """The challengers from `challengers_text`, whatever else is beside them.
+    """Return the challengers' settings from `challengers_text`; other settings are ignored.
 
     Raises
     ------
     StateError
-        If this program has no such challengers.
+        This program has no such challengers.
     """
-    names = sorted({name.split(".")[0] for name in _with_prefix(settings, CHALLENGERS)})
-    return {name: _challenger_from(settings, f"{CHALLENGERS}{name}.") for name in names}
+    names = sorted({name.split(".")[0] for name in settings_under(settings, CHALLENGERS_PREFIX)})
+    return {name: _challenger_from(settings, f"{CHALLENGERS_PREFIX}{name}.") for name in names}
 
 
 def _challenger_from(settings: Mapping[str, str], prefix: str) -> ChallengerSettings:
-    text = _with_prefix(settings, prefix)
+    text = settings_under(settings, prefix)
     kind = text.pop(KIND, "")
     if kind == FORKS:
         return _forks_from(text, prefix)
@@ -104,33 +106,61 @@ def _challenger_from(settings: Mapping[str, str], prefix: str) -> ChallengerSett
     if not text or not text.keys() <= types.keys():
         raise StateError(f"the outputs were made beside another version of the challenger {prefix}{kind}")
     try:
-        return RivalSettings.of(kind, {name: _value(types[name], value) for name, value in text.items()})
+        return RivalSettings.of(kind, {name: parse_value(types[name], value) for name, value in text.items()})
     except (ValueError, SyntaxError) as error:
         raise StateError(f"no worker wrote these settings of a challenger: {error}") from error
 
 
 def _forks_from(text: Mapping[str, str], prefix: str) -> ForksSettings:
-    if text.keys() != _TYPES.keys():
-        names = ", ".join(sorted(prefix + name for name in text.keys() ^ _TYPES.keys()))
+    if text.keys() != LEARNER_TYPES.keys():
+        names = ", ".join(sorted(prefix + name for name in text.keys() ^ LEARNER_TYPES.keys()))
         raise StateError(f"the outputs were made by another version of the learner, which differs in {names}")
     try:
-        return ForksSettings(**{name: _value(_TYPES[name], value) for name, value in text.items()})
+        return ForksSettings(
+            **{name: parse_value(LEARNER_TYPES[name], value) for name, value in text.items()}
+        )
     except (ValueError, SyntaxError) as error:
         raise StateError(f"no worker wrote these settings of a learner: {error}") from error
 
 
-def _with_prefix(settings: Mapping[str, str], prefix: str) -> dict[str, str]:
+def settings_under(settings: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Return the settings whose names begin with a prefix, by the rest of their names.
+
+    Examples
+    --------
+    >>> settings_under({"learner.loss": "hinge", "tables": "b"}, "learner.")
+    {'loss': 'hinge'}
+    """
     return {name.removeprefix(prefix): text for name, text in settings.items() if name.startswith(prefix)}
 
 
-def _value(kind: Any, text: str) -> Any:
+def parse_value(kind: Any, text: str) -> Any:
+    """Return a setting's value from its text.
+
+    Parameters
+    ----------
+    kind
+        Its type.
+    text
+        What `str` made of it.
+
+    Raises
+    ------
+    ValueError, SyntaxError
+        The text is not that of such a value.
+
+    Examples
+    --------
+    >>> parse_value(float, "inf"), parse_value(tuple[int, int], "(0, 8)")
+    (inf, (0, 8))
+    """
     if kind is float:
         return float(text)  # which may be infinite
     return text if get_origin(kind) is Literal else literal_eval(text)
 
 
 def as_toml(value: object) -> str:
-    """A value of a setting as TOML has it.
+    """Return a setting's value as TOML.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A learner beside the champion: it sees the same events in the same order, and decides nothing."""
+"""A challenger: a learner that sees the champion's events in the same order, and decides nothing."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from numpy.typing import NDArray
 
 from forks import Forks, ForksSettings, LossName
 from forks.rivals import Standardised
-from pipeline.features.target import target, targets
+from pipeline.features.target import TARGET
 from pipeline.model.rival import RivalSettings
 
 ChallengerSettings: TypeAlias = ForksSettings | RivalSettings
-"""What a learner is made of."""
+"""The settings of a challenger's learner."""
 Floats: TypeAlias = NDArray[np.float64]
 Booleans: TypeAlias = NDArray[np.bool_]
 NON_FINITE_SCORE: Final = 0.0
-"""In place of a score that is no finite number, which a record cannot hold: steps too long may end so."""
+"""The score in place of one that is not finite, which a record cannot hold: large steps may end there."""
 
 
 class ShadowLearner:
-    """A challenger, with the methods that the model calls at each event.
+    """A challenger's learner, with the methods that the model calls for each event.
 
-    FORKS is given the whole context vector, as a champion of its settings would be, so that it knows what
-    that champion would know; a rival is given the running block.
+    FORKS is given the whole context vector, as a champion with its settings would be. A rival is given the
+    running block.
 
     Parameters
     ----------
-    contender
-        What it is made of.
+    settings
+        The settings of its learner.
     static_columns
-        Of the context vector, before the running block.
+        Columns of the context vector before the running block.
     """
 
     def __init__(self, settings: ChallengerSettings, static_columns: int) -> None:
@@ -46,35 +46,41 @@ class ShadowLearner:
 
     @property
     def loss(self) -> LossName:
-        """What it learns by."""
+        """The loss that it minimises."""
         return self.settings.loss
 
-    def score(self, x: Floats) -> float:
-        """What it says of a context vector."""
+    def predict_one(self, x: Floats) -> float:
+        """Return its score of a context vector, shape (dimension,)."""
         score = self.learner.predict_one(x[self._first_column :])
         return score if isfinite(score) else NON_FINITE_SCORE
 
-    def learn_example(self, x: Floats, watched: bool, watch_ratio: float) -> None:
+    def learn_one(self, x: Floats, label: bool, watch_ratio: float) -> None:
         """Learn a context vector's label."""
-        self.learner.learn_one(x[self._first_column :], target(self.loss, watched, watch_ratio))
+        self.learner.learn_one(x[self._first_column :], TARGET.value(self.loss, label, watch_ratio))
 
-    def learn_many(self, X: Floats, watched: Booleans, watch_ratios: Floats) -> None:
-        """Learn the rows' labels in turn."""
-        self.learner.learn_many(X[:, self._first_column :], targets(self.loss, watched, watch_ratios))
+    def learn_many(self, X: Floats, labels: Booleans, watch_ratios: Floats) -> None:
+        """Learn the labels of context vectors, shape (n, dimension), one after the other."""
+        self.learner.learn_many(X[:, self._first_column :], TARGET.values(self.loss, labels, watch_ratios))
 
-    def run(self, X: Floats, watched: Booleans, watch_ratios: Floats, order: NDArray[np.int64]) -> Floats:
-        """Score and learn rows in any order: see `forks.Forks.run`; rows not asked for get any number."""
-        y = targets(self.loss, watched, watch_ratios)
+    def run(self, X: Floats, labels: Booleans, watch_ratios: Floats, order: NDArray[np.int64]) -> Floats:
+        """Predict and learn in a given order: see `forks.Forks.run`.
+
+        Returns
+        -------
+        ndarray
+            The scores, shape (n,); any number in rows that `order` does not predict.
+        """
+        y = TARGET.values(self.loss, labels, watch_ratios)
         scores = self.learner.run(X[:, self._first_column :], y, order)
         return np.where(np.isfinite(scores), scores, NON_FINITE_SCORE)
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state of a learner of the same settings.
+        """Go on from the state of a learner with the same settings.
 
         Raises
         ------
         ValueError
-            If it is none.
+            The state is not one of such a learner.
         """
         if isinstance(self.settings, ForksSettings):
             self.learner = Forks.from_state(self.settings, dict(state))

@@ -1,8 +1,8 @@
-"""The fold's state as bytes, and back: safetensors, no pickle.
+"""The model's state as bytes, and back: safetensors, no pickle.
 
 Equal models give equal bytes, whatever their past: arrays are C-contiguous, entities stand in the
-order in which they will be forgotten, and plain values are JSON in a tensor of their own (the
-metadata that the format offers has no fixed order).
+order of eviction, and scalars are JSON in a tensor of their own (the metadata that the format offers
+has no fixed order).
 """
 
 from __future__ import annotations
@@ -18,25 +18,24 @@ from safetensors.numpy import load, save
 from forks import Forks, State
 from pipeline.errors import StateError
 from pipeline.model.model import Model
-from pipeline.model.settings_text import CHALLENGERS, LEARNER
+from pipeline.model.settings_text import CHALLENGERS_PREFIX, LEARNER_PREFIX
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Count, Id
 
 SNAPSHOT_VERSION = 3
 
-
 Tensors: TypeAlias = dict[str, NDArray[Any]]
 
 
 class SnapshotScalars(msgspec.Struct):
-    """What is no array."""
+    """The part of the state that is not arrays."""
 
     folded: Count
     everything: tuple[float, float, float]
     learner: dict[str, int | float]
     version: int = SNAPSHOT_VERSION
     challengers: dict[str, dict[str, int | float]] | msgspec.UnsetType = msgspec.UNSET
-    """Of each by name, as `learner`; not there if there are none."""
+    """The scalars of each challenger by name, as `learner` has them; left out if there are none."""
 
 
 class _Version(msgspec.Struct):
@@ -44,68 +43,70 @@ class _Version(msgspec.Struct):
 
 
 _IDS = msgspec.json.Decoder(list[Id])
-_PLAIN = msgspec.json.Decoder(SnapshotScalars)
+_SCALARS = msgspec.json.Decoder(SnapshotScalars)
 _VERSION = msgspec.json.Decoder(_Version)
 _DAMAGE = (SafetensorError, msgspec.DecodeError, LookupError, TypeError, ValueError)
 
 
 def pack(model: Model) -> bytes:
-    """A model's state as safetensors.
+    """Return a model's state as safetensors.
 
     Tensors: `learner.*` as the learner names them, `challengers.NAME.*` the same of each challenger,
     `users.ids`, `users.totals` (n, 3) and the same for videos, `tags.totals` (tags, 3), and `plain`, the
     JSON of version, counts and scalars.
     """
-    tensors, plain = _split(model.learner.state(), LEARNER)
+    tensors, scalars = _split(model.learner.state(), LEARNER_PREFIX)
     challengers = {}
     for name, shadow in model.challengers.items():
         arrays, challengers[name] = _split(shadow.learner.state(), _prefix(name))
         tensors |= arrays
     statistics = model.statistics
     for name, entities in (("users", statistics.users), ("videos", statistics.videos)):
-        ids, tensors[f"{name}.totals"] = entities.saved()
+        ids, tensors[f"{name}.totals"] = entities.state()
         tensors[f"{name}.ids"] = _json(ids)
     tensors["tags.totals"] = statistics.tags
     everything = tuple(statistics.everything[0].tolist())
     tensors["plain"] = _json(
-        SnapshotScalars(model.folded, everything, plain, challengers=challengers or msgspec.UNSET)
+        SnapshotScalars(model.folded, everything, scalars, challengers=challengers or msgspec.UNSET)
     )
     return save(tensors)
 
 
 def parse(data: bytes) -> tuple[Tensors, SnapshotScalars]:
-    """The tensors of a snapshot, see `pack`, and what is no array.
+    """Return the tensors and the scalars of a snapshot: see `pack`.
 
     Raises
     ------
     StateError
-        If the bytes are no snapshot of this version.
+        The bytes are not a snapshot of this version.
     """
     try:
         tensors = load(data)
-        plain_bytes = tensors["plain"].tobytes()
-        version = _VERSION.decode(plain_bytes).version
+        scalar_bytes = tensors["plain"].tobytes()
+        version = _VERSION.decode(scalar_bytes).version
         if version != SNAPSHOT_VERSION:
             raise StateError(
                 f"the snapshot has version {version}, this program reads version {SNAPSHOT_VERSION}"
             )
-        return tensors, _PLAIN.decode(plain_bytes)
+        return tensors, _SCALARS.decode(scalar_bytes)
     except _DAMAGE as error:
         raise StateError(f"the snapshot is damaged or not of this model: {error!r}") from error
 
 
 def unpack(data: bytes, model: Model) -> None:
-    """Put the state of a snapshot into a model of the same settings.
+    """Restore the state of a snapshot into a model with the same settings.
 
     Raises
     ------
     StateError
-        If the bytes are no snapshot of this version, or not of such a model.
+        The bytes are not a snapshot of this version, or not of such a model.
     """
-    tensors, plain = parse(data)
+    tensors, scalars = parse(data)
     try:
-        model.learner = Forks.from_state(model.learner.settings, _state(tensors, LEARNER, plain.learner))
-        challengers = plain.challengers or {}
+        model.learner = Forks.from_state(
+            model.learner.settings, _state(tensors, LEARNER_PREFIX, scalars.learner)
+        )
+        challengers = scalars.challengers or {}
         if challengers.keys() != model.challengers.keys():
             raise ValueError(f"its challengers are {[*challengers]}, not {[*model.challengers]}")
         for name, shadow in model.challengers.items():
@@ -114,30 +115,30 @@ def unpack(data: bytes, model: Model) -> None:
         for name, entities in (("users", statistics.users), ("videos", statistics.videos)):
             entities.restore(ids := entity_ids(tensors, name), _totals(tensors, name, len(ids)))
         statistics.tags[:] = _totals(tensors, "tags", len(statistics.tags))
-        statistics.everything[0] = plain.everything
-        model.folded = plain.folded
+        statistics.everything[0] = scalars.everything
+        model.folded = scalars.folded
     except _DAMAGE as error:
         raise StateError(f"the snapshot is damaged or not of this model: {error!r}") from error
 
 
 def _split(state: State, prefix: str) -> tuple[Tensors, dict[str, int | float]]:
-    """A learner's arrays as tensors, and its plain numbers."""
+    """Return a learner's arrays as tensors, and its scalars."""
     arrays = {prefix + name: value for name, value in state.items() if isinstance(value, np.ndarray)}
     return arrays, {name: value for name, value in state.items() if not isinstance(value, np.ndarray)}
 
 
-def _state(tensors: Tensors, prefix: str, plain: dict[str, int | float]) -> State:
-    """The state that was split."""
+def _state(tensors: Tensors, prefix: str, scalars: dict[str, int | float]) -> State:
+    """Return the learner's state that `_split` divided."""
     arrays = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-    return arrays | plain
+    return arrays | scalars
 
 
 def _prefix(challenger: str) -> str:
-    return f"{CHALLENGERS}{challenger}."
+    return f"{CHALLENGERS_PREFIX}{challenger}."
 
 
 def entity_ids(tensors: Tensors, name: str) -> list[Id]:
-    """The `users` or the `videos` of a snapshot, in the order in which they will be forgotten."""
+    """Return the `users` or the `videos` of a snapshot, in the order of eviction."""
     return _IDS.decode(tensors[f"{name}.ids"].tobytes())
 
 

@@ -72,7 +72,7 @@ class VideoCounts(msgspec.Struct, frozen=True, gc=False, array_like=True):
     labels: Count
     """Positive ones."""
     ratios: Annotated[float, msgspec.Meta(ge=0)]
-    """Their watch ratios, each counted as `pipeline.features.target.RATIO_CAP` at most."""
+    """Their watch ratios, each counted as `pipeline.features.target.Target.ratio_cap` at most."""
 
     def __post_init__(self) -> None:
         """Refuse counts of which no mean can be made."""
@@ -110,7 +110,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     `label` is what the model learns: None where it learns nothing, because no label came (with
     `join.on_missing = "drop"`), or because it was not asked for (`labels.policy`).
     `correct` judges the prediction by it, and so does `loss`, but for squared loss: see
-    `pipeline.features.target.target`.
+    `pipeline.features.target.Target.value`.
     """
 
     event_id: Id

@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from pipeline.errors import StateError
-from pipeline.model.settings_text import _TYPES, CHALLENGERS, KIND, LEARNER, _value, _with_prefix, as_toml
+from pipeline.model.settings_text import (
+    CHALLENGERS_PREFIX,
+    KIND,
+    LEARNER_PREFIX,
+    LEARNER_TYPES,
+    as_toml,
+    parse_value,
+    settings_under,
+)
 from pipeline.task.state import State
 
 Changes: TypeAlias = dict[str, tuple[str | None, str | None]]
@@ -49,8 +57,8 @@ def differences(stored: Mapping[str, str], current: Mapping[str, str]) -> Change
     found: Changes = {}
     for setting in sorted(stored.keys() | current.keys()):
         name = setting
-        if name.startswith(CHALLENGERS):
-            kind = f"{CHALLENGERS}{name.split('.')[1]}.{KIND}"
+        if name.startswith(CHALLENGERS_PREFIX):
+            kind = f"{CHALLENGERS_PREFIX}{name.split('.')[1]}.{KIND}"
             name = name if stored.get(kind) == current.get(kind) else kind
         if stored.get(name) != current.get(name):
             found[name] = stored.get(name), current.get(name)
@@ -58,7 +66,7 @@ def differences(stored: Mapping[str, str], current: Mapping[str, str]) -> Change
 
 
 def _may_be_rebuilt(name: str, values: tuple[str | None, str | None]) -> bool:
-    return name.startswith(CHALLENGERS) or (name.startswith(LEARNER) and None not in values)
+    return name.startswith(CHALLENGERS_PREFIX) or (name.startswith(LEARNER_PREFIX) and None not in values)
 
 
 def rebuild_command(wanted: Mapping[str, str]) -> str:
@@ -72,8 +80,8 @@ def rebuild_command(wanted: Mapping[str, str]) -> str:
     'forks rebuild --install'
     """
     changes = []
-    for name, text in _with_prefix(wanted, LEARNER).items():
-        value = _value(_TYPES[name], text)
-        change = f"{LEARNER}{name}={value if isinstance(value, str) else as_toml(value)}"
+    for name, text in settings_under(wanted, LEARNER_PREFIX).items():
+        value = parse_value(LEARNER_TYPES[name], text)
+        change = f"{LEARNER_PREFIX}{name}={value if isinstance(value, str) else as_toml(value)}"
         changes.append(f"--set {shlex.quote(change)}")
     return " ".join(["forks rebuild", *changes, "--install"])

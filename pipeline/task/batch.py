@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.features.statistics import FEATURES
+from pipeline.model.columns import InteractionColumns, ModelOutputs
 from pipeline.model.label_policy import LabelPolicy
-from pipeline.model.model import InteractionColumns, Model, ModelOutputs
+from pipeline.model.model import Model
 from pipeline.records.outputs import Example, Share
 from pipeline.task import encoding as lines
 from pipeline.task.encoding import NO_RECORDS, EncodedRecords, PredictionColumns

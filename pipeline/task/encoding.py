@@ -10,8 +10,9 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
+from pipeline.model.columns import InteractionColumns, ModelOutputs
 from pipeline.model.label_policy import LabelPolicy
-from pipeline.model.model import InteractionColumns, Model, ModelOutputs
+from pipeline.model.model import Model
 from pipeline.records import decimals
 from pipeline.records.encoding import encode, encode_all
 from pipeline.records.fields import Id

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.features.target import WATCHED_THRESHOLD
+from pipeline.features.target import TARGET
 from pipeline.join.merge import Integers, merge
 from pipeline.join.tables import Join, Pending
 from pipeline.records.decoding import NO_TIMESTAMP
@@ -138,7 +138,7 @@ def try_plan(messages: MergedMessages, join: Join, predicted: int, folded: int) 
         videos=[each.video_id for each in shown],
         timestamps=messages.interaction_times.tolist(),
         versions=(folded + messages.labels_before).tolist(),
-        watched=[ratio > WATCHED_THRESHOLD for ratio in ratios],
+        watched=list(TARGET.positives(ratios)),
         watch_ratios=list(ratios),
         label_timestamps=list(messages.label_times.tolist()),
         prior_predictions=prior_predictions,

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from pipeline.features.statistics import FEATURES
 from pipeline.join.merge import Integers
 from pipeline.join.tables import Pending
+from pipeline.model.columns import InteractionColumns
 from pipeline.model.label_policy import LabelPolicy
-from pipeline.model.model import InteractionColumns
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, RawMessage
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pipeline.features.target import RATIO_CAP
+from pipeline.features.target import TARGET
 from pipeline.records.fields import Count, Id
 from pipeline.records.outputs import Example, Share, VideoCounts
 
@@ -96,7 +96,7 @@ class Outbox:
         self._videos[example.video_id] = (
             events + 1,
             labels + example.label,
-            ratios + min(example.watch_ratio, RATIO_CAP),
+            ratios + TARGET.cap(example.watch_ratio),
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import islice
 
 from pipeline.config.tree import Join as JoinSettings
-from pipeline.features.target import WATCHED_THRESHOLD
+from pipeline.features.target import TARGET
 from pipeline.join.tables import EarlyLabel, Join, Pending
 from pipeline.model.comparison import Comparison
 from pipeline.model.label_policy import LabelPolicy
@@ -69,7 +69,7 @@ class Task:
         """How champion and challengers have done; None where there are none."""
         self.policy: LabelPolicy | None = None
         """Which labels are asked for; None where all are learned as they come."""
-        self._missing_is_negative = settings.on_missing == "negative"
+        self._missing_label = TARGET.missing_label(settings.on_missing)
         self._plan = Plan(0, 0)
         self._fast_limit = stretch.MAX_MESSAGES
         """Messages that may make a stretch: fewer where the last one was shorter."""
@@ -239,11 +239,11 @@ class Task:
     def _close(self, prediction: Pending, label: WatchLabel | None) -> None:
         """Let an outcome come of a prediction, to learn from."""
         if label is None:
-            watched, ratio, known_at = (False if self._missing_is_negative else None), None, None
+            watched, ratio, known_at = self._missing_label, None, None
             self.counters["expired"] += 1
         else:
             ratio, known_at = label.watch_ratio, label.timestamp
-            watched = ratio > WATCHED_THRESHOLD
+            watched = TARGET.is_positive(ratio)
             self.counters["labelled"] += 1
         join, sequence = self.join, self._plan.outcomes
         self._plan.close(prediction, watched, ratio, known_at)

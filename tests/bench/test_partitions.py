@@ -8,7 +8,8 @@ import pytest
 from bench.partitions import Plays, Sharing, play
 from pipeline.config.tree import Learner
 from pipeline.kafka.partitioner import partition
-from pipeline.model.model import Model, learner_settings
+from pipeline.model.learner_settings import learner_settings
+from pipeline.model.model import Model
 
 
 def test_one_partition_is_the_model_itself(folder: Path) -> None:

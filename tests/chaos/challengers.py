@@ -9,7 +9,7 @@ from forks import Forks
 from forks.rivals import AROW, Standardised
 from pipeline.config.tree import Learner
 from pipeline.features.statistics import FEATURES
-from pipeline.model.model import learner_settings
+from pipeline.model.learner_settings import learner_settings
 
 Challenger: TypeAlias = Forks | Standardised
 _SMALL: Final[dict[str, Any]] = {"budget": 60, "cycle": 300}

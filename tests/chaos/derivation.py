@@ -12,7 +12,7 @@ from forks.losses import loss_value
 from pipeline.config.tree import Learner
 from pipeline.features.statistics import RunningStatistics
 from pipeline.model.label_policy import LabelPolicy
-from pipeline.model.model import learner_settings
+from pipeline.model.learner_settings import learner_settings
 from pipeline.records.outputs import Outcome, Prediction, Share
 from tests.chaos.challengers import Challenger
 from tests.chaos.expected import Expected, Step

@@ -16,7 +16,8 @@ from pipeline.features.statistics import FEATURES
 from pipeline.features.tables import Tables
 from pipeline.model.challengers import resolve_challengers
 from pipeline.model.label_policy import LabelPolicy
-from pipeline.model.model import Model, learner_settings
+from pipeline.model.learner_settings import learner_settings
+from pipeline.model.model import Model
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
 from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import Example, Outcome, Prediction, Share, VideoCounts

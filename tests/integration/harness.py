@@ -23,7 +23,8 @@ from pipeline.config.tree import Join, Kafka, Learner
 from pipeline.features.tables import Tables
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, groupless_consumer
 from pipeline.kafka.topics import Topics, admin, create
-from pipeline.model.model import Model, learner_settings
+from pipeline.model.learner_settings import learner_settings
+from pipeline.model.model import Model
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction, RawMessage, WatchLabel

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipeline.config.tree import Learner
 from pipeline.features.tables import Tables
-from pipeline.model.model import learner_settings
+from pipeline.model.learner_settings import learner_settings
 from pipeline.sources.kuairec import read_events, tables_beside
 from tests.integration.harness import FORKS, TIMEOUT, Pipeline
 from tests.support.offline import offline, pairs_of

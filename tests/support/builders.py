@@ -15,7 +15,8 @@ from pipeline.config.tree import Join as JoinSettings
 from pipeline.features.tables import Tables
 from pipeline.model.challengers import resolve_challengers
 from pipeline.model.label_policy import LabelPolicy
-from pipeline.model.model import Model, learner_settings
+from pipeline.model.learner_settings import learner_settings
+from pipeline.model.model import Model
 from pipeline.model.settings_text import challengers_from, learner_from
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder

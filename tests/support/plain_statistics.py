@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from pipeline.features.target import RATIO_CAP
+from pipeline.features.target import TARGET
 from pipeline.records.fields import Id
 from pipeline.records.outputs import VideoCounts
 
@@ -59,7 +59,7 @@ class PlainStatistics:
         return [round(value * 1e6) / 1e6 for value in whole]
 
     def update(self, user_id: Id, video_id: Id, label: bool, watch_ratio: float) -> None:
-        one = Totals(1.0, float(label), min(watch_ratio, RATIO_CAP))
+        one = Totals(1.0, float(label), min(watch_ratio, TARGET.ratio_cap))
         for entities, entity in ((self.users, user_id), (self.videos, video_id)):
             entities[entity] = entities.pop(entity, Totals()).plus(one)
             if len(entities) > self.limit:

@@ -113,7 +113,7 @@ class Recording:
         earlier, result = self.state.earlier, AuditResult(0)
         current = self.model() if from_snapshot else self._new_model()
         epochs = SettingsEpochs(earlier, [model_under(epoch.settings) for epoch in earlier], current)
-        audit(self._audit_input(), epochs, result, missing_is_negative=True, policy=self.policy)
+        audit(self._audit_input(), epochs, result, on_missing="negative", policy=self.policy)
         return result
 
     def findings(self) -> list[Finding]:

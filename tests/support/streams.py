@@ -55,7 +55,7 @@ tight = st.builds(
 class Impatient(LabelPolicy):
     """Does not ask for all of a short stream."""
 
-    first = 2
+    warm_up_predictions = 2
 
 
 policies: st.SearchStrategy[LabelPolicy | None] = st.none() | st.builds(

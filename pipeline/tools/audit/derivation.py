@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from pipeline.features.target import WATCHED_THRESHOLD
+from pipeline.config.tree import OnMissing
+from pipeline.features.target import TARGET
 from pipeline.kafka.topics import Topics
+from pipeline.model.columns import ModelOutput
 from pipeline.model.label_policy import LabelPolicy
-from pipeline.model.model import ModelOutput
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction
@@ -59,7 +60,7 @@ class Derivation:
         topics: Topics,
         result: AuditResult,
         *,
-        missing_is_negative: bool,
+        on_missing: OnMissing,
         policy: LabelPolicy | None,
         asked: int | None,
         snapshot: tuple[int, bytes, int] | None,
@@ -74,7 +75,7 @@ class Derivation:
         """Predictions whose label was asked for, as far as is known."""
         self._epochs = epochs
         self._begin = epochs.current.folded
-        self._missing_is_negative = missing_is_negative
+        self._missing_label = TARGET.missing_label(on_missing)
         self._policy = policy
         self._snapshot = snapshot
         self._topics = topics
@@ -186,10 +187,7 @@ class Derivation:
     def _outcome_of(self, prediction: Prediction, written: Outcome) -> Outcome:
         """The outcome that follows from its prediction and what it says of the label."""
         ratio = written.watch_ratio
-        if ratio is not None:
-            watched: bool | None = ratio > WATCHED_THRESHOLD
-        else:
-            watched = False if self._missing_is_negative else None
+        watched = self._missing_label if ratio is None else TARGET.is_positive(ratio)
         if self._policy is not None and not self._policy.learns(prediction.asked, ratio is not None):
             watched = None
         model = self._epochs.model_of_outcome(written.sequence)

@@ -86,12 +86,11 @@ def run_audit(config: Config, view: View, *, from_snapshot: bool, progress: Call
             current = _from_snapshot(factory, checkpoint, topics, result) if from_snapshot else None
             epochs = SettingsEpochs(earlier, models, current or factory.new_model())
             folded_from, ended = epochs.current.folded, len(earlier)
-            missing_is_negative = config.join.on_missing == "negative"
             audit(
                 _audit_input(reader, topics, checkpoint),
                 epochs,
                 result,
-                missing_is_negative=missing_is_negative,
+                on_missing=config.join.on_missing,
                 policy=label_policy(config.labels),
             )
         checked = dict(result.checked)

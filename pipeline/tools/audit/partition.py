@@ -6,6 +6,7 @@ from collections import Counter
 
 import msgspec
 
+from pipeline.config.tree import OnMissing
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 from pipeline.tools.audit.dead_letters import FAULTS, JOIN_FAULTS, DeadLetters
@@ -34,7 +35,7 @@ def audit(
     epochs: SettingsEpochs,
     result: AuditResult,
     *,
-    missing_is_negative: bool,
+    on_missing: OnMissing,
     policy: LabelPolicy | None = None,
 ) -> None:
     """Check everything that a partition's topics hold.
@@ -49,12 +50,12 @@ def audit(
     ledger
         Where to note what was checked and what differs. Without differences, the outputs follow from
         the inputs.
-    teach_missing
-        Whether an expired prediction counts as not watched.
+    on_missing
+        What an expired prediction teaches: `join.on_missing` of the configuration.
     policy
         Which labels were asked for; None if all were learned as they came.
     """
-    _Audit(audit_input, epochs, result, missing_is_negative, policy).run()
+    _Audit(audit_input, epochs, result, on_missing, policy).run()
 
 
 class _Audit:
@@ -65,7 +66,7 @@ class _Audit:
         audit_input: AuditInput,
         epochs: SettingsEpochs,
         result: AuditResult,
-        missing_is_negative: bool,
+        on_missing: OnMissing,
         policy: LabelPolicy | None,
     ) -> None:
         self.audit_input = audit_input
@@ -81,7 +82,7 @@ class _Audit:
             epochs,
             audit_input.topics,
             self.result,
-            missing_is_negative=missing_is_negative,
+            on_missing=on_missing,
             policy=policy,
             asked=asked,
             snapshot=snapshot,

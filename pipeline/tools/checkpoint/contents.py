@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from pipeline.config.tree import Learner
 from pipeline.errors import StateError
 from pipeline.features.statistics import FEATURES
-from pipeline.model.model import learner_settings
-from pipeline.model.settings_text import CHALLENGERS, KIND
+from pipeline.model.learner_settings import learner_settings
+from pipeline.model.settings_text import CHALLENGERS_PREFIX, KIND
 from pipeline.model.snapshot import Tensors, entity_ids, parse
 
 PRESETS: Final = ("practical", "paper")
@@ -136,7 +136,7 @@ def nearest_preset(settings: dict[str, Any]) -> tuple[str, dict[str, str]]:
 
 
 def _challenger(name: str, tensors: Tensors, settings: dict[str, Any]) -> Challenger:
-    prefix = f"{CHALLENGERS}{name}."
+    prefix = f"{CHALLENGERS_PREFIX}{name}."
     sizes = [array.nbytes for tensor, array in tensors.items() if tensor.startswith(prefix)]
     return Challenger(name, settings[prefix + KIND], sum(sizes))
 

@@ -15,7 +15,7 @@ from pipeline.config import tree as config
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import TagTable
 from pipeline.features.tags import TagLists
-from pipeline.features.target import WATCHED_THRESHOLD, targets
+from pipeline.features.target import TARGET
 from pipeline.sources.kuairec import Events, tables_beside
 from pipeline.sources.schedule import merge_by_time
 
@@ -32,7 +32,7 @@ class PlayStream(NamedTuple):
     X
         Its running features when it is predicted, shape (n, features).
     targets
-        What the learner is taught of it, shape (n,): see `pipeline.features.target.target`.
+        What the learner is taught of it, shape (n,): see `pipeline.features.target.Target.value`.
     """
 
     moments: IntArray
@@ -71,11 +71,13 @@ def play_stream(events: Events, tags: TagLists | None, loss: LossName, *, delaye
     if delayed:
         moments, label_moments = frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy()
     ratios = frame["watch_ratio"].to_numpy()
-    watched = ratios > WATCHED_THRESHOLD
+    watched = TARGET.are_positive(ratios)
     statistics = RunningStatistics(config.Features().max_entities, tags)
     users, videos = frame["user_id"].to_list(), frame["video_id"].to_list()
     X = statistics.run(merge_by_time(moments, label_moments), users, videos, watched, ratios)
-    return PlayStream(moments, label_moments, np.where(watched, 1.0, -1.0), X, targets(loss, watched, ratios))
+    return PlayStream(
+        moments, label_moments, np.where(watched, 1.0, -1.0), X, TARGET.values(loss, watched, ratios)
+    )
 
 
 def tags_beside(path: Path) -> TagLists | None:

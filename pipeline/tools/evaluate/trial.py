@@ -14,7 +14,7 @@ from forks.arrays import FloatArray, IntArray
 from forks.validation import Event, Learner, without_delay
 from pipeline.config import tree as config
 from pipeline.errors import ConfigError, DataError
-from pipeline.model.model import learner_settings, preset_settings
+from pipeline.model.learner_settings import learner_settings, preset_settings
 from pipeline.sources.kuairec import COLUMNS, read_events
 from pipeline.tools.evaluate.arrays import read_arrays
 from pipeline.tools.evaluate.examples import Examples
@@ -51,7 +51,7 @@ class Trial:
     X: FloatArray
     """Shape (n, d)."""
     targets: FloatArray
-    """What is learned of each event, shape (n,): its label; see `pipeline.features.target.target` for
+    """What is learned of each event, shape (n,): its label; see `pipeline.features.target.Target.value` for
     plays."""
     delayed: bool
 

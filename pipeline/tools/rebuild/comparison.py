@@ -9,7 +9,7 @@ import numpy as np
 
 from forks import LossName
 from forks.validation import Predictions, Summary, summarize
-from pipeline.features.target import targets
+from pipeline.features.target import TARGET
 from pipeline.recovery.settings_check import Changes
 from pipeline.tools.rebuild.replay_outcomes import SCORED_OUTCOME, ScoredOutcomes
 
@@ -68,7 +68,7 @@ def compare(
     events = labelled[np.argsort(labelled["timestamp"], kind="stable")]
     running, rebuilt = (
         summarize(
-            Predictions(events[name], targets(loss, events["watched"], events["watch_ratio"])),
+            Predictions(events[name], TARGET.values(loss, events["watched"], events["watch_ratio"])),
             loss=loss,
             window=window,
         )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import StateError
-from pipeline.features.target import WATCHED_THRESHOLD
+from pipeline.features.target import TARGET
 from pipeline.model.model import Model
 from pipeline.records.outputs import Outcome, Prediction
 
@@ -53,7 +53,7 @@ def relearn(
                     f"prediction {upcoming.sequence} was made by version {upcoming.model_version} of the "
                     f"model, but stands behind predictions of version {model.folded}"
                 )
-            scores[upcoming.sequence] = model.score(upcoming, upcoming.features)
+            scores[upcoming.sequence] = model.predict_score(upcoming, upcoming.features)
             upcoming = next(predictions, None)
         if outcome.sequence != model.folded:
             raise StateError(f"outcome {model.folded} is missing: outcome {outcome.sequence} comes instead")
@@ -68,6 +68,6 @@ def relearn(
             outcome.score,
             score,
             outcome.watch_ratio or 0.0,
-            (outcome.watch_ratio or 0.0) > WATCHED_THRESHOLD,
+            TARGET.is_positive(outcome.watch_ratio or 0.0),
             outcome.status == "labelled",
         )

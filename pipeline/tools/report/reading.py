@@ -12,7 +12,7 @@ from confluent_kafka import Message
 
 from pipeline.config.tree import CHAMPION, Kafka
 from pipeline.features.statistics import FEATURES
-from pipeline.features.target import WATCHED_THRESHOLD
+from pipeline.features.target import TARGET
 from pipeline.kafka.log import LogReader, decode_record
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import Topics
@@ -186,7 +186,7 @@ def _row(outcome: _Outcome) -> tuple[float | bool, ...]:
         outcome.features[USER_MEAN],
         outcome.features[VIDEO_MEAN],
         -1 if outcome.label is None else outcome.label,
-        (outcome.watch_ratio or 0.0) > WATCHED_THRESHOLD,
+        TARGET.is_positive(outcome.watch_ratio or 0.0),
         outcome.status == "labelled",
         outcome.predicted,
         outcome.probability is not None,

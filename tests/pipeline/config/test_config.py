@@ -1,3 +1,5 @@
+"""The tree of settings, and what the loader reads and refuses."""
+
 from __future__ import annotations
 
 import os
@@ -14,7 +16,7 @@ from pipeline.worker import worker
 
 @pytest.fixture(autouse=True)
 def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings from outside."""
+    """Keep settings of the caller's environment and folder out."""
     monkeypatch.chdir(tmp_path)
     for name in os.environ:
         if name.upper().startswith("FORKS_"):
@@ -36,9 +38,21 @@ def refusal(path: Path | None = None, flags: dict[str, Any] | None = None) -> st
 
 def test_without_anything_there_are_defaults() -> None:
     config = load()
-    assert config.model_dump() == Config().model_dump()
+    assert config == Config()
     assert config.kafka.bootstrap == "127.0.0.1:9092"
     assert config.join.window == 6 * 3_600_000
+
+
+def test_a_configuration_built_in_code_reads_neither_file_nor_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write("[worker]\nbatch = 7\n", "forks.toml")
+    monkeypatch.setenv("FORKS_KAFKA__PREFIX", "environment.")
+    built, loaded = Config(), load()
+    assert (built.worker.batch, built.kafka.prefix) == (5_000, "")
+    assert (loaded.worker.batch, loaded.kafka.prefix) == (7, "environment.")
+    assert type(loaded) is Config
+    assert type(loaded)() == built
 
 
 def test_flags_win_over_environment_over_file_over_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +66,7 @@ def test_flags_win_over_environment_over_file_over_defaults(monkeypatch: pytest.
     assert kafka.instance is None
 
 
-def test_the_file_of_the_working_directory_is_taken_unless_another_is_named() -> None:
+def test_the_file_of_the_working_directory_is_read_unless_another_is_named() -> None:
     write("[worker]\nbatch = 7\n", "forks.toml")
     assert load().worker.batch == 7
     assert load(write("[worker]\nbatch = 8\n")).worker.batch == 8
@@ -117,7 +131,7 @@ def test_a_duration_beyond_all_timestamps_is_refused(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("value", ["", "5", "-5s", "1.5h", "5 weeks", "s", "5S", "٣s", 5, 5.0, None, True])
-def test_anything_else_is_no_duration(value: object) -> None:
+def test_anything_else_is_refused_as_a_duration(value: object) -> None:
     with pytest.raises(ValueError, match=r'like "500ms", "90s", "30m", "6h" or "7d"'):
         milliseconds(value)
 
@@ -181,6 +195,7 @@ def test_a_missing_or_unreadable_file_is_named() -> None:
         ("FORKS_WORKER__BATCH", "many", ["worker.batch", "valid integer", "'many'"]),
         ("FORKS_JOIN__WINDW", "5s", ["join.windw", "did you mean window?"]),
         ("FORKS_JOYN__WINDOW", "5s", ["no such section", "FORKS_JOIN__..."]),
+        ("forks_joyn__window", "5s", ["no such section", "FORKS_JOIN__..."]),
     ],
 )
 def test_a_wrong_variable_is_explained_with_its_name(
@@ -196,12 +211,12 @@ def test_a_wrong_variable_is_explained_with_its_name(
 def test_a_wrong_flag_is_explained_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORKS_KAFKA__PREFIX", "good")
     message = refusal(write('[kafka]\nprefix = "good"\n'), {"kafka.prefix": "a b"})
-    assert message.startswith("the command line: kafka.prefix")
+    assert message.startswith("the command line (--prefix): kafka.prefix")
 
 
 def test_variables_of_other_parts_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORKS_CACHE_DIR", "somewhere")
-    assert load().model_dump() == Config().model_dump()
+    assert load() == Config()
 
 
 @pytest.mark.parametrize(

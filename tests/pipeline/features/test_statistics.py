@@ -1,4 +1,4 @@
-"""Running statistics: compared with plain ones, one by one and in batches, and what they promise."""
+"""Running statistics, one by one and in batches, against plain ones, and their guarantees."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from forks import ForksSettings
 from pipeline.features import totals
 from pipeline.features.statistics import FEATURES, Floats, RunningStatistics
 from pipeline.features.tags import TagLists
-from pipeline.features.target import RATIO_CAP
-from pipeline.model.model import warm_up
+from pipeline.features.target import TARGET
+from pipeline.model.warm_up import warm_up
 from pipeline.records.fields import Id
 from pipeline.records.outputs import VideoCounts
 from tests.support.plain_statistics import PlainStatistics
 from tests.support.threads import runs_beside
 
 TAGS: dict[Id, list[int]] = {0: [2], 1: [2, 0], 2: [5], 3: [], "three": [0, 5, 5]}
-"""Of videos; some have none, some are not known, no video has tag 1, 3 or 4."""
+"""Tags by video: one video has none, others are not known, and no video has tag 1, 3 or 4."""
 
 
 class Play(NamedTuple):
@@ -41,7 +41,7 @@ plays = st.lists(
 
 
 class Steps(NamedTuple):
-    """Plays, and the order in which they are asked for and their labels come."""
+    """Plays, and the order in which their features are looked up and their labels counted."""
 
     plays: list[Play]
     order: list[int]
@@ -59,65 +59,65 @@ def steps(draw: st.DrawFn) -> Steps:
 limits = st.integers(1, 8)
 
 
-def one_by_one(statistics: RunningStatistics | PlainStatistics, taken: Steps) -> dict[int, list[float]]:
-    """The features of each play, when it was asked for."""
+def one_by_one(statistics: RunningStatistics | PlainStatistics, drawn: Steps) -> dict[int, list[float]]:
+    """Return the features of each play at the step that looks them up."""
     found = {}
-    for number in taken.order:
-        play = taken.plays[number % len(taken.plays)]
-        if number < len(taken.plays):
+    for number in drawn.order:
+        play = drawn.plays[number % len(drawn.plays)]
+        if number < len(drawn.plays):
             found[number] = statistics.features(play.user, play.video)
         else:
             statistics.update(*play)
     return found
 
 
-def in_batches(statistics: RunningStatistics, taken: Steps) -> Floats:
-    """The features of all plays, from as many batches as there are cuts, and one more."""
-    n = len(taken.plays)
-    users, videos = [play.user for play in taken.plays], [play.video for play in taken.plays]
-    labels = np.array([play.label for play in taken.plays], dtype=np.bool_)
-    ratios = np.array([play.ratio for play in taken.plays], dtype=np.float64)
+def in_batches(statistics: RunningStatistics, drawn: Steps) -> Floats:
+    """Return the features of all plays, run in batches that end at the cuts."""
+    n = len(drawn.plays)
+    users, videos = [play.user for play in drawn.plays], [play.video for play in drawn.plays]
+    labels = np.array([play.label for play in drawn.plays], dtype=np.bool_)
+    ratios = np.array([play.ratio for play in drawn.plays], dtype=np.float64)
     out = np.full((n, len(FEATURES)), np.nan)
-    for begin, end in pairwise(sorted({0, *taken.cuts, len(taken.order)})):
-        order = np.array(taken.order[begin:end], dtype=np.int64)
+    for begin, end in pairwise(sorted({0, *drawn.cuts, len(drawn.order)})):
+        order = np.array(drawn.order[begin:end], dtype=np.int64)
         found = statistics.run(order, users, videos, labels, ratios)
-        asked = ~np.isnan(found[:, 0])
-        assert set(np.flatnonzero(asked)) == {number for number in order.tolist() if number < n}
-        out[asked] = found[asked]
+        looked_up = ~np.isnan(found[:, 0])
+        assert set(np.flatnonzero(looked_up)) == {number for number in order.tolist() if number < n}
+        out[looked_up] = found[looked_up]
     return out
 
 
-def known(statistics: RunningStatistics) -> list[object]:
-    """All that is kept, in the order in which it will be forgotten."""
-    both = [entities.saved() for entities in (statistics.users, statistics.videos)]
+def state_of(statistics: RunningStatistics) -> list[object]:
+    """Return the whole state, entities in the order of eviction."""
+    both = [entities.state() for entities in (statistics.users, statistics.videos)]
     return [(entities, rows.tolist()) for entities, rows in both] + [
         statistics.tags.tolist(),
         statistics.everything.tolist(),
     ]
 
 
-@given(taken=steps(), limit=limits)
-def test_features_and_totals_are_those_of_the_plain_statistics(taken: Steps, limit: int) -> None:
+@given(drawn=steps(), limit=limits)
+def test_features_and_totals_are_those_of_the_plain_statistics(drawn: Steps, limit: int) -> None:
     compiled, plain = RunningStatistics(limit, TagLists(TAGS)), PlainStatistics(limit, TAGS)
-    found, expected = one_by_one(compiled, taken), one_by_one(plain, taken)
+    found, expected = one_by_one(compiled, drawn), one_by_one(plain, drawn)
     assert found == expected
     for entities, others in ((compiled.users, plain.users), (compiled.videos, plain.videos)):
-        kept, rows = entities.saved()
+        kept, rows = entities.state()
         assert kept == list(others)
         assert rows.tolist() == [list(values) for values in others.values()]
     assert compiled.everything.tolist() == [list(plain.everything)]
     assert compiled.tags.tolist() == [list(plain.tags.get(tag, (0.0, 0.0, 0.0))) for tag in range(6)]
 
 
-@given(taken=steps(), limit=limits)
-def test_batches_do_not_show(taken: Steps, limit: int) -> None:
+@given(drawn=steps(), limit=limits)
+def test_batches_change_no_bit(drawn: Steps, limit: int) -> None:
     alone, together = RunningStatistics(limit, TagLists(TAGS)), RunningStatistics(limit, TagLists(TAGS))
-    found = one_by_one(alone, taken)
-    assert in_batches(together, taken).tolist() == [found[event] for event in range(len(taken.plays))]
-    assert known(together) == known(alone)
+    found = one_by_one(alone, drawn)
+    assert in_batches(together, drawn).tolist() == [found[event] for event in range(len(drawn.plays))]
+    assert state_of(together) == state_of(alone)
 
 
-counted = st.lists(
+shared_counts = st.lists(
     st.builds(
         lambda video, labels, more, ratios: VideoCounts(video, labels + more, labels, ratios),
         ids,
@@ -129,8 +129,8 @@ counted = st.lists(
 )
 
 
-@given(history=plays, later=plays, counts=counted, limit=limits)
-def test_what_others_counted_is_counted_as_the_plain_statistics_do(
+@given(history=plays, later=plays, counts=shared_counts, limit=limits)
+def test_shared_counts_are_added_as_the_plain_statistics_add_them(
     history: list[Play], later: list[Play], counts: list[VideoCounts], limit: int
 ) -> None:
     compiled, plain = RunningStatistics(limit, TagLists(TAGS)), PlainStatistics(limit, TAGS)
@@ -140,10 +140,10 @@ def test_what_others_counted_is_counted_as_the_plain_statistics_do(
         statistics.merge_shared(counts)
         for play in later:
             statistics.update(*play)
-    kept, rows = compiled.videos.saved()
+    kept, rows = compiled.videos.state()
     assert kept == list(plain.videos)
     assert rows.tolist() == [list(values) for values in plain.videos.values()]
-    assert compiled.users.saved()[0] == list(plain.users)
+    assert compiled.users.state()[0] == list(plain.users)
     assert compiled.everything.tolist() == [list(plain.everything)]
     assert compiled.tags.tolist() == [list(plain.tags.get(tag, (0.0, 0.0, 0.0))) for tag in range(6)]
     for video in range(6):
@@ -162,32 +162,30 @@ def named(values: list[float]) -> dict[str, float]:
 
 
 @given(history=plays)
-def test_asking_changes_nothing(history: list[Play]) -> None:
-    asked, unasked = updated(history), updated(history)
-    asked.features(1, 1)
-    asked.features("unknown", "unknown")
-    assert known(asked) == known(unasked)
+def test_looking_features_up_changes_nothing(history: list[Play]) -> None:
+    read, untouched = updated(history), updated(history)
+    read.features(1, 1)
+    read.features("unknown", "unknown")
+    assert state_of(read) == state_of(untouched)
 
 
 @given(history=plays, limit=limits, later=steps())
-def test_what_was_saved_goes_on_as_if_nothing_had_happened(
-    history: list[Play], limit: int, later: Steps
-) -> None:
+def test_restored_statistics_go_on_with_the_same_bits(history: list[Play], limit: int, later: Steps) -> None:
     statistics = updated(history, limit)
     copies = updated(later.plays, limit), updated(later.plays, limit)
     for copy in copies:
         for entities, others in ((statistics.users, copy.users), (statistics.videos, copy.videos)):
-            others.restore(*entities.saved())
+            others.restore(*entities.state())
         copy.tags[:], copy.everything[:] = statistics.tags, statistics.everything
-        assert known(copy) == known(statistics)
+        assert state_of(copy) == state_of(statistics)
     found = one_by_one(statistics, later)
     assert one_by_one(copies[0], later) == found
     assert in_batches(copies[1], later).tolist() == [found[event] for event in range(len(later.plays))]
     for copy in copies:
-        assert known(copy) == known(statistics)
+        assert state_of(copy) == state_of(statistics)
 
 
-def test_a_forgotten_entity_is_like_a_new_one_but_the_rest_remembers_its_labels() -> None:
+def test_an_evicted_entity_is_like_a_new_one_but_its_labels_still_count_in_the_global_mean() -> None:
     statistics = updated([Play(1, 1, True, 2.0), Play(2, 1, False, 0.0)], max_entities=1)
     assert statistics.features(1, 9) == statistics.features(77, 9)
     assert statistics.everything[0, totals.EVENTS] == 2
@@ -202,7 +200,7 @@ def test_the_names_are_as_many_as_the_features() -> None:
 
 
 def test_a_video_on_repeat_counts_no_more_than_one_seen_twice() -> None:
-    once, often = updated([Play(1, 1, True, RATIO_CAP)]), updated([Play(1, 1, True, 1e9)])
+    once, often = updated([Play(1, 1, True, TARGET.ratio_cap)]), updated([Play(1, 1, True, 1e9)])
     assert once.features(1, 1) == often.features(1, 1)
 
 
@@ -233,10 +231,10 @@ def test_a_video_without_known_tags_has_its_plain_means_twice(
         assert found["video_tag_ratio_mean"] == found["video_ratio_mean"]
 
 
-def test_a_new_video_starts_as_others_with_its_tags_went() -> None:
+def test_a_new_video_starts_from_the_mean_of_videos_with_its_tags() -> None:
     statistics = updated([Play(1, 0, True, 2.0), Play(2, 0, True, 2.0), Play(3, 2, False, 0.0)])
     prior, ratio_prior = 2.5 / 4, 4.5 / 4
-    alike = named(statistics.features(9, 1))  # has video 0's tag 2, and 0, of which nothing is known
+    alike = named(statistics.features(9, 1))  # has video 0's tag 2, and 0, which has no labels
     assert alike["video_label_mean"] == prior
     assert alike["video_tag_label_mean"] == pytest.approx((2 + 10 * prior) / 12)
     assert alike["video_tag_ratio_mean"] == pytest.approx((4 + 10 * ratio_prior) / 12)
@@ -255,34 +253,34 @@ def test_memory_is_bounded_however_many_users_come() -> None:
     order = np.arange(2 * part)
     labels, ratios = np.ones(part, dtype=np.bool_), np.ones(part)
 
-    def play(first_user: int) -> int:
+    def count_new_users(first_user: int) -> int:
         users = range(first_user, first_user + part)
         statistics.run(order, users, [0] * part, labels, ratios)
         return tracemalloc.get_traced_memory()[0]
 
     tracemalloc.start()
     try:
-        play(0)
-        early, *later = [play(number * part) for number in range(1, 7)]
+        count_new_users(0)
+        early, *later = [count_new_users(number * part) for number in range(1, 7)]
     finally:
         tracemalloc.stop()
     assert len(statistics.users) == limit
     assert len(statistics.users.totals) == len(statistics.users.ring) < 2 * (1 + limit + part)
-    assert max(later) < early + 100_000  # a user takes more than 100 bytes, and 100,000 more have come
+    assert max(later) < early + 100_000  # 100,000 more users came, of more than 100 bytes each
 
 
-def test_room_grows_with_the_entities_there_are_not_with_those_there_may_be() -> None:
+def test_memory_grows_with_the_entities_there_are_not_with_their_limit() -> None:
     statistics = RunningStatistics(1_000_000)
     for user in range(5_000):
         statistics.update(user, 0, True, 1.0)
     assert 5_000 < len(statistics.users.totals) <= 10_240
-    assert statistics.users.saved()[1].tolist() == [[1.0, 1.0, 1.0]] * 5_000
+    assert statistics.users.state()[1].tolist() == [[1.0, 1.0, 1.0]] * 5_000
 
 
-def test_saved_entities_that_do_not_fit_are_refused() -> None:
+def test_restoring_too_many_entities_or_one_twice_is_refused() -> None:
     users = RunningStatistics(2).users
     for entities in ([1, 1], [1, 2, 3]):
-        with pytest.raises(ValueError, match="where 2 fit"):
+        with pytest.raises(ValueError, match="at most 2 fit, each once"):
             users.restore(entities, np.zeros((len(entities), 3)))
 
 
@@ -291,22 +289,22 @@ def test_saved_entities_that_do_not_fit_are_refused() -> None:
     [
         ([0, 4], [1, 1], r"from 0 to 3, for 2 events"),
         ([-1], [1, 1], r"from 0 to 3, for 2 events"),
-        ([0], [1], r"as many, not \[2, 1, 2, 2\]"),
+        ([0], [1], r"must have one length, not \[2, 1, 2, 2\]"),
     ],
 )
 def test_steps_and_columns_that_do_not_fit_are_refused(
     order: list[int], videos: list[Id], message: str
 ) -> None:
     statistics = updated([Play(1, 1, True, 1.0)])
-    before = known(statistics)
+    before = state_of(statistics)
     with pytest.raises(ValueError, match=message):
         statistics.run(np.array(order), [7, 8], videos, np.ones(2, dtype=np.bool_), np.ones(2))
-    assert known(statistics) == before
+    assert state_of(statistics) == before
 
 
 def test_warming_up_compiles_all_that_is_used_later() -> None:
     warm_up(ForksSettings.practical(len(FEATURES), budget=4, landmarks=2, rank=2, cycle=3))
-    kernels = (totals.features, totals.count, totals.run, totals.merge_shared)
+    kernels = (totals.features, totals.add_label, totals.run, totals.merge_shared)
     compiled = [kernel.signatures for kernel in kernels]
     before = [list(signatures) for signatures in compiled]
     assert all(before)

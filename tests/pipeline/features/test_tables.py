@@ -23,9 +23,9 @@ DAILY_COLUMNS = ("video_id", "date", "play_progress", "play_user_num", *COUNT_CO
 
 
 def write(path: Path, columns: tuple[str, ...], *rows: dict[str, object]) -> Path:
-    """A CSV file; what a row does not name is empty."""
-    lines = [",".join(columns), *(",".join(str(row.get(name, "")) for name in columns) for row in rows)]
-    path.write_text("\n".join(lines) + "\n")
+    """Write a CSV file; columns that a row does not name are empty."""
+    text_rows = [",".join(columns), *(",".join(str(row.get(name, "")) for name in columns) for row in rows)]
+    path.write_text("\n".join(text_rows) + "\n")
     return path
 
 
@@ -33,9 +33,9 @@ def users(folder: Path, *rows: dict[str, object]) -> UserTable:
     return UserTable(write(folder / "users.csv", USER_COLUMNS, *rows))
 
 
-def tags(folder: Path, *lines: str) -> TagTable:
+def tags(folder: Path, *rows: str) -> TagTable:
     path = folder / "tags.csv"
-    path.write_text("\n".join(["video_id,feat", *lines]) + "\n")
+    path.write_text("\n".join(["video_id,feat", *rows]) + "\n")
     return TagTable(path)
 
 
@@ -43,9 +43,9 @@ def test_the_lists_of_tags_are_the_indicators_set(tmp_path: Path) -> None:
     table = tags(tmp_path, '7,"[8, 3, 8]"', "9,[0]", "10,[]")
     assert table.lists.count == table.columns == 9
     for video in (7, 9, 10, "unknown"):
-        place = table.lists.find(video)
-        length = int(table.lists.packed[place])
-        own = table.lists.packed[place + 1 : place + 1 + length].tolist()
+        position = table.lists.find(video)
+        length = int(table.lists.packed[position])
+        own = table.lists.packed[position + 1 : position + 1 + length].tolist()
         assert own == np.flatnonzero(table.block(video)).tolist()
 
 
@@ -54,7 +54,7 @@ def daily_file(folder: Path, *rows: dict[str, object]) -> Path:
 
 
 def utc(text: str) -> int:
-    """Milliseconds since 1970."""
+    """Return a UTC time as milliseconds since 1970."""
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
 
 
@@ -93,7 +93,7 @@ def test_a_videos_tags_are_indicators(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["5,[-1]", "5, tag", '5,"[1,"', "5,[1.5]", "5,", '5,"{}"', "5, 7"])
 def test_tags_of_another_kind_are_refused_with_the_file(tmp_path: Path, line: str) -> None:
-    with pytest.raises(DataError, match=r"tags\.csv: column feat has to hold lists of tag numbers"):
+    with pytest.raises(DataError, match=r"tags\.csv: column feat must hold lists of tag numbers"):
         tags(tmp_path, "4,[0]", line)
 
 

@@ -1,4 +1,4 @@
-"""Challengers see what the champion sees, and what they say is in the log like all else."""
+"""Challengers see the champion's events; their scores are derived, audited and restored as its own are."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from forks.rivals import NOGD, Standardised
 from pipeline.config.tree import Config
 from pipeline.errors import ConfigError, StateError
 from pipeline.features.statistics import FEATURES
-from pipeline.features.target import target
+from pipeline.features.target import TARGET
 from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.rival import RIVALS, parameter_types
@@ -41,7 +41,7 @@ def challenged(given_inputs: Inputs) -> Written:
 
 @settings(max_examples=80)
 @given(given_inputs=streams(), drawn=st.lists(worker_steps, max_size=15))
-def test_neither_batches_nor_deaths_show_in_what_is_written(given_inputs: Inputs, drawn: list[Any]) -> None:
+def test_neither_batches_nor_restarts_change_what_is_written(given_inputs: Inputs, drawn: list[Any]) -> None:
     assert run_with_deaths(given_inputs, drawn, challengers=CHALLENGERS)[1].written == challenged(
         given_inputs
     )
@@ -55,7 +55,7 @@ def outcomes_of(written: Written) -> list[Outcome]:
     return [msgspec.json.decode(value, type=Outcome) for value in written.outcomes]
 
 
-def test_one_of_forks_says_what_it_would_say_as_the_champion() -> None:
+def test_a_forks_challenger_scores_as_it_would_as_the_champion() -> None:
     wider = CHALLENGERS["wider"]
     assert isinstance(wider, ForksSettings)
     alone = predictions_of(run(eventful(), model=new_model(wider))[1])
@@ -64,7 +64,7 @@ def test_one_of_forks_says_what_it_would_say_as_the_champion() -> None:
     assert len({each.score for each in alone}) > 100
 
 
-def test_one_that_sees_the_tables_sees_them_as_a_champion_of_its_settings_does(tmp_path: Path) -> None:
+def test_a_challenger_that_uses_the_tables_scores_as_it_would_as_the_champion(tmp_path: Path) -> None:
     (tmp_path / "tags.csv").write_text("video_id,feat\n" + "".join(f'{v},"[{v % 3}]"\n' for v in range(8)))
     features = {"tags": tmp_path / "tags.csv"}
     paper = {"preset": "paper", "budget": 10, "cycle": 5}
@@ -72,14 +72,14 @@ def test_one_that_sees_the_tables_sees_them_as_a_champion_of_its_settings_does(t
     ours = ModelFactory(Config.model_validate({"features": features, "challengers": beside}))
     alone = ModelFactory(Config.model_validate({"features": features, "learner": paper}))
     plain = ModelFactory(Config.model_validate({"features": features}))
-    said = predictions_of(run(eventful(), model=ours.new_model())[1])
+    beside_ours = predictions_of(run(eventful(), model=ours.new_model())[1])
     champion = predictions_of(run(eventful(), model=alone.new_model())[1])
-    assert [(each.challengers or {})["a"] for each in said] == [each.score for each in champion]
+    assert [(each.challengers or {})["a"] for each in beside_ours] == [each.score for each in champion]
     without = predictions_of(run(eventful(), model=plain.new_model())[1])
-    assert [each.score for each in said] == [each.score for each in without]
+    assert [each.score for each in beside_ours] == [each.score for each in without]
 
 
-def test_a_snapshot_s_challengers_are_shown() -> None:
+def test_the_contents_of_a_snapshot_list_its_challengers() -> None:
     settings = configured(a={"learner": "arow"}).settings(1)
     found = contents(pack(model_under(settings)), settings)
     [challenger] = found.challengers
@@ -92,28 +92,28 @@ def test_a_snapshot_s_challengers_are_shown() -> None:
     assert f"a (arow, {challenger.bytes:,} bytes)" in captured.get()
 
 
-def test_a_rival_says_what_a_plain_loop_says_of_the_standardised_running_features() -> None:
+def test_a_rival_scores_as_in_a_plain_loop_over_the_standardised_running_features() -> None:
     written = challenged(eventful())
     rival = Standardised(NOGD(len(FEATURES), budget=4, rank=2))
-    learned = iter(outcomes_of(written))
-    folded = 0
+    outcomes = iter(outcomes_of(written))
+    learned = 0
     for prediction in predictions_of(written):
-        for _ in range(prediction.model_version - folded):
-            outcome = next(learned)
+        for _ in range(prediction.model_version - learned):
+            outcome = next(outcomes)
             assert outcome.label is not None
-            rival.learn_one(np.array(outcome.features), target("hinge", outcome.label, 0.0))
-        folded = prediction.model_version
+            rival.learn_one(np.array(outcome.features), TARGET.value("hinge", outcome.label, 0.0))
+        learned = prediction.model_version
         assert prediction.challengers is not None
         assert prediction.challengers["small"] == rival.predict_one(np.array(prediction.features))
-    assert folded > 100
+    assert learned > 100
 
 
-def test_outcomes_have_them_from_their_predictions_and_all_else_is_as_without() -> None:
+def test_outcomes_hold_the_scores_of_their_predictions_and_nothing_else_changes() -> None:
     written, without = challenged(eventful()), run(eventful())[1]
-    said = {each.sequence: each.challengers for each in predictions_of(written)}
+    scores = {each.sequence: each.challengers for each in predictions_of(written)}
     for outcome in outcomes_of(written):
         assert list(outcome.challengers or {}) == ["small", "wider"]
-        assert outcome.challengers == said[outcome.prediction_sequence]
+        assert outcome.challengers == scores[outcome.prediction_sequence]
     for ours, plain in zip(
         [*predictions_of(written), *outcomes_of(written)],
         [*predictions_of(without), *outcomes_of(without)],
@@ -123,7 +123,7 @@ def test_outcomes_have_them_from_their_predictions_and_all_else_is_as_without() 
     assert not any(b"challengers" in value for value in [*without.predictions, *without.outcomes])
 
 
-def test_a_snapshot_has_all_that_they_know() -> None:
+def test_a_snapshot_restores_challengers() -> None:
     task, _ = run(eventful(), model=new_model(challengers=CHALLENGERS))
     copy = new_model(challengers=CHALLENGERS)
     unpack(pack(task.model), copy)
@@ -133,16 +133,16 @@ def test_a_snapshot_has_all_that_they_know() -> None:
             unpack(pack(task.model), new_model(challengers=others))
 
 
-def test_an_import_is_proved_by_what_challengers_know_too() -> None:
+def test_an_import_is_refused_where_a_challenger_s_state_differs() -> None:
     outcomes = list(enumerate(outcomes_of(challenged(eventful()))))
-    folded = new_model(challengers=CHALLENGERS)
-    folded.learn_many([outcome for _, outcome in outcomes[:100]])
-    data = pack(folded)
+    trained = new_model(challengers=CHALLENGERS)
+    trained.learn_many([outcome for _, outcome in outcomes[:100]])
+    data = pack(trained)
     for forged in (False, True):
         candidate = new_model(challengers=CHALLENGERS)
         unpack(data, candidate)
         if forged:
-            candidate.challengers["small"].learn_example(np.zeros(len(FEATURES)), False, 0.0)
+            candidate.challengers["small"].learn_one(np.zeros(len(FEATURES)), False, 0.0)
             with pytest.raises(StateError, match="is not the model of this log's first 100 outcomes"):
                 verify(candidate, new_model(challengers=CHALLENGERS), outcomes, begin=0)
         else:
@@ -159,7 +159,7 @@ def recorded() -> Recording:
 
 @settings(max_examples=40)
 @given(given_inputs=streams(), drawn=st.lists(st.tuples(steps, st.booleans()), max_size=15), policy=policies)
-def test_every_run_is_clean(
+def test_the_audit_of_every_run_finds_nothing(
     given_inputs: Inputs, drawn: list[tuple[Step, bool]], policy: LabelPolicy | None
 ) -> None:
     run = record(given_inputs, [*drawn, (REST, True)], challengers=CHALLENGERS, policy=policy)
@@ -169,16 +169,16 @@ def test_every_run_is_clean(
 
 
 @pytest.mark.parametrize("name", CHALLENGERS)
-def test_the_last_bit_of_a_challengers_score_is_named(recorded: Recording, name: str) -> None:
-    said = prediction_of(recorded, 100).challengers or {}
-    recorded.change_prediction(100, challengers=said | {name: raised(said[name])})
+def test_the_audit_finds_a_changed_last_bit_of_a_challenger_s_score(recorded: Recording, name: str) -> None:
+    scores = prediction_of(recorded, 100).challengers or {}
+    recorded.change_prediction(100, challengers=scores | {name: raised(scores[name])})
     found = recorded.first()
     assert (found.topic, found.offset) == ("predictions", recorded.predictions[100].offset)
     assert found.expected.startswith("challengers {")
 
 
 @pytest.mark.parametrize("other", [None, {"small": 0.5}])
-def test_so_is_an_outcome_that_does_not_say_what_its_prediction_says(
+def test_the_audit_finds_an_outcome_whose_scores_are_not_those_of_its_prediction(
     recorded: Recording, other: dict[str, float] | None
 ) -> None:
     assert outcome_of(recorded, 60).challengers
@@ -214,17 +214,20 @@ def test_a_rival_s_loss_is_what_it_is_set_to() -> None:
     model.learn_many(outcomes_of(run(eventful())[1]))
 
 
-@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # which is what it is about
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # the steps are meant to explode
 @pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
-def test_one_whose_steps_explode_says_nothing_and_does_no_harm() -> None:
-    """Its score is infinite, then not a number, which a record cannot hold."""
+def test_a_score_that_is_not_finite_becomes_zero_and_does_no_harm() -> None:
+    """A record can hold neither infinity nor NaN."""
     wild = configured(a={"learner": "ogd", "loss": "squared", "step": 1e100}).challengers
-    run_ = record(eventful(), [*STEADY, (REST, False)], challengers=wild)
-    said = [(prediction_of(run_, number).challengers or {})["a"] for number in range(len(run_.predictions))]
-    assert max(map(abs, said)) > 1e100
-    assert said[-50:] == [0.0] * 50
-    assert run_.findings() == []
-    assert run_.audit(from_snapshot=True).findings == []
+    recording = record(eventful(), [*STEADY, (REST, False)], challengers=wild)
+    scores = [
+        (prediction_of(recording, number).challengers or {})["a"]
+        for number in range(len(recording.predictions))
+    ]
+    assert max(map(abs, scores)) > 1e100
+    assert scores[-50:] == [0.0] * 50
+    assert recording.findings() == []
+    assert recording.audit(from_snapshot=True).findings == []
 
 
 def test_the_order_in_the_file_does_not_matter() -> None:
@@ -233,7 +236,7 @@ def test_the_order_in_the_file_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         (
             {"learner": "nogdd"},
@@ -254,22 +257,22 @@ def test_the_order_in_the_file_does_not_matter() -> None:
         ({"learner": "forks", "preset": "papier"}, "challengers.x.preset: Input should be 'practical' or"),
     ],
 )
-def test_what_is_wrong_with_one_is_named(wrong: dict[str, Any], said: str) -> None:
+def test_a_wrong_setting_is_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         configured(x=wrong)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_other_challengers_are_refused_with_the_ways_on() -> None:
-    there = new_task().state(configured(a={"learner": "nogd"}).settings(1))
+def test_other_challengers_are_refused_with_what_to_do() -> None:
+    stored = new_task().state(configured(a={"learner": "nogd"}).settings(1))
     with pytest.raises(StateError) as caught:
-        refuse_other_settings(there, configured(b={"learner": "rbp"}).settings(1))
-    said = str(caught.value)
-    assert "challengers.a.learner is None, was 'nogd'; challengers.b.learner is 'rbp', was None." in said
-    assert "`forks rebuild --install`" in said
-    assert "take another kafka.group with another kafka.prefix" in said
+        refuse_other_settings(stored, configured(b={"learner": "rbp"}).settings(1))
+    message = str(caught.value)
+    assert "challengers.a.learner is None, was 'nogd'; challengers.b.learner is 'rbp', was None." in message
+    assert "`forks rebuild --install`" in message
+    assert "take another kafka.group with another kafka.prefix" in message
     with pytest.raises(StateError, match=r"challengers\.a\.budget is '7', was '50'"):
-        refuse_other_settings(there, configured(a={"learner": "nogd", "budget": 7, "rank": 5}).settings(1))
+        refuse_other_settings(stored, configured(a={"learner": "nogd", "budget": 7, "rank": 5}).settings(1))
 
 
 @pytest.mark.parametrize(

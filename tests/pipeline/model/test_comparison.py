@@ -1,4 +1,4 @@
-"""What is counted of champion and challengers is what their outcomes come to."""
+"""The comparison's metrics against a plain loop over the outcomes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tests.support.recording import eventful
 
 
 def expected(written: list[bytes], since: int) -> dict[str, LearnerMetrics]:
-    """One outcome after the other."""
+    """Compute the metrics of labelled outcomes by a plain loop."""
     outcomes = [msgspec.json.decode(value, type=Outcome) for value in written]
-    judged = [o for o in outcomes if o.status == "labelled" and o.prediction_sequence >= since]
+    labelled = [o for o in outcomes if o.status == "labelled" and o.prediction_sequence >= since]
     learner_metrics = {}
-    for name in ("champion", *(judged[0].challengers or {})):
-        said = [o.score if name == "champion" else (o.challengers or {})[name] for o in judged]
-        losses = np.log1p(np.exp([-s if o.label else s for s, o in zip(said, judged, strict=True)]))
-        wrong = sum((s > 0.0) != o.label for s, o in zip(said, judged, strict=True))
-        learner_metrics[name] = LearnerMetrics(len(judged), wrong, float(losses.sum()))
+    for name in ("champion", *(labelled[0].challengers or {})):
+        scores = [o.score if name == "champion" else (o.challengers or {})[name] for o in labelled]
+        losses = np.log1p(np.exp([-s if o.label else s for s, o in zip(scores, labelled, strict=True)]))
+        wrong = sum((s > 0.0) != o.label for s, o in zip(scores, labelled, strict=True))
+        learner_metrics[name] = LearnerMetrics(len(labelled), wrong, float(losses.sum()))
     return learner_metrics
 
 
@@ -39,7 +39,7 @@ def assert_same(found: Comparison | None, wanted: dict[str, LearnerMetrics], log
         assert loss == pytest.approx(log_loss) if name in log_odds else loss is None
 
 
-def test_every_labelled_event_is_counted_however_it_came() -> None:
+def test_every_labelled_event_is_counted() -> None:
     task = new_task(model=new_model(challengers=CHALLENGERS))
     delivery = Delivery(task, eventful())
     written = []
@@ -51,7 +51,7 @@ def test_every_labelled_event_is_counted_however_it_came() -> None:
 
 
 def test_after_a_promotion_predictions_of_the_former_champion_do_not_count() -> None:
-    """They say something of other names, or of other learners by the same name."""
+    """Their challengers have other names, or are other learners of the same name."""
     task, log = new_task(model=new_model(challengers=CHALLENGERS)), OutputLog()
     log.settings |= challengers_text(CHALLENGERS)
     deliver(task, log, 8)
@@ -86,7 +86,7 @@ def deliver(task: Task, log: OutputLog, batches: int) -> None:
 
 
 def test_a_label_that_is_not_learned_counts_in_the_comparison() -> None:
-    """Under a policy an outcome may say what came, and learn nothing of it."""
+    """Under a policy an outcome may hold a watch ratio and no label to learn."""
     task = new_task(model=new_model(challengers=CHALLENGERS))
     assert task.comparison is not None
     challengers = {"small": 1.0, "wider": -1.0}
@@ -94,5 +94,5 @@ def test_a_label_that_is_not_learned_counts_in_the_comparison() -> None:
         "e", 7, 3, 0, 1.0, None, True, [0.0] * 10, 0, 0, 1.5, None, 5, None, None, "labelled", 0
     )
     task.comparison.add([encode(msgspec.structs.replace(outcome, challengers=challengers))], 0)
-    mistakes = {name: standing.mistakes for name, standing in task.comparison.learner_metrics.items()}
+    mistakes = {name: metrics.mistakes for name, metrics in task.comparison.learner_metrics.items()}
     assert mistakes == {"champion": 0, "small": 0, "wider": 1}

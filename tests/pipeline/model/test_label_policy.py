@@ -1,4 +1,4 @@
-"""Which labels are asked for: the rules by hand, the budget over any scores, the coin by its seed alone."""
+"""Label policies: each rule against its formula, the budget under any scores, the coin's inputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.model.label_policy import MAX_RATE_DRIFT, RATE_TOLERANCE, LabelPol
 
 UNKNOWN = [0.0] * 10
 WELL_KNOWN = [0.0, 0.0, 0.0, 60.0, 0.0, 0.0, 0.0, 60.0, 0.0, 0.0]
-"""As if of a user and a video with more labels than there can be."""
+"""Features of a user and a video with more labels than there can be."""
 
 
 def policy(name: str, rate: float = 0.2, **changes: object) -> LabelPolicy:
@@ -22,8 +22,11 @@ def policy(name: str, rate: float = 0.2, **changes: object) -> LabelPolicy:
 
 
 def share(asking: LabelPolicy, score: float, features: list[float], events: int = 4_000) -> float:
-    """How many of many events are asked for, right at the rate."""
-    at_rate = {"predicted": LabelPolicy.first + 999, "asked": LabelPolicy.first + 200}
+    """Return the share of events asked for, when as many were asked for before as the rate allows."""
+    at_rate = {
+        "predicted": LabelPolicy.warm_up_predictions + 999,
+        "asked": LabelPolicy.warm_up_predictions + 200,
+    }
     return float(np.mean([asking.asks(event, score, features, **at_rate) for event in range(events)]))
 
 
@@ -49,11 +52,11 @@ def test_margin_asks_below_a_threshold_that_follows_the_rate(ahead: int) -> None
 
 
 @pytest.mark.parametrize(("score", "wanted"), [(0.1, 2 / 3), (0.8, 0.2), (-0.8, 0.2), (1.8, 0.1)])
-def test_adaptive_asks_the_more_seldom_the_surer_the_score(score: float, wanted: float) -> None:
+def test_adaptive_asks_less_often_the_surer_the_score(score: float, wanted: float) -> None:
     assert share(policy("adaptive"), score, WELL_KNOWN, 20_000) == pytest.approx(wanted, abs=0.012)
 
 
-def test_adaptive_always_asks_where_the_score_is_small_beside_what_is_not_known() -> None:
+def test_adaptive_always_asks_where_the_score_is_small_compared_with_the_leverage() -> None:
     asking = policy("adaptive")
     assert share(asking, 0.5, UNKNOWN) == 1.0
     assert share(asking, 0.6, UNKNOWN) == pytest.approx(2 / 3, abs=0.03)
@@ -87,28 +90,31 @@ def test_the_budget_is_kept_whatever_the_scores(name: str, rate: float, scale: f
     asked = 0
     for predicted, score in enumerate(scores):
         asked += asking.asks(predicted, score, UNKNOWN, predicted=predicted, asked=asked)
-        later = max(0, predicted + 1 - LabelPolicy.first)
+        later = max(0, predicted + 1 - LabelPolicy.warm_up_predictions)
         assert abs(asked - (predicted + 1 - later) - rate * later) <= MAX_RATE_DRIFT + 1
 
 
-def test_at_scores_as_they_are_the_rate_is_met_closely() -> None:
+def test_at_normal_scores_the_rate_is_met_closely() -> None:
     scores = np.random.default_rng(1).normal(size=20_000).tolist()
     for name in ("margin", "adaptive"):
         asking, asked = policy(name), 0
         for predicted, score in enumerate(scores):
             asked += asking.asks(predicted, score, WELL_KNOWN, predicted=predicted, asked=asked)
-        later = (asked - LabelPolicy.first) / (len(scores) - LabelPolicy.first)
+        later = (asked - LabelPolicy.warm_up_predictions) / (len(scores) - LabelPolicy.warm_up_predictions)
         assert later == pytest.approx(0.2, abs=0.005), name
 
 
 @pytest.mark.parametrize("name", ["margin", "adaptive"])
-def test_the_first_are_all_asked_for_however_sure_the_model_is(name: str) -> None:
+def test_all_of_the_warm_up_are_asked_for_however_sure_the_model_is(name: str) -> None:
     asking = policy(name, 0.01)
-    found = [asking.asks(n, 9.0, WELL_KNOWN, predicted=n, asked=n) for n in range(LabelPolicy.first + 1)]
-    assert found == [True] * LabelPolicy.first + [False]
+    found = [
+        asking.asks(n, 9.0, WELL_KNOWN, predicted=n, asked=n)
+        for n in range(LabelPolicy.warm_up_predictions + 1)
+    ]
+    assert found == [True] * LabelPolicy.warm_up_predictions + [False]
 
 
-def test_the_coin_hangs_on_seed_and_event_alone() -> None:
+def test_the_coin_depends_on_seed_and_event_alone() -> None:
     def coins(seed: int, prefix: str) -> list[bool]:
         asking = policy("random", 0.5, seed=seed)
         return [asking.asks(f"{prefix}{n}", 0.0, UNKNOWN, predicted=0, asked=0) for n in range(200)]
@@ -119,14 +125,14 @@ def test_the_coin_hangs_on_seed_and_event_alone() -> None:
 
 
 def test_the_coins_are_those_of_earlier_logs() -> None:
-    """Another hash would make an audit of what was written take every decision for wrong."""
+    """With another hash, an audit of existing logs would report every decision."""
     asking = policy("random", 0.5, seed=7)
     found = [asking.asks(event, 0.0, UNKNOWN, predicted=0, asked=0) for event in (*range(8), "1", "e")]
     assert "".join("01"[asked] for asked in found) == "0100011111"
 
 
 @pytest.mark.parametrize(
-    ("learn_unasked", "asked", "came", "taught"),
+    ("learn_unasked", "asked", "labelled", "learned"),
     [
         (False, None, False, True),
         (False, True, True, True),
@@ -137,7 +143,7 @@ def test_the_coins_are_those_of_earlier_logs() -> None:
         (True, False, False, False),
     ],
 )
-def test_what_was_not_asked_for_teaches_nothing_unless_it_may(
-    learn_unasked: bool, asked: bool | None, came: bool, taught: bool
+def test_a_label_not_asked_for_is_learned_only_if_the_settings_say_so(
+    learn_unasked: bool, asked: bool | None, labelled: bool, learned: bool
 ) -> None:
-    assert policy("random", learn_unasked=learn_unasked).learns(asked, came) is taught
+    assert policy("random", learn_unasked=learn_unasked).learns(asked, labelled) is learned

@@ -1,4 +1,4 @@
-"""The fold: many outcomes together are what they are one by one."""
+"""The model learns many outcomes with the same bytes as one by one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from forks import Forks
 from pipeline.config.tree import Learner
 from pipeline.features.tables import Tables
-from pipeline.model.model import Model, learner_settings
+from pipeline.model.learner_settings import learner_settings
+from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
 from pipeline.records.outputs import Outcome
 from tests.pipeline.model.test_snapshot import outcome
@@ -26,7 +27,7 @@ LONG = 60
 
 @cache
 def outcomes() -> list[Outcome]:
-    """Outcomes of a stream; each fifth has no label, and each seventh teaches that none came."""
+    """Return the outcomes of a stream; each fifth has no label, and each seventh expired as a negative."""
     model, found = new_model(), []
     for number in range(LONG):
         user: int | str = number * 7 % 5 if number % 11 else "näme"
@@ -52,7 +53,7 @@ def test_learn_many_leaves_the_bytes_of_learn_one(cuts: set[int]) -> None:
 
 
 @pytest.mark.parametrize("preset", ["paper", "practical"])
-def test_the_learner_learns_whole_vectors_whether_or_not_it_sees_the_tables(
+def test_the_learner_learns_whole_vectors_whether_or_not_it_uses_the_tables(
     preset: str, tmp_path: Path
 ) -> None:
     (tmp_path / "tags.csv").write_text("video_id,feat\n" + "".join(f'{v},"[{v % 3}]"\n' for v in range(8)))

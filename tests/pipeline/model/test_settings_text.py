@@ -1,4 +1,4 @@
-"""What the outputs depend on is read back exactly; other settings are refused with the ways on."""
+"""Settings in state records are read back exactly; other settings are refused with what to do."""
 
 from __future__ import annotations
 
@@ -63,25 +63,27 @@ def test_settings_of_either_preset_come_back_exactly(preset: Any, changes: dict[
     assert learner_text(found) == learner_text(learner)
 
 
-def test_so_do_blocks_of_entities() -> None:
+def test_blocks_of_entities_come_back_exactly() -> None:
     learner = ForksSettings.practical(8, linear_columns=(5, 8), entity_blocks=((0, 2), (2, 5)))
     assert learner_from(learner_text(learner)) == learner
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"learner.haste": "2"}, "another version of the learner, which differs in learner.haste"),
         ({"learner.budget": "many"}, "no worker wrote these settings"),
         ({"learner.budget": "1"}, "budget = 1 is not accepted"),
     ],
 )
-def test_settings_that_no_worker_of_this_version_wrote_are_refused(wrong: dict[str, str], said: str) -> None:
-    with pytest.raises(StateError, match=said):
+def test_settings_that_no_worker_of_this_version_wrote_are_refused(
+    wrong: dict[str, str], message: str
+) -> None:
+    with pytest.raises(StateError, match=message):
         learner_from(settings_of() | wrong)
 
 
-def test_the_same_settings_are_let_pass() -> None:
+def test_the_same_settings_are_accepted() -> None:
     refuse_other_settings(state_under(settings_of(budget=80)), settings_of(budget=80))
 
 
@@ -93,24 +95,24 @@ def test_the_same_settings_are_let_pass() -> None:
         ({"preset": "paper"}, {"kernel_columns": (1, 4)}),
     ],
 )
-def test_where_the_learner_differs_the_command_that_is_named_makes_it_what_is_wanted(
+def test_where_the_learner_differs_the_command_of_the_message_makes_the_learner_that_is_wanted(
     stored: dict[str, Any], current: dict[str, Any]
 ) -> None:
     wanted = settings_of(**current)
-    said = refusal(settings_of(**stored), wanted)
-    assert "take another kafka.group with another kafka.prefix" in said
-    [command] = re.findall("`forks rebuild (.*) --install`", said)
+    message = refusal(settings_of(**stored), wanted)
+    assert "take another kafka.group with another kafka.prefix" in message
+    [command] = re.findall("`forks rebuild (.*) --install`", message)
     changes = [word for word in shlex.split(command) if word != "--set"]
     named = {name.removeprefix("learner."): value for name, value in parse_changes(changes).items()}
     assert settings_of(**(stored | named)) == wanted
     assert settings_of(**(current | named)) == wanted
 
 
-def test_where_more_differs_no_rebuild_is_promised() -> None:
+def test_where_more_than_the_learner_differs_the_message_names_no_rebuild() -> None:
     current = settings_of(budget=80) | {"tables": "others"}
-    said = refusal(settings_of(), current)
-    assert "tables is 'others', was" in said
-    assert "rebuild" not in said
+    message = refusal(settings_of(), current)
+    assert "tables is 'others', was" in message
+    assert "rebuild" not in message
 
 
 def labels_settings(**labels: Any) -> dict[str, str]:
@@ -118,15 +120,15 @@ def labels_settings(**labels: Any) -> dict[str, str]:
     return {name: value for name, value in settings.items() if name.startswith("labels.")}
 
 
-def test_who_learns_all_labels_depends_on_no_setting_of_a_policy() -> None:
-    """So a group of before there were policies goes on."""
+def test_outputs_depend_on_no_policy_setting_where_all_labels_are_learned() -> None:
+    """State records without settings of a policy stay valid."""
     assert labels_settings() == labels_settings(rate=0.5, seed=3) == {}
 
 
-def test_another_policy_is_refused_and_so_is_none() -> None:
+def test_another_policy_or_none_is_refused() -> None:
     stored = settings_of() | labels_settings(policy="random", seed=3)
     assert len(stored) == len(settings_of()) + 4
-    said = refusal(stored, settings_of() | labels_settings(policy="random", seed=4))
-    assert "labels.seed is '4', was '3'" in said
-    assert "rebuild" not in said
+    message = refusal(stored, settings_of() | labels_settings(policy="random", seed=4))
+    assert "labels.seed is '4', was '3'" in message
+    assert "rebuild" not in message
     assert "labels.policy is None, was 'random'" in refusal(stored, settings_of())

@@ -14,52 +14,54 @@ from safetensors.numpy import load, save
 from pipeline.config.tree import Learner
 from pipeline.errors import StateError
 from pipeline.features.tables import Tables
-from pipeline.model.model import Model, learner_settings
+from pipeline.model.learner_settings import learner_settings
+from pipeline.model.model import Model
 from pipeline.model.snapshot import pack, unpack
 from pipeline.records.inputs import Interaction
 from pipeline.records.outputs import Outcome
-from tests.support.builders import LEARNER, interaction, new_model
+from tests.support import builders
+from tests.support.builders import LEARNER, new_model
 
 LONG = 60
 
 
-def outcome(model: Model, shown: Interaction, label: bool, ratio: float) -> Outcome:
-    """What the task would make of an interaction whose label comes at once."""
-    judgement = model.predict(shown)
+def outcome(model: Model, interaction: Interaction, label: bool, ratio: float) -> Outcome:
+    """Return the outcome of an interaction whose label comes at once, as the task would make it."""
+    output = model.predict(interaction)
     return Outcome(
-        event_id=shown.event_id,
-        user_id=shown.user_id,
-        video_id=shown.video_id,
-        timestamp=shown.timestamp,
-        score=judgement.score,
-        probability=judgement.probability,
-        predicted=judgement.predicted,
-        features=judgement.features,
+        event_id=interaction.event_id,
+        user_id=interaction.user_id,
+        video_id=interaction.video_id,
+        timestamp=interaction.timestamp,
+        score=output.score,
+        probability=output.probability,
+        predicted=output.predicted,
+        features=output.features,
         model_version=model.folded,
         prediction_sequence=model.folded,
         watch_ratio=ratio,
         label=label,
-        label_timestamp=shown.timestamp,
-        correct=judgement.predicted == label,
-        loss=model.loss(judgement.score, label, ratio),
+        label_timestamp=interaction.timestamp,
+        correct=output.predicted == label,
+        loss=model.loss(output.score, label, ratio),
         status="labelled",
         sequence=model.folded,
     )
 
 
 def teach(model: Model, begin: int, end: int) -> list[float]:
-    """Learn some events that depend only on their number; the scores that they had before."""
+    """Learn events that depend only on their number; return the scores that they had before."""
     scores = []
     for number in range(begin, end):
         user: int | str = number * 7 % 5 if number % 11 else "näme"
         label, ratio = number * 5 % 3 == 0, (number * 37 % 100) / 50
-        learned = outcome(model, interaction(number, number, user, number * 3 % 8), label, ratio)
-        model.learn_one(learned)
-        scores.append(learned.score)
+        made = outcome(model, builders.interaction(number, number, user, number * 3 % 8), label, ratio)
+        model.learn_one(made)
+        scores.append(made.score)
     return scores
 
 
-def taught(events: int) -> Model:
+def trained(events: int) -> Model:
     model = new_model()
     teach(model, 0, events)
     return model
@@ -75,7 +77,7 @@ def restored(data: bytes) -> Model:
 def test_a_restored_model_gives_the_same_bytes_and_goes_on_with_the_same_bits(
     events: int, stage: int
 ) -> None:
-    model = taught(events)
+    model = trained(events)
     assert model.learner.state()["stage"] == stage
     copy = restored(pack(model))
     assert pack(copy) == pack(model)
@@ -86,10 +88,9 @@ def test_a_restored_model_gives_the_same_bytes_and_goes_on_with_the_same_bits(
 
 @settings(max_examples=15)
 @given(cuts=st.sets(st.integers(0, LONG)))
-def test_snapshots_on_the_way_do_not_show(cuts: set[int]) -> None:
+def test_going_through_snapshots_changes_no_bit(cuts: set[int]) -> None:
     model, scores = new_model(), []
-    places = sorted({0, *cuts, LONG})
-    for begin, end in pairwise(places):
+    for begin, end in pairwise(sorted({0, *cuts, LONG})):
         scores += teach(model, begin, end)
         model = restored(pack(model))
     whole = new_model()
@@ -97,14 +98,14 @@ def test_snapshots_on_the_way_do_not_show(cuts: set[int]) -> None:
     assert pack(model) == pack(whole)
 
 
-def test_entities_come_back_in_the_order_in_which_they_will_be_forgotten() -> None:
-    model = taught(LONG)
+def test_entities_come_back_in_the_order_of_eviction() -> None:
+    model = trained(LONG)
     copy = restored(pack(model))
     for entities, others in (
         (model.statistics.users, copy.statistics.users),
         (model.statistics.videos, copy.statistics.videos),
     ):
-        (ids, totals), (kept_ids, kept_totals) = entities.saved(), others.saved()
+        (ids, totals), (kept_ids, kept_totals) = entities.state(), others.state()
         assert kept_ids == ids
         assert len(ids) == 3
         assert np.array_equal(kept_totals, totals)
@@ -136,28 +137,28 @@ def test_totals_of_other_tags_are_refused(tmp_path: Path) -> None:
         unpack(save(data), tagged(tmp_path))
 
 
-def test_entities_that_are_there_twice_are_refused() -> None:
+def test_an_entity_that_stands_there_twice_is_refused() -> None:
     data = load(DATA)
     first, *_, last = json.loads(data["users.ids"].tobytes())
     data["users.ids"] = np.frombuffer(json.dumps([first, last, last]).encode(), dtype=np.uint8)
-    with pytest.raises(StateError, match="3 entities, 2 of them different, where 3 fit"):
+    with pytest.raises(StateError, match="3 entities, 2 of them different: at most 3 fit"):
         restored(save(data))
 
 
 def test_packing_leaves_the_model_alone() -> None:
-    model = taught(LONG)
+    model = trained(LONG)
     first = pack(model)
     assert pack(model) == first
     teach(model, LONG, LONG + 5)
     assert restored(first).folded == LONG
 
 
-def test_the_default_learner_too_in_both_stages() -> None:
-    columns = learner_settings(Learner(), 0)
-    model = Model(columns, Tables(), 1_000)
+def test_the_default_learner_comes_back_in_both_stages() -> None:
+    defaults = learner_settings(Learner(), 0)
+    model = Model(defaults, Tables(), 1_000)
     for end in (90, 400):
         teach(model, model.folded, end)
-        copy = Model(columns, Tables(), 1_000)
+        copy = Model(defaults, Tables(), 1_000)
         unpack(pack(model), copy)
         assert teach(copy, end, end + 300) == teach(model, end, end + 300)
         assert pack(copy) == pack(model)
@@ -170,14 +171,14 @@ def header_of(data: bytes) -> dict[str, object]:
 
 
 def test_the_bytes_are_safetensors_with_the_names_documented() -> None:
-    names = set(header_of(pack(taught(LONG))))
+    names = set(header_of(pack(trained(LONG))))
     assert {"plain", "users.ids", "users.totals", "videos.ids", "videos.totals", "tags.totals"} < names
     assert "learner.inverse_hessian" in names
 
 
 @pytest.mark.parametrize("events", [3, LONG])
 def test_truncated_anywhere_it_is_refused(events: int) -> None:
-    data = pack(taught(events))
+    data = pack(trained(events))
     for end in range(0, len(data), 7):
         with pytest.raises(StateError, match="the snapshot"):
             restored(data[:end])
@@ -185,7 +186,7 @@ def test_truncated_anywhere_it_is_refused(events: int) -> None:
         restored(data + b"\0")
 
 
-DATA = pack(taught(LONG))
+DATA = pack(trained(LONG))
 
 
 @settings(max_examples=200)
@@ -193,7 +194,7 @@ DATA = pack(taught(LONG))
     position=st.integers(0, len(DATA) - 1) | st.integers(0, 8 + struct.unpack("<Q", DATA[:8])[0]),
     byte=st.integers(0, 255),
 )
-def test_a_damaged_byte_is_refused_or_is_one_of_a_number(position: int, byte: int) -> None:
+def test_a_damaged_byte_is_refused_or_changes_a_number(position: int, byte: int) -> None:
     damaged = bytearray(DATA)
     damaged[position] = byte
     try:
@@ -203,17 +204,17 @@ def test_a_damaged_byte_is_refused_or_is_one_of_a_number(position: int, byte: in
     assert set(copy.learner.state()) == set(restored(DATA).learner.state())
 
 
-def with_plain(**changes: object) -> bytes:
-    """A snapshot with other plain values."""
+def with_scalars(**changes: object) -> bytes:
+    """Return a snapshot with other scalars."""
     tensors = load(DATA)
-    plain = json.loads(tensors["plain"].tobytes()) | changes
-    tensors["plain"] = np.frombuffer(json.dumps(plain).encode(), dtype=np.uint8)
+    scalars = json.loads(tensors["plain"].tobytes()) | changes
+    tensors["plain"] = np.frombuffer(json.dumps(scalars).encode(), dtype=np.uint8)
     return save(tensors)
 
 
 def test_another_version_is_named() -> None:
     with pytest.raises(StateError, match="version 1, this program reads version 3"):
-        restored(with_plain(version=1))
+        restored(with_scalars(version=1))
 
 
 @pytest.mark.parametrize(
@@ -229,9 +230,9 @@ def test_another_version_is_named() -> None:
         {"learner": {"stage": 2, "updates": "x", "since_change": 0}},
     ],
 )
-def test_plain_values_of_another_kind_are_refused(changes: dict[str, object]) -> None:
+def test_scalars_of_another_type_are_refused(changes: dict[str, object]) -> None:
     with pytest.raises(StateError, match="damaged or not of this model"):
-        restored(with_plain(**changes))
+        restored(with_scalars(**changes))
 
 
 def test_a_snapshot_of_other_settings_is_refused() -> None:

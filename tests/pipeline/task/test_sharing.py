@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.features.target import RATIO_CAP
+from pipeline.features.target import TARGET
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
@@ -140,7 +140,7 @@ def test_what_is_published_is_what_the_outcomes_come_to_whatever_dies(
             own = [each for each in stretch if each.video_id == video]
             assert count == len(own)
             assert labels == sum(bool(each.label) for each in own)
-            assert ratios == sum(min(each.watch_ratio or 0.0, RATIO_CAP) for each in own)
+            assert ratios == sum(min(each.watch_ratio or 0.0, TARGET.ratio_cap) for each in own)
         taught = [each.example for each in outcomes[share.since : share.until] if each.sequence % 2 == 0]
         assert share.examples == [example for example in taught if example is not None]
     state = task.state({})

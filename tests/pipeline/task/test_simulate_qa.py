@@ -14,7 +14,8 @@ import pytest
 from forks import ForksSettings
 from pipeline.config.tree import Learner
 from pipeline.features.tables import Tables
-from pipeline.model.model import Model, learner_settings
+from pipeline.model.learner_settings import learner_settings
+from pipeline.model.model import Model
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction, RawMessage, WatchLabel

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import Tables
-from pipeline.features.target import RATIO_CAP, WATCHED_THRESHOLD
+from pipeline.features.target import TARGET
 from pipeline.model.model import Model
 from pipeline.task.record_queue import Position
 from pipeline.task.task import Task
@@ -71,7 +71,7 @@ def test_a_label_joins_its_prediction() -> None:
     assert batch.steps == 2
 
 
-@pytest.mark.parametrize(("ratio", "watched"), [(WATCHED_THRESHOLD, False), (0.7500001, True), (0.0, False)])
+@pytest.mark.parametrize(("ratio", "watched"), [(TARGET.threshold, False), (0.7500001, True), (0.0, False)])
 def test_watched_is_above_three_quarters(ratio: float, watched: bool) -> None:
     batch, _ = play([interaction(1, 10)], [label(1, 20, ratio)])
     assert batch.outcomes[0].label is watched
@@ -132,9 +132,9 @@ def squared_task() -> Task:
     )
 
 
-@pytest.mark.parametrize("ratio", [0.0, 0.5, WATCHED_THRESHOLD, 1.25, 2.0, 300.0])
+@pytest.mark.parametrize("ratio", [0.0, 0.5, TARGET.threshold, 1.25, 2.0, 300.0])
 def test_with_squared_loss_the_watch_ratio_is_learned_and_the_sign_still_says_watched(ratio: float) -> None:
-    task, target = squared_task(), min(ratio, RATIO_CAP) - WATCHED_THRESHOLD
+    task, target = squared_task(), min(ratio, TARGET.ratio_cap) - TARGET.threshold
     shown = [interaction(n, 10 * n) for n in range(20)]
     feed_all(task, inputs(shown, [label(n, 10 * n + 5, ratio) for n in range(20)]))
     batch = records_of(task.advance(ALL))
@@ -144,7 +144,7 @@ def test_with_squared_loss_the_watch_ratio_is_learned_and_the_sign_still_says_wa
     last = batch.predictions[-1]
     assert last.score == pytest.approx(target, abs=0.1)
     assert last.probability is None
-    if ratio != WATCHED_THRESHOLD:  # a target of 0 is learned up to rounding, of whatever sign
+    if ratio != TARGET.threshold:  # a target of 0 is learned up to rounding, of whatever sign
         assert last.predicted == batch.outcomes[-1].label
 
 
@@ -155,7 +155,7 @@ def test_with_squared_loss_a_missing_label_teaches_a_ratio_of_zero() -> None:
     feed_all(labelled, inputs(shown, [label(1, 100, 0.0)]))
     batches = [records_of(task.advance(ALL)) for task in (missing, labelled)]
     assert [batch.outcomes[0].status for batch in batches] == ["expired", "labelled"]
-    assert batches[0].outcomes[0].loss == WATCHED_THRESHOLD**2
+    assert batches[0].outcomes[0].loss == TARGET.threshold**2
     assert batches[0].predictions[1].score == batches[1].predictions[1].score != 0.0
 
 

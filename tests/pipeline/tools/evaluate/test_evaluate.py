@@ -17,7 +17,7 @@ from pipeline.cli import app
 from pipeline.config.tree import Learner
 from pipeline.errors import ConfigError, DataError
 from pipeline.features.tables import Tables, TagTable
-from pipeline.model.model import learner_settings
+from pipeline.model.learner_settings import learner_settings
 from pipeline.sources.kuairec import DEFAULT_MATRIX
 from pipeline.sources.synth import Size, write_files
 from pipeline.tools.evaluate import Order, prepare

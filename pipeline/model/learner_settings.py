@@ -1,0 +1,101 @@
+"""The learner's settings, from the configuration's preset and overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from forks import ForksSettings
+from pipeline.config.tree import Learner
+from pipeline.errors import ConfigError
+from pipeline.features.statistics import FEATURES
+
+
+def learner_settings(learner: Learner, static_columns: int, where: str = "learner") -> ForksSettings:
+    """Return the learner's settings for a context vector of static columns and the running block.
+
+    The `paper` preset uses all columns. `practical` uses the running block alone, since KuaiRec's static
+    columns do not make its predictions better.
+
+    Parameters
+    ----------
+    learner
+        The preset and the overrides.
+    static_columns
+        Columns of the context vector before the running block.
+    where
+        The section of the configuration, for errors.
+
+    Raises
+    ------
+    ConfigError
+        A setting is unknown or its value is refused. The message names the setting and what is accepted.
+    """
+    dimension = static_columns + len(FEATURES)
+    running = (static_columns, dimension)
+    blocks = {} if learner.preset == "paper" else {"linear_columns": running, "kernel_columns": running}
+    return preset_settings(learner, dimension, where, **blocks)
+
+
+def preset_settings(
+    learner: Learner, dimension: int, where: str = "learner", **defaults: Any
+) -> ForksSettings:
+    """Return the preset's settings, replaced by `defaults` and those by the overrides.
+
+    Parameters
+    ----------
+    learner
+        The preset and the overrides.
+    dimension
+        Columns of the vectors that are learned.
+    where
+        The section of the configuration, for errors.
+    **defaults
+        Settings that replace those of the preset.
+
+    Raises
+    ------
+    ConfigError
+        A setting is unknown or its value is refused. The message names the setting and what is accepted.
+    """
+    preset = ForksSettings.paper if learner.preset == "paper" else ForksSettings.practical
+    types = get_type_hints(ForksSettings)
+    del types["dimension"]
+    changes = {
+        name: checked_setting(where, name, value, types, "preset")
+        for name, value in learner.overrides.items()
+    }
+    try:
+        return preset(dimension, **(defaults | changes))
+    except ValueError as error:
+        raise ConfigError(f"{where}.{error}") from error
+
+
+def checked_setting(where: str, name: str, value: object, types: Mapping[str, Any], *others: str) -> Any:
+    """Return a setting's value, converted to its type.
+
+    Parameters
+    ----------
+    where
+        The section of the configuration, for errors.
+    name, value
+        The setting as it was given.
+    types
+        The types of the accepted settings, by name.
+    *others
+        Further names that the section accepts, for errors.
+
+    Raises
+    ------
+    ConfigError
+        The setting is unknown or its value is refused. The message names the setting and what is accepted.
+    """
+    if name not in types:
+        accepted = ", ".join([*others, *sorted(types)])
+        raise ConfigError(f"{where}.{name} is not a setting. Accepted here: {accepted}")
+    try:
+        return TypeAdapter(types[name]).validate_python(value)
+    except ValidationError as error:
+        raise ConfigError(f"{where}.{name}: {error.errors()[0]['msg']} (got {value!r})") from error

@@ -1,0 +1,39 @@
+"""The target: its rules at their bounds, and the same for columns as for one."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forks import LossName
+from pipeline.features.target import TARGET, Target
+
+losses = st.sampled_from(["logistic", "hinge", "squared_hinge", "squared"])
+ratios = st.floats(0.0, 1e9) | st.sampled_from([0.0, 0.75, 0.7500001, 2.0, 2.0000001])
+targets = st.just(TARGET) | st.builds(Target, threshold=st.floats(0.0, 3.0), ratio_cap=st.floats(0.5, 9.0))
+
+
+@given(target=targets, loss=losses, watch_ratios=st.lists(ratios, max_size=8))
+def test_columns_are_treated_as_each_alone(target: Target, loss: LossName, watch_ratios: list[float]) -> None:
+    column = np.array(watch_ratios)
+    labels = [target.is_positive(ratio) for ratio in watch_ratios]
+    assert target.positives(watch_ratios) == target.are_positive(column).tolist() == labels
+    assert target.cap_many(column).tolist() == [target.cap(ratio) for ratio in watch_ratios]
+    alone = [target.value(loss, label, ratio) for label, ratio in zip(labels, watch_ratios, strict=True)]
+    assert target.values(loss, np.array(labels, dtype=np.bool_), column).tolist() == alone
+
+
+def test_a_score_above_zero_predicts_a_positive_label_with_every_loss() -> None:
+    for ratio in (0.0, 0.75, 0.7500001, 300.0):
+        positive = TARGET.is_positive(ratio)
+        assert positive == (TARGET.value("logistic", positive, ratio) > 0.0)
+        assert positive == (TARGET.value("squared", positive, ratio) > 0.0)
+
+
+def test_a_target_cannot_be_changed() -> None:
+    with pytest.raises(FrozenInstanceError):
+        TARGET.threshold = 0.5  # type: ignore[misc]  # which is what is tried
