@@ -38,7 +38,8 @@ class Forks:
 
     Parameters
     ----------
-    settings : a preset of `ForksSettings`, with what differs
+    settings
+        A preset of `ForksSettings`, with the fields that differ from it.
 
     References
     ----------
@@ -145,14 +146,17 @@ class Forks:
 
         Parameters
         ----------
-        X : (n, dimension), or what `EntityTables.events` made
-        y : (n,), labels; those of events that are not learned may be any number
-        order : (steps,) integers: i scores event i by what is known then, n + i learns it. Not every event
-            needs both: what is missing may be a step of another call
+        X : ndarray, shape (n, dimension), or EntityEvents
+            Rows, or events made by `EntityTables.events`.
+        y : ndarray, shape (n,)
+            Labels; the label of an event that is not learned may be any number.
+        order : ndarray, shape (steps,), integers
+            Steps: i scores event i with the current state, n + i learns it. An event may lack either step,
+            which may be part of another call.
 
         Returns
         -------
-        (n,) float64
+        ndarray, shape (n,), float64
             Scores; not a number where an event was not asked for.
 
         Raises

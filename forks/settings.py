@@ -19,43 +19,69 @@ class ForksSettings:
 
     Start from a preset, `practical` or `paper`, and name what differs.
 
-    Parameters
+    Attributes
     ----------
-    dimension : number of columns of an input vector, >= 1
-    budget : B, stored points at which stage 1 (KOGD) ends and the sketch begins, >= 2
-    sketch_size : s_p, rows of the sketch, a multiple of ``blocks``
-    landmarks : s_m, points that the feature map compares with, in [1, budget); less than budget so that
-        an evicted landmark always has a successor
-    rank : k, features of the map, in [1, min(sketch_size, landmarks)]
-    cycle : rho, learned events from one change of the feature map to the next, >= 1
-    blocks : d, non-zero entries in a row of the sparse Johnson-Lindenstrauss transform, >= 1
-    width : of the Gaussian kernel exp(-|x - y|^2 / (2 width^2)), > 0
-    alpha : the inverse Hessian starts at I / alpha, > 0
-    hessian : what a step adds to the Hessian: ``gradient``, (sigma + eta) g g' as in the paper, or
-        ``curvature``, the loss's second derivative times z z' (not for hinge, which has none)
-    sigma, eta : weights of g g' with ``hessian = "gradient"``, >= 0
-    clip : C, scores of stage 2 are kept in [-C, C] (Eq. 10), > 0, may be infinite, but not for squared
-        loss with ``hessian = "gradient"``, which is sound on bounded scores only
-    step : step size of KOGD, > 0
-    decay : lambda, regularisation of KOGD, >= 0, step * decay < 1
-    loss : ``logistic``, ``hinge``, ``squared_hinge`` (labels -1, +1) or ``squared`` (regression)
-    sum_kernel : whether a linear part with intercept stands beside the kernel part
-    carry_over : whether weights and inverse Hessian are carried to the next feature map; else reset
-    memory : with ``carry_over``, learned events after which an event weighs 1/e in the Hessian, > 0; inf to
-        never forget. It takes effect when the map changes
-    bounded : whether each new stored point evicts the oldest, and cycles are shorter at first, a twentieth of
-        ``cycle`` or a twentieth of the events learned so far; else the stored set grows by a point each cycle
-    standardize : whether columns are standardised with running moments; without it, a linear part takes
-        columns within +-1e6 only. Not for columns that are nearly always 0, words of a text say: what is
-        rarely there lies many deviations away and decides the score
-    refresh : changes of the map from one exact decomposition of the sketch to the next, >= 1;
-        0 for never
-    linear_columns, kernel_columns : (start, stop) of the columns that the part sees
-    entity_blocks : (start, stop) of the kernel's first columns, block after block, that depend only on
-        an entity (a user, an item). They are never standardised, and the Gaussian kernel is computed as
-        the product of its values on the blocks, so that `forks.learning.entities` can keep the factors. The
-        linear part may only see columns behind them
-    seed : of everything random, >= 0
+    dimension
+        Number of columns of an input vector, >= 1.
+    budget
+        Number B of stored points at which stage 1 (KOGD) ends and the sketch begins, >= 2.
+    sketch_size
+        Number s_p of rows of the sketch, a multiple of ``blocks``.
+    landmarks
+        Number s_m of points that the feature map compares with, in [1, budget); less than the budget so that
+        an evicted landmark always has a successor.
+    rank
+        Number k of features of the map, in [1, min(sketch_size, landmarks)].
+    cycle
+        Number rho of learned events from one change of the feature map to the next, >= 1.
+    blocks
+        Number d of non-zero entries in a row of the sparse Johnson-Lindenstrauss transform, >= 1.
+    width
+        Width of the Gaussian kernel exp(-|x - y|^2 / (2 width^2)), > 0.
+    alpha
+        The inverse Hessian starts at I / alpha; > 0.
+    hessian
+        Matrix that a step adds to the Hessian: ``gradient``, (sigma + eta) g g' as in the paper, or
+        ``curvature``, the loss's second derivative times z z' (not for hinge, which has none).
+    sigma, eta
+        Weights of g g' with ``hessian = "gradient"``, >= 0.
+    clip
+        Bound C of the scores of stage 2 (Eq. 10), > 0. May be infinite, but not for squared loss with
+        ``hessian = "gradient"``, which is sound only on bounded scores.
+    step
+        Step size of KOGD, > 0.
+    decay
+        Regularisation lambda of KOGD, >= 0, with step * decay < 1.
+    loss
+        Loss: ``logistic``, ``hinge``, ``squared_hinge`` (labels -1, +1) or ``squared`` (regression).
+    sum_kernel
+        Whether the score is the sum of a linear part with intercept and the kernel part.
+    carry_over
+        Whether weights and inverse Hessian are carried over to the next feature map; otherwise they are
+        reset.
+    memory
+        With ``carry_over``, the number of learned events after which an event weighs 1/e in the Hessian, > 0;
+        inf to forget nothing. Applied when the map changes.
+    bounded
+        Whether each new stored point evicts the oldest and cycles are shorter at first: a twentieth of
+        ``cycle`` or of the events learned so far, whichever is more. Otherwise the stored set grows by one
+        point each cycle.
+    standardize
+        Whether columns are standardised with running moments. Without it, a linear part accepts only columns
+        within +-1e6. Not for columns that are nearly always 0, such as words of a text: a rare value lies
+        many deviations away and decides the score.
+    refresh
+        Number of changes of the map from one exact decomposition of the sketch to the next, >= 1; 0 for
+        never.
+    linear_columns, kernel_columns
+        Bounds (start, stop) of the columns that the linear part and the kernel part see.
+    entity_blocks
+        Bounds (start, stop) of consecutive blocks of the kernel's first columns that depend only on an entity
+        (a user, an item). They are never standardised, and the Gaussian kernel is computed as the product of
+        its values on the blocks, so that `forks.learning.entities` can keep the factors. The linear part may
+        see only columns behind them.
+    seed
+        Seed of everything random, >= 0.
 
     Raises
     ------

@@ -17,7 +17,8 @@ class StateReader:
 
     Parameters
     ----------
-    state : as `forks.Forks.state` returned it
+    state
+        State as returned by `forks.Forks.state`.
     """
 
     def __init__(self, state: Mapping[str, Any]) -> None:

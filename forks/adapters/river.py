@@ -87,7 +87,7 @@ class _RiverEstimator(base.Estimator):
         self.__dict__.update(state | {"_learner": None if known is None else Forks.from_state(*known)})
 
 
-class ForksClassifier(_RiverEstimator, base.Classifier):
+class ForksClassifier(_RiverEstimator, base.Classifier):  # its base has __init__; numpydoc ignore=PR02
     """Binary classification of dictionaries of numbers by FORKS, for River.
 
     Labels are True and False (1 and 0 are taken for them). Features may come and go: one that an event
@@ -146,7 +146,7 @@ class ForksClassifier(_RiverEstimator, base.Classifier):
         return {False: probability(-score), True: probability(score)}
 
 
-class ForksRegressor(_RiverEstimator, base.Regressor):
+class ForksRegressor(_RiverEstimator, base.Regressor):  # as above; numpydoc ignore=PR02
     """Regression on dictionaries of numbers by FORKS with squared loss, for River.
 
     Features may come and go, as with `ForksClassifier`. Targets whose mean is far from zero, measured by

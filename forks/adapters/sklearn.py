@@ -83,7 +83,7 @@ class _Estimator:
         return self.learner_.predict_many(X)
 
 
-class ForksClassifier(_Estimator):
+class ForksClassifier(_Estimator):  # its base has __init__; numpydoc ignore=PR02
     """Binary classification of the rows of an array by FORKS, with scikit-learn's methods.
 
     Rows are learned in turn, so `partial_fit` on parts is the same as on the whole, to the bit.
@@ -97,9 +97,12 @@ class ForksClassifier(_Estimator):
 
     Attributes
     ----------
-    classes_ : (2,) array, sorted; the second one has the positive scores
-    learner_ : the `forks.Forks` itself
-    n_features_in_ : number of columns
+    classes_ : ndarray, shape (2,)
+        Both classes, sorted; positive scores belong to the second one.
+    learner_
+        The `forks.Forks` that learns.
+    n_features_in_
+        Number of columns.
 
     References
     ----------
@@ -133,9 +136,12 @@ class ForksClassifier(_Estimator):
 
         Parameters
         ----------
-        X : (n, columns)
-        y : (n,), of two classes of any type
-        classes : (2,), both classes; needed with the first call if its ``y`` has not both
+        X : ndarray, shape (n, columns)
+            Rows to learn.
+        y : ndarray, shape (n,)
+            The rows' classes, two of any type.
+        classes : ndarray, shape (2,)
+            Both classes; needed in the first call if its ``y`` holds only one of them.
 
         Raises
         ------
@@ -187,7 +193,7 @@ class ForksClassifier(_Estimator):
         return found
 
 
-class ForksRegressor(_Estimator):
+class ForksRegressor(_Estimator):  # as above; numpydoc ignore=PR02
     """Regression on the rows of an array by FORKS with squared loss, with scikit-learn's methods.
 
     Targets whose mean is far from zero, measured by their deviation, are learned slowly: subtract it, or
@@ -202,8 +208,10 @@ class ForksRegressor(_Estimator):
 
     Attributes
     ----------
-    learner_ : the `forks.Forks` itself
-    n_features_in_ : number of columns
+    learner_
+        The `forks.Forks` that learns.
+    n_features_in_
+        Number of columns.
 
     References
     ----------

@@ -19,8 +19,10 @@ def widened(learner: Forks, dimension: int) -> Forks:
 
     Parameters
     ----------
-    learner : whose linear part, where there is one, and kernel part see all columns
-    dimension : >= that of ``learner``
+    learner
+        A learner whose parts, the kernel part and the linear part if it has one, see all columns.
+    dimension
+        Number of columns of the new learner, at least that of ``learner``.
 
     Examples
     --------

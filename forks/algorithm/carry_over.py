@@ -18,12 +18,15 @@ def transfer(old: FloatArray, new: FloatArray) -> FloatArray:
 
     Parameters
     ----------
-    old : (n, k_old) float64, the stored points under the old map
-    new : (n, k_new) float64, the same points under the new map
+    old : ndarray, shape (n, k_old), float64
+        Stored points under the old map.
+    new : ndarray, shape (n, k_new), float64
+        The same points under the new map.
 
     Returns
     -------
-    (k_new, k_old) float64
+    ndarray, shape (k_new, k_old), float64
+        The transfer matrix T.
     """
     return plain_least_squares(new, old, RELATIVE_CUTOFF)
 
@@ -35,9 +38,12 @@ def first_weights(newton: NewtonState, values: FloatArray, new: FloatArray) -> N
 
     Parameters
     ----------
-    newton : on linear + k features
-    values : (n,) float64, of stage 1's function at the stored points
-    new : (n, k) float64, the same points under the map
+    newton
+        State on the features of the linear part and, behind them, k features of the kernel part.
+    values : ndarray, shape (n,), float64
+        Values of stage 1's function at the stored points.
+    new : ndarray, shape (n, k), float64
+        The same points under the map.
     """
     weights = newton.weights.copy()
     weights[len(weights) - new.shape[1] :] = transfer(values[:, None], new)[:, 0]
@@ -52,9 +58,12 @@ def carry_over(newton: NewtonState, T: FloatArray, alpha: float) -> NewtonState:
 
     Parameters
     ----------
-    newton : on linear + k features
-    T : (k, k) float64, from `transfer`
-    alpha : the prior is I / alpha
+    newton
+        State on the features of the linear part and, behind them, k features of the kernel part.
+    T : ndarray, shape (k, k), float64
+        Transfer matrix, see `transfer`.
+    alpha
+        The prior of the inverse Hessian is I / alpha; > 0.
     """
     linear = len(newton.weights) - len(T)
     weights, inverse = newton.weights.copy(), newton.inverse_hessian.copy()
@@ -73,9 +82,12 @@ def forget(newton: NewtonState, share: float, alpha: float) -> NewtonState:
 
     Parameters
     ----------
-    newton : on any features
-    share : what is kept, in (0, 1]
-    alpha : the prior is I / alpha
+    newton
+        State on any features.
+    share
+        Share of the Hessian that is kept, in (0, 1].
+    alpha
+        The prior of the inverse Hessian is I / alpha; > 0.
     """
     if share == 1.0:
         return newton

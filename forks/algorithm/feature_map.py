@@ -21,12 +21,14 @@ CUTOFF = 1e-6
 
 
 class FeatureMap(NamedTuple):
-    """phi(x) = [k(x, x_1), ..., k(x, x_m)] Z, between two changes of the sketch.
+    """The map phi(x) = [k(x, x_1), ..., k(x, x_m)] Z, between two changes of the sketch.
 
-    Parameters
+    Attributes
     ----------
-    landmarks : x_1 ... x_m, as columns: (dimension, s_m)
-    Z : (s_m, k)
+    landmarks : ndarray, shape (dimension, s_m), float64
+        Landmarks x_1 ... x_m, one per column.
+    Z : ndarray, shape (s_m, k), float64
+        Coefficients of the features, one feature per column.
     """
 
     landmarks: FloatArray

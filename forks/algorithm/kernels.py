@@ -87,10 +87,14 @@ def gaussian_row(x: FloatArray, columns: FloatArray, gamma: float, out: FloatArr
 
     Parameters
     ----------
-    x : (dimension,) float64
-    columns : (dimension, n) float64
-    gamma : 1 / (2 width^2), see `precision`
-    out : (n,) float64, overwritten
+    x : ndarray, shape (dimension,), float64
+        A point.
+    columns : ndarray, shape (dimension, n), float64
+        Points, one per column.
+    gamma
+        Factor of the squared distance, 1 / (2 width^2); see `precision`.
+    out : ndarray, shape (n,), float64
+        Kernel values; overwritten.
     """
     squared_distances(x, columns, out)
     gaussian_in_place(out, gamma)
@@ -125,9 +129,12 @@ def squared_distance_matrix(X: FloatArray, columns: FloatArray, out: FloatArray)
 
     Parameters
     ----------
-    X : (at least count, dimension) float64
-    columns : (dimension, n) float64, in whole lines
-    out : (count, n) float64, in whole lines, overwritten
+    X : ndarray, shape (at least count, dimension), float64
+        Points, one per row.
+    columns : ndarray, shape (dimension, n), float64
+        Points, one per column; rows begin at cache lines.
+    out : ndarray, shape (count, n), float64
+        Squared distances; rows begin at cache lines. Overwritten.
     """
     fours = out.shape[0] - out.shape[0] % 4
     for i in range(0, fours, 4):
@@ -218,10 +225,14 @@ def factorised_matrix(left: FloatArray, right: FloatArray, edges: IntArray, gamm
 
     Parameters
     ----------
-    left : (n, d) float64
-    right : (m, d) float64
-    edges : (blocks + 1,) int64, 0 = e_0 <= e_1 <= ... = d; block b has the columns e_b to e_(b+1) - 1
-    gamma : 1 / (2 width^2), see `precision`
+    left : ndarray, shape (n, d), float64
+        Points, one per row.
+    right : ndarray, shape (m, d), float64
+        Points, one per row.
+    edges : ndarray, shape (blocks + 1,), int64
+        Bounds 0 = e_0 <= e_1 <= ... = d of the blocks; block b has the columns e_b to e_(b+1) - 1.
+    gamma
+        Factor of the squared distance, 1 / (2 width^2); see `precision`.
 
     Examples
     --------

@@ -18,10 +18,12 @@ from forks.compiled.simd import fma
 class Expansion(NamedTuple):
     """A function f(x) = sum_i coefficients[i] k(points[i], x); nothing stored is f = 0.
 
-    Parameters
+    Attributes
     ----------
-    points : (n, dimension) float64
-    coefficients : (n,) float64
+    points : ndarray, shape (n, dimension), float64
+        Stored points, one per row.
+    coefficients : ndarray, shape (n,), float64
+        Coefficient of each stored point.
     """
 
     points: FloatArray

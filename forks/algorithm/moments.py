@@ -22,11 +22,16 @@ def standardize(x: FloatArray, count: int, mean: FloatArray, squares: FloatArray
 
     Parameters
     ----------
-    x : (columns,) float64
-    count : number of vectors learned
-    mean : (columns,) float64, of those
-    squares : (columns,) float64, sums of their squared distances from the mean
-    out : (columns,) float64, overwritten
+    x : ndarray, shape (columns,), float64
+        Vector to standardise.
+    count
+        Number of vectors that the moments were made from.
+    mean : ndarray, shape (columns,), float64
+        Mean of these vectors.
+    squares : ndarray, shape (columns,), float64
+        Sums of their squared distances from the mean.
+    out : ndarray, shape (columns,), float64
+        Standardised vector; overwritten.
     """
     share = 1.0 / max(count, 1)
     for j in range(x.shape[0]):

@@ -18,10 +18,13 @@ from forks.compiled.simd import fma
 class NewtonState(NamedTuple):
     """What Online Newton Step keeps.
 
-    Parameters
+    Attributes
     ----------
-    weights : w, (n,) float64
-    inverse_hessian : A^-1, (n, n) float64, symmetric; in the loops (n, m), with m - n columns of zeros
+    weights : ndarray, shape (n,), float64
+        Weights w.
+    inverse_hessian : ndarray, shape (n, n), float64
+        Inverse Hessian A^-1, symmetric. In the compiled loops its shape is (n, m), with m - n columns of
+        zeros.
     """
 
     weights: FloatArray
@@ -48,10 +51,14 @@ def project(newton: NewtonState, z: FloatArray, clip: float, workspace: FloatArr
 
     Parameters
     ----------
-    newton : weights are changed
-    z : (n,) float64, features
-    clip : C > 0
-    room : (m,) float64, overwritten
+    newton
+        State whose weights are changed.
+    z : ndarray, shape (n,), float64
+        Features of the event.
+    clip
+        Bound C of the scores, > 0.
+    workspace : ndarray, shape (m,), float64
+        Scratch memory; overwritten.
     """
     score = dot(newton.weights, z)
     kept = clipped(score, clip)
@@ -75,11 +82,16 @@ def newton_step(
 
     Parameters
     ----------
-    newton : changed
-    z : (n,) float64, features
-    slope : derivative of the loss with respect to the score w'z
-    curvature : >= 0
-    room : (m,) float64, overwritten
+    newton
+        State to change.
+    z : ndarray, shape (n,), float64
+        Features of the event.
+    slope
+        Derivative of the loss with respect to the score w'z.
+    curvature
+        Weight of z z' in the Hessian, >= 0.
+    workspace : ndarray, shape (m,), float64
+        Scratch memory; overwritten.
     """
     vecmat(z, newton.inverse_hessian, workspace)
     project_and_step(newton.weights, z, workspace, 0.0, slope, curvature, workspace)
@@ -100,13 +112,21 @@ def project_and_step(
 
     Parameters
     ----------
-    weights : w, (n,) float64, changed
-    z : (n,) float64, features
-    u : (m,) float64; m >= n
-    excess : w'z less what `project` leaves of it
-    slope : derivative of the loss with respect to the score that is left
-    curvature : >= 0
-    root : (m,) float64, may be ``u``; overwritten by the r whose r r' A^-1 has to lose, see `newton_step`
+    weights : ndarray, shape (n,), float64
+        Weights w; changed.
+    z : ndarray, shape (n,), float64
+        Features of the event.
+    u : ndarray, shape (m,), m >= n, float64
+        A^-1 z.
+    excess
+        Difference between w'z and the score that `project` leaves.
+    slope
+        Derivative of the loss with respect to the projected score.
+    curvature
+        Weight of z z' in the Hessian, >= 0.
+    root : ndarray, shape (m,), float64
+        Overwritten by the r of which r r' has to be subtracted from A^-1, see `newton_step`; may be ``u``
+        itself.
     """
     along = max(dot(z, u), 0.0)  # A^-1 is positive; what rounding may make of the sum is not
     q = 1.0 + curvature * along

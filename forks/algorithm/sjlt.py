@@ -18,11 +18,14 @@ class Sjlt:
     A row depends only on the seed and the serial number of its point, so it is drawn again rather
     than saved.
 
-    Parameters
+    Attributes
     ----------
-    size : s_p, the number of columns, a multiple of ``blocks``
-    blocks : d
-    seed : of the rows
+    size
+        Number of columns s_p, a multiple of ``blocks``.
+    blocks
+        Number of blocks d, which is the number of entries in a row.
+    seed
+        Seed of the rows.
     """
 
     size: int
@@ -45,11 +48,14 @@ class Sjlt:
 class SjltRows:
     """Rows of the transform in sparse form.
 
-    Parameters
+    Attributes
     ----------
-    size : s_p
-    places : (n, d) int64, columns of the entries
-    values : (n, d) float64, the entries
+    size
+        Number of columns s_p.
+    indices : ndarray, shape (n, d), int64
+        Columns of the entries.
+    values : ndarray, shape (n, d), float64
+        Values of the entries.
     """
 
     size: int

@@ -28,13 +28,20 @@ class KernelSketch:
 
     Parameters
     ----------
-    points : (n, dimension) float64, the stored points
-    serials : (n,) int64, their serial numbers, never used twice
-    landmarks : (s_m,) int64, indices of the landmarks in ``points``
-    phi_pm : (s_p, s_m) float64
-    phi_pp : (s_p, s_p) float64
-    sjlt : where the rows of S_p come from
-    gamma : precision of the Gaussian kernel
+    points : ndarray, shape (n, dimension), float64
+        Stored points, one per row.
+    serials : ndarray, shape (n,), int64
+        Serial numbers of the stored points; none is used twice.
+    landmarks : ndarray, shape (s_m,), int64
+        Indices of the landmarks in ``points``.
+    phi_pm : ndarray, shape (s_p, s_m), float64
+        Sketch S_p' K S_m.
+    phi_pp : ndarray, shape (s_p, s_p), float64
+        Sketch S_p' K S_p.
+    sjlt
+        Transform that the rows of S_p come from.
+    gamma
+        Factor of the squared distance in the Gaussian kernel, see `forks.algorithm.kernels.precision`.
     """
 
     def __init__(
@@ -126,9 +133,12 @@ class KernelSketch:
 
         Parameters
         ----------
-        row : of the point
-        column : (n,) float64, its kernel with the stored points, itself among them if it goes
-        sign : 1 if it enters, -1 if it goes
+        row
+            Row of S_p of the point.
+        column : ndarray, shape (n,), float64
+            Kernel of the point with the stored points, including itself if it is removed.
+        sign
+            1 to add the point, -1 to remove it.
         """
         h = self._rows.project(column)
         indices, values = row.indices[0], sign * row.values[0]

@@ -21,11 +21,16 @@ class SketchedKernel:
 
     Parameters
     ----------
-    settings : of the learner
-    sketch : of the stored points' kernel matrix
-    factors : of the sketch's Phi_pp
-    feature_map : made of both
-    changes : how often the map was changed
+    settings
+        Settings of the learner.
+    sketch
+        Sketch of the kernel matrix of the stored points.
+    factors
+        Truncated decomposition of Phi_pp.
+    feature_map
+        Feature map made from both.
+    changes
+        Number of changes of the map.
     """
 
     def __init__(

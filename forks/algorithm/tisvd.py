@@ -18,10 +18,12 @@ from forks.linalg.eigen import symmetric_eigen
 class Factors(NamedTuple):
     """A rank-k decomposition M ~ U diag(lambda) U'.
 
-    Parameters
+    Attributes
     ----------
-    vectors : U, (n, k), orthonormal columns
-    values : lambda, (k,), the largest absolute value first
+    vectors : ndarray, shape (n, k), float64
+        Orthonormal columns U.
+    values : ndarray, shape (k,), float64
+        Eigenvalues lambda, the largest absolute value first.
     """
 
     vectors: FloatArray
@@ -47,8 +49,10 @@ def tisvd(factors: Factors, A: FloatArray, B: FloatArray) -> Factors:
 
     Parameters
     ----------
-    factors : of M, (n, n)
-    A, B : (n, c), with A B' symmetric; neither need have full column rank
+    factors
+        Decomposition of M, an (n, n) matrix.
+    A, B : ndarray, shape (n, c), float64
+        Factors of the change, with A B' symmetric; neither needs full column rank.
 
     Returns
     -------

@@ -48,9 +48,12 @@ def vecmat(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
 
     Parameters
     ----------
-    weights : (n,) float64
-    rows : (n, at least m) float64
-    out : (m,) float64, overwritten
+    weights : ndarray, shape (n,), float64
+        Vector to multiply from the left.
+    rows : ndarray, shape (n, at least m), float64
+        Matrix.
+    out : ndarray, shape (m,), float64
+        Product; overwritten.
     """
     out[:] = 0.0
     eights = weights.shape[0] - weights.shape[0] % 8
@@ -80,9 +83,12 @@ def matmul(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
 
     Parameters
     ----------
-    weights : (count, at least n) float64
-    rows : (n, m) float64, in whole lines
-    out : (count, m) float64, in whole lines, overwritten
+    weights : ndarray, shape (count, at least n), float64
+        Left matrix.
+    rows : ndarray, shape (n, m), float64
+        Right matrix; rows begin at cache lines.
+    out : ndarray, shape (count, m), float64
+        Product; rows begin at cache lines. Overwritten.
     """
     fours = out.shape[0] - out.shape[0] % 4
     for i in range(0, fours, 4):
@@ -108,8 +114,10 @@ def rank_one_downdate(matrix: FloatArray, root: FloatArray) -> None:
 
     Parameters
     ----------
-    matrix : (n, m) float64, changed; m >= n
-    root : (m,) float64
+    matrix : ndarray, shape (n, m), m >= n, float64
+        Matrix to change.
+    root : ndarray, shape (m,), float64
+        Vector whose outer product is subtracted.
     """
     for i in range(matrix.shape[0]):
         factor = -root[i]
@@ -126,10 +134,14 @@ def downdate_and_vecmat(matrix: FloatArray, root: FloatArray, weights: FloatArra
 
     Parameters
     ----------
-    matrix : (n, m) float64, in whole lines, changed; m >= n
-    root : (m,) float64, in whole lines
-    weights : (at least n,) float64
-    out : (m,) float64, in whole lines, overwritten
+    matrix : ndarray, shape (n, m), m >= n, float64
+        Matrix to change; rows begin at cache lines.
+    root : ndarray, shape (m,), float64
+        Vector whose outer product is subtracted; begins at a cache line.
+    weights : ndarray, shape (at least n,), float64
+        Vector to multiply from the left.
+    out : ndarray, shape (m,), float64
+        Product with the changed matrix; begins at a cache line. Overwritten.
     """
     pairs = matrix.shape[1] - matrix.shape[1] % (2 * CACHE_LINE)
     for j in range(0, pairs, 2 * CACHE_LINE):

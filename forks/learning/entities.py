@@ -31,10 +31,13 @@ class EntityTables:
 
     Parameters
     ----------
-    settings : of the learner that the events are for, with ``entity_blocks``
-    tables : one (entities, columns) float64 matrix for each entity block; row i is the block of entity i
-    max_entities : entities of each table whose factors are kept, >= 1; those whose numbers are equal
-        modulo this displace each other
+    settings
+        Settings of the learner that the events are for, with ``entity_blocks``.
+    tables
+        One (entities, columns) float64 matrix for each entity block; row i is the block of entity i.
+    max_entities
+        Number of entities of each table whose factors are kept, >= 1; entities whose numbers are equal modulo
+        this number displace each other.
 
     Raises
     ------
@@ -72,8 +75,10 @@ class EntityTables:
 
         Parameters
         ----------
-        numbers : (n, blocks) integers, each event's entities: rows of the tables
-        varying : (n, dimension - end of the last block) float64, the columns behind the blocks
+        numbers : ndarray, shape (n, blocks), integers
+            Each event's entities, as row numbers of the tables.
+        varying : ndarray, shape (n, dimension - end of the last block), float64
+            Columns behind the entity blocks.
 
         Raises
         ------

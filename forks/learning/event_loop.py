@@ -52,12 +52,16 @@ HypothesisArrays: TypeAlias = tuple[
 class Hypothesis(NamedTuple):
     """What events are scored by.
 
-    Parameters
+    Attributes
     ----------
-    mean, squares : (dimension,), running moments of the columns
-    newton : on the features, linear part first
-    feature_map : of the kernel part; without landmarks (stage 1) its features are zero
-    expansion : stage 1's function; without points (stage 2) it is zero
+    mean, squares : ndarray, shape (dimension,), float64
+        Running moments of the columns, see `forks.algorithm.moments`.
+    newton
+        State of Online Newton Step on the features, those of the linear part first.
+    feature_map
+        Feature map of the kernel part; without landmarks (stage 1) its features are zero.
+    expansion
+        Function of stage 1; without points (stage 2) it is zero.
     """
 
     mean: FloatArray

@@ -42,9 +42,12 @@ class Rows:
 
     Parameters
     ----------
-    X : (n, dimension) float64
-    settings : of the learner
-    gamma : precision of its kernel
+    X : ndarray, shape (n, dimension), float64
+        Rows of the events.
+    settings
+        Settings of the learner.
+    gamma
+        Factor of the squared distance in the kernel, see `forks.algorithm.kernels.precision`.
     """
 
     __slots__ = ("_X", "_gamma", "_settings")

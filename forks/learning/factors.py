@@ -31,9 +31,12 @@ class FactorCache:
 
     Parameters
     ----------
-    settings : of the learner
-    tables : one (entities, columns) matrix for each entity block
-    max_entities : slots for each table
+    settings
+        Settings of the learner.
+    tables
+        One (entities, columns) matrix for each entity block.
+    max_entities
+        Number of slots for each table.
     """
 
     def __init__(self, settings: ForksSettings, tables: Sequence[FloatArray], max_entities: int) -> None:
@@ -59,9 +62,12 @@ class FactorCache:
 
         Parameters
         ----------
-        numbers : (n, blocks) int64, each event's entities
-        order : (steps,) int64, steps >= 1; i and n + i are steps of event i
-        feature_map : whose landmarks count
+        numbers : ndarray, shape (n, blocks), int64
+            Each event's entities, as row numbers of the tables.
+        order : ndarray, shape (steps,), steps >= 1, int64
+            Steps to find slots for; i and n + i are steps of event i.
+        feature_map
+            Feature map with the current landmarks.
 
         Returns
         -------

@@ -36,7 +36,8 @@ class Stages:
 
     Parameters
     ----------
-    settings : of the learner, which knows nothing yet
+    settings
+        Settings of the learner, which has learned nothing yet.
     """
 
     def __init__(self, settings: ForksSettings) -> None:
@@ -105,13 +106,16 @@ class Stages:
 
         Parameters
         ----------
-        events : n of them
-        order : (steps,)
-        y : (steps,), labels of the steps' events, read at lessons only
+        events
+            Source of n events.
+        order : ndarray, shape (steps,), int64
+            Steps to run: i scores event i, n + i learns it.
+        y : ndarray, shape (steps,), float64
+            Labels of the steps' events, read only at steps that learn.
 
         Returns
         -------
-        (steps,) float64
+        ndarray, shape (steps,), float64
             Each step's score, at a lesson that of before.
         """
         out = np.empty(len(order))

@@ -28,13 +28,18 @@ TILE_STEPS = 32
 class Steps(NamedTuple):
     """Steps for the loops; rows are whole or without what the factors of their entities stand for.
 
-    Parameters
+    Attributes
     ----------
-    X : (n, columns) float64
-    first : number of X's first column: 0 for whole rows, else the first that is in no entity block
-    factors : (slots, s_m) float64, kernels of entities' blocks against the landmarks' blocks
-    slots : (steps, entity blocks) int64, the factors of each step's row
-    order : (steps,) int64, i scores row i, n + i learns it
+    X : ndarray, shape (n, columns), float64
+        Rows of the events.
+    first
+        Number of the first column of X: 0 for whole rows, otherwise the first one behind the entity blocks.
+    factors : ndarray, shape (slots, s_m), float64
+        Kernel of entities' blocks with the landmarks' blocks.
+    slots : ndarray, shape (steps, entity blocks), int64
+        Rows of ``factors`` that each step's event needs.
+    order : ndarray, shape (steps,), int64
+        Steps: i scores row i, n + i learns it.
     """
 
     X: FloatArray
@@ -47,11 +52,14 @@ class Steps(NamedTuple):
 class Tile(NamedTuple):
     """Room for the steps of a strip, a row for each.
 
-    Parameters
+    Attributes
     ----------
-    inputs : (LENGTH, used columns), standardised where the rule says so
-    kernel : (LENGTH, s_m in whole lines), the kernel against the landmarks
-    phi : (LENGTH, k in whole lines), the kernel part's features
+    inputs : ndarray, shape (TILE_STEPS, used columns), float64
+        Columns that are used, standardised where the parameters say so.
+    kernel : ndarray, shape (TILE_STEPS, padded s_m), float64
+        Kernel with the landmarks; rows begin at cache lines.
+    phi : ndarray, shape (TILE_STEPS, padded k), float64
+        Features of the kernel part; rows begin at cache lines.
     """
 
     inputs: FloatArray
@@ -102,11 +110,14 @@ def compute_features(
 
     Parameters
     ----------
-    rule : a record of `forks.learning.params.PARAMS_DTYPE`
-    learned : number of events in the moments
-    mean, squares : (dimension,) float64, the moments; an event that is learned enters them here, before
-        the next step
-    feature_map : in whole lines
+    params
+        Record of `forks.learning.params.PARAMS_DTYPE`.
+    learned
+        Number of events in the moments before the first step.
+    mean, squares : ndarray, shape (dimension,), float64
+        Running moments; changed by each event that is learned, before the next step.
+    feature_map
+        Feature map; the rows of its matrices begin at cache lines.
 
     Returns
     -------

@@ -19,14 +19,18 @@ def least_squares(A: FloatArray, B: FloatArray, cutoff: float) -> FloatArray:
 
     Parameters
     ----------
-    A : (m, n) float64, finite
-    B : (m, c) float64, finite
-    cutoff : what of ``A`` is below this part of its largest singular value, as a QR decomposition with
-        pivoting shows it, counts as zero
+    A : ndarray, shape (m, n), float64
+        Finite matrix.
+    B : ndarray, shape (m, c), float64
+        Finite right sides, one per column.
+    cutoff
+        Share of the largest singular value of ``A`` below which a singular value counts as zero, as estimated
+        by a QR decomposition with pivoting.
 
     Returns
     -------
-    (n, c) float64, C-contiguous
+    ndarray, shape (n, c), float64
+        The solution, C-contiguous.
 
     Examples
     --------

@@ -23,8 +23,10 @@ class AROW(VectorRival):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    r : how little an example changes the belief, > 0
+    dimension
+        Number of columns, >= 1.
+    r
+        Resistance of the belief to change, > 0: the larger, the less an example changes it.
 
     Examples
     --------

@@ -24,14 +24,22 @@ class BOGD(Budgeted):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    budget : B, most points that are stored, >= 2
-    step : eta, > 0
-    decay : lambda, >= 0, step decay < 1
-    largest : gamma, bound of the coefficients in steps, > 0
-    width : of the Gaussian kernel, > 0
-    loss : ``hinge``, ``squared_hinge`` or another of `forks.losses`
-    seed : of what is forgotten, >= 0
+    dimension
+        Number of columns, >= 1.
+    budget
+        Largest number B of stored points, >= 2.
+    step
+        Step size eta, > 0.
+    decay
+        Regularisation lambda, >= 0, with step * decay < 1.
+    largest
+        Bound gamma of the coefficients, in units of ``step``, > 0.
+    width
+        Width of the Gaussian kernel, > 0.
+    loss
+        Loss: ``hinge``, ``squared_hinge`` or another of `forks.losses`.
+    seed
+        Seed of the evictions, >= 0.
 
     Examples
     --------

@@ -22,10 +22,14 @@ class BPAS(Budgeted):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    budget : B, most points that are stored, >= 1
-    aggressiveness : C, the largest coefficient that an example is given, > 0
-    width : of the Gaussian kernel, > 0
+    dimension
+        Number of columns, >= 1.
+    budget
+        Largest number B of stored points, >= 1.
+    aggressiveness
+        Largest coefficient C of an example, > 0.
+    width
+        Width of the Gaussian kernel, > 0.
 
     Examples
     --------

@@ -24,12 +24,19 @@ class FOGD(VectorRival):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    frequencies : D, half the number of features, >= 1; four times the rivals' budget in the papers
-    step : eta D, > 0
-    width : of the Gaussian kernel, > 0
-    loss : ``hinge``, ``squared_hinge`` or another of `forks.losses`
-    seed : of the frequencies, >= 0
+    dimension
+        Number of columns, >= 1.
+    frequencies
+        Number D of frequencies, half the number of features, >= 1; the papers use four times the rivals'
+        budget.
+    step
+        Step size eta D, > 0.
+    width
+        Width of the Gaussian kernel, > 0.
+    loss
+        Loss: ``hinge``, ``squared_hinge`` or another of `forks.losses`.
+    seed
+        Seed of the frequencies, >= 0.
 
     Examples
     --------

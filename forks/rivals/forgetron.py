@@ -25,9 +25,12 @@ class Forgetron(Budgeted):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    budget : B, most points that are stored, >= 1
-    width : of the Gaussian kernel, > 0
+    dimension
+        Number of columns, >= 1.
+    budget
+        Largest number B of stored points, >= 1.
+    width
+        Width of the Gaussian kernel, > 0.
 
     Examples
     --------
@@ -73,9 +76,12 @@ def shrinkage(quadratic: float, linear: float, constant: float) -> float:
 
     Parameters
     ----------
-    quadratic : any number
-    linear : >= 0
-    constant : < 0
+    quadratic
+        Coefficient of phi^2.
+    linear
+        Coefficient of phi, >= 0.
+    constant
+        Constant term, < 0.
 
     Examples
     --------

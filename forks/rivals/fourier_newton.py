@@ -25,12 +25,18 @@ class FourierNewton(VectorRival):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    features : D, >= 0
-    width : of the Gaussian kernel, on standardised columns, > 0
-    alpha : the inverse Hessian starts at I / alpha, > 0
-    clip : scores are kept in [-clip, clip], > 0
-    seed : of omega and b
+    dimension
+        Number of columns, >= 1.
+    features
+        Number D of random features, >= 0.
+    width
+        Width of the Gaussian kernel on standardised columns, > 0.
+    alpha
+        The inverse Hessian starts at I / alpha; > 0.
+    clip
+        Bound of the scores, which are kept in [-clip, clip]; > 0.
+    seed
+        Seed of omega and b.
 
     Examples
     --------

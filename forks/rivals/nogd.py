@@ -30,12 +30,18 @@ class NOGD(Budgeted):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    budget : B, stored points from which the features are made, >= 1
-    rank : k, in [1, budget]; by default a tenth of the budget
-    step : eta, > 0
-    width : of the Gaussian kernel, > 0
-    loss : ``hinge``, ``squared_hinge`` or another of `forks.losses`
+    dimension
+        Number of columns, >= 1.
+    budget
+        Number B of stored points from which the features are made, >= 1.
+    rank
+        Number k of features, in [1, budget]; by default a tenth of the budget.
+    step
+        Step size eta, > 0.
+    width
+        Width of the Gaussian kernel, > 0.
+    loss
+        Loss: ``hinge``, ``squared_hinge`` or another of `forks.losses`.
 
     Examples
     --------

@@ -22,9 +22,12 @@ class OGD(VectorRival):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    step : of the first event, > 0
-    loss : ``hinge``, ``logistic`` or another of `forks.losses`
+    dimension
+        Number of columns, >= 1.
+    step
+        Step size at the first event, > 0.
+    loss
+        Loss: ``hinge``, ``logistic`` or another of `forks.losses`.
 
     Examples
     --------

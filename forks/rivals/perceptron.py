@@ -21,8 +21,10 @@ class Perceptron(VectorRival):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    width : of the Gaussian kernel, > 0
+    dimension
+        Number of columns, >= 1.
+    width
+        Width of the Gaussian kernel, > 0.
 
     Examples
     --------

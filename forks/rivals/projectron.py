@@ -31,9 +31,12 @@ class Projectron(Budgeted):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    budget : B, most points that are stored, >= 1
-    width : of the Gaussian kernel, > 0
+    dimension
+        Number of columns, >= 1.
+    budget
+        Largest number B of stored points, >= 1.
+    width
+        Width of the Gaussian kernel, > 0.
 
     Examples
     --------
@@ -89,10 +92,14 @@ class ProjectronPlus(Projectron):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    budget : B, most points that are stored, >= 1
-    norm : U, > 0
-    width : of the Gaussian kernel, > 0
+    dimension
+        Number of columns, >= 1.
+    budget
+        Largest number B of stored points, >= 1.
+    norm
+        Norm U of the functions to compete with, > 0.
+    width
+        Width of the Gaussian kernel, > 0.
 
     Examples
     --------

@@ -18,10 +18,14 @@ class RBP(Budgeted):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    budget : B, most points that are stored, >= 1
-    width : of the Gaussian kernel, > 0
-    seed : of what is forgotten, >= 0
+    dimension
+        Number of columns, >= 1.
+    budget
+        Largest number B of stored points, >= 1.
+    width
+        Width of the Gaussian kernel, > 0.
+    seed
+        Seed of the evictions, >= 0.
 
     Examples
     --------

@@ -30,9 +30,12 @@ class SCW(VectorRival):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    confidence : eta of the paper, in (0.5, 1); phi is the normal distribution's quantile there
-    C : weight of the loss, > 0
+    dimension
+        Number of columns, >= 1.
+    confidence
+        Probability eta of the paper, in (0.5, 1); phi is the normal distribution's quantile there.
+    C
+        Weight of the loss, > 0.
 
     Examples
     --------

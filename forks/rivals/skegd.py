@@ -47,9 +47,12 @@ class SkeGD(Budgeted):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    budget : B, stored points, more than landmarks
-    **settings : `SETTINGS` of `forks.ForksSettings.paper`, with its defaults
+    dimension
+        Number of columns, >= 1.
+    budget
+        Number B of stored points, more than the landmarks.
+    **settings
+        Settings named in `SETTINGS`, with the defaults of `forks.ForksSettings.paper`.
 
     Examples
     --------

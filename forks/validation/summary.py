@@ -68,10 +68,15 @@ def summarize(
 
     Parameters
     ----------
-    judged : what the learner said, n events
-    loss : the learner's
-    X : what it learned from, (n, d); regret is measured against the best linear predictor on it
-    window : events in a window, >= 1, the last one may have fewer; by default a tenth of all, rounded up
+    predictions
+        Scores and labels of n events, as returned by `progressive`.
+    loss
+        Loss of the learner.
+    X : ndarray, shape (n, d), float64
+        Vectors of the events; regret is measured against the best linear predictor on them.
+    window
+        Number of events in a window, >= 1; the last window may have fewer. By default a tenth of all events,
+        rounded up.
 
     Raises
     ------

@@ -34,9 +34,12 @@ def randomised_svd(matrix: FloatArray, rank: int, chance: np.random.Generator) -
 
     Parameters
     ----------
-    matrix : (n, n)
-    rank : of the result
-    chance : of Omega
+    matrix : ndarray, shape (n, n), float64
+        Symmetric matrix.
+    rank
+        Rank of the result.
+    chance
+        Generator of Omega.
 
     Examples
     --------
@@ -79,12 +82,16 @@ METHODS: Mapping[str, Step] = MappingProxyType(
 class DecompositionTrial:
     """A method that follows a matrix through its changes.
 
-    Parameters
+    Attributes
     ----------
-    learner : the method, of `METHODS`
-    updates : changes of the matrix
-    run : seed of all that is random
-    size : rows of the matrix
+    learner
+        Name of the method in `METHODS`.
+    updates
+        Number of changes of the matrix.
+    run
+        Number of the run; seeds everything random.
+    size
+        Number of rows of the matrix.
     """
 
     learner: str

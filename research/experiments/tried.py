@@ -34,12 +34,16 @@ def _as_it_is(spec: LearnerSpec) -> LearnerSpec:
 class Change:
     """One thing that is otherwise than in the tables.
 
-    Parameters
+    Attributes
     ----------
-    name : as a table's column is headed
-    made : the learner, from that of the tables
-    widths : of the Gaussian kernel, each of which is tried; none for the tables' own
-    filed : whether a game's instances are the set's first rows in each run
+    name
+        Heading of the table's column.
+    apply
+        Function that turns the spec of the tables into the changed one.
+    widths
+        Widths of the Gaussian kernel to try; none for the tables' own width.
+    file_order
+        Whether a game's instances are the set's first rows in each run.
     """
 
     name: str

@@ -11,12 +11,16 @@ WIDTH = "another width"
 class Explanation(NamedTuple):
     """What makes printed figures come out, as far as anything does.
 
-    Parameters
+    Attributes
     ----------
-    learner : as tables call it
-    changes : each figure comes out with one of them
-    besides : streams whose figures come out with none of them
-    why : what speaks for it, and what does not
+    learner
+        Name of the learner in the tables.
+    changes
+        Names of the changes; each printed figure comes out with one of them.
+    besides
+        Streams whose figures come out with none of the changes.
+    why
+        Arguments for and against the explanation.
     """
 
     learner: str

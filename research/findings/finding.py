@@ -21,11 +21,14 @@ PAPERS_FIRST_ORDER = ("RBP", "BPA-S", "Projectron", "BOGD", "FOGD", "NOGD", "Ske
 class Finding:
     """A claim, whether it holds, and the numbers that say so.
 
-    Parameters
+    Attributes
     ----------
-    claim : a sentence without its point
-    holds : what the numbers say of it
-    numbers : those it was decided by
+    claim
+        Sentence without its full stop.
+    holds
+        Whether the numbers support the claim.
+    numbers
+        Numbers that decide the claim.
     """
 
     claim: str

@@ -22,11 +22,14 @@ class Learner(Protocol):
 class StreamResult(NamedTuple):
     """What came of a stream.
 
-    Parameters
+    Attributes
     ----------
-    wrong : (rounds,) float64, 1 where the prediction was wrong
-    stage_one : rounds until stage 1 was over; 0 for learners that have none
-    seconds : of the processor, for predicting and learning
+    wrong : ndarray, shape (rounds,), float64
+        1 where the prediction was wrong, 0 elsewhere.
+    stage_one
+        Number of rounds until stage 1 was over; 0 for learners without one.
+    seconds
+        Processor time for predicting and learning, in seconds.
     """
 
     wrong: FloatArray
@@ -63,9 +66,12 @@ def run_stream(
 
     Parameters
     ----------
-    learner : that knows nothing yet
-    data : what it is shown
-    in_stage_one : says of the learner whether it is in its first stage
+    learner
+        Learner that has learned nothing yet.
+    data
+        Rows to predict and learn, in order.
+    in_stage_one
+        Function that returns whether a learner is in its first stage.
     """
     scores = np.empty(len(data.y))
     seconds, start = 0.0, 0

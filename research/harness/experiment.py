@@ -31,14 +31,20 @@ class Data(Protocol):
 class Experiment:
     """An experiment of a paper.
 
-    Parameters
+    Attributes
     ----------
-    title : what it is, in a few words
-    streams : names
-    cells : of one stream, by its name, with the data and the number of runs
-    printed : figures of the paper
-    panels : what its figure shows, from its rows; None for what is a table only
-    runs : how many are worked out if nothing is said, as many as the papers' unless that takes too long
+    title
+        Short description of the experiment.
+    streams
+        Names of the streams.
+    trials
+        Function that makes the trials of one stream, from its name, the data and the number of runs.
+    printed
+        Results that the paper prints.
+    panels
+        Function that makes the panels of the figure from the rows; None for an experiment with only a table.
+    runs
+        Default number of runs: that of the papers, unless it takes too long.
     """
 
     title: str

@@ -54,10 +54,12 @@ LEARNERS: Final = MappingProxyType[str, Callable[[FloatArray, float, int], NodeR
 class Graph(NamedTuple):
     """A graph whose nodes have classes.
 
-    Parameters
+    Attributes
     ----------
-    adjacency : (n, n), symmetric
-    labels : (n,), classes from 0 on
+    adjacency : sparse array, shape (n, n)
+        Symmetric adjacency matrix.
+    labels : ndarray, shape (n,), int64
+        The nodes' classes, numbered from 0.
     """
 
     adjacency: csr_array[Any, tuple[int, int]]
@@ -83,12 +85,16 @@ class GraphSource(Hashable, Protocol):
 class GraphTrial:
     """A learner that meets a graph's nodes in random order, a `research.harness.trials.Trial`.
 
-    Parameters
+    Attributes
     ----------
-    graph : where it comes from
-    learner : of `LEARNERS`
-    run : from 0 on; in the same run all learners meet the nodes in the same order
-    ridges : values of b to choose from
+    graph
+        Source of the graph.
+    learner
+        Name of the learner in `LEARNERS`.
+    run
+        Number of the run, from 0; in the same run all learners meet the nodes in the same order.
+    ridges
+        Values of b to choose from.
     """
 
     graph: GraphSource

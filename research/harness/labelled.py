@@ -12,10 +12,12 @@ from forks.arrays import FloatArray
 class Labelled(NamedTuple):
     """Vectors and labels.
 
-    Parameters
+    Attributes
     ----------
-    X : (n, dimension) float64
-    y : (n,) float64, -1 or +1
+    X : ndarray, shape (n, dimension), float64
+        Rows of the events.
+    y : ndarray, shape (n,), float64
+        Labels, -1 or +1.
 
     Examples
     --------
@@ -36,6 +38,6 @@ class Labelled(NamedTuple):
 
     @property
     def majority(self) -> float:
-        """Mistakes of one who says the more frequent label every time, a share."""
+        """Share of mistakes when the more frequent label is predicted every time."""
         positive = float(np.mean(self.y > 0))
         return min(positive, 1.0 - positive)

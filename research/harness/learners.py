@@ -22,12 +22,16 @@ Option: TypeAlias = float | str | bool
 class LearnerSpec:
     """A learner that knows nothing yet, and what it is to be made with.
 
-    Parameters
+    Attributes
     ----------
-    name : as tables call it
-    kind : of `KINDS`
-    budget : None where it has none
-    options : names and values, for its kind
+    name
+        Name in the tables.
+    kind
+        Kind of learner, a key of `KINDS`.
+    budget
+        Budget of the learner; None if it has none.
+    options
+        Names and values of the options of its kind.
 
     Examples
     --------
@@ -92,11 +96,15 @@ def papers_forks(name: str, budget: int, kind: str = "forks", **differs: Option)
 
     Parameters
     ----------
-    name : as tables call it
-    budget : B
-    kind : of `KINDS`
-    differs : settings of `ForksSettings.paper`; and ``stage_one``, how many times B stage 1 stores: 2 by
-        section 5.1 (a buffer of 2 B), 1 by Algorithm 1
+    name
+        Name in the tables.
+    budget
+        Budget B.
+    kind
+        Kind of learner, a key of `KINDS`.
+    **differs
+        Settings that differ from `ForksSettings.paper`, and ``stage_one``, the points stored by stage 1 in
+        units of B: 2 by section 5.1 (a buffer of 2 B), 1 by Algorithm 1.
     """
     sizes: dict[str, Option] = {
         "sketch_size": budget,
@@ -123,9 +131,12 @@ def further_rivals(budget: int, width: float, storing: Sequence[str] = ()) -> li
 
     Parameters
     ----------
-    budget : B
-    width : of the Gaussian kernel
-    storing : those of KOGD, KONS and Sketched-KONS, which store the stream, that are to take part
+    budget
+        Budget B.
+    width
+        Width of the Gaussian kernel.
+    storing
+        Names of the learners that store the stream (KOGD, KONS, Sketched-KONS) to include.
     """
     return [
         spec_of("Projectron++", "projectron++", budget, width=width),
@@ -139,11 +150,15 @@ def further_rivals(budget: int, width: float, storing: Sequence[str] = ()) -> li
 class Kind(NamedTuple):
     """A kind of learner.
 
-    Parameters
+    Attributes
     ----------
-    make : of the dimension, and of ``seed``, ``budget`` (where there is one) and options by name
-    in_stage_one : says of such a learner whether it is in its first stage
-    settings : of FORKS, where it has them, from what ``make`` takes
+    make
+        Function that makes a learner from the dimension and, by name, ``seed``, ``budget`` (if it has one)
+        and options.
+    in_stage_one
+        Function that returns whether such a learner is in its first stage.
+    settings
+        Function that makes the `ForksSettings` from the arguments of ``make``; None if the learner has none.
     """
 
     make: Callable[..., Learner]

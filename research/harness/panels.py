@@ -11,11 +11,14 @@ from research.harness.rows import Row
 class Line(NamedTuple):
     """One learner or method.
 
-    Parameters
+    Attributes
     ----------
-    name : of it
-    x, y : of its points
-    deviation : of y
+    name
+        Name of the learner or method.
+    x, y
+        Coordinates of the points.
+    deviation
+        Standard deviation of y at each point.
     """
 
     name: str
@@ -27,12 +30,16 @@ class Line(NamedTuple):
 class Panel(NamedTuple):
     """One coordinate system.
 
-    Parameters
+    Attributes
     ----------
-    title : what it shows
-    x_label, y_label : of its axes
-    lines : in the order of the rows
-    log : the axes that are logarithmic, of ``x`` and ``y``
+    title
+        Title of the panel.
+    x_label, y_label
+        Labels of the axes.
+    lines
+        Lines, in the order of the rows.
+    log
+        Logarithmic axes: ``x``, ``y``, ``xy`` or none.
     """
 
     title: str
@@ -47,9 +54,12 @@ def lines_of(rows: Sequence[Row], x: Callable[[Row], float], measure: str) -> li
 
     Parameters
     ----------
-    rows : with the measure
-    x : where a row lies on the axis
-    measure : its mean is the height
+    rows
+        Rows that have the measure.
+    x
+        Function that returns the position of a row on the x axis.
+    measure
+        Name of the measure on the y axis.
     """
     lines: dict[str, Line] = {}
     for row in rows:

@@ -10,10 +10,12 @@ from typing import NamedTuple, TypeAlias
 class Printed(NamedTuple):
     """A figure of a paper.
 
-    Parameters
+    Attributes
     ----------
-    mean, deviation : of mistakes in percent, over the paper's runs
-    seconds : on the paper's machine
+    mean, deviation
+        Mean and standard deviation of mistakes in percent, over the paper's runs.
+    seconds
+        Seconds on the paper's machine.
     """
 
     mean: float

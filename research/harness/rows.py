@@ -23,15 +23,22 @@ ALWAYS = ("mistakes", "mistakes_sd", "mistakes_authors", "seconds", "majority")
 class Row:
     """One learner on one stream, over runs.
 
-    Parameters
+    Attributes
     ----------
-    stream, learner : as tables call them
-    budget : of the learner, where it has one
-    place : what else tells it from other rows
-    runs : how many
-    means : by measure, mistakes and their kinds in percent
-    deviations : standard deviations over the runs, by measure
-    printed : what the paper prints, if it does
+    stream, learner
+        Names in the tables.
+    budget
+        Budget of the learner; None if it has none.
+    key_columns
+        Names and values of further columns that identify the row.
+    runs
+        Number of runs.
+    means
+        Mean of each measure; mistakes of any kind in percent.
+    deviations
+        Standard deviation of each measure over the runs.
+    printed
+        Result that the paper prints; None if it prints none.
     """
 
     stream: str
@@ -73,8 +80,10 @@ def rows_of(results: Iterable[tuple[Trial, Result]], printed: PrintedResults) ->
 
     Parameters
     ----------
-    results : cells, with what came of them
-    printed : the paper's figures
+    results
+        Trials and their results.
+    printed
+        Results that the paper prints.
     """
     groups: dict[tuple[str, str, int | None, KeyColumns], list[Result]] = {}
     for trial, result in results:

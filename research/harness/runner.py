@@ -18,10 +18,14 @@ def run_missing(trials: Sequence[Trial], store: Store, jobs: int, update: Callab
 
     Parameters
     ----------
-    cells : those wanted
-    store : entered
-    jobs : processes; with 1, the cells are worked out in this one
-    update : told the number of cells that are done, those known before among them
+    trials
+        Trials whose results are wanted.
+    store
+        Store of results, entered as a context manager.
+    jobs
+        Number of processes; with 1, the trials run in this one.
+    update
+        Function called with the number of trials done so far, including those that were in the store.
     """
     missing = [trial for trial in trials if store.get(trial) is None]
     done = len(trials) - len(missing)

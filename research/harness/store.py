@@ -22,11 +22,13 @@ class Store:
 
     Parameters
     ----------
-    path : of the file, which is made where there is none
+    path
+        File of the results, created if it does not exist.
 
     Attributes
     ----------
-    dropped : whether the file ended in the middle of a line, which then was cut off
+    dropped
+        Whether the file ended in the middle of a line, which was then removed.
 
     Raises
     ------

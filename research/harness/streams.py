@@ -33,7 +33,7 @@ class Stream(Hashable, Protocol):
 
     @property
     def name(self) -> str:
-        """As tables call it."""
+        """Name in the tables."""
 
     def key(self) -> Mapping[str, Any]:
         """Return all that decides what the rows are, as JSON can hold it."""
@@ -72,13 +72,18 @@ class Flipped:
     Each block is one instance of the set, drawn without repetition, shown ``rounds`` times; in each even
     block (the second is the first of them) the label is the opposite of the instance's own.
 
-    Parameters
+    Attributes
     ----------
-    source : of the instances, at least ``blocks`` of them
-    name : as tables call it
-    blocks : b
-    rounds : r
-    filed : take the set's first rows in their own order, in each run, and draw nothing
+    source
+        Set of the instances, with at least ``blocks`` rows.
+    name
+        Name in the tables.
+    blocks
+        Number of blocks, b in the paper.
+    rounds
+        Number of rounds in a block, r in the paper.
+    file_order
+        Whether each run uses the set's first rows in their own order, without drawing any.
     """
 
     ROUNDS: ClassVar = (1, 2, 3, 5, 10)

@@ -25,11 +25,11 @@ class Trial(Protocol):
 
     @property
     def stream(self) -> str:
-        """As tables call it."""
+        """Name in the tables."""
 
     @property
     def learner(self) -> str:
-        """As tables call it."""
+        """Name in the tables."""
 
     @property
     def budget(self) -> int | None:
@@ -50,12 +50,16 @@ class Trial(Protocol):
 class StreamTrial:
     """A learner that plays a stream.
 
-    Parameters
+    Attributes
     ----------
-    shown : the stream
-    entrant : the learner
-    run : seeds the stream's order and the learner
-    place : see `Trial`
+    row_stream
+        Stream of rows.
+    spec
+        Learner and its options.
+    run
+        Number of the run; seeds the order of the stream and the learner.
+    key_columns
+        Further columns, see `Trial`.
     """
 
     row_stream: Stream

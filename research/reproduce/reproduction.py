@@ -69,16 +69,17 @@ def reproduce(
 
     Parameters
     ----------
-    order
-        What to run.
+    options
+        The experiment to run, and how.
     data
-        Where the sets are.
+        Source of the data sets.
     out
-        A folder, which is made where there is none.
-    say
-        Is told what a user should know.
+        Folder for the results, created if it does not exist.
+    notify
+        Function that shows a message to the user.
     progress
-        Is given what is run and how many cells; gives the function that is told how many are done.
+        Function that takes the experiment's name and number of trials, and returns a context manager whose
+        value is called with the number of trials done so far.
 
     Raises
     ------

@@ -21,11 +21,16 @@ class KOGD(VectorRival):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    width : of the Gaussian kernel, > 0
-    step : > 0
-    decay : lambda of the paper, >= 0, step * decay < 1
-    loss : ``hinge``, ``logistic`` or another of `forks.losses`
+    dimension
+        Number of columns, >= 1.
+    width
+        Width of the Gaussian kernel, > 0.
+    step
+        Step size, > 0.
+    decay
+        Regularisation lambda, >= 0, with step * decay < 1.
+    loss
+        Loss: ``hinge``, ``logistic`` or another of `forks.losses`.
 
     Examples
     --------

@@ -35,12 +35,18 @@ class KONS(VectorRival):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    width : of the Gaussian kernel, > 0
-    alpha : A begins with alpha I, > 0
-    eta : weight of g g', >= 0
-    clip : C, scores are kept in [-C, C], > 0, may be infinite
-    loss : ``hinge``, ``logistic`` or another of `forks.losses`
+    dimension
+        Number of columns, >= 1.
+    width
+        Width of the Gaussian kernel, > 0.
+    alpha
+        A starts at alpha I; > 0.
+    eta
+        Weight of g g', >= 0.
+    clip
+        Bound C of the scores, which are kept in [-C, C]; > 0, may be infinite.
+    loss
+        Loss: ``hinge``, ``logistic`` or another of `forks.losses`.
 
     Examples
     --------
@@ -96,10 +102,14 @@ class KONS(VectorRival):
 
         Parameters
         ----------
-        event : (dimension,)
-        k : of those that entered A, (m,)
-        slope : of the loss
-        excess : how far the score lay beyond C
+        event : ndarray, shape (dimension,), float64
+            Vector of the event.
+        k : ndarray, shape (m,), float64
+            Kernel of the event with the points that entered A.
+        slope
+            Slope of the loss.
+        excess
+            Difference between the score and its projection to [-C, C].
         """
         z = span_coordinates(self.hessian, k)
         distance = residual(z) / self._alpha  # phi'A^-1 phi

@@ -26,10 +26,14 @@ class MatrixFactorisation(PairRival):
 
     Parameters
     ----------
-    rank : length of the factors p and q, >= 1
-    step : gamma of the paper, > 0
-    decay : lambda of the paper, >= 0
-    seed : of the factors' first values, drawn in the order in which entities are learned
+    rank
+        Length of the factors p and q, >= 1.
+    step
+        Step size, gamma in the paper, > 0.
+    decay
+        Regularisation, lambda in the paper, >= 0.
+    seed
+        Seed of the factors' first values, which are drawn in the order in which entities are learned.
 
     Examples
     --------

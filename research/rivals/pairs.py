@@ -24,7 +24,8 @@ class PairRival(Rival[tuple[Entity, Entity]]):
 
     Parameters
     ----------
-    columns : of the rows, >= 1
+    columns
+        Number of columns of the rows, >= 1.
     """
 
     arrays: ClassVar = {"entities": (int, (None, 2)), "rows": (float, (None, None))}

@@ -41,17 +41,28 @@ class PROSNKONS(VectorRival):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    width : of the Gaussian kernel, > 0
-    alpha : A begins with alpha I, > 0
-    eta : weight of g g', >= 0
-    clip : C, scores are kept in [-C, C], > 0, may be infinite
-    loss : ``hinge``, ``logistic`` or another of `forks.losses`
-    gamma : regularisation of the leverage scores, > 0
-    beta : entries per leverage score, > 0
-    epsilon : accuracy that the estimates are taken to have, >= 0
-    budget : most points in the dictionary, >= 1; None for no limit
-    seed : of who enters, >= 0
+    dimension
+        Number of columns, >= 1.
+    width
+        Width of the Gaussian kernel, > 0.
+    alpha
+        A starts at alpha I; > 0.
+    eta
+        Weight of g g', >= 0.
+    clip
+        Bound C of the scores, which are kept in [-C, C]; > 0, may be infinite.
+    loss
+        Loss: ``hinge``, ``logistic`` or another of `forks.losses`.
+    gamma
+        Regularisation of the leverage scores, > 0.
+    beta
+        Entries of the dictionary per leverage score, > 0.
+    epsilon
+        Assumed accuracy of the estimates, >= 0.
+    budget
+        Largest number of points in the dictionary, >= 1; None for no limit.
+    seed
+        Seed of the draws that decide which events enter, >= 0.
 
     Examples
     --------

@@ -22,8 +22,10 @@ class RunningMeans(PairRival):
 
     Parameters
     ----------
-    threshold : ``fixed`` or ``running``
-    prior_weight : events of the average entity that every entity starts with, > 0
+    threshold
+        Threshold of the score: ``fixed`` or ``running``.
+    prior_weight
+        Number of events of the average entity that each entity starts with, > 0.
 
     Examples
     --------

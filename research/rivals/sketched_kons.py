@@ -27,12 +27,18 @@ class SketchedKONS(KONS):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    gamma : least probability, in (0, 1]
-    beta : entries per leverage score, >= 0
-    epsilon : accuracy that the estimates are taken to have, >= 0
-    width, alpha, eta, clip, loss : as in `KONS`
-    seed : of who enters, >= 0
+    dimension
+        Number of columns, >= 1.
+    gamma
+        Least probability, in (0, 1].
+    beta
+        Entries per leverage score, >= 0.
+    epsilon
+        Assumed accuracy of the estimates, >= 0.
+    width, alpha, eta, clip, loss
+        Parameters of `KONS`.
+    seed
+        Seed of the draws that decide which events enter, >= 0.
 
     Examples
     --------

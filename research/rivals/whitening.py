@@ -65,14 +65,18 @@ def append_point(W: FloatArray, z: FloatArray, scale: float, rho: float) -> Floa
 
     Parameters
     ----------
-    W : (m, rank) float64
-    z : (rank,) float64, W'k of the further point
-    scale : of the further point, > 0
-    rho : as before, >= 0
+    W : ndarray, shape (m, rank), float64
+        Factor of m points.
+    z : ndarray, shape (rank,), float64
+        W'k of the new point.
+    scale
+        Scale of the new point, > 0.
+    rho
+        Regularisation with which W was made, >= 0.
 
     Returns
     -------
-    (m + 1, rank + 1) float64
+    ndarray, shape (m + 1, rank + 1), float64
         Without the last column where the point is a combination of the others.
 
     Examples

@@ -17,7 +17,8 @@ class PlainForks:
 
     Parameters
     ----------
-    learner : with the `paper` preset, in stage 2; what it knows is where this one begins
+    learner
+        Learner with the `paper` preset in stage 2, whose state is the start.
     """
 
     def __init__(self, learner: Forks) -> None:

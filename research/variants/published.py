@@ -26,7 +26,8 @@ class PublishedSecondStage(PlainForks):
 
     Parameters
     ----------
-    learner : with the `paper` preset, at the beginning of stage 2
+    learner
+        Learner with the `paper` preset at the beginning of stage 2.
     """
 
     def __init__(self, learner: Forks) -> None:
@@ -73,7 +74,8 @@ class PublishedForks:
 
     Parameters
     ----------
-    settings : with the `paper` preset, for hinge loss
+    settings
+        Settings of the `paper` preset for hinge loss.
     """
 
     def __init__(self, settings: ForksSettings) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from forks import Forks, ForksSettings
-from forks.learning import event_loop as rounds
+from forks.learning import event_loop
 from tests.support.threads import runs_beside
 
 
@@ -12,4 +12,4 @@ def test_other_threads_run_while_a_batch_is_learned(monkeypatch: pytest.MonkeyPa
     chance = np.random.default_rng(0)
     X, y = chance.normal(size=(4000, 3)), chance.choice([-1.0, 1.0], 4000)
     learner = Forks(ForksSettings.practical(3))
-    assert runs_beside(monkeypatch, rounds, "run", lambda: learner.learn_many(X, y))
+    assert runs_beside(monkeypatch, event_loop, "run", lambda: learner.learn_many(X, y))

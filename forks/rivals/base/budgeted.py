@@ -24,9 +24,12 @@ class Budgeted(VectorRival):
 
     Parameters
     ----------
-    dimension : number of columns, >= 1
-    budget : most points that are stored, >= 1
-    width : of the Gaussian kernel, > 0
+    dimension
+        Number of columns, >= 1.
+    budget
+        Largest number of stored points, >= 1.
+    width
+        Width of the Gaussian kernel, > 0.
     """
 
     arrays: ClassVar = {"points": (float, ("dimension", "budget")), "coefficients": (float, ("budget",))}

@@ -101,13 +101,16 @@ class Rival(ABC, Generic[Event]):
 
         Parameters
         ----------
-        X : n events
-        y : (n,), labels; those of events that are not learned may be any number
-        order : (steps,) integers
+        X
+            Events, n of them.
+        y : ndarray, shape (n,)
+            Labels; the label of an event that is not learned may be any number.
+        order : ndarray, shape (steps,), integers
+            Steps: i scores event i, n + i learns it.
 
         Returns
         -------
-        (n,) float64
+        ndarray, shape (n,), float64
             Scores; not a number where an event was not asked for.
         """
         events = self._events(X)
@@ -168,7 +171,8 @@ class VectorRival(Rival[FloatArray]):
 
     Parameters
     ----------
-    dimension : of the vectors, >= 1
+    dimension
+        Number of columns, >= 1.
     """
 
     def __init__(self, dimension: int) -> None:

@@ -26,7 +26,8 @@ class Standardised(VectorRival):
 
     Parameters
     ----------
-    inner : the rival, which knows nothing yet; it is this learner's own from then on
+    inner
+        The rival, which has learned nothing yet; it must not be used elsewhere afterwards.
 
     Examples
     --------

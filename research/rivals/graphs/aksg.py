@@ -5,7 +5,7 @@ from __future__ import annotations
 from research.rivals.graphs.oksg import OKSG
 
 
-class AKSG(OKSG):
+class AKSG(OKSG):  # its base has __init__; numpydoc ignore=PR02
     """`OKSG` that learns every label that it asks for with probability 1, mistaken or not.
 
     Yang and Li, Algorithm 3 and section 5.2. Of nodes that the coin decides on it learns from mistakes only,
@@ -16,7 +16,8 @@ class AKSG(OKSG):
 
     Parameters
     ----------
-    kernel, ridge, h, seed : of `OKSG`
+    kernel, ridge, h, seed
+        Parameters of `OKSG`.
 
     Examples
     --------

@@ -20,7 +20,8 @@ class GPA(NodeRival):
 
     Parameters
     ----------
-    kernel : (n, n), symmetric, positive semidefinite; a float64 array is not copied and must not change
+    kernel : ndarray, shape (n, n)
+        Kernel matrix, symmetric and positive semidefinite. A float64 array is not copied and must not change.
 
     Examples
     --------

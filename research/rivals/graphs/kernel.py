@@ -29,13 +29,16 @@ def laplacian_kernel(
 
     Parameters
     ----------
-    adjacency : (n, n), symmetric, weights >= 0
-    ridge : >= 0
-    rank : eigenvectors taken, from the smallest eigenvalue on, zero included; all n without it
+    adjacency : sparse array, shape (n, n)
+        Symmetric adjacency matrix with weights >= 0.
+    ridge
+        Number added to each eigenvalue, >= 0.
+    rank
+        Number of eigenvectors to use, from the smallest eigenvalue on, zero included; by default all n.
 
     Returns
     -------
-    (n, n) float64
+    ndarray, shape (n, n), float64
         Symmetric and positive semidefinite. Costs O(n^3), once.
 
     Raises
@@ -73,7 +76,8 @@ def normalised(kernel: FloatArray) -> FloatArray:
 
     Parameters
     ----------
-    kernel : (n, n) float64, its diagonal > 0
+    kernel : ndarray, shape (n, n), float64
+        Kernel matrix whose diagonal is > 0.
 
     Examples
     --------

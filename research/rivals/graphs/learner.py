@@ -17,7 +17,8 @@ class NodeRival(Rival[int]):
 
     Parameters
     ----------
-    kernel : (n, n), symmetric, positive semidefinite; a float64 array is not copied and must not change
+    kernel : ndarray, shape (n, n)
+        Kernel matrix, symmetric and positive semidefinite. A float64 array is not copied and must not change.
     """
 
     def __init__(self, kernel: ArrayLike) -> None:

@@ -25,9 +25,11 @@ class OKL(NodeRival):
 
     Parameters
     ----------
-    kernel : (n, n), symmetric, positive semidefinite, its diagonal 1 in the paper
-        (`research.rivals.graphs.normalised`); a float64 array is not copied and must not change
-    ridge : b, > 0; the paper asks for more than 1 and tries 1 to 10
+    kernel : ndarray, shape (n, n)
+        Kernel matrix, symmetric and positive semidefinite; its diagonal is 1 in the paper
+        (`research.rivals.graphs.normalised`). A float64 array is not copied and must not change.
+    ridge
+        Regularisation b, > 0; the paper asks for more than 1 and tries 1 to 10.
 
     Examples
     --------

@@ -27,9 +27,13 @@ class OKSG(OKL):
 
     Parameters
     ----------
-    kernel, ridge : of `OKL`
-    h : > 0; the larger, the more labels are asked for. 0.01 is the paper's on Cora and Coauthor
-    seed : of the coins
+    kernel, ridge
+        Parameters of `OKL`.
+    h
+        Eagerness to ask, > 0: the larger, the more labels are queried. The paper uses 0.01 on Cora and
+        Coauthor.
+    seed
+        Seed of the coins.
 
     Examples
     --------
