@@ -1,8 +1,8 @@
-"""The papers' experiments: FORKS and its rivals under their settings, counted in both ways.
+"""The papers' experiments: FORKS and its rivals under the papers' settings.
 
-An experiment is a list of cells; a cell, a learner on a stream in one run, is plain data from which its
-result follows; results are kept in a file, and summed up as rows. Nothing here knows where files are or
-how a terminal shows a table: that is `research.reproduce`.
+An experiment is a list of trials. A trial, one learner on one stream in one run, is plain data that its
+result follows from. Results are stored in a file and summarised as rows. Files of data sets and the display
+of tables belong to `research.reproduce`.
 
 References
 ----------
@@ -41,7 +41,7 @@ EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType(
         "graphs": GRAPHS,
     }
 )
-"""By the name under which `python -m research` runs them."""
+"""Experiments by their names in `python -m research`."""
 
 __all__ = [
     "EXPERIMENTS",

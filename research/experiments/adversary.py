@@ -1,4 +1,4 @@
-"""FORKS, Tables 3 and 4 (section 5.2), and SkeGD's supplement, Table 1: labels that are flipped."""
+"""FORKS, Tables 3 and 4 (section 5.2), and SkeGD's supplement, Table 1: streams with flipped labels."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from research.harness.trials import StreamTrial, Trial
 BLOCKS = 500
 BUDGET = 200
 SETS = ("cod-rna", "german", "spambase")
-"""The last one is SkeGD's, whose supplement says nothing of B; it is taken to be as in the others."""
+"""The last set is SkeGD's, whose supplement does not give B; the B of the other sets is used."""
 UPDATE_RATE = 0.005
 """theta, with rho = floor(theta (N - B))."""
 RATES_OF_SKEGD = (0.1, 0.01, UPDATE_RATE, 0.001)
 STORING = ("KOGD", "Sketched-KONS")
-"""Who stores the stream and takes part all the same; KONS takes minutes for a game of 5,000 rounds."""
+"""Included learners that store the stream; KONS is left out, which needs minutes for 5,000 rounds."""
 ROWS_OF_GERMAN = 1000
 
 
@@ -44,7 +44,7 @@ def cycle_of(rounds: int, rate: float = UPDATE_RATE) -> int:
 
 
 def learner_specs(rounds: int, width: float) -> list[LearnerSpec]:
-    """Return who takes part in a game of so many rounds."""
+    """Return the specs of the learners for a stream of this many rounds."""
     cycle, short = cycle_of(rounds), cycle_of(ROWS_OF_GERMAN)
     sketch = 3 * BUDGET // 4
     sizes: dict[str, Option] = {"sketch_size": sketch, "landmarks": sketch // 5, "width": width}

@@ -13,17 +13,20 @@ from research.harness.trials import StreamTrial, Trial
 
 BUDGETS = (100, 200, 300, 400, 500)
 LARGEST_DICTIONARY = 100
-"""Of PROS-N-KONS, B_max, whatever the budget of the others."""
+"""B_max of PROS-N-KONS, the same for all budgets of the others."""
 LOSSES = ("hinge", "squared_hinge")
 OURS = "logistic"
-"""The loss of the practical preset, which is shown beside both."""
+"""Loss of the practical preset, whose results appear beside those of both losses."""
 WIDTH = 2.0
-"""Of the Gaussian kernel; the paper does not say which. Nor does it say C, to which scores are kept (its Eq.
-10): FORKS is there without such a bound, and with one at the margin that both losses ask for."""
+"""Width of the Gaussian kernel, which the paper does not give.
+
+It does not give the bound C of the scores (its Eq. 10) either: FORKS runs without a bound, and with C = 1,
+the margin of both losses.
+"""
 
 
 def learner_specs(events: int, budget: int, loss: str) -> list[LearnerSpec]:
-    """Return who takes part with a budget and a loss of `LOSSES`."""
+    """Return the specs of the learners for a budget and a loss of `LOSSES`."""
     cycle = cycle_of(events, UPDATE_RATE)
     return [
         *(spec_of(name, name.lower(), budget, width=WIDTH, loss=loss) for name in ("BOGD", "FOGD", "NOGD")),

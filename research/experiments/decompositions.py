@@ -1,4 +1,4 @@
-"""FORKS, Figure 3: what a decomposition costs after each of many low-rank changes (appendix B)."""
+"""FORKS, Figure 3: the cost of a decomposition after each of many low-rank changes (appendix B)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ SIZE = 100
 RANK = 30
 OVERSAMPLING = 10
 UPDATES = (500, 1_000, 5_000, 10_000, 50_000)
-"""From 500 to 50,000 as the paper says; it does not say which between."""
+"""The paper gives the range, 500 to 50,000, but not the values between."""
 
 
-def randomised_svd(matrix: FloatArray, rank: int, chance: np.random.Generator) -> Factors:
+def randomised_svd(matrix: FloatArray, rank: int, rng: np.random.Generator) -> Factors:
     """Return a rank-``rank`` decomposition of a symmetric ``matrix`` from its action on random vectors.
 
     Halko, Martinsson and Tropp, SIAM Review 53, 2011: an orthonormal basis Q of M Omega (their algorithm
@@ -38,7 +38,7 @@ def randomised_svd(matrix: FloatArray, rank: int, chance: np.random.Generator) -
         Symmetric matrix.
     rank
         Rank of the result.
-    chance
+    rng
         Generator of Omega.
 
     Examples
@@ -47,20 +47,20 @@ def randomised_svd(matrix: FloatArray, rank: int, chance: np.random.Generator) -
     >>> randomised_svd(low, 1, np.random.default_rng(0)).values.round(6).tolist()
     [25.0]
     """
-    omega = chance.standard_normal((len(matrix), min(rank + OVERSAMPLING, len(matrix))))
+    omega = rng.standard_normal((len(matrix), min(rank + OVERSAMPLING, len(matrix))))
     basis, _ = np.linalg.qr(matrix @ omega)
     small = truncated_svd(basis.T @ matrix @ basis, rank)
     return Factors(basis @ small.vectors, small.values)
 
 
-def changes(matrix: FloatArray, updates: int, chance: np.random.Generator) -> Iterator[Modification]:
-    """Change a symmetric ``matrix`` in place by A B' again and again, and give A and B, (n, 3) each.
+def changes(matrix: FloatArray, updates: int, rng: np.random.Generator) -> Iterator[Modification]:
+    """Add A B' to a symmetric ``matrix`` in place, ``updates`` times, and yield each A and B, (n, 3) each.
 
-    The paper draws all entries from the normal distribution; here A B' is symmetric, as are the changes of
-    a sketch, whose form it has: u v' + v u' + w w'.
+    The paper draws all entries from the normal distribution. Here A B' has the symmetric form of a change of
+    the sketch: u v' + v u' + w w'.
     """
     for _ in range(updates):
-        u, v, w = chance.standard_normal((3, len(matrix)))
+        u, v, w = rng.standard_normal((3, len(matrix)))
         change = Modification(np.column_stack([u, v, w]), np.column_stack([v, u, w]))
         matrix += change.A @ change.B.T
         yield change
@@ -71,16 +71,16 @@ Step = Callable[[Factors, FloatArray, FloatArray, FloatArray, np.random.Generato
 METHODS: Mapping[str, Step] = MappingProxyType(
     {
         "TISVD": lambda factors, _, A, B, __: tisvd(factors, A, B),
-        "randomised SVD": lambda factors, M, _, __, chance: randomised_svd(M, factors.rank, chance),
+        "randomised SVD": lambda factors, M, _, __, rng: randomised_svd(M, factors.rank, rng),
         "full SVD": lambda factors, M, *_: truncated_svd(M, factors.rank),
     }
 )
-"""By name: from the factors before, the matrix, A and B of its last change, and what is random."""
+"""Methods by name: functions of the old factors, the matrix, A and B of its last change, and a generator."""
 
 
 @dataclass(frozen=True)
 class DecompositionTrial:
-    """A method that follows a matrix through its changes.
+    """One method on a matrix that changes repeatedly, a `research.harness.trials.Trial`.
 
     Attributes
     ----------
@@ -117,16 +117,16 @@ class DecompositionTrial:
     def result(self) -> Result:
         """Return ``seconds`` of the decompositions alone, and ``excess``.
 
-        ``excess`` is how far the last decomposition is from the matrix, in the Frobenius norm, as a multiple
-        of what the best one of its rank is, less 1, in percent.
+        ``excess`` compares errors of the last decomposition in the Frobenius norm: its own divided by that of
+        the best decomposition of the same rank, less 1, in percent.
         """
-        chance, own = (np.random.default_rng([self.run, part]) for part in range(2))
-        start = chance.standard_normal((self.size, self.size))
+        rng, own = (np.random.default_rng([self.run, part]) for part in range(2))
+        start = rng.standard_normal((self.size, self.size))
         matrix = (start + start.T) / 2.0
         step = METHODS[self.learner]
         factors = truncated_svd(matrix, min(RANK, self.size))
         seconds = 0.0
-        for A, B in changes(matrix, self.updates, chance):
+        for A, B in changes(matrix, self.updates, rng):
             before = time.process_time()
             factors = step(factors, matrix, A, B, own)
             seconds += time.process_time() - before

@@ -21,22 +21,23 @@ from research.harness.trials import StreamTrial, Trial
 WIDTHS: Mapping[str, float] = MappingProxyType(
     {"german": 50.0, "svmguide3": 2.0, "spambase": 128.0, "cod-rna": 100.0, "w7a": 8.0, "ijcnn1": 8.0}
 )
-"""Of the Gaussian kernel.
+"""Widths of the Gaussian kernel by set.
 
-The paper says from which grid, 2^-5 to 2^7, not which; with these its figures come out. That of spambase is
-the grid's last, where NOGD comes out as printed and FORKS nearly; with all smaller ones they are further off.
+The paper gives only the grid, 2^-5 to 2^7; with these widths its figures are reproduced. That of spambase is
+the largest of the grid, with which NOGD is as printed and FORKS nearly; with smaller ones both are further
+off.
 """
 
 SMALL = 10_000
 """Rows up to which the budget is 50, not 100."""
 STORING = ("KOGD", "KONS", "Sketched-KONS")
-"""Who stores the stream, and so takes part on small sets only."""
+"""Learners that store the stream, and are therefore included on small sets only."""
 UPDATE_RATE = 0.3
 """theta, with rho = floor(theta N)."""
 
 
 def budget_of(rows: int) -> int:
-    """Return B for a set of so many rows."""
+    """Return B for a set with this many rows."""
     return 50 if rows <= SMALL else 100
 
 
@@ -52,7 +53,7 @@ def cycle_of(rows: int, rate: float) -> int:
 
 
 def learner_specs(rows: int, width: float) -> list[LearnerSpec]:
-    """Return who takes part on a set of so many rows."""
+    """Return the specs of the learners for a set with this many rows."""
     budget, cycle = budget_of(rows), cycle_of(rows, UPDATE_RATE)
     return [
         *budgeted_rivals(budget, width),

@@ -1,4 +1,4 @@
-"""Yang and Li, Figure 1: mistakes and labels asked for on two graphs."""
+"""Yang and Li, Figure 1: mistakes and queried labels on two graphs."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What was tried where a figure of FORKS' Tables 2 to 4 or SkeGD's Table 1 does not come out as printed.
+"""Variants of learners whose printed figures in FORKS, Tables 2 to 4, or SkeGD, Table 1, are not reproduced.
 
-On the very streams of the tables, learner by learner, one thing is changed at a time: what the papers
-leave open, what they say and `forks.rivals` does otherwise, and FOGD's steps of 0.002 on cosines and sines as
-they are, which its own authors' toolbox has by default. Which Gaussian width was taken is told by no paper,
-only the grid from 2^-5 to 2^7, so with some changes each width of a part of it is tried.
-`research.findings.tried` says what explains what.
+Each variant runs on the streams of the tables and changes one setting of one learner: one that the papers
+leave open, one in which `forks.rivals` departs from them, or FOGD's step of 0.002 on unscaled cosines and
+sines, the default of its authors' toolbox. The papers give only the grid of Gaussian widths, 2^-5 to 2^7, so
+some variants run with several widths of that grid. `research.findings.tried` decides which variants explain
+which figures.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from research.harness.streams import Flipped, Permuted, Stream
 from research.harness.trials import StreamTrial, Trial
 
 GRID = tuple(round(2.0 ** (half / 2.0), 2) for half in range(15))
-"""Widths from 2^0 to 2^7 in the paper's steps; the narrower ones, from 2^-5 on, are left out for time."""
+"""Widths from 2^0 to 2^7 in the paper's steps; narrower ones, from 2^-5 on, would take too long."""
 WIDE = GRID[8:]
-"""Where a dictionary stays small."""
+"""Widths with which a dictionary stays small."""
 
 
-def _as_it_is(spec: LearnerSpec) -> LearnerSpec:
+def _unchanged(spec: LearnerSpec) -> LearnerSpec:
     return spec
 
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that is otherwise than in the tables.
+    """One variant: what differs from the tables.
 
     Attributes
     ----------
@@ -47,33 +47,33 @@ class Change:
     """
 
     name: str
-    made: Callable[[LearnerSpec], LearnerSpec] = _as_it_is
+    apply: Callable[[LearnerSpec], LearnerSpec] = _unchanged
     widths: tuple[float, ...] = ()
     file_order: bool = False
 
 
 def with_doubled_budget(spec: LearnerSpec) -> LearnerSpec:
-    """Return the same with a budget of 2 B."""
+    """Return the spec with a budget of 2 B."""
     return spec.replace(budget=2 * budget_of(spec))
 
 
 def with_buffer(times: float) -> Callable[[LearnerSpec], LearnerSpec]:
-    """Return what gives NOGD so many times B points to begin with, and leaves it its rank of B / 10."""
+    """Return a change that makes NOGD store ``times`` B points first, with its rank of B / 10."""
 
-    def made(spec: LearnerSpec) -> LearnerSpec:
+    def apply(spec: LearnerSpec) -> LearnerSpec:
         budget = budget_of(spec)
         return spec.replace(budget=round(times * budget), rank=budget // 10)
 
-    return made
+    return apply
 
 
 def with_step(eta: float) -> Callable[[LearnerSpec], LearnerSpec]:
-    """Return what gives FOGD steps of eta on features that are cosines and sines, not divided by sqrt(D)."""
+    """Return a change that gives FOGD steps of eta on cosines and sines that are not divided by sqrt(D)."""
     return lambda spec: spec.replace(step=eta * 4 * budget_of(spec))
 
 
 def budget_of(spec: LearnerSpec) -> int:
-    """Return the budget of a learner that has one."""
+    """Return the budget of a spec, or raise a ValueError if it has none."""
     if spec.budget is None:
         raise ValueError(f"{spec.name} has no budget")
     return spec.budget
@@ -84,7 +84,7 @@ ANOTHER_WIDTH = Change("another width", widths=GRID)
 FILE_ORDER = Change("the file's first rows, another width", widths=GRID[::2], file_order=True)
 TWICE = Change("2 B", with_doubled_budget)
 TENTH = Change("beta = 0.1", lambda one: one.replace(beta=0.1))
-TENTH_WIDE = Change("beta = 0.1, another width", TENTH.made, WIDE)
+TENTH_WIDE = Change("beta = 0.1, another width", TENTH.apply, WIDE)
 PUBLISHED = Change("as published", lambda one: one.replace(kind="forks published"))
 
 IN_TABLE_2: Mapping[str, tuple[Change, ...]] = MappingProxyType(
@@ -158,7 +158,7 @@ IN_TABLE_2: Mapping[str, tuple[Change, ...]] = MappingProxyType(
         ),
     }
 )
-"""By learner, in the order of a table's columns."""
+"""Variants by learner, in the order of a table's columns."""
 
 IN_GAMES: Mapping[str, tuple[Change, ...]] = MappingProxyType(
     {
@@ -201,18 +201,18 @@ IN_GAMES: Mapping[str, tuple[Change, ...]] = MappingProxyType(
         ),
     }
 )
-"""The same for flipped labels."""
+"""Variants on streams with flipped labels, by learner."""
 
 PRINTED: PrintedResults = MappingProxyType({**TABLE_2, **TABLE_3, **TABLE_4, **SKEGD_TABLE_1})
 GAMES = MappingProxyType(
     {f"{name}-{number}": (name, 10 * number) for number in (1, 2) for name in adversary.SETS}
 )
-"""By stream: the set, and rounds a block."""
+"""Set and rounds of a block, by stream."""
 
 
 def _trials(stream: str, data: Data, runs: int) -> Sequence[Trial]:
-    shown = _in_a_game if stream in GAMES else _in_table_2
-    return [trial for run in range(runs) for trial in shown(stream, data, run)]
+    trials_of = _in_a_game if stream in GAMES else _in_table_2
+    return [trial for run in range(runs) for trial in trials_of(stream, data, run)]
 
 
 def _in_table_2(stream: str, data: Data, run: int) -> Iterator[Trial]:
@@ -227,17 +227,17 @@ def _in_table_2(stream: str, data: Data, run: int) -> Iterator[Trial]:
 def _in_a_game(stream: str, data: Data, run: int) -> Iterator[Trial]:
     name, rounds = GAMES[stream]
     for file_order in (False, True):
-        shown = Flipped(data.labelled(name), stream, adversary.BLOCKS, rounds, file_order)
+        row_stream = Flipped(data.labelled(name), stream, adversary.BLOCKS, rounds, file_order)
         for learner in (learner for learner in IN_GAMES if learner in PRINTED[stream]):
             for change, width in _variants(IN_GAMES[learner], fixed_budget.WIDTHS[name], file_order):
                 spec = _named(learner, adversary.learner_specs(adversary.BLOCKS * rounds, width))
-                yield _trial(shown, spec, change, width, run)
+                yield _trial(row_stream, spec, change, width, run)
 
 
 def _variants(
     changes: Sequence[Change], own: float, file_order: bool = False
 ) -> Iterator[tuple[Change, float]]:
-    """Yield changes with widths, those to the rows in the file's order or those to drawn ones."""
+    """Yield the changes, each with its widths, that use rows in the file's order or else drawn rows."""
     for change in changes:
         if change.file_order == file_order:
             for width in change.widths or (own,):
@@ -249,8 +249,8 @@ def _named(name: str, learner_specs: Sequence[LearnerSpec]) -> LearnerSpec:
     return spec
 
 
-def _trial(shown: Stream, spec: LearnerSpec, change: Change, width: float, run: int) -> Trial:
-    return StreamTrial(shown, change.made(spec), run, (("change", change.name), ("width", width)))
+def _trial(row_stream: Stream, spec: LearnerSpec, change: Change, width: float, run: int) -> Trial:
+    return StreamTrial(row_stream, change.apply(spec), run, (("change", change.name), ("width", width)))
 
 
 TRIED = Experiment(

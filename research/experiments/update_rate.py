@@ -1,4 +1,4 @@
-"""FORKS, Figure 1: how often the map changes, and what TISVD saves against a whole decomposition."""
+"""FORKS, Figure 1: rates of change of the map, with TISVD and with a full decomposition."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from research.harness.streams import Permuted
 from research.harness.trials import StreamTrial, Trial
 
 RATES = (0.5, 0.1, 0.05, 0.01, 0.005, 0.001, 0.0005)
-"""theta, from 0.5 to 0.0005 as the paper says; it does not say which between."""
+"""theta; the paper gives the range, 0.5 to 0.0005, but not the values between."""
 REFRESH = {"TISVD": 0, "full SVD": 1}
-"""Changes of the map from one whole decomposition of the sketch to the next; 0 for never."""
+"""Changes of the map from one full decomposition of the sketch to the next; 0 for never."""
 
 
 def _trials(stream: str, data: Data, runs: int) -> Sequence[Trial]:

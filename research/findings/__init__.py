@@ -1,4 +1,4 @@
-"""What holds of the papers' experiments and what does not, decided by the numbers that came out."""
+"""Claims of the papers, each decided by the rows of an experiment."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ FINDERS: Mapping[str, Finder] = MappingProxyType(
         "graphs": figures.find_graphs,
     }
 )
-"""By the experiment's name."""
+"""Functions that decide the claims, by the experiment's name."""
 
 __all__ = ["FINDERS", "Finder", "Finding", "JsonRow"]

@@ -1,4 +1,4 @@
-"""What comes of Tables 3 and 4."""
+"""Claims on FORKS, Tables 3 and 4."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from research.findings.finding import Finding, JsonRow, best, fewer_mistakes, streams_of
 
 PAPERS = ("BOGD", "NOGD", "SkeGD, theta = 0.005", "PROS-N-KONS")
-"""Whom FORKS is beside in its Table 3."""
+"""Rivals of FORKS in its Table 3."""
 
 
 def find(rows: Sequence[JsonRow]) -> Iterator[Finding]:
-    """Decide what the paper says of its Tables 3 and 4, and where mistakes in a block lie."""
+    """Decide the paper's claims on its Tables 3 and 4, and in which rounds of a block the mistakes are."""
     for stream, learners in streams_of(rows).items():
         if "FORKS" in learners:
             yield from _of_forks(stream, learners)

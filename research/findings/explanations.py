@@ -1,4 +1,4 @@
-"""What is held to explain printed figures; whether it does, `research.findings.tried` decides."""
+"""Possible explanations of printed figures, which `research.findings.tried` checks against the results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ WIDTH = "another width"
 
 
 class Explanation(NamedTuple):
-    """What makes printed figures come out, as far as anything does.
+    """Changes that reproduce the printed figures of a learner.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Explanation(NamedTuple):
 
     @property
     def claim(self) -> str:
-        """What is claimed of it."""
+        """Claim that the findings decide."""
         but = f", but for {', '.join(self.besides)}" if self.besides else ""
         return f"{self.learner}: each printed figure comes out{but}; changed: {' or: '.join(self.changes)}"
 
@@ -61,14 +61,14 @@ EXPLANATIONS = (
         "BOGD",
         (WIDTH, f"gamma = 1, {WIDTH}"),
         (),
-        "Neither the bound gamma of its coefficients nor lambda is told by FORKS' papers.",
+        "FORKS' papers give neither the bound gamma of its coefficients nor lambda.",
     ),
     Explanation(
         "FOGD",
         (f"eta = 0.2, {WIDTH}", f"eta = 0.002, {WIDTH}"),
         ("spambase", "spambase-1", "spambase-2"),
         "Steps of 0.2 on cosines and sines as they are, 4 B times as long as ours, are what appendix H "
-        "says to the letter, 0.002 what its authors take by default; no one of the two serves all sets, "
+        "says literally, 0.002 the default of its authors; neither of the two serves all sets, "
         "and what is printed for spambase stays out of reach.",
     ),
     Explanation(
@@ -99,7 +99,7 @@ EXPLANATIONS = (
         "PROS-N-KONS",
         ("beta = 0.1", f"beta = 0.1, {WIDTH}"),
         ("w7a", "spambase-1", "spambase-2"),
-        "beta, entries of the dictionary per leverage score, is told by no paper. One number serves "
+        "No paper gives beta, entries of the dictionary per leverage score. One number serves "
         "sets and games with the widths of the other learners, which makes it the best of these "
         "explanations; on w7a, whose printed deviation is small, only another width comes near.",
     ),

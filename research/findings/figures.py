@@ -1,4 +1,4 @@
-"""What comes of FORKS' figures and of the graphs."""
+"""Claims on FORKS, Figures 1 to 3, and on the graphs of Yang and Li."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from research.harness.graphs import UNSURE
 
 
 def find_update_rates(rows: Sequence[JsonRow]) -> Iterator[Finding]:
-    """Decide what the paper says of Figure 1."""
+    """Decide the paper's claims on Figure 1."""
     by_rate: dict[float, dict[str, JsonRow]] = {}
     for row in rows:
         by_rate.setdefault(row["update_rate"], {})[row["learner"]] = row
@@ -40,7 +40,7 @@ def find_update_rates(rows: Sequence[JsonRow]) -> Iterator[Finding]:
 
 
 def find_budgets(rows: Sequence[JsonRow]) -> Iterator[Finding]:
-    """Decide what the paper says of Figure 2."""
+    """Decide the paper's claims on Figure 2."""
     for loss in dict.fromkeys(row["loss"] for row in rows if row["loss"] != "logistic"):
         chosen = [row for row in rows if row["loss"] == loss]
         if any(row["learner"] == "FORKS" for row in chosen):
@@ -94,7 +94,7 @@ def _of_loss(loss: str, rows: Sequence[JsonRow]) -> Iterator[Finding]:
 
 
 def _of_curvature(rows: Sequence[JsonRow]) -> Iterator[Finding]:
-    """Decide what a bound of scores is to squared hinge loss, whose slope grows with them."""
+    """Decide whether bounded scores help squared hinge loss, whose slope grows with the scores."""
     bounded = [row for row in rows if row["learner"] == "FORKS, C = 1" and row["loss"] == "squared_hinge"]
     hinge = [row for row in rows if row["learner"].startswith("FORKS") and row["loss"] == "hinge"]
     if bounded and hinge:
@@ -116,7 +116,7 @@ def _ahead(claim: str, forks: Sequence[JsonRow], rivals: Sequence[JsonRow]) -> F
 
 
 def find_decompositions(rows: Sequence[JsonRow]) -> Iterator[Finding]:
-    """Decide what the paper says of Figure 3."""
+    """Decide the paper's claims on Figure 3."""
     most = max((row["updates"] for row in rows), default=0)
     methods = {row["learner"]: row for row in rows if row["updates"] == most}
     if "TISVD" not in methods:
@@ -132,7 +132,7 @@ def find_decompositions(rows: Sequence[JsonRow]) -> Iterator[Finding]:
 
 
 def find_graphs(rows: Sequence[JsonRow]) -> Iterator[Finding]:
-    """Decide what Yang and Li say of their Figure 1."""
+    """Decide the claims of Yang and Li on their Figure 1."""
     for graph, learners in streams_of(rows).items():
         if not {"GPA", "OKL", "OKSG", "AKSG"} <= learners.keys():
             continue

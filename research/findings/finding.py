@@ -1,4 +1,4 @@
-"""A claim that numbers decide, and the rows that they are taken from."""
+"""Findings: claims that the numbers of an experiment's rows decide."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 JsonRow: TypeAlias = Mapping[str, Any]
-"""A row as `research.experiments.Row.as_object` gives it."""
+"""A row as returned by `research.experiments.Row.as_object`."""
 
 FAR = 2.0
-"""Deviations beyond which a figure does not come out as printed."""
+"""Standard deviations beyond which a figure does not count as reproduced."""
 
 PAPERS_FIRST_ORDER = ("RBP", "BPA-S", "Projectron", "BOGD", "FOGD", "NOGD", "SkeGD")
 """The first-order rivals of FORKS, Table 2."""
@@ -19,7 +19,7 @@ PAPERS_FIRST_ORDER = ("RBP", "BPA-S", "Projectron", "BOGD", "FOGD", "NOGD", "Ske
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim, whether it holds, and the numbers that say so.
+    """A claim, whether it holds, and the numbers that decide it.
 
     Attributes
     ----------
@@ -37,13 +37,13 @@ class Finding:
 
 
 Finder: TypeAlias = Callable[[Sequence[JsonRow]], Iterator[Finding]]
-"""Decides what it can with the rows of an experiment; what lacks rows is left out."""
+"""Function that decides claims from the rows of an experiment; claims without rows are left out."""
 
 
 def streams_of(rows: Sequence[JsonRow]) -> dict[str, dict[str, JsonRow]]:
     """Return rows by stream and learner, both in the rows' order.
 
-    Only for experiments in which these two tell all rows apart.
+    Only for experiments in which these two identify each row.
     """
     streams: dict[str, dict[str, JsonRow]] = {}
     for row in rows:
@@ -57,17 +57,17 @@ def best(rows: Sequence[JsonRow], measure: str) -> JsonRow:
 
 
 def describe_row(row: JsonRow, measure: str = "mistakes") -> str:
-    """Return learner, mean and deviation."""
+    """Return learner, mean and standard deviation as text."""
     return f"{row['learner']} {row[measure]:.2f} ± {row[f'{measure}_sd']:.2f}"
 
 
 def fewer_mistakes(claim: str, one: JsonRow, other: JsonRow) -> Finding:
-    """Return whether one learner makes fewer mistakes than another, counted from the first event."""
+    """Return a finding: whether one learner makes fewer mistakes than another, from the first event."""
     return Finding(claim, one["mistakes"] < other["mistakes"], f"{describe_row(one)}; {describe_row(other)}")
 
 
 def as_printed(row: JsonRow) -> float:
-    """Return how far the authors' count lies from the printed figure, in deviations of the two together.
+    """Return the distance of the authors' count from the printed figure, in units of their joint deviation.
 
     Examples
     --------
@@ -79,12 +79,12 @@ def as_printed(row: JsonRow) -> float:
 
 
 def comes_out(row: JsonRow) -> bool:
-    """Return whether the authors' count is as printed, within `FAR`; not where nothing is printed."""
+    """Return whether the authors' count is as printed, within `FAR`; False where nothing is printed."""
     return row["paper"] is not None and as_printed(row) <= FAR
 
 
 def as_printed_of(rows: Sequence[JsonRow]) -> str:
-    """Return how many rows come out as printed, and what comes of the others."""
+    """Return how many rows are as printed, and the figures of the others, as text."""
     off = [row for row in rows if not comes_out(row)]
     beside = [f"{row['stream']} {row['mistakes_authors']:.2f}, printed {row['paper']:.2f}" for row in off]
     return "; ".join([f"{len(rows) - len(off)} of {len(rows)} do", *beside])

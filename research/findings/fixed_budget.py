@@ -1,4 +1,4 @@
-"""What comes of Table 2."""
+"""Claims on FORKS, Table 2."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from research.findings.finding import (
 )
 
 WORTHWHILE = 0.9
-"""A share of the majority class' mistakes that has to be undercut to call it learning."""
+"""Share of the majority class' mistakes below which a learner counts as having learned."""
 THIRD = 1.0 / 3.0
 
 
 def find(rows: Sequence[JsonRow]) -> Iterator[Finding]:
-    """Decide what the paper says of its Table 2, and what honest counting says of it."""
+    """Decide the paper's claims on its Table 2, by its own count and from the first event."""
     for stream, learners in streams_of(rows).items():
         if "FORKS" in learners:
             yield from _of_forks(stream, learners)

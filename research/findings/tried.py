@@ -1,4 +1,4 @@
-"""What explains the printed figures that do not come out, decided by what was tried."""
+"""Explanations of printed figures that are not reproduced, decided by the variants tried."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from research.findings.finding import Finding, JsonRow, as_printed_of, comes_out
 from research.harness.printed import TABLE_2
 
 Tried: TypeAlias = Mapping[str, Mapping[str, Mapping[str, JsonRow]]]
-"""By learner, stream and change: of several widths, the row that comes nearest to what is printed."""
+"""Rows by learner, stream and change; of several widths, the row nearest to the printed figure."""
 
 SMALL = 0.02
-"""Points of mistakes that count as none."""
+"""Difference of mistakes, in points of percent, that counts as none."""
 STEADY = 10.0
-"""How many times the printed deviation must be exceeded to say that something else was printed."""
+"""Factor above the printed deviation from which the printed rows must be of something else."""
 
 
 def find(rows: Sequence[JsonRow]) -> Iterator[Finding]:
-    """Decide what explains the printed figures."""
+    """Decide which variants explain the printed figures."""
     tried = nearest(rows)
     yield from _of_all(tried)
     for finding, _ in explained(tried):
@@ -30,7 +30,7 @@ def find(rows: Sequence[JsonRow]) -> Iterator[Finding]:
 
 
 def explained(tried: Tried) -> Iterator[tuple[Finding, Explanation]]:
-    """Decide which explanations hold, as far as their learners were tried."""
+    """Decide which explanations hold, for learners with variants among the rows."""
     for explanation in EXPLANATIONS:
         chosen = list(_of(explanation.changes, tried.get(explanation.learner, {})))
         if chosen:
@@ -40,7 +40,7 @@ def explained(tried: Tried) -> Iterator[tuple[Finding, Explanation]]:
 
 
 def nearest(rows: Sequence[JsonRow]) -> Tried:
-    """Sort rows by learner, stream and change, and keep of each the one that comes nearest."""
+    """Group rows by learner, stream and change, and keep the nearest row of each group."""
     tried: dict[str, dict[str, dict[str, JsonRow]]] = {}
     for row in rows:
         changes = tried.setdefault(row["learner"], {}).setdefault(row["stream"], {})
@@ -51,12 +51,12 @@ def nearest(rows: Sequence[JsonRow]) -> Tried:
 
 
 def _gap(row: JsonRow) -> float:
-    """Return how far the means lie apart; a wide deviation is no reason to prefer a row."""
+    """Return the distance from the printed mean; deviations do not count, lest a wide one be preferred."""
     return 0.0 if row["paper"] is None else abs(float(row["mistakes_authors"] - row["paper"]))
 
 
 def _of(changes: Sequence[str], streams: Mapping[str, Mapping[str, JsonRow]]) -> Iterator[JsonRow]:
-    """Yield for each stream what comes out with one of the changes, or else what comes nearest."""
+    """Yield for each stream the row with one of these changes that is as printed, or else the nearest one."""
     for found in streams.values():
         chosen = [found[name] for name in changes if name in found]
         if chosen:
@@ -64,7 +64,7 @@ def _of(changes: Sequence[str], streams: Mapping[str, Mapping[str, JsonRow]]) ->
 
 
 def _of_all(tried: Tried) -> Iterator[Finding]:
-    """Count the printed figures that come out as it is, and with whatever was tried."""
+    """Count the printed figures that are reproduced unchanged, and with any of the changes."""
     found = [list(changes.values()) for streams in tried.values() for changes in streams.values()]
     figures = [rows for rows in found if rows[0]["paper"] is not None]
     left = [rows[0] for rows in figures if not any(map(comes_out, rows))]
@@ -79,7 +79,7 @@ def _of_all(tried: Tried) -> Iterator[Finding]:
 
 
 def _of_one_width(rows: Sequence[JsonRow]) -> Iterator[Finding]:
-    """Decide how far one width for all learners of Table 2 on a set goes, whatever else is changed."""
+    """Decide whether one width for all learners of Table 2 reproduces a set, with any other change."""
     printed = [row for row in rows if row["paper"] is not None and row["stream"] in TABLE_2]
     for stream in dict.fromkeys(row["stream"] for row in printed):
         on = [row for row in printed if row["stream"] == stream]
@@ -98,7 +98,7 @@ def _of_one_width(rows: Sequence[JsonRow]) -> Iterator[Finding]:
 
 
 def _of_a_constant(tried: Tried) -> Iterator[Finding]:
-    """Decide what is printed for ijcnn1, of four learners with a deviation of 0.001."""
+    """Decide what the printed figures of ijcnn1 are, where four learners have a deviation of 0.001."""
     on = {learner: streams["ijcnn1"] for learner, streams in tried.items() if "ijcnn1" in streams}
     if {"NOGD", "FORKS"} <= on.keys():
         rows = [on["FORKS"][AS_IT_IS], *on["NOGD"].values()]
@@ -136,7 +136,7 @@ def _of_a_constant(tried: Tried) -> Iterator[Finding]:
 
 
 def _of_rare_columns(tried: Tried) -> Iterator[Finding]:
-    """Decide why the practical preset does badly on w7a, whose columns are 0 or 1, and rarely 1."""
+    """Decide whether standardising harms the practical preset on w7a, whose columns are 0 or, rarely, 1."""
     changes = tried.get("FORKS practical", {}).get("w7a")
     if changes is not None:
         standardised, plain = changes[AS_IT_IS], changes["columns as they are"]

@@ -1,1 +1,1 @@
-"""What an experiment is, how it runs, and how its results are stored."""
+"""Streams, learners and trials of an experiment, their execution, and the store and summary of results."""

@@ -1,4 +1,4 @@
-"""Mistakes of a learner on a stream, counted from the first event and as the papers' authors count them."""
+"""Mistakes of a learner on a stream, from the first event and by the count of the papers' authors."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from research.harness.labelled import Labelled
 
 
 class Learner(Protocol):
-    """What an experiment asks of a learner."""
+    """Interface of a learner in an experiment."""
 
     def predict_and_learn_many(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        """Predict and then learn each row in turn; return the scores."""
+        """Predict and then learn each row in order; return the scores."""
 
 
 class StreamResult(NamedTuple):
-    """What came of a stream.
+    """Result of one learner on one stream.
 
     Attributes
     ----------
@@ -45,24 +45,24 @@ class StreamResult(NamedTuple):
     def authors_mistake_rate(self) -> float:
         """Wrong predictions after stage 1, as a share of all rounds.
 
-        Known of FORKS. That others with a first stage (NOGD, SkeGD) were counted alike is inferred: on sets
-        where nothing is far below the majority class, their printed figures are.
+        FORKS is known to be counted like this. For other learners with a first stage (NOGD, SkeGD) it is
+        inferred from printed figures that lie below the majority class where no honest count does.
         """
         return float(np.sum(self.wrong[self.stage_one :]) / len(self.wrong))
 
 
 def no_stages(_: Any) -> bool:
-    """Say of a learner that it is not in a first stage: it has none."""
+    """Return False: the learner has no first stage."""
     return False
 
 
 def run_stream(
     learner: Learner, data: Labelled, in_stage_one: Callable[[Any], bool] = no_stages
 ) -> StreamResult:
-    """Predict and learn each row in turn. A score of 0 says -1.
+    """Predict and then learn each row in order. A score of 0 predicts -1.
 
-    Seconds are those of this process, so that other work on the machine counts little; looking for the
-    end of stage 1 is not among them.
+    The time is this process's processor time, so that other work on the machine matters little. It does not
+    include the checks whether stage 1 is over.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What an experiment is: cells by stream, and what a paper prints for them."""
+"""The definition of an experiment: trials by stream, and the results that a paper prints for them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from research.harness.trials import Trial
 
 
 class Data(Protocol):
-    """Where the sets are. Each method raises an error that says what to get where a set is not there."""
+    """Source of the data sets. If a set is missing, the error says where to get it."""
 
     def labelled(self, name: str) -> Source:
-        """Return a set of vectors with labels."""
+        """Return the source of a set of labelled vectors."""
 
     def plays(self) -> Stream:
-        """Return KuaiRec's plays."""
+        """Return the stream of KuaiRec's plays."""
 
     def graph(self, name: str) -> GraphSource:
-        """Return a graph whose nodes have classes."""
+        """Return the source of a graph whose nodes have classes."""
 
 
 @dataclass(frozen=True)

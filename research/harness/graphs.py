@@ -1,17 +1,18 @@
-"""Labels of a graph's nodes, some of them asked for: what Yang and Li measure in section 6.
+"""Classification of a graph's nodes with selective label queries (Yang and Li, section 6).
 
-Their results are in figures whose numbers are not at hand. What else the text leaves open is decided here:
+The paper shows its results in figures without numbers. Where its text leaves something open, this module
+decides:
 
-- The kernel is not named, beyond that its diagonal is 1, and that d = 100 for all methods. It is the
-  regularised Laplacian's of rank 100, normalised, for all learners. (The pseudo-inverse holds no constant
-  function, so that a learner for a class of few nodes has to learn from all others that they are not in it.)
-  Kernel, rank and `RIDGE` were chosen with the results on both graphs in sight, among about a dozen variants
-  (docs/measurements.md), so that agreement with the paper's text is no evidence of its kernel.
-- One versus the rest is a learner for each class, and the largest score is the prediction, whether or not the
-  label is asked for. A node counts as queried once, if any of its learners asks; those that ask learn its
-  label, the others do not. In a run they share a node's coin, so that it is the least sure one who decides.
-- h is 0.01, as told. b is chosen for each learner and graph among 1 to 10, as told: what makes the fewest
-  mistakes on one order, held out.
+- The text names no kernel; it says only that the diagonal is 1 and that d = 100 for all methods. Here all
+  learners use the normalised kernel of the regularised Laplacian with rank 100. (The pseudo-inverse has no
+  constant function, so that a learner for a class of few nodes has to learn from all others that they are not
+  in it.) Kernel, rank and `RIDGE` were chosen among about a dozen variants after seeing the results on both
+  graphs (docs/measurements.md), so that agreement with the paper's text is no evidence of its kernel.
+- One versus the rest: one learner for each class, and the largest score is the prediction, whether or not the
+  label is queried. A node counts as queried once, if any of its learners queries its label; only these learn
+  it. In a run the learners share a node's random number, so that the least certain one decides.
+- h is 0.01, as in the paper. b is chosen for each learner and graph among 1 to 10, as in the paper: the value
+  with the fewest mistakes on one held-out order.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ LEARNERS: Final = MappingProxyType[str, Callable[[FloatArray, float, int], NodeR
         "AKSG": lambda kernel, ridge, seed: AKSG(kernel, ridge=ridge, h=H, seed=seed),
     }
 )
-"""By name: of a kernel, the paper's b, and a seed."""
+"""Functions that make a learner from a kernel, the paper's b and a seed, by the learner's name."""
 
 
 class Graph(NamedTuple):
@@ -67,15 +68,15 @@ class Graph(NamedTuple):
 
 
 class GraphSource(Hashable, Protocol):
-    """Where a graph comes from. It can be pickled, so it holds no graph itself."""
+    """Source of a graph. It can be hashed and pickled cheaply, since it does not hold the graph itself."""
 
     @property
     def name(self) -> str:
-        """Of the graph."""
+        """Name of the graph."""
 
     @property
     def fingerprint(self) -> str:
-        """Another one for another graph."""
+        """Text that differs between different graphs."""
 
     def read(self) -> Graph:
         """Return the graph."""
@@ -83,7 +84,7 @@ class GraphSource(Hashable, Protocol):
 
 @dataclass(frozen=True)
 class GraphTrial:
-    """A learner that meets a graph's nodes in random order, a `research.harness.trials.Trial`.
+    """One learner on a graph's nodes in random order, a `research.harness.trials.Trial`.
 
     Attributes
     ----------
@@ -137,7 +138,7 @@ class GraphTrial:
 
 @lru_cache
 def chosen_b(graph: GraphSource, learner: str, ridges: tuple[float, ...]) -> float:
-    """Return the b that makes the fewest mistakes on an order held out."""
+    """Return the b with the fewest mistakes on the held-out order."""
     kernel, labels = _kernel(graph)
     order = _order(len(labels), 0)
     tried = [run_stream(partial(LEARNERS[learner], kernel, b, 0), labels, order)[0] for b in ridges]
@@ -153,13 +154,13 @@ def _kernel(graph: GraphSource) -> tuple[FloatArray, IntArray]:
 
 
 def _order(nodes: int, number: int) -> IntArray:
-    """Return one order of a sequence of them; the first is held out."""
-    chance = np.random.default_rng(0)
-    return [chance.permutation(nodes) for _ in range(number + 1)][number]
+    """Return the random order of this number; number 0 is the held-out one."""
+    rng = np.random.default_rng(0)
+    return [rng.permutation(nodes) for _ in range(number + 1)][number]
 
 
 def run_stream(make: Callable[[], NodeRival], labels: IntArray, order: IntArray) -> tuple[int, int]:
-    """Let a learner of each class meet nodes in order; return the mistakes and the labels asked for."""
+    """Run one learner for each class over the nodes; return the numbers of mistakes and of queried labels."""
     learners = [make() for _ in range(int(labels.max()) + 1)]
     mistakes = queries = 0
     for node in order.tolist():

@@ -1,4 +1,4 @@
-"""Vectors with labels, and the same in random order."""
+"""A set of labelled vectors, in its own or in random order."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Labelled(NamedTuple):
     X: FloatArray
     y: FloatArray
 
-    def permuted(self, chance: np.random.Generator) -> Labelled:
+    def permuted(self, rng: np.random.Generator) -> Labelled:
         """Return the same rows in random order."""
-        order = chance.permutation(len(self.y))
+        order = rng.permutation(len(self.y))
         return Labelled(self.X[order], self.y[order])
 
     @property

@@ -1,4 +1,4 @@
-"""Who takes part in an experiment, as plain data; and how it is made."""
+"""Specifications of an experiment's learners, as plain data, and functions that make the learners."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Option: TypeAlias = float | str | bool
 
 @dataclass(frozen=True)
 class LearnerSpec:
-    """A learner that knows nothing yet, and what it is to be made with.
+    """Name, kind, budget and options of a learner.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class LearnerSpec:
     def replace(
         self, *, kind: str | None = None, budget: int | None = None, **options: Option
     ) -> LearnerSpec:
-        """Return the same but for what is given.
+        """Return a copy with other values.
 
         Examples
         --------
@@ -64,19 +64,19 @@ class LearnerSpec:
         )
 
     def make(self, dimension: int, seed: int) -> Learner:
-        """Return the learner for vectors of so many columns."""
+        """Return a new learner for vectors with ``dimension`` columns."""
         sizes = {} if self.budget is None else {"budget": self.budget}
         return KINDS[self.kind].make(dimension, seed=seed, **sizes, **dict(self.options))
 
     def run_stream(self, data: Labelled, seed: int) -> StreamResult:
-        """Let a fresh learner play a stream."""
+        """Run a new learner over a stream."""
         return run_stream(self.make(data.X.shape[1], seed), data, KINDS[self.kind].in_stage_one)
 
     def key(self) -> Mapping[str, Any]:
-        """Return all that decides what it does, as JSON can hold it; the name is not part of it.
+        """Return all that decides the learner's results, as an object for JSON; the name is not part of it.
 
-        ``preset`` stands for all settings of FORKS, those of a preset too, so that results which came of
-        another preset are not taken for those of this one.
+        ``preset`` is a hash of all settings of FORKS, including those of its preset, so that stored results
+        of an earlier version of the preset are not reused.
         """
         key = {"kind": self.kind, "budget": self.budget, **dict(self.options)}
         settings = KINDS[self.kind].settings
@@ -87,12 +87,12 @@ class LearnerSpec:
 
 
 def spec_of(name: str, kind: str, budget: int | None, **options: Option) -> LearnerSpec:
-    """Return an entrant."""
+    """Return the spec of a learner with these options."""
     return LearnerSpec(name, kind, budget, tuple(sorted(options.items())))
 
 
 def papers_forks(name: str, budget: int, kind: str = "forks", **differs: Option) -> LearnerSpec:
-    """Return FORKS with sizes that follow B as in section 5.1: s_p = B, s_m = 0.2 B, k = 0.1 B.
+    """Return the spec of FORKS with the sizes of section 5.1: s_p = B, s_m = 0.2 B, k = 0.1 B.
 
     Parameters
     ----------
@@ -116,18 +116,18 @@ def papers_forks(name: str, budget: int, kind: str = "forks", **differs: Option)
 
 
 def papers_skegd(name: str, budget: int, **differs: Option) -> LearnerSpec:
-    """Return SkeGD with the sizes of `papers_forks`, which section 5.1 gives to both."""
+    """Return the spec of SkeGD with the sizes of `papers_forks`, which section 5.1 gives to both."""
     return papers_forks(name, budget, "skegd", **differs)
 
 
 def budgeted_rivals(budget: int, width: float) -> list[LearnerSpec]:
-    """Return the papers' rivals that have nothing to set but a budget, in the order of Table 2."""
+    """Return specs of the papers' rivals whose only parameter is a budget, in the order of Table 2."""
     names = ("RBP", "BPA-S", "Projectron", "BOGD", "FOGD", "NOGD")
     return [spec_of(name, name.lower(), budget, width=width) for name in names]
 
 
 def further_rivals(budget: int, width: float, storing: Sequence[str] = ()) -> list[LearnerSpec]:
-    """Return rivals that FORKS prints no figures of.
+    """Return specs of rivals for which the FORKS paper prints no results.
 
     Parameters
     ----------
@@ -191,12 +191,12 @@ def _fogd(dimension: int, *, budget: int, **options: Any) -> Learner:
 
 
 def _unseeded(make: Callable[..., Learner]) -> Callable[..., Learner]:
-    """Return the maker of a learner that draws nothing, so that it can be given a seed."""
+    """Return a function that accepts and ignores a seed, for a learner without randomness."""
 
-    def made(dimension: int, *, seed: int, **options: Any) -> Learner:  # noqa: ARG001 - see above
+    def make_unseeded(dimension: int, *, seed: int, **options: Any) -> Learner:  # noqa: ARG001 - see above
         return make(dimension, **options)
 
-    return made
+    return make_unseeded
 
 
 def _forks_in_stage_one(learner: Forks) -> bool:
@@ -233,4 +233,4 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "pros-n-kons": Kind(PROSNKONS),
     }
 )
-"""By name."""
+"""Kinds of learners by name; the names are part of the keys of stored results."""

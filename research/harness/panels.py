@@ -1,4 +1,4 @@
-"""What a figure shows: lines over an axis, from rows."""
+"""Panels of a figure: lines over an axis, made from rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from research.harness.rows import Row
 
 
 class Line(NamedTuple):
-    """One learner or method.
+    """Line of one learner or method.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Panel(NamedTuple):
 
 
 def lines_of(rows: Sequence[Row], x: Callable[[Row], float], measure: str) -> list[Line]:
-    """Return a line for each learner, through its rows in their order.
+    """Return one line for each learner, through its rows in their order.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the papers print: mean and deviation of mistakes in percent, and seconds."""
+"""Results that the papers print: mean and standard deviation of mistakes in percent, and seconds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 
 class Printed(NamedTuple):
-    """A figure of a paper.
+    """A printed result of one learner on one stream.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Printed(NamedTuple):
 
 
 PrintedResults: TypeAlias = Mapping[str, Mapping[str, Printed]]
-"""By stream and learner."""
+"""Printed results by stream and learner."""
 
 
 def _table(

@@ -1,4 +1,4 @@
-"""Results over runs, summed up as the rows of a table."""
+"""Results over all runs, summarised as the rows of a table."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from research.harness.printed import Printed, PrintedResults
 from research.harness.trials import KeyColumns, Result, Trial
 
 DIGITS = 4
-"""Of means and deviations, behind the point."""
+"""Decimal places of means and deviations in files."""
 ALWAYS = ("mistakes", "mistakes_sd", "mistakes_authors", "seconds", "majority")
-"""Columns that each row has, null where an experiment does not measure it."""
+"""Columns of every row; null where an experiment does not measure them."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One learner on one stream, over runs.
+    """Results of one learner on one stream, over all runs.
 
     Attributes
     ----------
@@ -51,9 +51,9 @@ class Row:
     printed: Printed | None
 
     def as_object(self) -> dict[str, Any]:
-        """Return the row as JSON holds it: a measure's deviation is called as the measure, with ``_sd``.
+        """Return the row as an object for JSON; the deviation of a measure has the suffix ``_sd``.
 
-        The majority is one of the stream, so it has no deviation.
+        The majority belongs to the stream, so it has no deviation.
         """
         measures: dict[str, float] = {}
         for name, mean in self.means.items():
@@ -76,7 +76,7 @@ class Row:
 
 
 def rows_of(results: Iterable[tuple[Trial, Result]], printed: PrintedResults) -> list[Row]:
-    """Sum up results by stream, learner, budget and place, in the order in which these first come.
+    """Summarise results by stream, learner, budget and key columns, in the order of their first trials.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def rows_of(results: Iterable[tuple[Trial, Result]], printed: PrintedResults) ->
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """Return rows as text with a line of names; what a row does not have is empty."""
+    """Return rows as CSV with a header; a column that a row lacks is empty."""
     objects = [row.as_object() for row in rows]
     names = list(dict.fromkeys(name for one in objects for name in one))
     text = io.StringIO()

@@ -1,4 +1,4 @@
-"""Works out what is not known yet, in processes of their own."""
+"""Execution of the trials whose results are not stored yet, in worker processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from research.harness.trials import Result, Trial
 
 
 def run_missing(trials: Sequence[Trial], store: Store, jobs: int, update: Callable[[int], None]) -> None:
-    """Work out the results that the store lacks and add each as it is done.
+    """Run the trials whose results the store lacks, and store each result as soon as it is known.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def run_missing(trials: Sequence[Trial], store: Store, jobs: int, update: Callab
     missing = [trial for trial in trials if store.get(trial) is None]
     done = len(trials) - len(missing)
     update(done)
-    for trial, result in _in_turn(missing) if jobs == 1 else _in_parallel(missing, jobs):
+    for trial, result in _sequentially(missing) if jobs == 1 else _in_parallel(missing, jobs):
         store.add(trial, result)
         done += 1
         update(done)
@@ -38,11 +38,11 @@ def run_missing(trials: Sequence[Trial], store: Store, jobs: int, update: Callab
 
 @on_one_thread
 def result_of(trial: Trial) -> Result:
-    """Work out one cell, with BLAS on one thread: processes share the machine, and times are compared."""
+    """Run one trial with BLAS on one thread: processes share the machine, and times are compared."""
     return trial.result()
 
 
-def _in_turn(trials: Sequence[Trial]) -> Iterator[tuple[Trial, Result]]:
+def _sequentially(trials: Sequence[Trial]) -> Iterator[tuple[Trial, Result]]:
     for trial in trials:
         yield trial, result_of(trial)
 
@@ -56,7 +56,7 @@ def _in_parallel(trials: Sequence[Trial], jobs: int) -> Iterator[tuple[Trial, Re
 
 @contextmanager
 def _processes(count: int) -> Iterator[ProcessPoolExecutor]:
-    """Give fresh processes; if anything goes wrong, Ctrl-C for one, they are ended and not waited for."""
+    """Yield a pool of new processes; on an exception, such as Ctrl-C, terminate them at once."""
     before = set(multiprocessing.active_children())
     executor = ProcessPoolExecutor(
         count, mp_context=multiprocessing.get_context("spawn"), initializer=_ignore_interrupts
@@ -73,5 +73,5 @@ def _processes(count: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _ignore_interrupts() -> None:
-    """Ctrl-C reaches the whole process group; it is the parent that acts on it."""
+    """Ignore Ctrl-C, which reaches the whole process group: the parent terminates its workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

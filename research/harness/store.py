@@ -1,4 +1,4 @@
-"""Results of cells in a file of JSON lines, each written as soon as it is there."""
+"""Results of trials in a file of JSON lines, each written as soon as it is known."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from research.harness.trials import Result, Trial
 
 
 class StoreError(Exception):
-    """The file holds something else than results, or another process works with it."""
+    """The file holds something other than results, or another process has it open."""
 
 
 class Store:
-    """What is known already, and what comes to be known.
+    """Known results of trials, by the trials' keys.
 
-    A context manager; while it is open, no other process can open the same file.
+    A context manager; while it is entered, no other process can enter a store of the same file.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Store:
     Raises
     ------
     StoreError
-        See there; by `__enter__`.
+        By `__enter__`: the file holds something other than results, or another process has it open.
     """
 
     def __init__(self, path: Path) -> None:
@@ -49,7 +49,9 @@ class Store:
             self._load(self._file)
         except BlockingIOError as error:
             self._file.close()
-            raise StoreError(f"{self.path}: another process is writing its results there") from error
+            raise StoreError(
+                f"{self.path}: another process is writing results to this file; wait for it or stop it"
+            ) from error
         except StoreError:
             self._file.close()
             raise
@@ -62,13 +64,13 @@ class Store:
             self._file.close()
 
     def get(self, trial: Trial) -> Result | None:
-        """Return the result of a cell with this key, if it is known."""
+        """Return the result of a trial, or None if it is not known."""
         return self._results.get(_text(trial.key()))
 
     def add(self, trial: Trial, result: Result) -> None:
-        """Write a result down; when this returns, a killed process no longer loses it."""
+        """Write a result to the file; when this returns, the result survives a kill of the process."""
         if self._file is None:
-            raise ValueError("a store has to be entered before results are added")
+            raise ValueError("the store must be entered as a context manager before results are added")
         key = _text(trial.key())
         self._file.write(f'{{"cell": {key}, "result": {_text(result)}}}\n'.encode())
         self._file.flush()
@@ -87,7 +89,7 @@ class Store:
                 self._results[_text(entry["cell"])] = {name: float(x) for name, x in entry["result"].items()}
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 raise StoreError(
-                    f"{self.path}, line {number}: this is no result; move the file away"
+                    f"{self.path}, line {number}: not a result; move the file to another folder"
                 ) from error
 
 

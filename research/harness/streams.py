@@ -1,4 +1,4 @@
-"""What learners play: a set in random order, and the adversary's game."""
+"""Streams of labelled vectors: a set in random order, and one with flipped labels."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from research.harness.labelled import Labelled
 
 
 class Source(Hashable, Protocol):
-    """Where a set comes from. It can be hashed and pickled, so it holds no rows itself."""
+    """Source of a labelled set. It can be hashed and pickled cheaply, since it does not hold the rows."""
 
     @property
     def name(self) -> str:
-        """Of the set."""
+        """Name of the set."""
 
     @property
     def fingerprint(self) -> str:
-        """Another one for other data."""
+        """Text that differs between different data."""
 
     def read(self) -> Labelled:
         """Return the rows in their own order."""
 
 
 class Stream(Hashable, Protocol):
-    """Rows in the order in which a run shows them. It can be hashed and pickled."""
+    """Rows in the order of a run. It can be hashed and pickled."""
 
     @property
     def name(self) -> str:
         """Name in the tables."""
 
     def key(self) -> Mapping[str, Any]:
-        """Return all that decides what the rows are, as JSON can hold it."""
+        """Return all that decides the rows, as an object for JSON."""
 
     def rows(self, run: int) -> Labelled:
         """Return the rows of one run."""
 
     def measures(self, result: StreamResult) -> Mapping[str, float]:
-        """Return what else is measured on such a stream, in percent."""
+        """Return further measures of such a stream, in percent."""
 
 
 @dataclass(frozen=True)
 class Permuted:
-    """A set in random order, another one in each run (FORKS, appendix H)."""
+    """A set in random order, a different one in each run (FORKS, appendix H)."""
 
     source: Source
 
@@ -61,16 +61,16 @@ class Permuted:
     def rows(self, run: int) -> Labelled:
         return self.source.read().permuted(np.random.default_rng(run))
 
-    def measures(self, result: StreamResult) -> Mapping[str, float]:  # noqa: ARG002 - the interface of streams
+    def measures(self, result: StreamResult) -> Mapping[str, float]:  # noqa: ARG002 - part of the interface
         return {}
 
 
 @dataclass(frozen=True)
 class Flipped:
-    """The adversary's game of FORKS, section 5.2 (after SkeGD): instances repeated, labels flipped.
+    """The adversarial stream of FORKS, section 5.2 (after SkeGD): instances repeated, labels flipped.
 
-    Each block is one instance of the set, drawn without repetition, shown ``rounds`` times; in each even
-    block (the second is the first of them) the label is the opposite of the instance's own.
+    Each block repeats one instance of the set ``rounds`` times; instances are drawn without replacement. In
+    every second block, from the second on, the label is the opposite of the instance's own.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Flipped:
     """
 
     ROUNDS: ClassVar = (1, 2, 3, 5, 10)
-    """Places in a block whose mistakes are told apart."""
+    """Rounds of a block whose mistakes are measured separately."""
 
     source: Source
     name: str
@@ -97,9 +97,8 @@ class Flipped:
 
     def key(self) -> Mapping[str, Any]:
         fingerprint = {"set": self.source.name, "fingerprint": self.source.fingerprint}
-        file_order = (
-            {"filed": True} if self.file_order else {}
-        )  # results that were there before know nothing of it
+        # The key has the entry only where it is true, so that results stored before it existed stay valid.
+        file_order = {"filed": True} if self.file_order else {}
         return fingerprint | {"blocks": self.blocks, "rounds": self.rounds} | file_order
 
     def rows(self, run: int) -> Labelled:
@@ -113,7 +112,7 @@ class Flipped:
         )
 
     def measures(self, result: StreamResult) -> Mapping[str, float]:
-        """Return mistakes by the place within a block."""
+        """Return the mistakes in each of the `ROUNDS` of a block."""
         by_round: FloatArray = 100.0 * result.wrong.reshape(self.blocks, self.rounds).mean(axis=0)
         return {
             f"place_{round_number}": float(by_round[round_number - 1])

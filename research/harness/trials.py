@@ -1,4 +1,4 @@
-"""A cell: one learner on one stream, once. What is not random follows from its key alone."""
+"""A trial: one learner on one stream in one run. Its result, but for the time, follows from its key."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from research.harness.streams import Stream
 Result: TypeAlias = dict[str, float]
 """Measures by name; mistakes, their kinds and ``majority`` are in percent."""
 KeyColumns: TypeAlias = tuple[tuple[str, float | str], ...]
-"""Where in an experiment a cell is, beside stream, learner and budget: names and values."""
+"""Names and values that identify a trial in an experiment, beside stream, learner, budget and run."""
 
 WARM_UP = 2_000
-"""Events that a learner of each kind plays before the clock runs, for what is compiled or loaded."""
+"""Events for a learner of each kind before time is measured, so that code is compiled and loaded."""
 
 
 class Trial(Protocol):
-    """One line of an experiment, once. It can be pickled."""
+    """One learner on one stream in one run. It can be pickled."""
 
     @property
     def stream(self) -> str:
@@ -33,22 +33,22 @@ class Trial(Protocol):
 
     @property
     def budget(self) -> int | None:
-        """Of the learner, where it has one."""
+        """Budget of the learner; None if it has none."""
 
     @property
     def key_columns(self) -> KeyColumns:
-        """What else tells it from other cells, but for the run."""
+        """Further names and values that identify the trial, except the run."""
 
     def key(self) -> Mapping[str, Any]:
-        """Return all that decides the result, as JSON can hold it."""
+        """Return all that decides the result, as an object for JSON."""
 
     def result(self) -> Result:
-        """Work it out."""
+        """Run the trial and return its measures."""
 
 
 @dataclass(frozen=True)
 class StreamTrial:
-    """A learner that plays a stream.
+    """One learner on a stream of labelled vectors.
 
     Attributes
     ----------
@@ -98,12 +98,12 @@ class StreamTrial:
 
 @lru_cache(maxsize=1)
 def _rows(stream: Stream, run: int) -> Labelled:
-    """Return a stream's rows; one learner after the other plays them."""
+    """Return a stream's rows, cached because consecutive trials share them."""
     return stream.rows(run)
 
 
 _WARM: set[str] = set()
-"""Kinds of learners that have played in this process."""
+"""Kinds of learners that have run in this process."""
 
 
 def _warm_up(spec: LearnerSpec, data: Labelled) -> None:

@@ -1,4 +1,4 @@
-"""The papers' experiments on a user's data: what `python -m research` does."""
+"""The papers' experiments on a user's data: reading it, running them, writing tables, figures and a page."""
 
 from research.reproduce.data import DataFolder
 from research.reproduce.findings import findings_of, page_of, read_tables

@@ -35,14 +35,14 @@ ORIGINS: Final[Mapping[str, str]] = MappingProxyType(
         "coauthor": "the graph of 1,711 co-authors of four fields of DBLP, https://dblp.org",
     }
 )
-"""Where sets are to be had."""
+"""Where to get each data set."""
 
 GRAPH_ARRAYS: Final = "data, indices, indptr and shape (the adjacency matrix by rows) and labels"
 
 
 @dataclass(frozen=True)
 class SetFile:
-    """A set of the papers' in a file: a `research.harness.streams.Source`."""
+    """A labelled data set in a file: a `research.harness.streams.Source`."""
 
     name: str
     path: Path
@@ -54,10 +54,10 @@ class SetFile:
 
 @dataclass(frozen=True)
 class PlaySource:
-    """KuaiRec's plays in random order, labels at once: a `research.harness.streams.Stream`.
+    """KuaiRec's plays in random order without label delay: a `research.harness.streams.Stream`.
 
-    Their columns are the pipeline's running features, worked out anew in each order: what the paper takes
-    instead, columns of users and videos, needs KuaiRec's table of daily figures, which samples of it lack.
+    The columns are the running features of `pipeline`, computed anew for each order. The paper uses columns
+    of users and videos instead, which need KuaiRec's table of daily statistics; samples of KuaiRec lack it.
     """
 
     folder: Path
@@ -77,7 +77,7 @@ class PlaySource:
         plays = play_stream(permuted, tags_beside(self.folder), "hinge", delayed=False)
         return Labelled(plays.X, plays.labels)
 
-    def measures(self, result: StreamResult) -> Mapping[str, float]:  # noqa: ARG002 - the interface of streams
+    def measures(self, result: StreamResult) -> Mapping[str, float]:  # noqa: ARG002 - part of the interface
         return {}
 
 
@@ -94,7 +94,7 @@ class GraphFile:
             return read_graph(self.path)
         except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:
             raise DataError(
-                f"{self.path}: cannot be read; expected is an .npz of {GRAPH_ARRAYS}: {error}"
+                f"{self.path}: cannot be read; expected an .npz of {GRAPH_ARRAYS}: {error}"
             ) from error
 
 
@@ -105,20 +105,20 @@ class DataFolder:
     path: Path
 
     def labelled(self, name: str) -> SetFile:
-        """Find a set: ``libsvm/NAME.npz``, or LIBSVM's text in ``libsvm/NAME``.
+        """Find a labelled set: ``libsvm/NAME.npz``, or LIBSVM's text in ``libsvm/NAME``.
 
         Raises
         ------
         DataError
-            It is not there; says what to get.
+            The file is missing; the message says where to get it.
         """
         candidates = [self.path / "libsvm" / f"{name}.npz", self.path / "libsvm" / name]
         for file in candidates:
             if file.is_file():
                 return SetFile(name, file, fingerprint(file))
         raise DataError(
-            f"{candidates[0]}: there is no such file. Get {ORIGINS[name]}, and put it there as an .npz of "
-            f"X and y, or as LIBSVM's text into {candidates[1]}; --data names the folder of libsvm/"
+            f"{candidates[0]}: no such file. Get {ORIGINS[name]}, and put it there as an .npz of "
+            f"X and y, or as LIBSVM's text into {candidates[1]}; --data names the folder that holds libsvm/"
         )
 
     def plays(self) -> PlaySource:
@@ -127,14 +127,14 @@ class DataFolder:
         Raises
         ------
         DataError
-            They are not there; says what to get.
+            The files are missing; the message says where to get them.
         """
         folder = self.path / "kuairec"
         matrix = folder / DEFAULT_MATRIX
         if not matrix.is_file():
             raise DataError(
-                f"{matrix}: there is no such file. Get KuaiRec 2.0 from https://kuairec.com and put its data "
-                f"there; --data names the folder of kuairec/"
+                f"{matrix}: no such file. Get KuaiRec 2.0 from https://kuairec.com and put its data "
+                f"there; --data names the folder that holds kuairec/"
             )
         return PlaySource(folder, fingerprint(matrix, *tables_beside(folder).values()))
 
@@ -144,19 +144,19 @@ class DataFolder:
         Raises
         ------
         DataError
-            It is not there; says what to get.
+            The file is missing; the message says where to get it.
         """
         file = self.path / "graphs" / f"{name}.npz"
         if not file.is_file():
             raise DataError(
-                f"{file}: there is no such file. Get {ORIGINS[name]}, and put it there as an .npz of "
-                f"{GRAPH_ARRAYS}; --data names the folder of graphs/"
+                f"{file}: no such file. Get {ORIGINS[name]}, and put it there as an .npz of "
+                f"{GRAPH_ARRAYS}; --data names the folder that holds graphs/"
             )
         return GraphFile(name, file, fingerprint(file))
 
 
 def fingerprint(*files: Path) -> str:
-    """Return what tells the files' bytes from others."""
+    """Return a hash of the files' bytes."""
     digest = hashlib.sha256()
     for file in files:
         digest.update(hashlib.sha256(file.read_bytes()).digest())

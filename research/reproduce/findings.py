@@ -1,4 +1,4 @@
-"""A page on what came out of the experiments, made from the files that they left."""
+"""A page on the results of all experiments, made from the files that they wrote."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ INTRODUCTION = """\
 # Findings
 
 This page is made by `python -m research findings` from the results of the commands below; no number in it was
-typed. Mistakes are percent of all events, mean ± standard deviation over the runs. "Authors" is the count by
-which the papers' figures come out: mistakes of a first stage, while a learner fills its buffer, are not
-counted, but all events divide. "From the first" counts all. "Majority class" is what saying the more frequent
-label every time comes to. Seconds are the processor's; "paper" is what is printed.
+typed. Mistakes are percent of all events, mean ± standard deviation over the runs. "Authors" is the count
+that reproduces the papers' figures: mistakes of a first stage, in which a learner fills its buffer, are left
+out, but the divisor is the number of all events. "From the first" counts all mistakes. "Majority class"
+always predicts the more frequent label. Seconds are processor time; "paper" is the printed figure.
 
-FORKS is the paper's, with a stage 1 of 2 B points as its section 5.1 says, unless a row says otherwise.
+FORKS is the paper's, with a stage 1 of 2 B points as in its section 5.1, unless a row says otherwise.
 """
 
 
 def read_tables(out: Path) -> dict[str, dict[str, Any]]:
-    """Read what experiments left in a folder, by their names.
+    """Read the tables that experiments wrote to a folder, by the experiments' names.
 
     Raises
     ------
     DataError
-        There is nothing, or a file is not what was written.
+        There is no table, or a file is not a table.
     """
     tables = {}
     for name in FINDERS:
@@ -42,16 +42,14 @@ def read_tables(out: Path) -> dict[str, dict[str, Any]]:
                 tables[name] = json.loads(file.read_text())
                 tables[name]["rows"][0]["stream"]
             except (ValueError, LookupError, TypeError) as error:
-                raise DataError(
-                    f"{file}: these are no rows; run `python -m research {name}` again"
-                ) from error
+                raise DataError(f"{file}: has no rows; run `python -m research {name}` again") from error
     if not tables:
-        raise DataError(f"{out}: there are no results; run `python -m research table2 --out {out}` first")
+        raise DataError(f"{out}: has no results; run `python -m research table2 --out {out}` first")
     return tables
 
 
 def findings_of(tables: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return each claim with the experiment that decides it, as JSON holds it."""
+    """Return each claim with the experiment that decides it, as objects for JSON."""
     return [
         {
             "experiment": name,
@@ -83,7 +81,7 @@ def _by_stream(rows: Sequence[JsonRow]) -> Iterator[str]:
 
 
 SECTIONS: Mapping[str, Callable[[Sequence[JsonRow]], Iterator[str]]] = MappingProxyType({"tried": by_learner})
-"""How an experiment's rows are shown, if not stream by stream."""
+"""Sections of experiments whose rows are not arranged by stream."""
 
 
 def _yes(holds: bool) -> str:

@@ -24,18 +24,18 @@ MARKERS: Final = "osD^vPX*<>"
 
 
 def draw(title: str, panels: Sequence[Panel], note: str, stem: Path) -> list[Path]:
-    """Draw panels side by side into an SVG and a PNG file; return these.
+    """Draw panels side by side into an SVG and a PNG file, and return the files.
 
     Parameters
     ----------
     title
-        Above all panels.
+        Title above all panels.
     panels
-        At least one.
+        Panels to draw, at least one.
     note
-        A line below, say on where the figures come from.
+        Line below the panels, such as the origin of the results.
     stem
-        The files' path without their endings.
+        Path of the files without their suffixes.
     """
     files = [stem.with_name(stem.name + ending) for ending in FORMATS]
     with mpl.rc_context(STYLE):

@@ -1,4 +1,4 @@
-"""An experiment's rows as text."""
+"""An experiment's rows as tables for a terminal."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from research.experiments import Row
 from research.reproduce.reproduction import Reproduction
 
 NOTE = (
-    "Mistakes in percent of all events, mean ± deviation over the runs. Authors: those of a first stage are "
-    "not counted; from the first: all are. Seconds are the processor's."
+    "Mistakes in percent of all events, mean ± standard deviation over the runs. Authors: without those of a "
+    "first stage; from the first: all. Seconds are processor time."
 )
 
 
 def render(found: Reproduction) -> RenderableType:
-    """The rows for a terminal of 80 columns or more, a table for each stream."""
+    """Return the rows as one table for each stream, for a terminal of at least 80 columns."""
     parts: list[RenderableType] = [Text(f"{found.title}, {_runs(found.options.runs)}", style="bold")]
     for stream, rows in groupby(found.rows, key=lambda row: row.stream):
         parts += [Text(), _table(stream, list(rows))]
@@ -55,21 +55,21 @@ COLUMNS: Mapping[str, Callable[[Row], str]] = MappingProxyType(
         "seconds": lambda row: f"{row.means['seconds']:.3f}",
     }
 )
-"""By heading; one that says nothing of any row is left out."""
+"""Columns by heading; a column that is empty in all rows is left out."""
 
 
 def _table(stream: str, rows: Sequence[Row]) -> Table:
     table = Table(title=stream, title_justify="left", box=None, padding=(0, 2, 0, 0), header_style="bold")
     parameters = [name for name, _ in rows[0].key_columns]
-    shown = {heading: text for heading, text in COLUMNS.items() if any(text(row) for row in rows)}
+    columns = {heading: text for heading, text in COLUMNS.items() if any(text(row) for row in rows)}
     table.add_column("learner")
-    for heading in (*parameters, *shown):
+    for heading in (*parameters, *columns):
         table.add_column(heading.replace("_", " "), justify="right")
     for row in rows:
         values = [str(value).replace("_", " ") for _, value in row.key_columns]
-        table.add_row(row.learner, *values, *(text(row) for text in shown.values()))
+        table.add_row(row.learner, *values, *(text(row) for text in columns.values()))
     if "majority" in rows[0].means:
         majority = f"{rows[0].means['majority']:.2f}"
-        cells = [majority if heading == "from the first" else "" for heading in shown]
+        cells = [majority if heading == "from the first" else "" for heading in columns]
         table.add_row("majority class", *[""] * len(parameters), *cells, style="dim")
     return table

@@ -1,4 +1,4 @@
-"""An experiment run, resumed and written down."""
+"""Running an experiment, resuming it, and writing its results."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from research.harness.trials import Trial
 from research.reproduce.picture import draw
 
 RESULTS: Final = "results.jsonl"
-"""Of every cell of every experiment, in the output folder."""
+"""File of the results of all trials of all experiments, in the output folder."""
 
 
 class ExperimentOptions(NamedTuple):
-    """What is to be run."""
+    """An experiment to run, and how."""
 
     experiment: str
-    """Of `research.experiments.EXPERIMENTS`."""
+    """Name in `research.experiments.EXPERIMENTS`."""
     streams: tuple[str, ...] = ()
-    """Only these; none for all."""
+    """Streams to run; empty for all."""
     learners: tuple[str, ...] = ()
-    """Only these; none for all."""
+    """Learners to run; empty for all."""
     runs: int = 20
     jobs: int = 2
 
     @property
     def command(self) -> str:
-        """What makes the same figures, but for where data and results are."""
+        """Command that gives the same results, without the folders of data and results."""
         only = [f"--stream {name}" for name in self.streams]
         only += [f"--learner '{name}'" for name in self.learners]
         return " ".join(["python -m research", self.experiment, f"--runs {self.runs}", *only])
 
 
 class Reproduction(NamedTuple):
-    """What came of an experiment."""
+    """Results of an experiment."""
 
     options: ExperimentOptions
     title: str
     rows: list[Row]
 
     def as_object(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
+        """Return the results as an object for JSON."""
         return {
             "experiment": self.options.experiment,
             "title": self.title,
@@ -62,10 +62,10 @@ Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 def reproduce(
     options: ExperimentOptions, data: Data, out: Path, notify: Callable[[str], None], progress: Progress
 ) -> Reproduction:
-    """Run what is not known yet, and write the results, as they come, and then the tables.
+    """Run the trials whose results are not stored yet, store each result, and then write the tables.
 
-    In the folder `out`, every cell's result goes into `results.jsonl` and the rows into `NAME.json` and
-    `NAME.csv`, those of a figure into `NAME.svg` and `NAME.png` too.
+    In the folder ``out``, results of trials are stored in `results.jsonl`, rows in `NAME.json` and
+    `NAME.csv`, and figures in `NAME.svg` and `NAME.png`.
 
     Parameters
     ----------
@@ -86,15 +86,15 @@ def reproduce(
     ConfigError
         A stream or learner is not among the experiment's, or the folder cannot be written to.
     DataError
-        A set is not there, or the results on file are not what was written.
+        A data set is missing, or the file of results is damaged.
     """
     experiment = EXPERIMENTS[options.experiment]
-    trials = _cells(options, data)
+    trials = _trials(options, data)
     try:
         out.mkdir(parents=True, exist_ok=True)
         with Store(out / RESULTS) as store:
             if store.dropped:
-                notify(f"{store.path}: the last line was cut short, as by a kill, and was dropped")
+                notify(f"{store.path}: the last line was incomplete, as after a kill, and was removed")
             with progress(options.experiment, len(trials)) as update:
                 run_missing(trials, store, options.jobs, update)
             found = [(trial, result) for trial in trials if (result := store.get(trial)) is not None]
@@ -107,7 +107,7 @@ def reproduce(
     return reproduction
 
 
-def _cells(options: ExperimentOptions, data: Data) -> Sequence[Trial]:
+def _trials(options: ExperimentOptions, data: Data) -> Sequence[Trial]:
     experiment = EXPERIMENTS[options.experiment]
     _check_known("--stream", options.streams, experiment.streams)
     streams = [name for name in experiment.streams if not options.streams or name in options.streams]
@@ -119,9 +119,7 @@ def _cells(options: ExperimentOptions, data: Data) -> Sequence[Trial]:
 def _check_known(option: str, asked: Sequence[str], known: Sequence[str]) -> None:
     for name in asked:
         if name not in known:
-            raise ConfigError(
-                f"{option} {name}: there is none of this name here; there are {', '.join(known)}"
-            )
+            raise ConfigError(f"{option} {name}: unknown name; this experiment has {', '.join(known)}")
 
 
 def _write(reproduction: Reproduction, out: Path) -> None:

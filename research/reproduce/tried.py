@@ -1,4 +1,4 @@
-"""What was tried, learner by learner, in Markdown."""
+"""The variants tried for each learner, as tables in Markdown."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from research.findings.finding import comes_out
 from research.findings.tried import explained, nearest
 
 READING_GUIDE: Final = """\
-One thing is changed at a time, on the streams of the tables above and with their seeds; the count is the
-authors'. **Bold** is within two deviations, of both figures together, of what is printed. "Another width" is
-the one of 2^0 to 2^7, in steps of 2^0.5, that comes nearest to the printed figure; it stands in brackets. It
-is chosen with the result in sight, cell by cell: it shows that a figure is possible with a setting that the
-papers leave open, not that it came about like that. What needs no such choice is the better explanation.
+One setting is changed at a time, on the streams of the tables above and with their seeds; mistakes are
+counted as the authors do. **Bold** is within two standard deviations, of both figures together, of the
+printed figure. "Another width" is the one of 2^0 to 2^7, in steps of 2^0.5, that comes nearest to the printed
+figure; it stands in brackets. It is chosen for each cell after seeing the result: it shows that a figure is
+possible with a setting that the papers leave open, not that it was obtained that way. An explanation without
+such a choice is better.
 """
 
 
 def by_learner(rows: Sequence[JsonRow]) -> Iterator[str]:
-    """Yield how to read it, and a table for each learner: a line a stream, a column a change."""
+    """Yield a reading guide and a table for each learner: a row for each stream, a column for each change."""
     yield READING_GUIDE
     tried = nearest(rows)
     why = {one.learner: one.why for finding, one in explained(tried) if finding.holds}

@@ -1,7 +1,7 @@
 """Learners of the papers that no configuration can name, with the interface of `forks.rivals`.
 
-Those of `research.rivals.pairs` take a (user, item) in place of a vector, those of `research.rivals.graphs`
-the number of a graph's node.
+An event of `MatrixFactorisation` and `RunningMeans` is a pair (user, item), see `research.rivals.pairs`; an
+event of a learner in `research.rivals.graphs` is the number of a node. All others learn from vectors.
 """
 
 from research.rivals.graphs import AKSG, GPA, OKL, OKSG

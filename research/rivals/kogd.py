@@ -12,12 +12,11 @@ from forks.rivals.base.learner import VectorRival, known_loss, positive
 
 
 class KOGD(VectorRival):
-    """Steps down the gradient of each loss, and of decay |f|^2 / 2, in the space of the Gaussian kernel.
+    """Gradient descent on each loss plus decay |f|^2 / 2, in the space of the Gaussian kernel.
 
-    Kivinen, Smola and Williamson, IEEE Trans. Signal Process. 52, 2004, without truncation:
-    f <- (1 - step decay) f - step dl/ds k(x, .). It has no budget: each event whose loss has a slope is
-    stored, so an event costs O(m dimension) with m of those before. Until its buffer is full, stage 1 of
-    `forks.Forks` is the same; the defaults are those of FORKS, appendix H.
+    The update is f <- (1 - step decay) f - step dl/ds k(x, .), without truncation. There is no budget: each
+    event whose loss has a slope is stored, so an event costs O(m dimension) after m stored events. Stage 1 of
+    `forks.Forks` is the same until its buffer is full; the defaults are those of FORKS, appendix H.
 
     Parameters
     ----------
@@ -31,6 +30,10 @@ class KOGD(VectorRival):
         Regularisation lambda, >= 0, with step * decay < 1.
     loss
         Loss: ``hinge``, ``logistic`` or another of `forks.losses`.
+
+    References
+    ----------
+    Kivinen, Smola and Williamson, Online Learning with Kernels, IEEE Trans. Signal Process. 52, 2004.
 
     Examples
     --------

@@ -18,17 +18,17 @@ from research.rivals.whitening import append_point, residual, span_coordinates
 
 
 class KONS(VectorRival):
-    """Online Newton steps in the space of the Gaussian kernel itself, nothing left out.
+    """Exact Online Newton Step in the space of the Gaussian kernel.
 
-    Calandriello, Lazaric and Valko, ICML 2017: the steps of `forks.algorithm.newton` with phi(x) = k(x, .)
-    for features, A = alpha I + eta sum g g' and g = dl/ds phi. With the points that entered A as the columns
-    of Phi, the roots of their weights eta (dl/ds)^2 as the diagonal D, and K = Phi'Phi,
+    The steps are those of `forks.algorithm.newton` with the features phi(x) = k(x, .), A = alpha I + eta sum
+    g g' and g = dl/ds phi. With the points that entered A as the columns of Phi, the roots of their weights
+    eta (dl/ds)^2 as the diagonal D, and K = Phi'Phi,
 
         A^-1 phi = (phi - Phi D (D K D + alpha I)^-1 D Phi'phi) / alpha,
 
-    and each step moves w along it. With n events learned of which m entered, those whose loss had a slope, an
-    event costs O(n dimension + m^2), and memory is as large. By the paper, the regret is O(d log T) with
-    the effective dimension d, for losses that are curved along their gradient.
+    and each step moves w along it. After n learned events, of which m had a loss with a slope and entered A,
+    an event costs O(n dimension + m^2) time and memory. By the paper, the regret is O(d log T) with the
+    effective dimension d, for losses that are curved along their gradient.
 
     The defaults of alpha, eta and loss are those that FORKS, appendix H, has for itself. Scores are projected
     to [-C, C] when the label is learned (`forks.algorithm.newton.project`).
@@ -47,6 +47,11 @@ class KONS(VectorRival):
         Bound C of the scores, which are kept in [-C, C]; > 0, may be infinite.
     loss
         Loss: ``hinge``, ``logistic`` or another of `forks.losses`.
+
+    References
+    ----------
+    Calandriello, Lazaric and Valko, Second-Order Kernel Online Convex Optimization with Adaptive Sketching,
+    ICML 2017.
 
     Examples
     --------
@@ -81,7 +86,7 @@ class KONS(VectorRival):
         self.points = np.empty((dimension, 0))
         self.coefficients = np.empty(0)
         self.entered = np.empty(0, dtype=np.int64)
-        """Which of the points entered A."""
+        """Indices of the points that entered A."""
         self.hessian = np.empty((0, 0))
         """W with W W' = D (D K D + alpha I)^-1 D."""
 
@@ -98,7 +103,7 @@ class KONS(VectorRival):
         self._project_and_step(event, k[self.entered], slope, excess)
 
     def _project_and_step(self, event: FloatArray, k: FloatArray, slope: float, excess: float) -> None:
-        """Project by an excess of the score, then step; both go along A^-1 phi.
+        """Project the score, then step; both move w along A^-1 phi.
 
         Parameters
         ----------
@@ -125,5 +130,5 @@ class KONS(VectorRival):
         self.points = np.column_stack([self.points, event])
 
     def _enters(self, k: FloatArray, weight: float) -> bool:  # noqa: ARG002  # for those that choose
-        """Tell whether an event of a weight in A enters; ``k`` is of those that entered, (m,)."""
+        """Return whether an event of this weight enters A; ``k`` is its kernel with the points in A, (m,)."""
         return True

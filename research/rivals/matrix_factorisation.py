@@ -10,19 +10,18 @@ from forks.arrays import FloatArray
 from forks.rivals.base.learner import at_least, not_negative, positive
 from research.rivals.pairs import Entity, PairRival
 
-# Factors start near nothing, but not at nothing: there the gradient is zero.
+# Factors start near zero, but not at zero, where the gradient vanishes.
 START = 0.1
 
 
 class MatrixFactorisation(PairRival):
-    """Estimates a pair's label by r = m + b_user + b_item + p_user' q_item, by stochastic gradient descent.
+    """Stochastic gradient descent on the estimate r = m + b_user + b_item + p_user' q_item of a pair's label.
 
-    Labels count as 0 and 1, the score is r - 1/2. The model is Eq. 4 of Koren, Bell and Volinsky (Computer
-    42, 2009) and the steps are those that follow its Eq. 5, down the regularised squared error; m is the
-    mean of the labels so far. (The logistic loss in place of the squared one measured worse on KuaiRec.)
+    Labels count as 0 and 1, and the score is r - 1/2. The model is Eq. 4 of the paper, and the steps are
+    those after its Eq. 5, which reduce the regularised squared error; m is the mean of the labels so far. (On
+    KuaiRec the logistic loss was worse than the squared one.)
 
-    A user and an item are integers of 64 bits. What `learn_one` returns is the hinge loss all the same, as
-    other rivals do.
+    A user and an item are integers of 64 bits. `learn_one` returns the hinge loss, as other rivals do.
 
     Parameters
     ----------
@@ -35,6 +34,10 @@ class MatrixFactorisation(PairRival):
     seed
         Seed of the factors' first values, which are drawn in the order in which entities are learned.
 
+    References
+    ----------
+    Koren, Bell and Volinsky, Matrix Factorization Techniques for Recommender Systems, Computer 42, 2009.
+
     Examples
     --------
     >>> ann, bob, film, another = 1, 2, 1, 2
@@ -44,7 +47,7 @@ class MatrixFactorisation(PairRival):
     True
     """
 
-    # Rows are an entity's factors and then its bias.
+    # A row holds an entity's factors and then its bias.
     numbers: ClassVar = {"labels": float, "count": int}
 
     def __init__(self, *, rank: int = 8, step: float = 0.05, decay: float = 0.1, seed: int = 0) -> None:
@@ -58,11 +61,11 @@ class MatrixFactorisation(PairRival):
 
     def _rebuild_derived(self) -> None:
         super()._rebuild_derived()
-        self._chance = np.random.default_rng(self._seed)
-        self._chance.standard_normal(self._rank * len(self.entities))  # what those who are known began with
+        self._rng = np.random.default_rng(self._seed)
+        self._rng.standard_normal(self._rank * len(self.entities))  # skip the draws of known entities
 
     def _initial_row(self) -> FloatArray:
-        return np.append(START * self._chance.standard_normal(self._rank), 0.0)
+        return np.append(START * self._rng.standard_normal(self._rank), 0.0)
 
     def _score(self, event: tuple[Entity, Entity]) -> float:
         user, item = (self._row(entity) for entity in event)
@@ -74,7 +77,7 @@ class MatrixFactorisation(PairRival):
     def _learn(self, event: tuple[Entity, Entity], y: float, score: float) -> None:  # noqa: ARG002  # see below
         for entity in event:
             self._add_if_new(entity)
-        slope = self._score(event) - y / 2.0  # who is new has factors by now, and so another score
+        slope = self._score(event) - y / 2.0  # a new entity has factors now, which change the score
         user, item = (self.rows[self._row_index[entity]] for entity in event)
         of_user, of_item = slope * item[:-1], slope * user[:-1]
         user[:-1] -= self._step * (of_user + self._decay * user[:-1])

@@ -1,4 +1,4 @@
-"""What the rivals that are told no more than a user and an item have in common."""
+"""Base of the rivals whose events are pairs of a user and an item."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from forks.rivals.base.learner import Rival
 USER, ITEM = range(2)
 
 Entity: TypeAlias = tuple[int, int]
-"""`USER` or `ITEM`, and the number that it goes by."""
+"""`USER` or `ITEM`, and its number."""
 
 
 class PairRival(Rival[tuple[Entity, Entity]]):
     """A learner of (user, item) pairs, which keeps a row of numbers for each user and each item.
 
-    Both go by integers of 64 bits, any ones; a user and an item with the same number are two. Who is met for
-    the first time costs time that grows with the number of those known.
+    Users and items are any integers of 64 bits; a user and an item with the same number are different
+    entities. The first event of an entity costs time that grows with the number of known entities.
 
     Parameters
     ----------
@@ -54,16 +54,16 @@ class PairRival(Rival[tuple[Entity, Entity]]):
         }
 
     def _initial_row(self) -> FloatArray:
-        """Return what is kept of an entity to begin with, (columns,)."""
+        """Return the first row of a new entity, (columns,)."""
         return np.zeros(self._columns)
 
     def _row(self, entity: Entity) -> FloatArray | None:
-        """Return what is known of an entity, which may be changed; nothing of who was not learned yet."""
+        """Return an entity's row, which may be changed, or None if the entity was not learned yet."""
         index = self._row_index.get(entity)
         return None if index is None else self.rows[index]
 
     def _add_if_new(self, entity: Entity) -> None:
-        """Give an entity a row if it has none."""
+        """Add a row for an entity that has none."""
         if entity not in self._row_index:
             self._row_index[entity] = len(self.entities)
             self.entities = np.vstack([self.entities, np.array(entity, dtype=np.int64)])

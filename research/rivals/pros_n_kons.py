@@ -19,25 +19,24 @@ from research.rivals.whitening import append_point, leverage, span_coordinates
 
 
 class PROSNKONS(VectorRival):
-    """Newton steps in the span of a dictionary of points, which grows where it does not reach.
+    """Online Newton Step in the span of a dictionary of points that grows with the stream.
 
-    Calandriello, Lazaric and Valko, NIPS 2017: an event enters the dictionary with the probability
-    p = min(beta tau, 1), where tau estimates its ridge leverage score from the dictionary (KORS):
-    tau = (1 + epsilon) r / (r + gamma) with r = k(x, x) - k'S (S K S + gamma I)^-1 S k, for K and k the
-    kernel of the dictionary, with itself and with x, and S the diagonal of p_i^(-1/2). Each time, the
-    features become the Nystrom features of the new dictionary, and the steps of `forks.algorithm.newton`
-    begin anew from w = 0 and A = alpha I, with A = alpha I + eta sum g g'. So an event that enters teaches
-    nothing but where to look. (The paper decomposes K into eigenvectors for the features. Here it is
-    Cholesky's factor, which grows with K: a rotation of the features changes no score.)
+    An event enters the dictionary with the probability p = min(beta tau, 1), where tau estimates its ridge
+    leverage score from the dictionary (KORS): tau = (1 + epsilon) r / (r + gamma) with r = k(x, x) - k'S (S K
+    S + gamma I)^-1 S k. K is the kernel matrix of the dictionary, k its kernel with x, and S the diagonal of
+    p_i^(-1/2). When an event enters, the features become the Nystrom features of the new dictionary, and the
+    steps of `forks.algorithm.newton` restart from w = 0 and A = alpha I, with A = alpha I + eta sum g g'. The
+    label of an event that enters is not learned. (The paper makes the features from the eigenvectors of K.
+    Here they come from its Cholesky factor, which grows with K; a rotation of the features changes no score.)
 
-    With m points an event costs O(m (dimension + m)), one that enters too. By the paper, m grows with the
-    stream's effective dimension only, and the regret is logarithmic, for losses that are curved along their
-    gradient. A ``budget`` ends the growth, as in the budgeted version of FORKS's experiments (appendix J.2);
-    then nothing is drawn any more, nor begun anew.
+    With m points an event costs O(m (dimension + m)), whether it enters or not. By the paper, m grows only
+    with the stream's effective dimension, and the regret is logarithmic, for losses that are curved along
+    their gradient. A ``budget`` ends the growth, as in the budgeted version of FORKS's experiments (appendix
+    J.2); after that there are no more draws and no more restarts.
 
-    The defaults of alpha, eta and loss are those that FORKS, appendix H, has for itself. With which ones it
-    ran PROS-N-KONS it does not say, nor anything of gamma, beta and epsilon. An event is put to KORS when
-    its label is learned.
+    The defaults of alpha, eta and loss are those that FORKS, appendix H, has for itself. It does not say with
+    which ones it ran PROS-N-KONS, nor the values of gamma, beta and epsilon. Whether an event enters is
+    decided when its label is learned.
 
     Parameters
     ----------
@@ -63,6 +62,11 @@ class PROSNKONS(VectorRival):
         Largest number of points in the dictionary, >= 1; None for no limit.
     seed
         Seed of the draws that decide which events enter, >= 0.
+
+    References
+    ----------
+    Calandriello, Lazaric and Valko, Efficient Second-Order Online Kernel Learning with Adaptive Embedding,
+    NIPS 2017.
 
     Examples
     --------
@@ -112,24 +116,24 @@ class PROSNKONS(VectorRival):
         self.points = np.empty((dimension, 0))
         self.leverages = np.empty((0, 0))
         self.basis = np.empty((0, 0))
-        self._begin()
+        self._restart()
 
-    def _begin(self) -> None:
-        """Begin anew, in the features of the dictionary."""
+    def _restart(self) -> None:
+        """Restart Newton's state in the features of the dictionary."""
         self.weights, self.inverse_hessian = NewtonState.prior(self.basis.shape[1], self._alpha)
 
     def _score(self, event: FloatArray) -> float:
         z = span_coordinates(self.basis, kernel_row(event, self.points, self._precision))
         return float(clipped(dot(self.weights, z), self._clip))
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:  # noqa: ARG002  # projecting tells it
+    def _learn(self, event: FloatArray, y: float, score: float) -> None:  # noqa: ARG002  # from `project`
         k = kernel_row(event, self.points, self._precision)
         if not self._enters(event, k):
             self._step(span_coordinates(self.basis, k), y)
         self.count += 1
 
     def _enters(self, event: FloatArray, k: FloatArray) -> bool:
-        """Add an event to the dictionary or not, by chance; tell what was done."""
+        """Draw whether an event enters the dictionary, add it if so, and return whether it entered."""
         if len(k) >= self._budget:
             return False
         z = span_coordinates(self.leverages, k)
@@ -140,7 +144,7 @@ class PROSNKONS(VectorRival):
         self.points = np.column_stack([self.points, event])
         self.leverages = append_point(self.leverages, z, 1.0 / math.sqrt(p), self._gamma)
         self.basis = append_point(self.basis, span_coordinates(self.basis, k), 1.0, 0.0)
-        self._begin()
+        self._restart()
         return True
 
     def _step(self, z: FloatArray, y: float) -> None:

@@ -11,14 +11,13 @@ Threshold: TypeAlias = Literal["fixed", "running"]
 
 
 class RunningMeans(PairRival):
-    """Scores a pair by how far its two running means of past labels lie above a threshold.
+    """Difference between a pair's two running means of past labels and a threshold, a simple baseline.
 
     With labels as 0 and 1, the score is m_user + m_item - 1 (``fixed``) or m_user + m_item - (m + 1/2)
-    (``running``), where m is the mean of all labels, to which the other two are smoothed. No source: this
-    is what anybody would try first.
+    (``running``), where m is the mean of all labels, towards which the other two are smoothed.
 
-    A user and an item are integers of 64 bits. What `learn_one` returns is the hinge loss, which this does
-    not look at.
+    A user and an item are integers of 64 bits. `learn_one` returns the hinge loss, which the learner itself
+    does not use.
 
     Parameters
     ----------
@@ -37,7 +36,7 @@ class RunningMeans(PairRival):
     True
     """
 
-    # Rows are a label's sum and count, as is what is known of all.
+    # A row holds the sum and the number of an entity's labels; these are the same of all labels.
     numbers: ClassVar = {"total": float, "count": int}
 
     def __init__(self, threshold: Threshold = "running", *, prior_weight: float = 10.0) -> None:

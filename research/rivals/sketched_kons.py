@@ -16,14 +16,14 @@ from research.rivals.whitening import append_point, leverage, span_coordinates
 
 
 class SketchedKONS(KONS):
-    """`KONS` with an A that events enter by chance, with the probability p = max(gamma, min(beta tau, 1)).
+    """Variant of `KONS` in which an event enters A with the probability p = max(gamma, min(beta tau, 1)).
 
-    Calandriello, Lazaric and Valko, ICML 2017: tau estimates the ridge leverage score of the event's
-    gradient, sqrt(eta) g, with regularisation alpha, from those that entered before with weights 1 / p:
-    tau = (1 + epsilon) r / (r + alpha), where r is what they do not reach of it. In A itself they have no
-    such weights. An event that does not enter still moves w, by the A of those that did. So all events that
-    had a loss are stored, but m, of which an event costs O(m^2), is about gamma of their number or more. By
-    the paper, the regret is 1 / gamma times that of `KONS`, which gamma = 1 is.
+    tau estimates the ridge leverage score of the event's gradient, sqrt(eta) g, with regularisation alpha,
+    from the gradients that entered before, with weights 1 / p: tau = (1 + epsilon) r / (r + alpha), where r
+    is the squared part of the gradient outside of their regularised span. In A itself they have no such
+    weights. An event that does not enter still moves w, with the current A. All events with a loss are
+    therefore stored, but m, of which an event costs O(m^2), is only about gamma of their number or more. By
+    the paper, the regret is 1 / gamma times that of `KONS`; with gamma = 1 the two are the same.
 
     Parameters
     ----------
@@ -39,6 +39,11 @@ class SketchedKONS(KONS):
         Parameters of `KONS`.
     seed
         Seed of the draws that decide which events enter, >= 0.
+
+    References
+    ----------
+    Calandriello, Lazaric and Valko, Second-Order Kernel Online Convex Optimization with Adaptive Sketching,
+    ICML 2017.
 
     Examples
     --------
@@ -73,9 +78,9 @@ class SketchedKONS(KONS):
         self._epsilon = not_negative("epsilon", epsilon)
         self._seed = at_least("seed", seed, 0)
         self.drawn = 0
-        """Events that could have entered."""
+        """Number of events for which entering was drawn."""
         self.leverages = np.empty((0, 0))
-        """As `hessian`, with weights 1 / p."""
+        """Like `hessian`, with weights 1 / p."""
 
     def _enters(self, k: FloatArray, weight: float) -> bool:
         z = span_coordinates(self.leverages, k)

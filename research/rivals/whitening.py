@@ -1,14 +1,14 @@
 """Factors of inverse kernel matrices, which grow with each point in O(m^2).
 
-With K the kernel matrix of m points, S a diagonal of scales and rho >= 0, W W' = S (S K S + rho I)^-1 S for
-W = S L^-T, where L is Cholesky's factor of what is inverted. A further point adds a row of zeros and a
-column to W. So W'k, for k the kernel of the points with x, is
+With K the kernel matrix of m points, S a diagonal of scales and rho >= 0, W W' = S (S K S + rho I)^-1 S for W
+= S L^-T, where L is the Cholesky factor of the inverted matrix. A new point adds a row of zeros and a column
+to W. For k, the kernel of the points with x, W'k has two meanings:
 
-- with S = I and rho = 0, x in an orthonormal basis of what the points span: their Nystrom features. Any
-  other, such as V D^(-1/2) of K = V D V', differs by a rotation;
-- with rho > 0, what regularised regression on the points reaches of x: 1 - |W'k|^2 is beyond it.
+- With S = I and rho = 0, W'k is x in an orthonormal basis of the span of the points: their Nystrom features.
+  Other bases, such as V D^(-1/2) of K = V D V', differ by a rotation.
+- With rho > 0, W'k is the part of x that regularised regression on the points explains; 1 - |W'k|^2 remains.
 
-All of it is for kernels with k(x, x) = 1, and without BLAS.
+All functions assume kernels with k(x, x) = 1 and do not use BLAS.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from numba import njit
 from forks.arrays import FloatArray
 from forks.compiled.products import dot, matvec, vecmat
 
-# With rho = 0, what lies closer to the points' span than the root of this counts as part of it: dividing by
-# less would make features of rounding.
+# With rho = 0, a point closer to the span than the root of this counts as part of it: dividing by less would
+# turn rounding errors into features.
 DEPENDENT = 1e-8
 
 
@@ -42,13 +42,13 @@ def span_coordinates(W: FloatArray, k: FloatArray) -> FloatArray:
 
 @njit(cache=True)
 def residual(z: FloatArray) -> float:
-    """Return 1 - |z|^2 for z = W'k, what of x is not reached; not less than 0 by rounding."""
+    """Return 1 - |z|^2 for z = W'k, the squared part of x outside of the span, and at least 0."""
     return max(1.0 - dot(z, z), 0.0)
 
 
 @njit(cache=True)
 def leverage(z: FloatArray, weight: float, rho: float) -> float:
-    """Return the ridge leverage score of a further point, z = W'k, of this weight (its squared scale).
+    """Return the ridge leverage score of a new point with z = W'k and this weight, its squared scale.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def leverage(z: FloatArray, weight: float, rho: float) -> float:
 
 @njit(cache=True)
 def append_point(W: FloatArray, z: FloatArray, scale: float, rho: float) -> FloatArray:
-    """Return W with a further point.
+    """Return W with a new point.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def append_point(W: FloatArray, z: FloatArray, scale: float, rho: float) -> Floa
     Returns
     -------
     ndarray, shape (m + 1, rank + 1), float64
-        Without the last column where the point is a combination of the others.
+        The new factor, without the last column if the point is a combination of the others.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Two learners that paper and toolbox let learn from mistakes only, learning from every hinge loss."""
+"""RBP and Projectron that learn from every hinge loss, not only from mistakes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from forks.arrays import FloatArray
 from forks.rivals import RBP, Projectron
 
 A_MISTAKE = 0.0
-"""A score at which both learn, whatever the label is: a tie."""
+"""Score of a tie, from which both learn whatever the label is."""
 
 
 class EagerRBP(RBP):
-    """RBP that takes a hinge loss for a mistake.
+    """RBP that treats every event with a hinge loss as a mistake.
 
-    "All algorithms are trained using hinge loss" (FORKS, section 5.1) can be read like that, while RBP's own
-    paper knows mistakes only. An event costs as much as one of `forks.rivals.RBP`.
+    "All algorithms are trained using hinge loss" (FORKS, section 5.1) can be read like this, while RBP's own
+    paper learns only from mistakes. An event costs as much as with `forks.rivals.RBP`.
 
     Examples
     --------
@@ -30,7 +30,7 @@ class EagerRBP(RBP):
 
 
 class EagerProjectron(Projectron):
-    """Projectron that takes a hinge loss for a mistake, as `EagerRBP` does; its steps stay 1 long.
+    """Projectron that treats every event with a hinge loss as a mistake, as `EagerRBP`, with step size 1.
 
     Examples
     --------

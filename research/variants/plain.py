@@ -1,4 +1,4 @@
-"""The second stage of FORKS between two changes of its map, plainly in NumPy: what compiling is worth."""
+"""The second stage of FORKS between two changes of its map, in plain NumPy, to compare with compiled code."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from forks.arrays import FloatArray
 
 
 class PlainForks:
-    """Feature map and Online Newton Step for hinge loss, one event at a time, whole rows.
+    """Feature map and Online Newton Step for hinge loss, one event at a time.
 
-    As the usual learners, it predicts at one time and learns at another, and works out the features for
-    both. `predict_and_learn` works them out once, which a label that comes at once allows.
+    `predict_one` and `learn_one` each compute the features. `predict_and_learn`, for labels without delay,
+    computes them once.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""FORKS as its authors' published code is known to do it, where that departs from Algorithm 1.
+"""FORKS as in its authors' published code, where that is known to depart from Algorithm 1.
 
-Only rounds with a loss count towards the cycle. A point that enters the sketch is forgotten at once, so the
-stored points and the landmarks stay those of stage 1. Taking TISVD's second basis from the wrong factor
-is left out: of a symmetric sketch, both factors span the same space, and `forks.algorithm.tisvd` keeps one
+Only rounds with a loss count towards the cycle. A point that enters the sketch is not stored, so the stored
+points and the landmarks remain those of stage 1. One departure is left out, TISVD's second basis made from
+the wrong factor: the factors of a symmetric sketch span the same space, and `forks.algorithm.tisvd` keeps one
 basis.
 """
 
@@ -54,7 +54,7 @@ class PublishedSecondStage(PlainForks):
         return score
 
     def _change_map(self, x: FloatArray) -> None:
-        """Let ``x`` enter the sketch and forget it; reset what was learned."""
+        """Add ``x`` to the sketch without storing it, and reset Newton's state."""
         s = self._sjlt.rows(np.array([self._entered])).dense()[0]
         self._entered += 1
         q = self._rows.project(gaussian_matrix(x[None, :], self._points, self._gamma)[0])
@@ -68,9 +68,9 @@ class PublishedSecondStage(PlainForks):
 
 
 class PublishedForks:
-    """Both stages of the published code, with the interface that the experiments ask for.
+    """Both stages of the published code, with the interface of `research.harness.counting.Learner`.
 
-    Stage 1, too, learns from rounds with a loss only.
+    Stage 1 also learns only from rounds with a loss.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class PublishedForks:
         self._second: PublishedSecondStage | None = None
 
     def predict_and_learn_many(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        """Predict and then learn each row of ``X`` (n, dimension) in turn; return the scores, (n,)."""
+        """Predict and then learn each row of ``X`` (n, dimension) in order; return the scores, (n,)."""
         return np.array([self._predict_and_learn(x, label) for x, label in zip(X, y.tolist(), strict=True)])
 
     @property

@@ -1,4 +1,4 @@
-"""OKL without the mistakes that it was sure of: what OKSG leaves out beside labels."""
+"""OKL that does not learn from mistakes of which it was certain."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from research.rivals.graphs import OKL
 
 
 class UnsureOKL(OKL):
-    """OKL that learns a mistake only if |f_x| <= tau_x / 2, where `OKSG` asks whatever its coin.
+    """OKL that learns from a mistake only if |f_x| <= tau_x / 2, where `OKSG` queries with probability 1.
 
-    It is told every label, so beside OKL and OKSG it shows whether what OKSG gains comes of leaving
-    mistakes out. tau is that of Yang and Li, Eq. (3); an event costs as much as one of OKSG.
+    It is given every label, so the comparison with OKL and OKSG shows whether the gain of OKSG comes from the
+    mistakes that it does not learn. tau is that of Yang and Li, Eq. (3); an event costs as much as with OKSG.
 
     Examples
     --------

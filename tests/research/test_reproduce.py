@@ -1,4 +1,4 @@
-"""`python -m research`: each experiment end to end on invented data, its files, and how it goes on."""
+"""`python -m research`: each experiment end to end on synthetic data, its files, and how it resumes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.sources.synth import Size, write_files
-from research.__main__ import app
+from research.command import app
 from research.experiments import EXPERIMENTS, budgets, decompositions, update_rate
 from research.harness import runner
 from research.harness.trials import Trial
@@ -62,7 +62,7 @@ def with_plays(data: Path) -> Path:
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [*map(str, arguments)])
+    return CliRunner().invoke(app, list(map(str, arguments)))
 
 
 def reproduced(*arguments: object) -> dict[str, Any]:
@@ -187,10 +187,10 @@ def test_a_graph_that_is_not_one_is_named(data: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "graphs" / "cora.npz", labels=[0, 1])
     error = run("graphs", "--jobs", 1, "--data", tmp_path, "--out", tmp_path, "--stream", "cora").exception
     assert isinstance(error, DataError)
-    assert "cora.npz: cannot be read; expected is an .npz of data, indices, indptr and shape" in str(error)
+    assert "cora.npz: cannot be read; expected an .npz of data, indices, indptr and shape" in str(error)
     error = run("graphs", "--data", tmp_path, "--out", tmp_path, "--stream", "coauthor").exception
     assert isinstance(error, DataError)
-    assert f"{tmp_path / 'graphs' / 'coauthor.npz'}: there is no such file. Get the graph" in str(error)
+    assert f"{tmp_path / 'graphs' / 'coauthor.npz'}: no such file. Get the graph" in str(error)
 
 
 def test_the_majority_is_the_streams_not_the_sets(data: Path, tmp_path: Path) -> None:
@@ -216,11 +216,11 @@ def test_a_table_shows_the_papers_figure_both_counts_and_the_majority(data: Path
         "FORKS",
     )
     (row,) = reproduced(*options)["rows"]
-    shown = run(*options).stdout
+    output = run(*options).stdout
     for text in ("26.43 ± 0.56", f"{row['mistakes']:.2f} ± 0.00", f"{row['mistakes_authors']:.2f} ± 0.00"):
-        assert text in shown
-    assert "majority class" in shown
-    assert "25.00" in shown
+        assert text in output
+    assert "majority class" in output
+    assert "25.00" in output
 
 
 def test_the_same_command_goes_on_and_works_nothing_out_again(
@@ -238,7 +238,7 @@ def test_the_same_command_goes_on_and_works_nothing_out_again(
     options = ["table2", "--data", data, "--out", tmp_path, "--jobs", 1, *german("Perceptron")]
     stopped = run(*options, "--runs", 4)
     assert stopped.exit_code == 130
-    assert "the same command goes on from there" in " ".join(stopped.stderr.split())
+    assert "the same command continues from there" in " ".join(stopped.stderr.split())
     assert not (tmp_path / "table2.json").exists()
     assert len((tmp_path / "results.jsonl").read_text().splitlines()) == 2
     again = run(*options, "--runs", 5, "--json")
@@ -249,16 +249,17 @@ def test_the_same_command_goes_on_and_works_nothing_out_again(
 
 def test_ctrl_c_ends_all_processes_and_what_is_done_is_kept(data: Path, tmp_path: Path) -> None:
     options = ["table2", "--data", str(data), "--out", str(tmp_path), *german("FORKS practical")]
-    command = [sys.executable, "-m", "research", *options, "--runs", "1000", "--jobs", "2"]
+    program = [sys.executable, "-m", "research"]
+    command = [*program, *options, "--runs", "1000", "--jobs", "2"]
     results = tmp_path / "results.jsonl"
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         while process.poll() is None and not (results.exists() and results.stat().st_size):
             time.sleep(0.02)
         helpers = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=200)
-    assert process.returncode == 130, told
-    assert "the same command goes on from there" in told
+        _, stderr = process.communicate(timeout=200)
+    assert process.returncode == 130, stderr
+    assert "the same command continues from there" in stderr
     assert len(helpers) >= 2
     _, alive = psutil.wait_procs(helpers, timeout=60)
     assert not alive
@@ -276,7 +277,7 @@ def test_a_result_that_was_cut_short_is_dropped_with_a_note(data: Path, tmp_path
     file = tmp_path / "results.jsonl"
     file.write_bytes(file.read_bytes()[:-5])
     again = run(*options, "--jobs", 1, "--json")
-    assert "the last line was cut short" in again.stderr
+    assert "the last line was incomplete" in again.stderr
     after = json.loads(again.stdout)["rows"]
     assert [row["mistakes"] for row in after] == [row["mistakes"] for row in before]
 
@@ -317,7 +318,7 @@ def test_a_set_that_is_not_there_is_named_with_what_to_get(tmp_path: Path) -> No
     result = run("table2", "--data", tmp_path, "--out", tmp_path / "out")
     assert isinstance(result.exception, DataError)
     assert result.exception.exit_code == 6
-    assert f"{tmp_path / 'libsvm' / 'german.npz'}: there is no such file" in str(result.exception)
+    assert f"{tmp_path / 'libsvm' / 'german.npz'}: no such file" in str(result.exception)
     assert "german.numer" in str(result.exception)
     assert not (tmp_path / "out").exists()
 
@@ -325,16 +326,14 @@ def test_a_set_that_is_not_there_is_named_with_what_to_get(tmp_path: Path) -> No
 def test_plays_that_are_not_there_are_named_with_what_to_get(tmp_path: Path) -> None:
     error = run("figure2", "--data", tmp_path, "--out", tmp_path / "out").exception
     assert isinstance(error, DataError)
-    assert f"{tmp_path / 'kuairec' / 'small_matrix.csv'}: there is no such file. Get KuaiRec 2.0" in str(
-        error
-    )
+    assert f"{tmp_path / 'kuairec' / 'small_matrix.csv'}: no such file. Get KuaiRec 2.0" in str(error)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--stream", "iris"), "--stream iris: there is none of this name here; there are german, "),
-        (("--stream", "german", "--learner", "Oracle"), "--learner Oracle: there is none of this name here"),
+        (("--stream", "iris"), "--stream iris: unknown name; this experiment has german, "),
+        (("--stream", "german", "--learner", "Oracle"), "--learner Oracle: unknown name"),
     ],
 )
 def test_a_name_that_is_not_there_is_refused(
@@ -349,7 +348,7 @@ def test_a_file_that_holds_no_results_is_named(data: Path, tmp_path: Path) -> No
     (tmp_path / "results.jsonl").write_text("mistakes,many\n")
     error = run("table2", "--data", data, "--out", tmp_path, "--stream", "german").exception
     assert isinstance(error, DataError)
-    assert "results.jsonl, line 1: this is no result" in str(error)
+    assert "results.jsonl, line 1: not a result" in str(error)
 
 
 def test_the_findings_page_is_made_of_what_was_run(data: Path, tmp_path: Path) -> None:
@@ -387,10 +386,7 @@ def test_the_page_shows_what_was_tried_by_learner(data: Path, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [
-        (None, "there are no results; run `python -m research table2"),
-        ("{}", "table2.json: these are no rows"),
-    ],
+    [(None, "has no results; run `python -m research table2"), ("{}", "table2.json: has no rows")],
 )
 def test_findings_of_nothing_say_what_to_run(content: str | None, message: str, tmp_path: Path) -> None:
     if content is not None:

@@ -77,7 +77,7 @@ def test_a_line_that_is_no_result_is_named(tmp_path: Path, line: str) -> None:
     file = tmp_path / "results.jsonl"
     filled(file, 3)
     file.write_text(file.read_text() + line + "\n")
-    with pytest.raises(StoreError, match=r"results\.jsonl, line 2: this is no result"), Store(file):
+    with pytest.raises(StoreError, match=r"results\.jsonl, line 2: not a result"), Store(file):
         pass
 
 

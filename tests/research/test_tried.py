@@ -48,7 +48,7 @@ def spec(learner: str, change: str, changes: Changes = IN_TABLE_2) -> LearnerSpe
     )
     (plain,) = (one for one in learner_specs if one.name == learner)
     (found,) = (one for one in changes[learner] if one.name == change)
-    return found.made(plain)
+    return found.apply(plain)
 
 
 def test_an_unchanged_learner_is_the_tables_own_trial() -> None:
@@ -86,7 +86,8 @@ def test_those_with_a_printed_figure_play_the_games() -> None:
 def test_only_changes_in_file_order_use_file_order_rows() -> None:
     for trial in trials("spambase-1"):
         assert isinstance(trial.row_stream, Flipped)
-        assert trial.row_stream.file_order == dict(trial.key_columns)["change"].startswith("the file's")  # type: ignore[union-attr]  # a text
+        change = str(dict(trial.key_columns)["change"])
+        assert trial.row_stream.file_order == change.startswith("the file's")
 
 
 def test_a_longer_buffer_leaves_the_rank() -> None:

@@ -1,8 +1,8 @@
-"""Learners of the labels of a graph's nodes, two of which ask only for the labels that they need.
+"""Learners of the labels of a graph's nodes; two of them, OKSG and AKSG, query labels selectively.
 
-An event is the number of a node. A learner is given the graph's kernel matrix once, and tells in
-`queries_label`, before a label is seen, whether to ask for it. A label that is not asked for is not learned:
-of that node the learner never hears again, and nothing changes.
+An event is the number of a node. A learner is made from the graph's kernel matrix. Its method `queries_label`
+decides, before the label is known, whether to query it; a label that is not queried is not learned, and
+leaves the learner unchanged.
 
 >>> import numpy as np
 >>> from scipy.sparse import csr_array

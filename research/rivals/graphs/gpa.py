@@ -11,17 +11,21 @@ from research.rivals.graphs.learner import NodeRival
 
 
 class GPA(NodeRival):
-    """Adds a node's row of the kernel on each mistake: f <- f + y K_x.
+    """Perceptron that adds a node's row of the kernel on each mistake: f <- f + y K_x.
 
-    Herbster and Pontil, NIPS 2006, whose kernel is made of the Laplacian's pseudo-inverse
-    (`research.rivals.graphs.laplacian_kernel`). A tie, f_x = 0, counts as a mistake. It keeps f on all nodes,
-    so that a prediction costs O(1) and a mistake O(n); if some f of squared norm U^2 in the kernel's space
-    has y f_x >= 1 on all labels, mistakes are at most U^2 max_x K_xx.
+    The paper's kernel is the pseudo-inverse of the Laplacian (`research.rivals.graphs.laplacian_kernel`). A
+    tie, f_x = 0, counts as a mistake. f is kept on all nodes, so that a prediction costs O(1) and a mistake
+    O(n). If some f of squared norm U^2 in the kernel's space has y f_x >= 1 on all labels, there are at most
+    U^2 max_x K_xx mistakes.
 
     Parameters
     ----------
     kernel : ndarray, shape (n, n)
         Kernel matrix, symmetric and positive semidefinite. A float64 array is not copied and must not change.
+
+    References
+    ----------
+    Herbster and Pontil, Prediction on a Graph with a Perceptron, NIPS 2006.
 
     Examples
     --------

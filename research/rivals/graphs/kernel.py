@@ -11,8 +11,8 @@ from scipy.sparse import csr_array
 from forks.arrays import FloatArray
 from forks.linalg.blas import on_one_thread
 
-# Of the largest degree: what should be zero comes out smaller. Other eigenvalues of a connected graph with
-# n nodes and unit weights are at least (2 / n)^2.
+# Share of the largest degree below which an eigenvalue counts as zero: rounding errors are smaller, and other
+# eigenvalues of a connected graph with n nodes and unit weights are at least (2 / n)^2.
 ROUNDING = 1e-12
 
 
@@ -24,8 +24,8 @@ def laplacian_kernel(
 
     Without a ridge, eigenvalues that are zero are left out: K is the Laplacian's pseudo-inverse, as in
     Herbster and Pontil (NIPS 2006), and a connected graph's labelling f of mean zero has the squared norm
-    f'(D - A)f, four times the cut. With one, K is (D - A + ridge I)^-1, the regularised Laplacian, which
-    knows constant functions too. With a rank, it is the best approximation of that rank.
+    f'(D - A)f, four times the cut. With a ridge, K is (D - A + ridge I)^-1, the regularised Laplacian, which
+    includes constant functions. With a rank, it is the best approximation of that rank.
 
     Parameters
     ----------
@@ -60,10 +60,10 @@ def laplacian_kernel(
         raise ValueError("adjacency must be square and symmetric, with weights >= 0")
     if not ridge >= 0.0:
         raise ValueError(f"ridge must be >= 0, not {ridge}")
-    taken = n if rank is None else rank
-    if not 1 <= taken <= n:
+    eigenvectors = n if rank is None else rank
+    if not 1 <= eigenvectors <= n:
         raise ValueError(f"rank must be from 1 to {n}, the nodes, not {rank}")
-    values, vectors = eigh(np.diag(weights.sum(axis=0)) - weights, subset_by_index=(0, taken - 1))
+    values, vectors = eigh(np.diag(weights.sum(axis=0)) - weights, subset_by_index=(0, eigenvectors - 1))
     values[values <= ROUNDING * weights.sum(axis=0).max()] = 0.0
     kept = values + ridge > 0.0
     halves = vectors[:, kept] / np.sqrt(values[kept] + ridge)
@@ -72,7 +72,7 @@ def laplacian_kernel(
 
 
 def normalised(kernel: FloatArray) -> FloatArray:
-    """Return K_ij / sqrt(K_ii K_jj), whose diagonal is 1, as OKL and what comes of it assume.
+    """Return K_ij / sqrt(K_ii K_jj), whose diagonal is 1, as OKL, OKSG and AKSG assume.
 
     Parameters
     ----------

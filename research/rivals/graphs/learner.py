@@ -1,4 +1,4 @@
-"""What the learners of a graph's nodes have in common."""
+"""Base of the learners of a graph's nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forks.rivals.base.learner import Rival
 
 
 class NodeRival(Rival[int]):
-    """A learner of nodes, which go by their row in the kernel matrix.
+    """A learner of nodes, which are given by their row numbers in the kernel matrix.
 
     Parameters
     ----------
@@ -26,17 +26,17 @@ class NodeRival(Rival[int]):
         self.size = len(self._kernel)
 
     def queries_label(self, x: Any) -> bool:
-        """Tell whether to ask for a node's label; nothing changes.
+        """Return whether to query a node's label; nothing changes.
 
         Raises
         ------
         ValueError
-            It is not a node.
+            ``x`` is not the number of a node.
         """
         return self._queries(self._event("x", x))
 
-    def _queries(self, node: int) -> bool:  # noqa: ARG002  # those who choose look at it
-        """Tell whether to ask: always, where a learner does not choose."""
+    def _queries(self, node: int) -> bool:  # noqa: ARG002  # for subclasses
+        """Return whether to query the label: always, unless a subclass decides otherwise."""
         return True
 
     def _event(self, name: str, x: Any) -> int:

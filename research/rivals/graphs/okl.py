@@ -1,4 +1,4 @@
-"""OKL, ridge regression on the nodes on which it was mistaken."""
+"""OKL, kernel ridge regression on the mistaken nodes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from research.rivals.graphs.learner import NodeRival
 
 
 class OKL(NodeRival):
-    """Scores a node by kernel ridge regression on the labels of earlier mistakes: f_x = k_x'(K + b I)^-1 y.
+    """Kernel ridge regression on the labels of earlier mistakes: f_x = k_x'(K + b I)^-1 y.
 
-    Yang and Li, Algorithm 1, with the recursive inverse of section 4.1. A tie, f_x = 0, counts as a mistake.
-    The paper weighs events by a_t, for which it gives no values; here they are 1, as in its limits of tau. An
-    event costs O(m) and a mistake O(m^2), in time and memory, with m mistakes before.
+    The inverse is updated recursively. A tie, f_x = 0, counts as a mistake. The paper weighs events by a_t,
+    for which it gives no values; here they are 1, as in its limits of tau. An event costs O(m) and a mistake
+    O(m^2) time and memory, after m mistakes.
 
     It is second-order: in features whose inner products are the kernel, weights are (b I + sum phi phi')^-1
     sum y phi over the mistakes.
@@ -30,6 +30,10 @@ class OKL(NodeRival):
         (`research.rivals.graphs.normalised`). A float64 array is not copied and must not change.
     ridge
         Regularisation b, > 0; the paper asks for more than 1 and tries 1 to 10.
+
+    References
+    ----------
+    Yang and Li, Algorithm 1 and section 4.1.
 
     Examples
     --------
@@ -67,20 +71,20 @@ class OKL(NodeRival):
         if self._triggers_update(event, y, score):
             self._add(event, y, score)
 
-    def _triggers_update(self, node: int, y: float, score: float) -> bool:  # noqa: ARG002  # AKSG looks at the node
+    def _triggers_update(self, node: int, y: float, score: float) -> bool:  # noqa: ARG002  # AKSG uses the node
         return y * score <= 0.0
 
     def _add(self, node: int, y: float, score: float) -> None:
         projection, rest = self._project(node)
         border = np.append(projection, -1.0)
         gamma = 1.0 / (rest + self._ridge)
-        # y itself is not needed again: (K + b I)^-1 [y, y_t] follows from what it was before, and the score.
+        # (K + b I)^-1 [y, y_t] follows from its value before and the score, so that y need not be kept.
         self.coefficients = np.append(self.coefficients, 0.0) + gamma * (score - y) * border
         self.inverse = np.pad(self.inverse, (0, 1)) + gamma * np.outer(border, border)
         self.nodes = np.append(self.nodes, node)
 
     def _project(self, node: int) -> tuple[FloatArray, float]:
-        """Return d = (K + b I)^-1 k_x, (m,), and what it leaves of the node, K_xx - k_x'd."""
+        """Return d = (K + b I)^-1 k_x, (m,), and the rest K_xx - k_x'd."""
         similarities = self._similarities(node)
         projection = np.empty_like(similarities)
         vecmat(similarities, self.inverse, projection)

@@ -25,14 +25,14 @@ def test_it_equals_algorithm_3_worked_out_densely() -> None:
     learner = AKSG(KERNEL, ridge=ridge, h=h, seed=5)
     nodes: list[int] = []
     labels: list[float] = []
-    fates: set[tuple[bool, bool, bool]] = set()
+    branches: set[tuple[bool, bool, bool]] = set()
     queries = 0
     for x, y in zip(*EVENTS, strict=True):
         inverse = np.linalg.inv(KERNEL[np.ix_(nodes, nodes)] + ridge * np.eye(len(nodes)))
         k = KERNEL[nodes, x]
         score, tau = float(np.array(labels) @ inverse @ k), float(1.0 - k @ inverse @ k) / ridge
         p = h / (h + max(0.0, abs(score) - tau / 2))
-        asks, mistaken = bool(learner._coins[x] < p), y * score <= 0
+        asks, mistaken = bool(learner._uniforms[x] < p), y * score <= 0
         assert learner.queries_label(x) == asks
         if asks:
             queries += 1
@@ -40,8 +40,8 @@ def test_it_equals_algorithm_3_worked_out_densely() -> None:
             if mistaken or p == 1.0:
                 nodes.append(x)
                 labels.append(y)
-        fates.add((p == 1.0, asks, mistaken))
+        branches.add((p == 1.0, asks, mistaken))
         assert learner.nodes.tolist() == nodes
     assert learner.queries == queries
     # Sure and by the coin, asked and not, mistaken and not: all that can be was seen.
-    assert len(fates) == 6
+    assert len(branches) == 6

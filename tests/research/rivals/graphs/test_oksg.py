@@ -50,7 +50,7 @@ def test_it_equals_the_algorithm_worked_out_densely() -> None:
         inverse = np.linalg.inv(KERNEL[np.ix_(nodes, nodes)] + ridge * np.eye(len(nodes)))
         k = KERNEL[nodes, x]
         score, tau = float(np.array(labels) @ inverse @ k), float(1.0 - k @ inverse @ k) / ridge
-        asks = learner._coins[x] < h / (h + max(0.0, abs(score) - tau / 2))
+        asks = learner._uniforms[x] < h / (h + max(0.0, abs(score) - tau / 2))
         assert learner.predict_one(x) == pytest.approx(score, abs=1e-10)
         assert learner.queries_label(x) == asks
         if asks:
@@ -77,8 +77,8 @@ def test_asking_changes_nothing_and_repeats() -> None:
 
 def test_coins_are_the_seeds() -> None:
     same, other = OKSG(KERNEL, seed=1), OKSG(KERNEL, seed=2)
-    assert (same._coins == OKSG(KERNEL, seed=1)._coins).all()
-    assert not (same._coins == other._coins).any()
+    assert (same._uniforms == OKSG(KERNEL, seed=1)._uniforms).all()
+    assert not (same._uniforms == other._uniforms).any()
 
 
 def test_h_out_of_range_is_named() -> None:
