@@ -1,12 +1,22 @@
 """Fast second-order online kernel learning with incremental sketching (FORKS).
 
-A learner takes one event after the other, predicts before it learns, and keeps a budget of points:
+The public names are in this module; the folders, from the ground up:
+
+- `forks.compiled`: vectors, products and the exponential function for compiled loops, with fixed bits.
+- `forks.linalg`: LAPACK on one thread.
+- `forks.algorithm`: the mathematics, one part a module, each beside its equation.
+- `forks.learning`: the compiled event loop and the two stages of the learner.
+- `forks.rivals`: other online learners with the same interface, to compare with.
+- `forks.validation`: progressive validation with delayed labels.
+- `forks.adapters`: the interfaces of River and scikit-learn.
+
+A learner predicts and learns one event after the other, and stores at most a budget of points:
 
 >>> import numpy as np
 >>> from forks import Forks, ForksSettings, probability
 >>> rng = np.random.default_rng(7)
 >>> X = rng.uniform(-1, 1, (2000, 2))
->>> y = np.sign(X[:, 0] * X[:, 1])  # no linear function of X tells more than half of these
+>>> y = np.sign(X[:, 0] * X[:, 1])  # no linear function of X predicts more than half of them
 >>> learner = Forks(ForksSettings.practical(2, width=1.0))
 >>> scores = learner.predict_and_learn_many(X, y)
 >>> int(np.sum(np.sign(scores[1000:]) != y[1000:])) < 100

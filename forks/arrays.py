@@ -1,4 +1,4 @@
-"""The array types that cross module borders."""
+"""Array types of public interfaces."""
 
 from __future__ import annotations
 

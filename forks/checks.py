@@ -1,4 +1,4 @@
-"""What `forks.Forks` accepts as vectors and labels, checked before anything changes."""
+"""Checks of vectors, labels and steps, made before a learner changes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike
 from forks.arrays import FloatArray, IntArray
 from forks.losses import LossName
 
-# Squares of what is accepted, summed over any stream, are far from overflow, which would end in NaN.
+# Largest accepted absolute value: sums of squares over any stream stay far from overflow, which would give
+# NaN.
 LARGEST = 1e100
 
-# Of an unstandardised linear part: beside an intercept of 1, more costs the inverse Hessian its precision.
+# The same for an unstandardised linear part: beside an intercept of 1, larger values make the inverse Hessian
+# inexact.
 LARGEST_UNSTANDARDIZED = 1e6
 
 
@@ -35,7 +37,7 @@ def check_matrix(name: str, X: ArrayLike, dimension: int, largest: float = LARGE
 
 
 def check_label(name: str, y: float, loss: LossName) -> float:
-    """Return ``y`` as a float that ``loss`` takes as label, or raise a ValueError that names it."""
+    """Return ``y`` as a float that is a label for ``loss``, or raise a ValueError that names it."""
     try:
         label = float(y)
     except (TypeError, ValueError, OverflowError) as error:
@@ -51,9 +53,9 @@ def check_label(name: str, y: float, loss: LossName) -> float:
 def check_labels(
     name: str, y: ArrayLike, count: int, loss: LossName, required: IntArray | None = None
 ) -> FloatArray:
-    """Return ``y`` as a (count,) float64 array of labels that ``loss`` takes, or raise a ValueError.
+    """Return ``y`` as a (count,) float64 array of labels for ``loss``, or raise a ValueError.
 
-    Only those whose numbers are ``required`` have to be labels; without it, all.
+    Only the entries with the indices ``required`` have to be labels; without it, all entries.
     """
     array = _numbers(name, y)
     if array.shape != (count,):
@@ -68,7 +70,7 @@ def check_labels(
 
 
 def check_order(name: str, order: ArrayLike, events: int) -> IntArray:
-    """Return ``order`` as an int64 array of steps for so many events, or raise a ValueError that names it."""
+    """Return ``order`` as an int64 array of steps for the events, or raise a ValueError that names it."""
     array = np.asarray(order)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(f"{name} must be integers of shape (steps,), not {array.dtype} of {array.shape}")
@@ -80,7 +82,7 @@ def check_order(name: str, order: ArrayLike, events: int) -> IntArray:
 def check_indices(name: str, numbers: ArrayLike, count: int, limits: Sequence[int]) -> IntArray:
     """Return ``numbers`` as a (count, len(limits)) int64 array, or raise a ValueError that names it.
 
-    Those of a column are accepted from 0 up to, not including, its limit.
+    Entries of a column must be from 0 up to, but not including, its limit.
     """
     array = np.asarray(numbers)
     if array.shape != (count, len(limits)) or array.dtype.kind not in "iu":
@@ -108,9 +110,9 @@ def _bounded(name: str, array: FloatArray, largest: float) -> FloatArray:
 
 @njit(cache=True)
 def _all_within(array: FloatArray, largest: float) -> bool:
-    """Tell whether all of a matrix is; for one row this is several times as fast as NumPy's way."""
+    """Return whether all absolute values are within ``largest``, faster than NumPy for one row."""
     for i in range(array.shape[0]):
-        within = 0  # counted to a row's end, which the compiler makes vector instructions of
+        within = 0  # counted to the end of the row, so that the compiler can use vector instructions
         for j in range(array.shape[1]):
             within += abs(array[i, j]) <= largest  # NaN is not <= anything
         if within < array.shape[1]:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from forks.algorithm.kernels import precision
 from forks.arrays import FloatArray
 from forks.checks import check_label, check_labels, check_matrix, check_order, check_vector
-from forks.learning import event_loop as rounds
+from forks.learning import event_loop
 from forks.learning.entities import EntityEvents
 from forks.learning.events import EventSource, Rows
 from forks.learning.stages import Stages
@@ -26,15 +26,15 @@ NO_LABELS = np.empty(0)
 class Forks:
     """A second-order online kernel learner whose time and memory need not grow with the stream.
 
-    Stage 1 stores the points that had a loss and learns by kernelized gradient descent. When the
-    budget is full, the stored points' kernel matrix is sketched, and an explicit feature map made of
-    the sketch takes over: Online Newton Step learns on its features. Once a cycle the newest point
-    enters the sketch and the map changes.
+    Stage 1 stores the points that had a loss and learns by kernelized gradient descent. When the budget is
+    full, the kernel matrix of the stored points is sketched, and stage 2 begins: Online Newton Step on the
+    features of an explicit map made from the sketch. Once a cycle, the newest point enters the sketch and the
+    map changes.
 
-    Learners with the same settings that learned the same events in the same order have the same bits,
-    whether the events came one by one or in batches, and whether or not one of them was saved with
-    `state` and restored with `from_state` on the way. (This holds on one kind of processor: the change of
-    the map, once a cycle, calls LAPACK, on one thread. Nothing else does.)
+    Learners with the same settings that learned the same events in the same order have the same bits, whether
+    the events came one by one or in batches, and whether or not a learner was saved with `state` and restored
+    with `from_state` in between. (This holds on one type of processor: changes of the map, once a cycle, call
+    LAPACK on one thread. Nothing else calls it.)
 
     Parameters
     ----------
@@ -94,9 +94,9 @@ class Forks:
         return self._stages.updates
 
     def predict_one(self, x: ArrayLike) -> float:
-        """Return the score of ``x``, (dimension,): its sign is the label; if logistic, it is the log-odds.
+        """Return the score of ``x``, (dimension,), without changing the learner.
 
-        Changes nothing.
+        The sign of the score is the predicted label. With the logistic loss, the score is the log-odds.
 
         Raises
         ------
@@ -108,9 +108,9 @@ class Forks:
         return float(out[0])
 
     def predict_many(self, X: ArrayLike | EntityEvents) -> FloatArray:
-        """Return the scores of the rows of ``X`` (n, dimension), with the same bits as one by one.
+        """Return the scores, (n,), of the rows of ``X`` (n, dimension), with the same bits as one by one.
 
-        In place of rows, this and the other ``_many`` methods take what `EntityTables.events` made.
+        This and the other ``_many`` methods also accept events made by `EntityTables.events`.
         """
         events = self._events(X)
         return self._stages.run(events, np.arange(len(events)), NO_LABELS)
@@ -121,8 +121,8 @@ class Forks:
         Raises
         ------
         ValueError
-            ``x`` is not as `predict_one` takes it, or ``y`` is no label for the loss. Then nothing
-            has changed.
+            `predict_one` does not accept ``x``, or ``y`` is not a label for the loss. The learner has not
+            changed.
         """
         event = self._row(x)
         label = check_label("y", y, self.settings.loss)
@@ -130,14 +130,14 @@ class Forks:
         return float(loss_value(self._loss, score, label))
 
     def learn_many(self, X: ArrayLike | EntityEvents, y: ArrayLike) -> FloatArray:
-        """Learn the rows of ``X`` (n, dimension) in turn; return the loss of each one's score before."""
+        """Learn the rows of ``X`` (n, dimension) in order; return the losses, (n,), of the scores before."""
         events = self._events(X)
         labels = check_labels("y", y, len(events), self.settings.loss)
-        losses: FloatArray = rounds.loss_values(self._learn(events, labels), labels, self._loss)
+        losses: FloatArray = event_loop.loss_values(self._learn(events, labels), labels, self._loss)
         return losses
 
     def predict_and_learn_many(self, X: ArrayLike | EntityEvents, y: ArrayLike) -> FloatArray:
-        """Predict and then learn each row of ``X`` (n, dimension) in turn; return the scores, (n,)."""
+        """Predict and then learn each row of ``X`` (n, dimension) in order; return the scores, (n,)."""
         events = self._events(X)
         return self._learn(events, check_labels("y", y, len(events), self.settings.loss))
 
@@ -157,16 +157,16 @@ class Forks:
         Returns
         -------
         ndarray, shape (n,), float64
-            Scores; not a number where an event was not asked for.
+            Scores; NaN for an event without a score step.
 
         Raises
         ------
         ValueError
-            The events, the labels of those to learn or a step are not accepted. Nothing has changed.
+            The events, a step or a label to learn is not accepted. The learner has not changed.
 
         Examples
         --------
-        The first event's label comes after the second event was asked for:
+        The label of the first event comes after the prediction of the second event:
 
         >>> learner = Forks(ForksSettings.practical(1))
         >>> learner.run([[0.5], [2.0]], [1, 0], [0, 1, 2]).tolist()  # 2 learns event 0
@@ -180,17 +180,17 @@ class Forks:
         labels = check_labels("y", y, n, self.settings.loss, steps[steps >= n] - n)
         found = self._stages.run(events, steps, labels[steps % n])
         scores = np.full(n, np.nan)
-        asked = steps < n
-        scores[steps[asked]] = found[asked]
+        is_score = steps < n
+        scores[steps[is_score]] = found[is_score]
         return scores
 
     def state(self) -> State:
-        """Return all that the learner knows: contiguous copies of arrays, and plain numbers."""
+        """Return the whole state: contiguous copies of arrays, and plain numbers."""
         return self._stages.state()
 
     @classmethod
     def from_state(cls, settings: ForksSettings, state: State) -> Self:
-        """Return the learner that `state` described. It goes on with the same bits.
+        """Return a learner restored from `state`; it continues with the same bits.
 
         Raises
         ------
@@ -202,11 +202,11 @@ class Forks:
         return learner
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what the learner knows; arrays that share memory would come back as strangers."""
+        """Pickle settings and state; attributes would lose the memory that their arrays share."""
         return self.from_state, (self.settings, self.state())
 
     def copy(self) -> Self:
-        """Return an independent learner that knows the same."""
+        """Return an independent learner with the same state."""
         return self.from_state(self.settings, self.state())
 
     def _row(self, x: ArrayLike) -> Rows:
@@ -218,5 +218,5 @@ class Forks:
         return Rows(check_matrix("X", X, self.settings.dimension, self._largest), self.settings, self._gamma)
 
     def _learn(self, events: EventSource, y: FloatArray) -> FloatArray:
-        """Learn the events in turn; return the scores that they had before."""
+        """Learn the events in order; return the scores before learning."""
         return self._stages.run(events, np.arange(len(events), 2 * len(events)), y)

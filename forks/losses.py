@@ -9,8 +9,7 @@ squared_hinge  max(0, 1 - y s)^2        -1, +1
 squared        (s - y)^2                any finite number
 =============  =======================  ====================
 
-The compiled functions take the number that `LOSSES` gives a name, because a loop over events
-cannot compare strings cheaply.
+Compiled functions identify a loss by its number in `LOSSES`, because they cannot compare strings cheaply.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def probabilities(scores: FloatArray) -> FloatArray:
 
 @njit(cache=True)
 def loss_value(loss: int, score: float, y: float) -> float:
-    """Return the loss at ``score`` for the label ``y``."""
+    """Return the loss of ``score`` for the label ``y``; ``loss`` is a number of `LOSSES`."""
     if loss == LOGISTIC:
         margin = y * score
         return math.log1p(math.exp(-abs(margin))) + max(-margin, 0.0)

@@ -1,4 +1,4 @@
-"""Random numbers that are a function of what they are for, so that no generator state is kept."""
+"""Random numbers as a function of seed, purpose and number, so that there is no generator state to save."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-# Setting Philox up costs as much as thousands of its numbers.
+# Numbers are drawn in blocks, because creating a Philox generator costs as much as thousands of its numbers.
 BLOCK = 1024
 
 
 class Purpose(IntEnum):
-    """What draws are for: draws for different purposes are independent."""
+    """Purpose of random draws; draws for different purposes are independent."""
 
     SJLT_ROW = 1
     FIRST_LANDMARKS = 2
@@ -28,9 +28,9 @@ class Purpose(IntEnum):
 def draws(seed: int, purpose: Purpose, number: int, count: int) -> NDArray[np.uint64]:
     """Return ``count`` uniform 64-bit integers for the ``number``-th use with ``purpose``.
 
-    They are Philox's raw output (its stream is fixed for ever by NumPy's compatibility policy, the
-    distributions made from it are not), keyed by seed and purpose, at a counter that starts with
-    ``number``.
+    They are the raw output of Philox with seed and purpose as its key and a counter that starts at
+    ``number``. NumPy's compatibility policy fixes this output for all versions, but not the distributions
+    made from it.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def draws(seed: int, purpose: Purpose, number: int, count: int) -> NDArray[np.ui
 
 
 def fractions(seed: int, purpose: Purpose, number: int, count: int) -> NDArray[np.float64]:
-    """Return `draws` as ``count`` uniform numbers from 0 up to, not including, 1: their first 53 bits.
+    """Return ``count`` uniform numbers in [0, 1), the first 53 bits of each of the `draws`.
 
     Examples
     --------
@@ -58,8 +58,8 @@ def fractions(seed: int, purpose: Purpose, number: int, count: int) -> NDArray[n
 def uniform(seed: int, purpose: Purpose, number: int) -> float:
     """Return the ``number``-th number with ``purpose``, uniform in [0, 1).
 
-    Asked for in turn, these are `fractions` at a hundredth of their cost: blocks of them are remembered. A
-    purpose has either these or the others.
+    For consecutive numbers this costs a hundredth of `fractions`, because blocks of numbers are cached. The
+    numbers differ from those of `fractions`, so a purpose should use only one of the two.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The learner's settings, checked when they are made, and the two presets."""
+"""The learner's settings, validated on creation, and the two presets."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Hessian: TypeAlias = Literal["gradient", "curvature"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ForksSettings:
-    """Everything that decides what a `Forks` does with a stream.
+    """All settings that determine the results of a `Forks`.
 
-    Start from a preset, `practical` or `paper`, and name what differs.
+    Start from a preset, `practical` or `paper`, and name the fields that differ.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class ForksSettings:
     Raises
     ------
     ValueError
-        A field is out of its range; the text names it and says what is accepted.
+        A field is out of its range; the message names it and the accepted values.
 
     References
     ----------
@@ -97,7 +97,7 @@ class ForksSettings:
     >>> settings = ForksSettings.practical(8, budget=50)
     >>> settings.linear_features, settings.rank, settings.features
     (9, 15, 24)
-    >>> settings.entity_stop  # no columns are an entity's
+    >>> settings.entity_stop  # there are no entity blocks
     0
     >>> settings.largest, ForksSettings.practical(8, standardize=False).largest
     (1e+100, 1000000.0)
@@ -140,11 +140,11 @@ class ForksSettings:
 
     @classmethod
     def practical(cls, dimension: int, *, budget: int = 160, **changes: Any) -> Self:
-        """Return the settings that measured best on a real stream (KuaiRec, running statistics).
+        """Return the settings with the best results on a real stream (KuaiRec with running statistics).
 
-        Sizes follow the budget; with a smaller one events cost less and the kernel is known less exactly.
-        The width is 1.5 sqrt(kernel columns), about the distance between standardised points. Scores are
-        kept within +-10, as log-odds, but for squared loss, whose targets may be anywhere.
+        Sizes follow the budget: with a smaller one, events cost less and the kernel is approximated less
+        exactly. The width is 1.5 sqrt(kernel columns), about the distance between standardised points. Scores
+        are log-odds and kept within +-10, except for squared loss, whose targets may have any value.
 
         Examples
         --------
@@ -185,8 +185,8 @@ class ForksSettings:
     def paper(cls, dimension: int, *, budget: int = 50, **changes: Any) -> Self:
         """Return the settings of the paper's section 5.1 and appendix H.
 
-        The paper takes rho = 0.3 N, which a stream has no N for, and no value for C: ``cycle`` and
-        ``clip`` are ours.
+        The paper has rho = 0.3 N, but a stream has no N, and it gives no value for C: the defaults of
+        ``cycle`` and ``clip`` are this library's.
 
         Examples
         --------
@@ -234,12 +234,12 @@ class ForksSettings:
 
     @property
     def largest(self) -> float:
-        """What inputs may be at most, in absolute value."""
+        """Largest accepted absolute value of an input."""
         return LARGEST_UNSTANDARDIZED if self.sum_kernel and not self.standardize else LARGEST
 
     @property
     def entity_stop(self) -> int:
-        """Where the entity blocks end and the kernel's varying columns begin."""
+        """First of the kernel's columns behind the entity blocks."""
         return self.entity_blocks[-1][1] if self.entity_blocks else self.kernel_columns[0]
 
     def __post_init__(self) -> None:

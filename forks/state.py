@@ -13,7 +13,7 @@ State: TypeAlias = dict[str, np.ndarray[Any, Any] | int | float]
 
 
 class StateReader:
-    """Takes entries from a saved state, copied and contiguous, and checks what they are.
+    """Reader that checks the entries of a saved state and returns them as contiguous copies.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class StateReader:
         self._state = state
 
     def integer(self, name: str) -> int:
-        """Return the number at ``name``."""
+        """Return the integer >= 0 at ``name``."""
         value = self._entry(name)
         if not isinstance(value, int | np.integer) or value < 0:
             raise ValueError(f"state[{name!r}] must be an integer >= 0, not {value!r}")
@@ -48,7 +48,7 @@ class StateReader:
 
     def _entry(self, name: str) -> Any:
         if name not in self._state:
-            raise ValueError(f"state has no entry {name!r}: it was not made by Forks.state, or not whole")
+            raise ValueError(f"state has no entry {name!r}: it was not made by Forks.state, or is incomplete")
         return self._state[name]
 
     def _array(self, name: str, dtype: np.dtype[Any], shape: tuple[int | None, ...]) -> np.ndarray[Any, Any]:

@@ -1,4 +1,4 @@
-"""Settings of a learner whose number of columns is known only when the first event comes."""
+"""Settings of a learner whose number of columns is known only at the first event."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ ACCEPTED = tuple(field.name for field in fields(ForksSettings) if field.name != 
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Raise a ValueError if one of ``names`` is no field of `ForksSettings` that may be set.
+    """Raise a ValueError if one of ``names`` is not a field of `ForksSettings` that may be set.
 
-    The dimension may not: the first event decides it.
+    The dimension may not be set: it follows from the first event.
     """
     for name in names:
         if name not in ACCEPTED:
@@ -28,12 +28,12 @@ def preset_settings(
 ) -> ForksSettings:
     """Return the settings of ``preset`` for ``dimension`` columns, with ``changes``.
 
-    A regression has squared loss, and nothing else has.
+    A regressor has the squared loss, a classifier one of the others.
 
     Raises
     ------
     ValueError
-        The preset or a field is not accepted; the text names it.
+        The preset or a field is not accepted; the message names it.
 
     Examples
     --------

@@ -17,17 +17,17 @@ from forks.learner import Forks
 from forks.losses import probability
 from forks.settings import ForksSettings
 
-# They number columns, and the features of a dictionary have names instead.
+# These settings are column numbers, but the features of a dictionary have names.
 COLUMN_SETTINGS = ("linear_columns", "kernel_columns", "entity_blocks")
 
 
 class _RiverEstimator(base.Estimator):
-    """A `Forks` on the named numbers of River's events.
+    """A `Forks` on dictionaries of numbers.
 
-    A name gets its column when an event with it is first learned; names that come together are put in
-    the order of their text, so that a dictionary's own order does not matter. A feature that an event
-    lacks is zero. One that no learned event had is ignored by predictions, and when it comes it is as if it
-    had been zero all along (see `forks.adapters.widening.widened`).
+    A feature gets its column when an event with it is first learned; features that are new together are
+    sorted by name, so that a dictionary's order does not matter. A feature that an event lacks is zero.
+    Predictions ignore features that no learned event had; a new feature is treated as if it had been zero in
+    all earlier events (see `forks.adapters.widening.widened`).
     """
 
     REGRESSION: ClassVar[bool]
@@ -37,7 +37,7 @@ class _RiverEstimator(base.Estimator):
         self.settings = settings
         self._columns: dict[Hashable, int] = {}
         self._learner: Forks | None = None
-        self._loss = self._settings_of(1).loss  # settings are checked here
+        self._loss = self._settings_of(1).loss  # checks the settings
 
     def _settings_of(self, dimension: int) -> ForksSettings:
         for name in COLUMN_SETTINGS:
@@ -58,7 +58,7 @@ class _RiverEstimator(base.Estimator):
         learner.learn_one(self._row(numbers), label)
 
     def _learner_of(self, numbers: Mapping[Hashable, float]) -> Forks:
-        """Return the learner, made or widened where names are new."""
+        """Return the learner, created or widened if there are new features."""
         new = sorted((name for name in numbers if name not in self._columns), key=str)
         dimension = len(self._columns) + len(new)
         if dimension == 0:
@@ -78,7 +78,7 @@ class _RiverEstimator(base.Estimator):
         return row
 
     def __getstate__(self) -> dict[str, Any]:
-        """What pickle and deepcopy keep: the learner by its own state."""
+        """Return the attributes for pickle and deepcopy, with the learner as its settings and state."""
         known = None if self._learner is None else (self._learner.settings, self._learner.state())
         return self.__dict__ | {"_columns": dict(self._columns), "_learner": known}
 
@@ -90,9 +90,9 @@ class _RiverEstimator(base.Estimator):
 class ForksClassifier(_RiverEstimator, base.Classifier):  # its base has __init__; numpydoc ignore=PR02
     """Binary classification of dictionaries of numbers by FORKS, for River.
 
-    Labels are True and False (1 and 0 are taken for them). Features may come and go: one that an event
-    lacks is zero, one that is new is as if it had been zero all along. Values that are not numbers are
-    refused; encode them first, for example with ``river.preprocessing.OneHotEncoder``.
+    Labels are True and False (1 and 0 are accepted too). Features may come and go: one that an event lacks is
+    zero, and a new one is treated as if it had been zero in all earlier events. Values that are not numbers
+    are rejected; encode them first, for example with ``river.preprocessing.OneHotEncoder``.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class ForksClassifier(_RiverEstimator, base.Classifier):  # its base has __init_
     Raises
     ------
     ValueError
-        A setting is not accepted, or a feature or a label is not. Then nothing has changed.
+        A setting, a feature or a label is not accepted. The learner has not changed.
 
     References
     ----------
@@ -129,7 +129,7 @@ class ForksClassifier(_RiverEstimator, base.Classifier):  # its base has __init_
         self._learn(x, 1.0 if y else -1.0)
 
     def predict_one(self, x: dict[Hashable, Any], **_: Any) -> bool:
-        """Return the more probable label of ``x``; False where neither is."""
+        """Return the more probable label of ``x``; False if both are equally probable."""
         return self._score(x) > 0.0
 
     def predict_proba_one(self, x: dict[Hashable, Any], **_: Any) -> dict[base.typing.ClfTarget, float]:
@@ -138,7 +138,7 @@ class ForksClassifier(_RiverEstimator, base.Classifier):  # its base has __init_
         Raises
         ------
         NotImplementedError
-            The loss is not logistic: its scores are no probabilities.
+            The loss is not logistic: its scores are not log-odds.
         """
         if self._loss != "logistic":
             raise NotImplementedError(f"loss = {self._loss!r} has no probabilities: 'logistic' has")
@@ -163,7 +163,7 @@ class ForksRegressor(_RiverEstimator, base.Regressor):  # as above; numpydoc ign
     Raises
     ------
     ValueError
-        A setting is not accepted, or a feature or a target is not. Then nothing has changed.
+        A setting, a feature or a target is not accepted. The learner has not changed.
 
     References
     ----------
@@ -194,7 +194,7 @@ def _numbers(x: Mapping[Hashable, Any]) -> dict[Hashable, float]:
     numbers = {}
     for name, value in x.items():
         try:
-            within = math.fabs(value) <= LARGEST  # takes numbers only, where float() takes text too
+            within = math.fabs(value) <= LARGEST  # unlike float(), it does not accept text
         except (TypeError, OverflowError) as error:
             raise ValueError(f"feature {name!r} must be a number (encode text first): {error}") from error
         if not within:

@@ -1,4 +1,4 @@
-"""FORKS with scikit-learn's methods, over arrays. scikit-learn itself is not needed."""
+"""FORKS as a classifier and a regressor with scikit-learn's methods; scikit-learn itself is not needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Estimator:
-    """What classifier and regressor share: parameters, and a learner that the first batch makes."""
+    """Base of classifier and regressor: parameters, and a learner that is created with the first batch."""
 
     REGRESSION: ClassVar[bool]
 
@@ -34,7 +34,7 @@ class _Estimator:
         return {"preset": self.preset, **self._settings}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters by name, for the next `fit`; what was learned goes on as it was."""
+        """Set parameters by name for the next `fit`; a learner that exists already keeps its own."""
         settings = {name: value for name, value in params.items() if name != "preset"}
         check_names(settings)
         self.preset = params.get("preset", self.preset)
@@ -46,8 +46,8 @@ class _Estimator:
         return f"{type(self).__name__}({params})"
 
     def __sklearn_tags__(self) -> Tags:
-        """Say to scikit-learn, which alone asks, what kind of estimator this is."""
-        from sklearn.utils import (  # noqa: PLC0415  it is there when it asks, and only then
+        """Return the kind of this estimator for scikit-learn, the only caller."""
+        from sklearn.utils import (  # noqa: PLC0415  only scikit-learn calls this
             ClassifierTags,
             InputTags,
             RegressorTags,
@@ -86,7 +86,7 @@ class _Estimator:
 class ForksClassifier(_Estimator):  # its base has __init__; numpydoc ignore=PR02
     """Binary classification of the rows of an array by FORKS, with scikit-learn's methods.
 
-    Rows are learned in turn, so `partial_fit` on parts is the same as on the whole, to the bit.
+    Rows are learned in order, so `partial_fit` on parts gives the same bits as on the whole.
 
     Parameters
     ----------
@@ -127,12 +127,12 @@ class ForksClassifier(_Estimator):  # its base has __init__; numpydoc ignore=PR0
     classes_: NDArray[Any]
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget, and learn the rows of ``X`` (n, columns) with the classes ``y`` (n,) in turn."""
+        """Reset, and learn the rows of ``X`` (n, columns) with the classes ``y`` (n,) in order."""
         self._forget()
         return self.partial_fit(X, y)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """Learn the rows of ``X`` (n, columns) with the classes ``y`` (n,) in turn.
+        """Learn the rows of ``X`` (n, columns) with the classes ``y`` (n,) in order.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class ForksClassifier(_Estimator):  # its base has __init__; numpydoc ignore=PR0
         Raises
         ------
         ValueError
-            There are not two classes, ``y`` has another one, or ``X`` is not accepted. Then nothing has
+            There are not two classes, ``y`` has a further one, or ``X`` is not accepted. The learner has not
             changed.
         """
         targets = np.asarray(y)
@@ -174,7 +174,7 @@ class ForksClassifier(_Estimator):  # its base has __init__; numpydoc ignore=PR0
         Raises
         ------
         ValueError
-            The loss is not logistic: its scores are no probabilities.
+            The loss is not logistic: its scores are not log-odds.
         """
         scores = self._scores(X)
         loss = self.learner_.settings.loss
@@ -229,17 +229,17 @@ class ForksRegressor(_Estimator):  # as above; numpydoc ignore=PR02
     REGRESSION = True
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget, and learn the rows of ``X`` (n, columns) with the targets ``y`` (n,) in turn."""
+        """Reset, and learn the rows of ``X`` (n, columns) with the targets ``y`` (n,) in order."""
         self._forget()
         return self.partial_fit(X, y)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn the rows of ``X`` (n, columns) with the targets ``y`` (n,) in turn.
+        """Learn the rows of ``X`` (n, columns) with the targets ``y`` (n,) in order.
 
         Raises
         ------
         ValueError
-            ``X`` or ``y`` is not accepted. Then nothing has changed.
+            ``X`` or ``y`` is not accepted. The learner has not changed.
         """
         self._learn(X, y)
         return self

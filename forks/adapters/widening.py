@@ -1,4 +1,4 @@
-"""A learner that gets more columns while it learns."""
+"""Adding columns to a learner that has already learned."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from forks.state import State, StateReader
 
 
 def widened(learner: Forks, dimension: int) -> Forks:
-    """Return a learner for ``dimension`` columns that knows what ``learner`` does.
+    """Return a learner for ``dimension`` columns with the state of ``learner``.
 
-    It is the one that ``learner`` would be if the new columns, the last ones, had been there and zero all
-    along: their moments are zero, the stored points are zero there, their weights are zero and their
-    inverse Hessian is the prior's. Everything else, the kernel's width too, stays as it is.
+    It is the learner that ``learner`` would be if the new columns, the last ones, had been zero in all
+    events: their moments, weights and entries of stored points are zero, and their inverse Hessian is the
+    prior's. Everything else stays as it is, including the kernel's width.
 
     Parameters
     ----------

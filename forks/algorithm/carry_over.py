@@ -1,4 +1,4 @@
-"""What the learner knows, carried from one feature map to the next instead of reset."""
+"""Carry-over: Newton's state, transferred from one feature map to the next instead of reset."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from forks.arrays import FloatArray
 from forks.linalg.eigen import symmetric_eigen
 from forks.linalg.least_squares import plain_least_squares
 
-# Directions of the new map that the stored points hardly show are not told anything by the old one.
+# Directions of the new map in which the stored points hardly vary get nothing from the old map.
 RELATIVE_CUTOFF = 1e-3
 
 
@@ -32,9 +32,9 @@ def transfer(old: FloatArray, new: FloatArray) -> FloatArray:
 
 
 def first_weights(newton: NewtonState, values: FloatArray, new: FloatArray) -> NewtonState:
-    """Return the state for the first map: a function's values become weights of the kernel part.
+    """Return the state for the first map, in which a function's values become weights of the kernel part.
 
-    Nothing was learned of how sure these are.
+    The inverse Hessian is kept: gradient descent has learned nothing about the certainty of these weights.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def first_weights(newton: NewtonState, values: FloatArray, new: FloatArray) -> N
 def carry_over(newton: NewtonState, T: FloatArray, alpha: float) -> NewtonState:
     """Return the state for the new map; the linear part, whose features come first, is kept.
 
-    On the kernel part w <- T w and A^-1 <- T A^-1 T' + (1/alpha) [I - T T']_+, where [.]_+ keeps the
-    positive part: a direction that the old map did not span is as uncertain as at the beginning.
+    On the kernel part w <- T w and A^-1 <- T A^-1 T' + (1/alpha) [I - T T']_+, where [.]_+ is the positive
+    part of a symmetric matrix: a direction that the old map did not span gets its prior variance.
 
     Parameters
     ----------
@@ -75,10 +75,10 @@ def carry_over(newton: NewtonState, T: FloatArray, alpha: float) -> NewtonState:
 
 
 def forget(newton: NewtonState, share: float, alpha: float) -> NewtonState:
-    """Return the state with ``share`` of its Hessian, but no direction made vaguer than the prior.
+    """Return the state with ``share`` of its Hessian, but no direction less certain than the prior.
 
-    Without it the inverse Hessian, and with it every step, goes to zero like one over the events learned,
-    and the learner of a long stream no longer follows it.
+    Otherwise the inverse Hessian, and with it every step, would shrink like one over the number of learned
+    events, and a learner of a long stream would no longer follow its changes.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ def forget(newton: NewtonState, share: float, alpha: float) -> NewtonState:
     if share == 1.0:
         return newton
     values, vectors = symmetric_eigen(newton.inverse_hessian)
-    vaguer = np.maximum(values, np.minimum(values / share, 1.0 / alpha))
-    inverse = (vectors * vaguer) @ vectors.T
+    variances = np.maximum(values, np.minimum(values / share, 1.0 / alpha))
+    inverse = (vectors * variances) @ vectors.T
     return newton._replace(inverse_hessian=(inverse + inverse.T) / 2)
 
 

@@ -14,9 +14,9 @@ from forks.compiled.alignment import aligned_rows
 from forks.compiled.products import matmul
 from forks.linalg.least_squares import least_squares
 
-# Phi_pm's singular values fall as fast as the kernel's eigenvalues. What lies below this part of the
-# largest, or of the kernel's own largest value, 1, is noise to the map, and dividing by it would make
-# features of it. The latter counts where points are so alike that they cancel in Phi_pm.
+# Phi_pm's singular values fall as fast as the kernel's eigenvalues. Values below this share of the largest
+# one, or of the kernel's largest value, 1, are noise, and dividing by them would turn noise into features.
+# The second bound matters where points are so similar that they cancel in Phi_pm.
 CUTOFF = 1e-6
 
 
@@ -36,7 +36,7 @@ class FeatureMap(NamedTuple):
 
 
 def build_map(sketch: KernelSketch, factors: Factors) -> FeatureMap:
-    """Return the map with Z = pinv(Phi_pm) U Sigma^(1/2)."""
+    """Return the map with Z = pinv(Phi_pm) U Sigma^(1/2) (FORKS, section 3.1)."""
     target = factors.vectors * np.sqrt(np.abs(factors.values))
     size = float(np.linalg.norm(sketch.phi_pm))
     if size <= CUTOFF:
@@ -47,7 +47,7 @@ def build_map(sketch: KernelSketch, factors: Factors) -> FeatureMap:
 
 
 def map_points(X: FloatArray, feature_map: FeatureMap, gamma: float) -> FloatArray:
-    """Return phi of each row of ``X`` (n, dimension), (n, k)."""
+    """Return the features, (n, k), of the rows of ``X`` (n, dimension)."""
     landmarks, Z = (aligned_rows(matrix) for matrix in feature_map)
     kernel, phi = (np.empty((len(X), matrix.shape[1])) for matrix in (landmarks, Z))
     squared_distance_matrix(X, landmarks, kernel)

@@ -1,4 +1,4 @@
-"""Kernels, each sum in a fixed order so that equal inputs give equal bits.
+"""Kernels whose sums have a fixed order, so that equal inputs give equal bits.
 
 ==============  ===============================================
 linear          k(x, y) = x'y
@@ -7,7 +7,7 @@ Gaussian        k(x, y) = exp(-gamma |x - y|^2)
 ==============  ===============================================
 
 A Gaussian kernel on a concatenation is the product of Gaussian kernels on its blocks. `factorised_matrix`
-is that product; `forks.learning.entities` keeps the factors of blocks that seldom change.
+is that product; `forks.learning.entities` keeps the factors of blocks that rarely change.
 """
 
 from __future__ import annotations
@@ -81,9 +81,7 @@ def gaussian(x: FloatArray, y: FloatArray, gamma: float) -> float:
 
 @njit(cache=True)
 def gaussian_row(x: FloatArray, columns: FloatArray, gamma: float, out: FloatArray) -> None:
-    """Write the kernel of ``x`` with each of the points that are the columns of a matrix.
-
-    Has the bits of `gaussian`.
+    """Write the Gaussian kernel of ``x`` with each column of a matrix, with the bits of `gaussian`.
 
     Parameters
     ----------
@@ -104,9 +102,9 @@ def gaussian_row(x: FloatArray, columns: FloatArray, gamma: float, out: FloatArr
 def squared_distances(x: FloatArray, columns: FloatArray, out: FloatArray) -> None:
     """Write the squared distances of ``x``, (dimension,), from ``columns``, (dimension, n), to ``out``.
 
-    All points' distances grow together, coordinate by coordinate: no sum waits for the one before it,
-    which is several times as fast as point after point. Two coordinates at a time, in order, a sum is
-    fetched and stored half as often.
+    The loop adds one coordinate to the distances of all points before the next coordinate. The sums do not
+    depend on each other, which is several times as fast as one point after the other. With two coordinates in
+    each pass, in order, each sum is loaded and stored half as often.
     """
     out[:] = 0.0
     pairs = columns.shape[0] - columns.shape[0] % 2
@@ -125,7 +123,7 @@ def squared_distances(x: FloatArray, columns: FloatArray, out: FloatArray) -> No
 def squared_distance_matrix(X: FloatArray, columns: FloatArray, out: FloatArray) -> None:
     """Write `squared_distances` of each row of ``X``, with the same bits.
 
-    Four at a time, each line of ``columns`` is fetched a quarter as often, and the sums stay in registers.
+    With four rows in each pass, ``columns`` is loaded a quarter as often, and the sums stay in registers.
 
     Parameters
     ----------
@@ -162,7 +160,7 @@ def _add_squared(x: float, points: Any, total: Any) -> Any:
 
 @njit(cache=True)
 def gaussian_in_place(values: FloatArray, gamma: float) -> None:
-    """Turn squared distances, (n,), into values of the Gaussian kernel, in place."""
+    """Convert squared distances, (n,), to values of the Gaussian kernel, in place."""
     for i in range(values.shape[0]):
         values[i] = exponential(-gamma * values[i])
 
@@ -221,7 +219,7 @@ def gaussian_matrix(left: FloatArray, right: FloatArray, gamma: float) -> FloatA
 def factorised_matrix(left: FloatArray, right: FloatArray, edges: IntArray, gamma: float) -> FloatArray:
     """Return `gaussian_matrix` as the product of the Gaussian kernels on blocks of columns.
 
-    The same up to rounding: a product of exponentials rounds differently from one exponential.
+    The results differ by rounding: a product of exponentials rounds differently from one exponential.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Stage 1: kernelized online gradient descent (Kivinen et al., IEEE Trans. Signal Process. 52, 2004).
 
-`forks.learning.event_loop` says what to mind when compiled functions change.
+See `forks.learning.event_loop` before changing compiled functions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from forks.compiled.simd import fma
 
 
 class Expansion(NamedTuple):
-    """A function f(x) = sum_i coefficients[i] k(points[i], x); nothing stored is f = 0.
+    """A function f(x) = sum_i coefficients[i] k(points[i], x); without points f = 0.
 
     Attributes
     ----------
@@ -31,6 +31,7 @@ class Expansion(NamedTuple):
 
     @classmethod
     def empty(cls, dimension: int) -> Self:
+        """Return the function f = 0."""
         return cls(np.empty((0, dimension)), np.empty(0))
 
     def descend(self, x: FloatArray, slope: float, *, store: bool, step: float, decay: float) -> Self:

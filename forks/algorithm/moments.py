@@ -1,4 +1,4 @@
-"""Running moments of the columns (Welford, Technometrics 4, 1962) and standardising with them."""
+"""Running moments of the columns (Welford, Technometrics 4, 1962), and standardisation with them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from numba import njit
 
 from forks.arrays import FloatArray
 
-# A column whose standard deviation is this small a part of its mean is constant up to rounding.
+# A column whose standard deviation is below this share of its mean is constant up to rounding.
 CONSTANT = 1e-9
-# One wild value must not decide a score. This also tames the first events, whose moments say little.
+# Bound of standardised values: an outlier must not decide a score, nor the first events, whose moments are
+# unreliable.
 LIMIT = 10.0
-# Below any deviation but 0, whose square would be no number.
+# Divisor in place of a deviation of 0; smaller than any other deviation.
 SMALLEST = 1e-300
 
 
 @njit(cache=True)
 def standardize(x: FloatArray, count: int, mean: FloatArray, squares: FloatArray, out: FloatArray) -> None:
-    """Write (x - mean) / standard deviation, within +-`LIMIT`, to ``out``; 0 where nothing varied yet.
+    """Write (x - mean) / standard deviation, within +-`LIMIT`, to ``out``; 0 for columns that never varied.
 
     Parameters
     ----------
@@ -36,14 +37,14 @@ def standardize(x: FloatArray, count: int, mean: FloatArray, squares: FloatArray
     share = 1.0 / max(count, 1)
     for j in range(x.shape[0]):
         deviation = math.sqrt(squares[j] * share)
-        # No division that could fail and no branch: the compiler makes vector instructions of it.
+        # Without a branch or a division by zero, the compiler can use vector instructions.
         standard = min(max((x[j] - mean[j]) / max(deviation, SMALLEST), -LIMIT), LIMIT)
         out[j] = 0.0 if deviation <= CONSTANT * abs(mean[j]) else standard
 
 
 @njit(cache=True)
 def update_moments(x: FloatArray, count: int, mean: FloatArray, squares: FloatArray) -> None:
-    """Take ``x``, the ``count``-th vector (from 1), into ``mean`` and ``squares``, all (columns,)."""
+    """Add ``x``, the ``count``-th vector (from 1), to ``mean`` and ``squares``, all (columns,)."""
     share = 1.0 / count
     for j in range(x.shape[0]):
         before = x[j] - mean[j]

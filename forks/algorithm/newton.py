@@ -16,7 +16,7 @@ from forks.compiled.simd import fma
 
 
 class NewtonState(NamedTuple):
-    """What Online Newton Step keeps.
+    """State of Online Newton Step.
 
     Attributes
     ----------
@@ -32,21 +32,21 @@ class NewtonState(NamedTuple):
 
     @classmethod
     def prior(cls, features: int, alpha: float) -> Self:
-        """Return the state to begin with: w = 0, A = alpha I."""
+        """Return the initial state: w = 0, A = alpha I."""
         return cls(np.zeros(features), np.eye(features) / alpha)
 
 
 @njit(cache=True)
 def clipped(score: float, clip: float) -> float:
-    """Return s - h(s) for h(s) = sign(s) max(|s| - C, 0), the score that `project` leaves."""
+    """Return s - h(s) for h(s) = sign(s) max(|s| - C, 0), the score after `project`."""
     return min(max(score, -clip), clip)
 
 
 @njit(cache=True)
 def project(newton: NewtonState, z: FloatArray, clip: float, workspace: FloatArray) -> float:
-    """Move w the least, in the norm of A, so that |w'z| <= C, and return w'z: the second half of Eq. 10.
+    """Project w, in the norm of A, to |w'z| <= C, and return w'z: the second half of Eq. 10.
 
-    The paper does this when z arrives, before the prediction. It can as well wait for the label: until
+    The paper does this when z arrives, before the prediction. Here it is done when the label arrives; until
     then the prediction is the clipped score, which is the same number.
 
     Parameters
@@ -72,13 +72,13 @@ def project(newton: NewtonState, z: FloatArray, clip: float, workspace: FloatArr
 def newton_step(
     newton: NewtonState, z: FloatArray, slope: float, curvature: float, workspace: FloatArray
 ) -> None:
-    """Add ``curvature`` z z' to A, then take w <- w - A^-1 g with g = ``slope`` z: the first half of Eq. 10.
+    """Add ``curvature`` z z' to A, then set w <- w - A^-1 g with g = ``slope`` z: the first half of Eq. 10.
 
-    The step uses the A that this event is part of, as Hazan et al. (Machine Learning 69, 2007) have it
-    and as the paper's sum for A_t says; its Algorithm 1 can also be read with the A of the event before.
+    The step uses the A that includes this event, as do Hazan et al. (Machine Learning 69, 2007) and the
+    paper's sum for A_t; its Algorithm 1 can also be read with the A of the event before.
 
-    A^-1 follows by Sherman and Morrison: with u = A^-1 z and q = 1 + curvature z'u it loses r r' for
-    r = sqrt(curvature / q) u, and the new A^-1 z is u / q.
+    A^-1 follows from the formula of Sherman and Morrison: with u = A^-1 z, q = 1 + curvature z'u and
+    r = sqrt(curvature / q) u, the new A^-1 is A^-1 - r r', and the new A^-1 z is u / q.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def project_and_step(
     curvature: float,
     root: FloatArray,
 ) -> None:
-    """Do what `project` and then `newton_step` do to w, given u = A^-1 z.
+    """Apply `project` and then `newton_step` to w, given u = A^-1 z.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def project_and_step(
         Overwritten by the r of which r r' has to be subtracted from A^-1, see `newton_step`; may be ``u``
         itself.
     """
-    along = max(dot(z, u), 0.0)  # A^-1 is positive; what rounding may make of the sum is not
+    along = max(dot(z, u), 0.0)  # A^-1 is positive definite, but rounding can make the sum negative
     q = 1.0 + curvature * along
     step = slope / q
     if along > 0.0:

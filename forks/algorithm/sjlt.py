@@ -13,10 +13,10 @@ from forks.randomness import Purpose, draws
 
 @dataclass(frozen=True, slots=True)
 class Sjlt:
-    """S = [S_1, ..., S_d]: in each block a row has one entry, +-1/sqrt(d), at a random place.
+    """The transform S = [S_1, ..., S_d]: in each block a row has one entry, +-1/sqrt(d), in a random column.
 
-    A row depends only on the seed and the serial number of its point, so it is drawn again rather
-    than saved.
+    A row depends only on the seed and the serial number of its point, so it can be drawn again and need not
+    be saved.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Sjlt:
     seed: int
 
     def rows(self, serials: IntArray) -> SjltRows:
-        """Draw the rows of the points with these serial numbers, an (n,) array."""
+        """Return the rows of the points with these serial numbers, (n,)."""
         raw = np.array(
             [draws(self.seed, Purpose.SJLT_ROW, int(serial), 2 * self.blocks) for serial in serials],
             dtype=np.uint64,
@@ -63,7 +63,7 @@ class SjltRows:
     values: FloatArray
 
     def project(self, vector: FloatArray) -> FloatArray:
-        """Return S' v, shape (s_p,), for v of shape (n,)."""
+        """Return S' v, (s_p,), for a vector v, (n,)."""
         out = np.zeros(self.size)
         _add(self.indices, self.values, vector, out)
         return out
@@ -79,8 +79,8 @@ class SjltRows:
         indices = np.concatenate([self.indices, row.indices])
         return SjltRows(self.size, indices, np.concatenate([self.values, row.values]))
 
-    def chosen(self, which: IntArray | BoolArray) -> SjltRows:
-        """Return the rows with these numbers, or those where ``which`` is true."""
+    def select(self, which: IntArray | BoolArray) -> SjltRows:
+        """Return the rows with these indices, or those where ``which`` is true."""
         return SjltRows(self.size, self.indices[which], self.values[which])
 
 

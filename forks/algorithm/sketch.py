@@ -14,17 +14,17 @@ from forks.randomness import Purpose, draws
 
 
 class Modification(NamedTuple):
-    """A change of Phi_pp by A B', as `forks.algorithm.tisvd.tisvd` takes it; A and B are (s_p, 2)."""
+    """A change of Phi_pp by A B', for `forks.algorithm.tisvd.tisvd`; A and B are (s_p, 2)."""
 
     A: FloatArray
     B: FloatArray
 
 
 class KernelSketch:
-    """Phi_pm = S_p' K S_m and Phi_pp = S_p' K S_p (Eq. 4), exact after any insertions and evictions.
+    """The sketches Phi_pm = S_p' K S_m and Phi_pp = S_p' K S_p (Eq. 4), exact after insertions and evictions.
 
-    S_p is a sparse Johnson-Lindenstrauss transform with a row for each stored point. S_m samples the
-    columns of K that belong to the landmarks, at all times a uniform sample of the stored points.
+    S_p is a sparse Johnson-Lindenstrauss transform with a row for each stored point. S_m samples the columns
+    of K that belong to the landmarks, which are always a uniform sample of the stored points.
 
     Parameters
     ----------
@@ -66,26 +66,27 @@ class KernelSketch:
 
     @classmethod
     def of(cls, points: FloatArray, landmarks: int, *, sjlt: Sjlt, gamma: float) -> KernelSketch:
-        """Sketch the kernel matrix of ``points`` (n, dimension), ``landmarks`` of them sampled."""
+        """Return the sketch of the kernel matrix of ``points`` (n, dimension), with this many landmarks."""
         n = len(points)
         serials = np.arange(n, dtype=np.int64)
         order = np.argsort(draws(sjlt.seed, Purpose.FIRST_LANDMARKS, 0, n), kind="stable")
-        chosen = np.ascontiguousarray(order[:landmarks], dtype=np.int64)
+        sample = np.ascontiguousarray(order[:landmarks], dtype=np.int64)
         kernel = gaussian_matrix(points, points, gamma)
         S = sjlt.rows(serials).dense()
-        phi_pm = np.ascontiguousarray(S.T @ kernel[:, chosen])
+        phi_pm = np.ascontiguousarray(S.T @ kernel[:, sample])
         phi_pp = np.ascontiguousarray(S.T @ kernel @ S)
-        return cls(points, serials, chosen, phi_pm, phi_pp, sjlt=sjlt, gamma=gamma)
+        return cls(points, serials, sample, phi_pm, phi_pp, sjlt=sjlt, gamma=gamma)
 
     @property
     def landmark_points(self) -> FloatArray:
-        """The landmarks themselves, (s_m, dimension)."""
+        """Landmarks, one per row, (s_m, dimension)."""
         return self.points[self.landmarks]
 
     def insert(self, x: FloatArray) -> Modification:
         """Store ``x``, (dimension,), and return the change of Phi_pp (Eq. 11, 12).
 
-        The new point becomes a landmark, in place of a random one, as often as a uniform sample asks for.
+        The new point replaces a random landmark with the probability that keeps the landmarks a uniform
+        sample.
         """
         serial = int(self.serials[-1]) + 1
         row = self._sjlt.rows(np.array([serial]))
@@ -100,23 +101,23 @@ class KernelSketch:
         return modification
 
     def evict(self, index: int) -> Modification:
-        """Forget the stored point at ``index`` and return the change of Phi_pp.
+        """Remove the stored point at ``index`` and return the change of Phi_pp.
 
-        If it was a landmark, a random other stored point takes its column.
+        If the point was a landmark, another stored point, drawn at random, replaces it.
 
         Raises
         ------
         ValueError
-            Every stored point is a landmark, so that none could take the column.
+            Every stored point is a landmark, so that none could replace the evicted one.
         """
         if len(self.points) <= len(self.landmarks):
             raise ValueError("evict: all stored points are landmarks; store more points than landmarks")
         serial = int(self.serials[index])
-        row = self._rows.chosen(np.array([index]))
+        row = self._rows.select(np.array([index]))
         modification = self._update(row, self._column(self.points[index]), -1.0)
         kept = np.arange(len(self.points)) != index
         self.points, self.serials = self.points[kept], self.serials[kept]
-        self._rows = self._rows.chosen(kept)
+        self._rows = self._rows.select(kept)
         slots = np.flatnonzero(self.landmarks == index)
         self.landmarks = self.landmarks - (self.landmarks > index)
         if len(slots):
@@ -127,9 +128,9 @@ class KernelSketch:
         """Add or remove a point, with k(x, x) = 1, and return the change of Phi_pp.
 
         With the point's row s of S_p and q = S_p' k, for k its kernel with the stored points, Phi_pp changes
-        by s q' + q s' + s s' when it enters (Eq. 12). When it goes, q has s in it, and the change is
-        -s q' - q s' + s s'. Both are +-(s h' + h s') for h = q +- s / 2, and only rows and columns in which
-        s has entries change.
+        by s q' + q s' + s s' when the point is added (Eq. 12). When it is removed, q includes s, and the
+        change is -s q' - q s' + s s'. Both are +-(s h' + h s') with h = q +- s / 2, and only rows and columns
+        in which s has entries change.
 
         Parameters
         ----------
@@ -154,7 +155,7 @@ class KernelSketch:
         self._sample(slot, int(candidates[int(draw % np.uint64(len(candidates)))]))
 
     def _sample(self, slot: int, index: int) -> None:
-        """Let the stored point at ``index`` be the landmark of column ``slot``."""
+        """Make the stored point at ``index`` the landmark of column ``slot``."""
         self.landmarks[slot] = index
         self.phi_pm[:, slot] = self._rows.project(self._column(self.points[index]))
 
@@ -173,7 +174,10 @@ def _modify(  # noqa: PLR0917 -- compiled code is called by position
     column: FloatArray,
     h: FloatArray,
 ) -> None:
-    """Change both sketches, and q to h, for a row with these entries; ``column`` is that of the landmarks."""
+    """Change both sketches in place, and q to h, for a row of S_p with these entries.
+
+    ``column`` is the kernel of the point with the landmarks.
+    """
     for b in range(indices.shape[0]):
         h[indices[b]] += values[b] / 2.0
     for b in range(indices.shape[0]):

@@ -1,4 +1,4 @@
-"""The feature map as it follows the stream: sketch, decomposition and map, changed together."""
+"""The kernel of stage 2: sketch, decomposition and feature map, which change together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from forks.state import State, StateReader
 
 
 class SketchedKernel:
-    """Stage 2's kernel: a point enters at each change, and the feature map is made anew.
+    """Kernel of stage 2: each change adds a point and makes a new feature map.
 
     Parameters
     ----------
@@ -50,24 +50,24 @@ class SketchedKernel:
 
     @classmethod
     def of(cls, points: FloatArray, settings: ForksSettings) -> Self:
-        """Return the kernel of the points, (budget, columns), that stage 1 stored."""
+        """Return the kernel for the points, (budget, columns), that stage 1 stored."""
         sketch = KernelSketch.of(points, settings.landmarks, sjlt=_sjlt(settings), gamma=_gamma(settings))
         factors = truncated_svd(sketch.phi_pp, settings.rank)
         return cls(settings, sketch, factors, build_map(sketch, factors), 0)
 
     def features(self) -> FloatArray:
-        """Return those of the stored points, (n, k)."""
+        """Return the features of the stored points, (n, k)."""
         if self._features is None:
             self._features = self._mapped(self._sketch.points)
         return self._features
 
     def features_with(self, point: FloatArray) -> FloatArray:
-        """Return those of the points that will be stored after `change`, under the map before it, (n, k)."""
+        """Return the features, (n, k), under the current map, of the points stored after `change`."""
         kept = self.features()[1:] if self._settings.bounded else self.features()
         return np.vstack([kept, self._mapped(point[None])])
 
     def change(self, point: FloatArray) -> None:
-        """Store ``point``, (columns,), and change the map; a bounded one forgets the oldest point first."""
+        """Store ``point``, (columns,), and change the map; if bounded, evict the oldest point first."""
         self._changes += 1
         self._features = None
         modifications = [self._sketch.evict(0)] if self._settings.bounded else []
@@ -84,7 +84,7 @@ class SketchedKernel:
         return features
 
     def state(self) -> State:
-        """Return the part of `forks.Forks.state` that is the kernel's."""
+        """Return the entries of `forks.Forks.state` for the kernel."""
         return {
             "changes": self._changes,
             "points": self._sketch.points.copy(),
@@ -99,7 +99,7 @@ class SketchedKernel:
 
     @classmethod
     def from_state(cls, settings: ForksSettings, reader: StateReader) -> Self:
-        """Return the kernel that `state` described."""
+        """Return a kernel restored from `state`."""
         s_p, s_m, k = settings.sketch_size, settings.landmarks, settings.rank
         points = reader.floats("points", None, settings.kernel_columns[1] - settings.kernel_columns[0])
         sketch = KernelSketch(

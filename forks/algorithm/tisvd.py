@@ -1,8 +1,8 @@
 """Truncated incremental singular value decomposition (FORKS, section 3.2 and Algorithm 2).
 
-The sketch is symmetric. Of such a matrix, the singular values are the absolute eigenvalues, and U and V the
-eigenvectors but for signs. So one basis is kept in place of two, and H, which is symmetric too, is decomposed
-by its eigenvectors.
+The sketch is symmetric. The singular values of a symmetric matrix are the absolute eigenvalues, and U and V
+are the eigenvectors up to signs. So one basis is enough, and H, which is also symmetric, is decomposed into
+eigenvectors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from forks.linalg.eigen import symmetric_eigen
 
 
 class Factors(NamedTuple):
-    """A rank-k decomposition M ~ U diag(lambda) U'.
+    """Decomposition M ~ U diag(lambda) U' of rank k.
 
     Attributes
     ----------
@@ -31,6 +31,7 @@ class Factors(NamedTuple):
 
     @property
     def rank(self) -> int:
+        """Number k of eigenvalues."""
         return len(self.values)
 
 
@@ -57,12 +58,12 @@ def tisvd(factors: Factors, A: FloatArray, B: FloatArray) -> Factors:
     Returns
     -------
     Factors
-        Exact where ``factors`` are exact and M + A B' has at most their rank; else the best
+        Exact if ``factors`` are exact and M + A B' has at most their rank; otherwise the best
         approximation of U diag(lambda) U' + A B' at that rank.
     """
     vectors, values = factors
     k = factors.rank
-    # A B' is symmetric, so what it does to any vector, and what it sees of it, lies in the span of A.
+    # A B' is symmetric, so both its row space and its column space lie in the span of A.
     basis = np.hstack([vectors, _outside(vectors, A)])
     H = (basis.T @ A) @ (basis.T @ B).T  # Eq. 8
     H[np.arange(k), np.arange(k)] += values
@@ -71,9 +72,9 @@ def tisvd(factors: Factors, A: FloatArray, B: FloatArray) -> Factors:
 
 
 def _outside(basis: FloatArray, columns: FloatArray) -> FloatArray:
-    """Return an orthonormal basis of what of ``columns`` lies outside of ``basis``."""
+    """Return an orthonormal basis of the part of ``columns`` outside of the span of ``basis``."""
     outside = columns - basis @ (basis.T @ columns)
-    # Once more: what is left of a column that lies nearly in the basis is not orthogonal to it.
+    # A second pass: the small rest of a column that is nearly in the span is not orthogonal to it yet.
     outside -= basis @ (basis.T @ outside)
     left, singular_values, _ = np.linalg.svd(outside, full_matrices=False)
     negligible = max(columns.shape) * np.finfo(np.float64).eps * np.linalg.norm(columns)

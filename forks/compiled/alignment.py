@@ -1,6 +1,6 @@
-"""Memory in whole cache lines: matrices whose rows begin with one are read and written fastest.
+"""Arrays aligned to cache lines, which the compiled loops read and write fastest.
 
-A row that begins elsewhere has vectors that lie in two lines each, and at its end numbers that make no whole
+In an unaligned matrix, vectors of a row span two cache lines each, and the numbers at its end do not fill a
 vector. Together these cost the loops over small matrices up to half of their time.
 """
 
@@ -11,11 +11,11 @@ import numpy as np
 from forks.arrays import FloatArray
 
 CACHE_LINE = 8
-"""Numbers of a cache line of 64 bytes."""
+"""Number of float64 in a cache line of 64 bytes."""
 
 
 def padded_length(numbers: int) -> int:
-    """Return the numbers in as many lines as so many numbers need.
+    """Return ``numbers`` rounded up to whole cache lines.
 
     Examples
     --------
@@ -26,14 +26,14 @@ def padded_length(numbers: int) -> int:
 
 
 def aligned_zeros(numbers: int) -> FloatArray:
-    """Return zeros, (numbers,), that begin with a line."""
+    """Return zeros, (numbers,), that begin at a cache line."""
     memory = np.zeros(numbers + CACHE_LINE)
     start = -(memory.ctypes.data // memory.itemsize) % CACHE_LINE
     return memory[start : start + numbers]
 
 
 def aligned_rows(matrix: FloatArray) -> FloatArray:
-    """Return a copy whose rows begin with a line each; zeros fill up the lines.
+    """Return a copy of ``matrix`` whose rows begin at cache lines and are padded with zeros.
 
     Examples
     --------

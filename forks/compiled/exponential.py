@@ -1,8 +1,8 @@
-"""The exponential function for the compiled loops: the same bits everywhere, several values at a time.
+"""The exponential function for the compiled loops, with the same bits on every machine.
 
-The C library's works on one number at a time and rounds as that library's version does. This one is made of
-fused multiplications and additions and shifts only, so that the compiler turns a loop over it into vector
-instructions, with the bits of the scalar ones.
+The C library's function takes one number at a time, and its rounding depends on the library's version. This
+one consists of fused multiplications and additions and shifts only, so that the compiler turns a loop over it
+into vector instructions with the bits of the scalar ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numba import njit
 
 from forks.compiled.simd import fma
 
-# Below, the result would be no normal number.
+# Smallest exponent whose result is a normal number.
 SMALLEST = -708.0
 
 # x = n log 2 + r with |r| <= log(2) / 2 (Cody and Waite, Software Manual for the Elementary Functions, 1980).
@@ -28,13 +28,13 @@ ROUNDER = float.fromhex("0x1.8p52")
 EXPONENT_BIAS = 1023
 MANTISSA_BITS = 52
 
-# Taylor's series; what it leaves out is below 2^-57 of the result.
+# Coefficients of the Taylor series, whose truncation error is below 2^-57 of the result.
 C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = (1.0 / math.factorial(n) for n in range(2, 14))
 
 
 @njit(cache=True)
 def exponential(x: float) -> float:
-    """Return e^x for x <= 0, within one unit in the last place; 0 below `SMALLEST`.
+    """Return e^x for x <= 0, within one ulp; 0 below `SMALLEST`.
 
     Examples
     --------

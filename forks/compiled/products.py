@@ -1,4 +1,4 @@
-"""Products of small vectors and matrices, each sum in a fixed order, without BLAS.
+"""Products of small vectors and matrices without BLAS, with a fixed order of summation.
 
 Each product is added to its sum with one rounding, see `forks.compiled.simd.fma`.
 """
@@ -20,8 +20,8 @@ from forks.compiled.simd import broadcast, fma, horizontal_sum, load, store
 def dot(u: FloatArray, v: FloatArray) -> float:
     """Return u'v of two C-contiguous vectors.
 
-    Eight sums grow side by side, of every eighth product each; `forks.compiled.simd.horizontal_sum` adds
-    them, and then come the last products that make no whole eight, in turn.
+    There are eight sums, each of every eighth product; `forks.compiled.simd.horizontal_sum` adds them. The
+    last products, fewer than eight, are then added one by one.
 
     Examples
     --------
@@ -41,10 +41,10 @@ def dot(u: FloatArray, v: FloatArray) -> float:
 
 @njit(cache=True)
 def vecmat(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
-    """Write ``weights``' ``rows``, each number summed from first to last.
+    """Write ``weights``' ``rows``, each number summed from the first row to the last.
 
-    Row by row, no sum waits for the one before it. Eight rows at a time, in order, a sum is fetched and
-    stored an eighth as often.
+    The loop adds one row to all sums before the next row, so that the sums do not depend on each other. With
+    eight rows in each pass, in order, each sum is loaded and stored an eighth as often.
 
     Parameters
     ----------
@@ -79,7 +79,8 @@ def vecmat(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
 def matmul(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
     """Write `vecmat` of each row of ``weights``, with the same bits.
 
-    Four at a time, each row is fetched a quarter as often, and the sums stay in registers.
+    With four rows of ``weights`` in each pass, ``rows`` is loaded a quarter as often, and the sums stay in
+    registers.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ def matmul(weights: FloatArray, rows: FloatArray, out: FloatArray) -> None:
 
 @njit(cache=True)
 def rank_one_downdate(matrix: FloatArray, root: FloatArray) -> None:
-    """Take ``root`` ``root``' from a ``matrix``, which stays symmetric to the bit.
+    """Subtract ``root`` ``root``' from a symmetric ``matrix``, which stays symmetric to the bit.
 
     Parameters
     ----------
@@ -127,10 +128,10 @@ def rank_one_downdate(matrix: FloatArray, root: FloatArray) -> None:
 
 @njit(cache=True)
 def downdate_and_vecmat(matrix: FloatArray, root: FloatArray, weights: FloatArray, out: FloatArray) -> None:
-    """Do `rank_one_downdate` and then `vecmat` with the bits of both, but fetch the matrix only once.
+    """Apply `rank_one_downdate` and then `vecmat` with the bits of both, but load the matrix only once.
 
-    It takes as long as writing the matrix. Two lines of each row at a time keep two sums going, one of
-    which would wait for itself.
+    The cost is that of writing the matrix. With two cache lines of each row in a pass there are two
+    independent sums; a single one would wait for its own result.
 
     Parameters
     ----------
@@ -149,23 +150,23 @@ def downdate_and_vecmat(matrix: FloatArray, root: FloatArray, weights: FloatArra
         a = b = broadcast(0.0)
         for i in range(matrix.shape[0]):
             factor, weight = broadcast(-root[i]), broadcast(weights[i])
-            a = _downdate_line(matrix, i, j, factor, first, weight, a)
-            b = _downdate_line(matrix, i, j + CACHE_LINE, factor, second, weight, b)
+            a = _downdate_eight(matrix, i, j, factor, first, weight, a)
+            b = _downdate_eight(matrix, i, j + CACHE_LINE, factor, second, weight, b)
         store(out, j, a)
         store(out, j + CACHE_LINE, b)
     for j in range(pairs, matrix.shape[1], CACHE_LINE):
         first = load(root, j)
         a = broadcast(0.0)
         for i in range(matrix.shape[0]):
-            a = _downdate_line(matrix, i, j, broadcast(-root[i]), first, broadcast(weights[i]), a)
+            a = _downdate_eight(matrix, i, j, broadcast(-root[i]), first, broadcast(weights[i]), a)
         store(out, j, a)
 
 
 @njit(cache=True, inline="always")
-def _downdate_line(
+def _downdate_eight(
     matrix: FloatArray, i: int, j: int, factor: Any, root: Any, weight: Any, total: Any
 ) -> Any:
-    """Add ``factor`` ``root`` to a line of a row; return ``total`` and ``weight`` times what came of it."""
+    """Add ``factor`` ``root`` to eight numbers of a row; return ``total`` + ``weight`` times the result."""
     row = fma(factor, root, load(matrix, (i, j)))
     store(matrix, (i, j), row)
     return fma(weight, row, total)
@@ -173,7 +174,7 @@ def _downdate_line(
 
 @njit(cache=True)
 def matvec(rows: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return ``rows`` ``weights``, (n,), for ``rows`` (n, m), each number summed as `dot` does.
+    """Return ``rows`` ``weights``, (n,), for ``rows`` (n, m), with the bits of `dot` for each row.
 
     Examples
     --------

@@ -1,11 +1,11 @@
-"""Eight numbers at a time in compiled code, and a product and a sum in one rounding.
+"""SIMD vectors of eight numbers, and fused multiplication and addition, for compiled code only.
 
-The compiler makes vector instructions of plain loops, but keeps no sums in registers from one row of a
-matrix to the next. Loops that say so themselves, with what is here, run at the processor's full speed. Each
-of the eight numbers is worked on for itself, so a result has the bits that it would have alone.
+The compiler turns plain loops into vector instructions, but does not keep sums in registers from one row of a
+matrix to the next. Loops written with these functions do, and run at the processor's full speed. Each of the
+eight numbers is computed separately, with the bits that it would have alone.
 
-All of it is for compiled code only. A processor with shorter vectors takes several of them. One without the
-fused operation has the C library do it: slowly, and with the same bits.
+On a processor with shorter vectors, several of them hold the eight numbers. A processor without the fused
+operation uses that of the C library, which is slow but has the same bits.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ DOUBLE = ir.DoubleType()
 VECTOR = ir.VectorType(DOUBLE, CACHE_LINE)
 INT32 = ir.IntType(32)
 ALIGNMENT = 8
-"""Of a number: what an eight in memory begins with a multiple of."""
+"""Alignment in bytes of a vector in memory: that of a single number."""
 
 
 class Vector8(types.Type):
-    """What Numba knows of eight numbers."""
+    """Numba's type of a vector of eight float64."""
 
     def __init__(self) -> None:
         super().__init__(name="Vector8")
@@ -40,20 +40,20 @@ VECTOR8 = Vector8()
 
 @register_model(Vector8)
 class Vector8Model(models.PrimitiveModel):
-    """Eight numbers are a vector."""
+    """LLVM representation of `Vector8`."""
 
     def __init__(self, manager: Any, kind: Vector8) -> None:
         super().__init__(manager, kind, VECTOR)  # type: ignore[no-untyped-call]  # Numba has no types for it
 
 
 def typed_intrinsic(typing_function: Callable[..., Any]) -> Any:
-    """Return Numba's `intrinsic`, without its type, which has the parameters of the rule itself."""
+    """Return Numba's `intrinsic` of a typing function, without the type of the Python function."""
     return intrinsic(typing_function)
 
 
 @typed_intrinsic
 def fma(_typing: Any, a: Any, _b: Any, _c: Any) -> Any:
-    """Return a b + c, rounded once: of numbers, or of eights."""
+    """Return a b + c, rounded once, for numbers or for vectors."""
     kind, form, name = (
         (VECTOR8, VECTOR, "llvm.fma.v8f64") if a == VECTOR8 else (types.float64, DOUBLE, "llvm.fma.f64")
     )
@@ -67,7 +67,7 @@ def fma(_typing: Any, a: Any, _b: Any, _c: Any) -> Any:
 
 @typed_intrinsic
 def subtract(_typing: Any, _a: Any, _b: Any) -> Any:
-    """Return a - b, of eights."""
+    """Return a - b for vectors."""
 
     def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         return builder.fsub(*values)
@@ -77,7 +77,7 @@ def subtract(_typing: Any, _a: Any, _b: Any) -> Any:
 
 @typed_intrinsic
 def horizontal_sum(_typing: Any, _vector: Any) -> Any:
-    """Return the sum of eight: of the first four with the last four, and so on in halves."""
+    """Return the sum of a vector: add its second half to its first, and so on until one number is left."""
 
     def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         left, count = values[0], CACHE_LINE
@@ -94,7 +94,7 @@ def horizontal_sum(_typing: Any, _vector: Any) -> Any:
 
 @typed_intrinsic
 def broadcast(_typing: Any, _x: Any) -> Any:
-    """Return the number x, eight times."""
+    """Return a vector whose eight numbers are x."""
 
     def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         one = builder.insert_element(VECTOR(ir.Undefined), values[0], INT32(0))
@@ -105,7 +105,7 @@ def broadcast(_typing: Any, _x: Any) -> Any:
 
 @typed_intrinsic
 def load(_typing: Any, array: Any, index: Any) -> Any:
-    """Return the eight numbers of ``array``, of a row if it is a matrix, from its index ``index`` on."""
+    """Return the eight numbers of a vector or of a matrix row that begin at ``index``."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return builder.load(_pointer(context, builder, signature, values), align=ALIGNMENT)
@@ -115,7 +115,7 @@ def load(_typing: Any, array: Any, index: Any) -> Any:
 
 @typed_intrinsic
 def store(_typing: Any, array: Any, index: Any, _vector: Any) -> Any:
-    """Write eight numbers to ``array``, to a row if it is a matrix, from its index ``index`` on."""
+    """Write eight numbers to a vector or to a matrix row, beginning at ``index``."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         builder.store(values[2], _pointer(context, builder, signature, values), align=ALIGNMENT)
@@ -126,7 +126,7 @@ def store(_typing: Any, array: Any, index: Any, _vector: Any) -> Any:
 
 def _contiguous(array: Any) -> Any:
     if array.layout != "C":
-        raise TypingError(f"eight numbers side by side are in C-contiguous arrays, not in {array}")
+        raise TypingError(f"load and store need a C-contiguous array, not {array}")
     return array
 
 
@@ -135,7 +135,7 @@ def _index_type(index: Any) -> Any:
 
 
 def _pointer(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    """Return where the numbers are that an index, the second of the values, begins with."""
+    """Return the pointer to the numbers that begin at an index, the second of ``values``."""
     kind, index = signature.args[:2]
     array = context.make_array(kind)(context, builder, values[0])
     indices = cgutils.unpack_tuple(builder, values[1]) if isinstance(index, types.BaseTuple) else [values[1]]

@@ -1,8 +1,8 @@
-"""Events told by their entities' numbers, and a memory of what an entity's block does to the kernel.
+"""Events given by the numbers of their entities, and tables of the entities' columns.
 
-A Gaussian kernel on a concatenation is the product of the kernels on its blocks. Against the landmarks, a
-user's factors are the same from one event to the next until a landmark changes. An event whose factors
-are known costs no more than its varying columns, however wide the blocks are.
+A Gaussian kernel on a concatenation is the product of the kernels on its blocks. A user's factors, the kernel
+of the user's block with the landmarks' blocks, are the same for all events until a landmark changes. An event
+whose factors are cached costs no more than its varying columns, however wide the blocks are.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from forks.settings import ForksSettings
 
 
 class EntityTables:
-    """The static blocks of entities, and a bounded memory of their factors.
+    """The static blocks of entities, and a bounded cache of their factors.
 
-    The memory never shows in a score: a factor has the same bits whether it was kept or is worked out
-    anew, and scores are those of whole rows under the same settings. It is for one thread at a time.
+    The cache does not affect scores: a cached factor has the bits of a new one, and scores are those of whole
+    rows under the same settings. An instance must be used by one thread at a time.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class EntityTables:
     Raises
     ------
     ValueError
-        Tables do not fit the blocks, or ``max_entities`` is below 1.
+        The tables do not match the blocks, or ``max_entities`` is below 1.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class EntityTables:
         Raises
         ------
         ValueError
-            A shape is another one, a number is no row of its table, or a value is not finite.
+            A shape is wrong, a number is not a row of its table, or a value is not finite.
         """
         columns = check_matrix(
             "varying", varying, self.settings.dimension - self.settings.entity_stop, self.settings.largest
@@ -93,7 +93,7 @@ class EntityTables:
 
 
 class EntityEvents:
-    """Events made by `EntityTables.events`."""
+    """Events given by entities and varying columns, made by `EntityTables.events`."""
 
     def __init__(self, tables: EntityTables, numbers: IntArray, varying: FloatArray) -> None:
         self._tables = tables
@@ -116,10 +116,10 @@ class EntityEvents:
         return np.hstack([unused, *blocks, self._varying[event]])
 
     def steps_for(self, order: IntArray, feature_map: FeatureMap) -> Steps:
-        """Return steps for the loops: at least the first of ``order``."""
+        """Return the first one or more steps of ``order``, with the factors of their entities."""
         settings = self._tables.settings
         learns, event = divmod(int(order[0]), len(self))
-        if not feature_map.landmarks.size:  # stage 1 compares with stored points, which are whole
+        if not feature_map.landmarks.size:  # stage 1 compares with stored points, which are whole rows
             whole = Rows(self.row(event)[None], settings, precision(settings.width))
             return whole.steps_for(np.array([learns]), feature_map)
         cache = self._tables.cache

@@ -1,19 +1,15 @@
-"""The compiled loops over events: every sum in a fixed order.
+"""The compiled loop over events, with a fixed order of every sum.
 
-A score therefore has the same bits whether its event came alone or in a batch, and whatever was
-restored before it. For the same reason nothing here calls BLAS, runs in parallel or uses fastmath.
+A score therefore has the same bits whether its event came alone or in a batch, and whatever was restored
+before it. For the same reason nothing here calls BLAS, runs in parallel or uses fastmath.
 
-What is called from Python takes plain arrays and numbers only: Numba needs microseconds to find out the
-type of a tuple with names, more than all the rest of an event. The names come back inside.
-
-`run` lets other Python threads run meanwhile. All that it writes to belongs to one learner, which is for
-one thread at a time.
-
-Helpers with such tuples as parameters are inlined by Numba: a call counts a reference to every array in
-them up and down, atomically, which took a third of an event.
-
-Numba's cache on disk knows a function by its own file only. Whoever changes a compiled function has to
-change the files of those that call it too, or its old code stays compiled in.
+- Functions called from Python take only plain arrays and numbers: Numba needs microseconds to determine the
+  type of a named tuple, more than the rest of an event takes. The tuples are made inside.
+- Helpers with named tuples as parameters are inlined: a call would count references to every array in them
+  atomically, which took a third of an event's time.
+- `run` releases the GIL. It writes only to arrays of one learner, which must be used by one thread at a time.
+- Numba's disk cache identifies a function by its own file. After a change of a compiled function in another
+  file, the files of its callers have to change too, or the cache still holds the old code.
 """
 
 # ruff: noqa: PLR0917 -- compiled code is called by position
@@ -50,7 +46,7 @@ HypothesisArrays: TypeAlias = tuple[
 
 
 class Hypothesis(NamedTuple):
-    """What events are scored by.
+    """The function that scores events: moments, Newton's state, feature map and expansion.
 
     Attributes
     ----------
@@ -71,9 +67,9 @@ class Hypothesis(NamedTuple):
     expansion: Expansion
 
     def aligned(self) -> tuple[Self, HypothesisArrays]:
-        """Return the same hypothesis, and its arrays in order, as the loops take them: in whole lines.
+        """Return the hypothesis and its arrays, in the order of `run`'s parameters, aligned to cache lines.
 
-        What is learned into the arrays, the hypothesis knows.
+        The hypothesis shares the memory of the arrays, so it sees what `run` writes to them.
         """
         features = len(self.newton.weights)
         weights = aligned_rows(self.newton.weights[None])[0]
@@ -85,7 +81,7 @@ class Hypothesis(NamedTuple):
 
 
 def workspace_for(settings: ForksSettings, params: Params) -> FloatArray:
-    """Return the memory that the loops work in: a strip, and at the end what `_vector_views` tells."""
+    """Return scratch memory for `run`: a tile, and at the end the vectors of `_vector_views`."""
     start, stop = settings.kernel_columns
     inputs = int(params[0]["used_stop"] - params[0]["used_start"])
     return aligned_zeros(tile_size(settings, inputs) + 3 * padded_length(settings.features) + stop - start)
@@ -95,9 +91,9 @@ def workspace_for(settings: ForksSettings, params: Params) -> FloatArray:
 def _vector_views(
     workspace: FloatArray, params: Any, inverse_hessian: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return room for a point (kernel columns,), and for its z, A^-1 z and what A^-1 loses, in whole lines.
+    """Return views of ``workspace``: a point, (kernel columns,), its z, A^-1 z, and the root of a downdate.
 
-    What fills up the lines of z is zero, as nothing else is ever written there.
+    The last three begin at cache lines. The padding of z is never written to, and so stays zero.
     """
     length = inverse_hessian.shape[1]
     point = workspace.shape[0] - (params.kernel_stop - params.kernel_start)
@@ -126,11 +122,11 @@ def run(
     workspace: FloatArray,
     out: FloatArray,
 ) -> int:
-    """Take the steps of `Steps` by a `Hypothesis` that learned so many before; return how many are now.
+    """Run the steps of `Steps` on the arrays of a `Hypothesis`; return the number of events learned in all.
 
-    Writes to ``out`` (steps,) each step's score, at a lesson that of before. ``labels`` (steps,) are read
-    at lessons only. These change moments and Newton's state in place; the feature map and the expansion
-    count as given.
+    ``learned`` is the number of events learned before. The score of each step is written to ``out`` (steps,),
+    for a step that learns the score before learning. ``labels`` (steps,) are read only at steps that learn.
+    These change the moments and Newton's state in place; the feature map and the expansion do not change.
     """
     events = Steps(X, first, factors, slots, order)
     feature_map, expansion = FeatureMap(landmarks, Z), Expansion(points, coefficients)
@@ -139,7 +135,7 @@ def run(
     features = z[: inverse_hessian.shape[0]]
     loss, sigma, own_curvature = params[0].loss, params[0].sigma, params[0].own_curvature
     n = X.shape[0]
-    downdate_pending = False  # whether A^-1 has still to lose what the lesson before left in ``root``
+    downdate_pending = False  # whether the downdate in ``root`` is not applied to A^-1 yet
     for start in range(0, order.shape[0], TILE_STEPS):
         count = min(TILE_STEPS, order.shape[0] - start)
         learned = compute_features(events, start, count, params[0], learned, mean, squares, feature_map, tile)
@@ -151,7 +147,7 @@ def run(
             if points.shape[0] > 0:
                 _fill_point(X[event], tile.inputs[i], params[0], point)
                 score += expansion_value(point, expansion, params[0].gamma)
-                excess = 0.0  # it is the sum that is clipped, and the sum's other part does not move
+                excess = 0.0  # the sum is clipped, and the projection cannot change its other part
             score = clipped(score, params[0].clip)
             out[start + i] = score
             if not learns:
@@ -161,7 +157,7 @@ def run(
             curvature = sigma * slope * slope
             if own_curvature:
                 curvature = loss_curvature(loss, score, label)
-            if slope != 0.0 or curvature != 0.0 or excess != 0.0:  # a hinge beyond its margin teaches nothing
+            if slope != 0.0 or curvature != 0.0 or excess != 0.0:  # the hinge has no loss beyond its margin
                 if downdate_pending:
                     downdate_and_vecmat(inverse_hessian, root, z, u)
                 else:
@@ -175,7 +171,7 @@ def run(
 
 @njit(cache=True)
 def segment_end(order: IntArray, n: int, start: int, learn_steps: int) -> int:
-    """Return where the steps from ``start`` on end, of n events, that have at most so many lessons."""
+    """Return the end of the longest run of steps from ``start`` with at most ``learn_steps`` that learn."""
     for step in range(start, order.shape[0]):
         if order[step] >= n:
             if learn_steps <= 0:
@@ -197,7 +193,7 @@ def loss_values(scores: FloatArray, y: FloatArray, loss: int) -> FloatArray:
 def kernel_point(
     x: FloatArray, params: Params, count: int, mean: FloatArray, squares: FloatArray
 ) -> FloatArray:
-    """Return the kernel part's columns of ``x``, standardised where the rule says so, as they are stored."""
+    """Return the point to store for ``x``: its kernel columns, standardised if the parameters say so."""
     a, b = params[0].used_start, params[0].used_stop
     inputs = x[a:b].copy()
     if params[0].standardize:
@@ -209,7 +205,7 @@ def kernel_point(
 
 @njit(cache=True, inline="always")
 def _fill_point(x: FloatArray, inputs: FloatArray, params: Any, point: FloatArray) -> None:
-    """Write the kernel's columns to ``point``: entity blocks from ``x``, the others from ``inputs``."""
+    """Write the kernel's columns to ``point``: entity blocks from ``x``, others from ``inputs``."""
     entity_columns = params.entity_stop - params.kernel_start
     first = params.entity_stop - params.used_start
     for j in range(entity_columns):

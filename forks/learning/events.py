@@ -1,6 +1,6 @@
-"""Events as the learner takes them: whole rows, or entities' numbers beside the columns that vary.
+"""Sources of events for the event loop: the interface, and events that are whole rows.
 
-`forks.learning.event_loop` says what to mind when compiled functions change.
+See `forks.learning.event_loop` before changing compiled functions.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from forks.settings import ForksSettings
 NO_FACTORS = np.empty((0, 0))
 NO_SLOTS = np.empty((0, 0), dtype=np.int64)
 
-# Steps that factors are worked out for at a time, so that memory does not grow with the steps given.
+# Number of steps whose factors are computed together, so that memory does not grow with the number of steps.
 STEPS_AT_A_TIME = 1024
 
 
 class EventSource(Protocol):
-    """A finite run of events, n of them."""
+    """A source of n events."""
 
     def __len__(self) -> int: ...
 
@@ -33,7 +33,7 @@ class EventSource(Protocol):
         ...
 
     def steps_for(self, order: IntArray, feature_map: FeatureMap) -> Steps:
-        """Return steps for the loops, i to score event i, n + i to learn it: at least the first of them."""
+        """Return the first one or more steps of ``order``, in which i scores and n + i learns event i."""
         ...
 
 
@@ -61,10 +61,12 @@ class Rows:
         return len(self._X)
 
     def row(self, event: int) -> FloatArray:
+        """Return the row of an event, (dimension,)."""
         row: FloatArray = self._X[event]
         return row
 
     def steps_for(self, order: IntArray, feature_map: FeatureMap) -> Steps:
+        """Return steps for the event loop, with the factors of entity blocks if there are any."""
         blocks = self._settings.entity_blocks
         if not blocks:
             return Steps(self._X, 0, NO_FACTORS, NO_SLOTS, order)

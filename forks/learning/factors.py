@@ -1,6 +1,6 @@
-"""Kernels of entities' blocks against the landmarks' blocks, each kept until its landmark changes.
+"""A cache of entities' factors: the kernel of an entity's block with the landmarks' blocks.
 
-`forks.learning.event_loop` says what to mind when compiled functions change.
+See `forks.learning.event_loop` before changing compiled functions.
 """
 
 # ruff: noqa: PLR0917 -- compiled code is called by position
@@ -19,15 +19,15 @@ from forks.learning.tile import event_of
 from forks.settings import ForksSettings
 
 EMPTY = -1
-"""In place of an entity's number where none is kept."""
+"""Entity number of an empty slot."""
 
 
 class FactorCache:
-    """The factors of a bounded number of entities of each table.
+    """Cache of the factors of a bounded number of entities of each table.
 
-    An entity has one slot that it can be in, so that a look-up costs the same however many there are.
-    After a change of the map only the factors of those landmarks that are new are worked out again, for
-    an entity when it is next asked for.
+    Each entity has exactly one possible slot, so that a look-up costs the same for any number of entities.
+    After a change of the map, only the factors of new landmarks are computed again, when the entity is next
+    needed.
 
     Parameters
     ----------
@@ -48,17 +48,19 @@ class FactorCache:
         self._edges = np.cumsum([0, *sizes]).tolist()
         total = self._edges[-1]
         self.factors = aligned_rows(np.zeros((total, settings.landmarks)))
-        """(slots of all tables, s_m in whole lines)"""
+        """Factors, (slots of all tables, s_m padded to whole cache lines)."""
         self._entities = np.full(total, EMPTY)
-        self._versions = np.zeros(total, dtype=np.int64)  # of the landmarks that the factors are for
-        self._requests = np.zeros(total, dtype=np.int64)  # the last that needed the slot
+        self._versions = np.zeros(
+            total, dtype=np.int64
+        )  # version of the landmarks when the factors were computed
+        self._requests = np.zeros(total, dtype=np.int64)  # last request that needed the slot
         self._request = 0
         self._landmarks = np.full((settings.kernel_columns[1] - edge, settings.landmarks), np.nan)
         self._version = 0
-        self._changed = np.zeros(settings.landmarks, dtype=np.int64)  # version in which each is new
+        self._changed = np.zeros(settings.landmarks, dtype=np.int64)  # version in which each landmark was new
 
     def slots(self, numbers: IntArray, order: IntArray, feature_map: FeatureMap) -> IntArray:
-        """Return the rows of `factors` for steps, until the next call.
+        """Return the rows of `factors` for the first steps of ``order``, valid until the next call.
 
         Parameters
         ----------
@@ -71,8 +73,8 @@ class FactorCache:
 
         Returns
         -------
-        (m, blocks) int64
-            For the first m >= 1 steps, as many as need no slot for two entities.
+        ndarray, shape (m, blocks), int64
+            Rows for the first m >= 1 steps, as many as do not need one slot for two entities.
         """
         self._mark_changed_landmarks(feature_map.landmarks)
         self._request += 1
@@ -101,7 +103,7 @@ class FactorCache:
         return slots
 
     def _mark_changed_landmarks(self, landmarks: FloatArray) -> None:
-        """Find out which landmarks are new; a map's arrays are never written to, so identity tells most."""
+        """Record which landmarks are new; a map's arrays are never written to, so the same array has none."""
         if landmarks is not self._landmarks:
             self._version += 1
             new = (landmarks != self._landmarks).any(axis=0)
@@ -128,7 +130,7 @@ def _fill_slots(
     slots: IntArray,
     block: int,
 ) -> int:
-    """Bring the slots of the steps' entities up to date, until one is needed twice; return how many are."""
+    """Update the slots of the steps' entities until one is needed twice; return the number of steps done."""
     for i in range(order.shape[0]):
         event, _ = event_of(order[i], numbers.shape[0])
         entity = numbers[event, block]

@@ -1,4 +1,4 @@
-"""The settings that every event needs, in the form that compiled code takes."""
+"""Parameters of the compiled loops: the settings that every event needs, as a NumPy record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from forks.losses import LOSSES
 from forks.settings import ForksSettings
 
 Params: TypeAlias = NDArray[Any]
-"""A (1,) array of `PARAMS_DTYPE`: Numba tells its type faster than that of a tuple with names."""
+"""A (1,) array of `PARAMS_DTYPE`, whose type Numba determines faster than that of a named tuple."""
 
 PARAMS_DTYPE = np.dtype(
     [
@@ -20,14 +20,14 @@ PARAMS_DTYPE = np.dtype(
         ("sigma", np.float64),
         ("clip", np.float64),
         ("gamma", np.float64),
-        ("used_start", np.int64),  # the columns that parts see one by one, and that moments are kept of
+        ("used_start", np.int64),  # columns behind the entity blocks that a part sees; they have moments
         ("used_stop", np.int64),
         ("linear_features", np.int64),
         ("linear_start", np.int64),
         ("linear_stop", np.int64),
         ("kernel_start", np.int64),
         ("kernel_stop", np.int64),
-        ("entity_stop", np.int64),  # entity blocks are the kernel's columns up to here
+        ("entity_stop", np.int64),  # end of the entity blocks
         ("own_curvature", np.bool_),
         ("standardize", np.bool_),
     ],
@@ -36,7 +36,7 @@ PARAMS_DTYPE = np.dtype(
 
 
 def params_of(settings: ForksSettings) -> Params:
-    """Return what of the settings the loops need."""
+    """Return the parameters of the loops for these settings."""
     linear_start, linear_stop = settings.linear_columns
     kernel_start, kernel_stop = settings.kernel_columns
     varying = (settings.entity_stop, kernel_stop)

@@ -14,7 +14,7 @@ from forks.algorithm.kogd import Expansion
 from forks.algorithm.newton import NewtonState
 from forks.algorithm.sketched_kernel import SketchedKernel
 from forks.arrays import FloatArray, IntArray
-from forks.learning import event_loop as rounds
+from forks.learning import event_loop
 from forks.learning.events import EventSource
 from forks.learning.params import params_of
 from forks.linalg.blas import on_one_thread
@@ -22,17 +22,17 @@ from forks.losses import LOSSES, loss_slope, loss_value
 from forks.settings import ForksSettings
 from forks.state import State, StateReader
 
-# The first events of a stream are not typical of it, so a bounded learner changes its map faster then: at
-# first twenty times as fast, and no later than when a twentieth of what was learned so far came since.
+# The first events of a stream are not typical of it, so a bounded learner changes its map more often then:
+# after a twentieth of the cycle, or a twentieth of the events learned so far if that is more.
 WARM_UP_CYCLES = 20
 WARM_UP_SPEED = 20
 
 
 class Stages:
-    """What a learner knows, and how steps change it.
+    """The state of a learner, and the steps that change it.
 
-    Lessons are worked through in compiled loops for as long as they change only moments and Newton's state:
-    in stage 2 up to a change of the map.
+    Steps run in the compiled loop as long as they change only moments and Newton's state: in stage 2 until
+    the map changes.
 
     Parameters
     ----------
@@ -45,14 +45,14 @@ class Stages:
         self._params = params_of(settings)
         self._loss = LOSSES[settings.loss]
         self._gamma = precision(settings.width)
-        self._workspace = rounds.workspace_for(settings, self._params)
+        self._workspace = event_loop.workspace_for(settings, self._params)
         self.updates = 0
         """Number of events learned."""
         self._since_change = 0
         self._kernel: SketchedKernel | None = None
         start, stop = settings.kernel_columns
         self._set_hypothesis(
-            rounds.Hypothesis(
+            event_loop.Hypothesis(
                 mean=np.zeros(settings.dimension),
                 squares=np.zeros(settings.dimension),
                 newton=NewtonState.prior(settings.features, settings.alpha),
@@ -79,7 +79,7 @@ class Stages:
 
     @classmethod
     def from_state(cls, settings: ForksSettings, state: State) -> Self:
-        """Return what `state` described; raise what `forks.Forks.from_state` says."""
+        """Return stages restored from `state`; errors are those of `forks.Forks.from_state`."""
         stages = cls(settings)
         reader = StateReader(state)
         stages.updates = reader.integer("updates")
@@ -102,7 +102,7 @@ class Stages:
         return stages
 
     def run(self, events: EventSource, order: IntArray, y: FloatArray) -> FloatArray:
-        """Take the steps of ``order``: i scores event i, n + i learns it.
+        """Run the steps of ``order``: i scores event i, n + i learns it.
 
         Parameters
         ----------
@@ -116,12 +116,12 @@ class Stages:
         Returns
         -------
         ndarray, shape (steps,), float64
-            Each step's score, at a lesson that of before.
+            Score of each step; for a step that learns, the score before learning.
         """
         out = np.empty(len(order))
         start = 0
         while start < len(order):
-            stop = rounds.segment_end(order, len(events), start, self._learns_until_map_change())
+            stop = event_loop.segment_end(order, len(events), start, self._learns_until_map_change())
             if start < stop:
                 start += self.run_on_fixed_map(events, order[start:stop], y[start:stop], out[start:stop])
             else:
@@ -131,22 +131,22 @@ class Stages:
         return out
 
     def run_on_fixed_map(self, events: EventSource, order: IntArray, y: FloatArray, out: FloatArray) -> int:
-        """Take steps that leave the map and the expansion alone; return how many were taken, at least one."""
+        """Run steps that do not change the map or the expansion; return their number, at least one."""
         part = events.steps_for(order, self._hypothesis.feature_map)
-        updates = rounds.run(*part, y, self._params, self.updates, *self._arrays, self._workspace, out)
+        updates = event_loop.run(*part, y, self._params, self.updates, *self._arrays, self._workspace, out)
         self._since_change += updates - self.updates
         self.updates = updates
         return len(part.order)
 
-    def _set_hypothesis(self, hypothesis: rounds.Hypothesis) -> None:
+    def _set_hypothesis(self, hypothesis: event_loop.Hypothesis) -> None:
         self._hypothesis, self._arrays = hypothesis.aligned()
 
     def _learns_until_map_change(self) -> int:
-        """Return how many lessons from now on change only moments and Newton's state."""
+        """Return how many of the next events change only moments and Newton's state when they are learned."""
         return 0 if self._kernel is None else self._cycle() - self._since_change
 
     def _cycle(self) -> int:
-        """Return the events from one change of the map to the next, at this point of the stream."""
+        """Return the current number of learned events from one change of the map to the next."""
         cycle = self._settings.cycle
         if not self._settings.bounded:
             return cycle
@@ -155,7 +155,7 @@ class Stages:
     def _learn_changing_map(
         self, events: EventSource, order: IntArray, y: FloatArray, out: FloatArray
     ) -> None:
-        """Take a lesson, the only step given, that changes the map or the expansion too."""
+        """Learn one event, the only step given, which also changes the map or the expansion."""
         row = events.row(int(order[0]) - len(events))
         if self._kernel is None and len(self._hypothesis.expansion.points) < self._settings.budget:
             point = self._kernel_point(row)
@@ -163,13 +163,13 @@ class Stages:
             self._descend(point, out[0], y[0])
         else:
             self.run_on_fixed_map(events, order - len(events), y, out)
-            score = out[0]  # of the old map; that of the new one was never given to anyone
+            score = out[0]  # with the old map: no prediction was made with the new one
             self._change_map(row)
             self.run_on_fixed_map(events, order, y, out)
             out[0] = score
 
     def _descend(self, point: FloatArray, score: float, label: float) -> None:
-        """Take stage 1's step of KOGD; a linear part beside it has taken its own on the sum's slope."""
+        """Apply stage 1's step of KOGD; the linear part, if any, has already learned from the same loss."""
         expansion = self._hypothesis.expansion.descend(
             point,
             loss_slope(self._loss, score, label),
@@ -180,8 +180,8 @@ class Stages:
         self._set_hypothesis(self._hypothesis._replace(expansion=expansion))
 
     def _kernel_point(self, x: FloatArray) -> FloatArray:
-        """Return what of the row ``x`` is stored, (kernel columns,)."""
-        point: FloatArray = rounds.kernel_point(x, self._params, self.updates, *self._arrays[:2])
+        """Return the point to store for the row ``x``, (kernel columns,)."""
+        point: FloatArray = event_loop.kernel_point(x, self._params, self.updates, *self._arrays[:2])
         return point
 
     @on_one_thread
@@ -202,8 +202,8 @@ class Stages:
         )
         self._since_change = 0
 
-    def _first_newton(self, before: rounds.Hypothesis, kernel: SketchedKernel) -> NewtonState:
-        """Return Newton's state for the first map, whose weights make the values of stage 1's function."""
+    def _first_newton(self, before: event_loop.Hypothesis, kernel: SketchedKernel) -> NewtonState:
+        """Return Newton's state for the first map, with stage 1's values at the stored points."""
         if not self._settings.carry_over:
             return NewtonState.prior(self._settings.features, self._settings.alpha)
         points, coefficients = before.expansion
@@ -211,7 +211,7 @@ class Stages:
         return first_weights(before.newton, values, kernel.features())
 
     def _next_newton(self, before: NewtonState, kernel: SketchedKernel, point: FloatArray) -> NewtonState:
-        """Change the map; return Newton's state for it, so that values at the stored points hardly change."""
+        """Change the map and return Newton's state for it, carried over or reset."""
         if not self._settings.carry_over:
             kernel.change(point)
             return NewtonState.prior(self._settings.features, self._settings.alpha)

@@ -1,9 +1,9 @@
-"""A strip: some steps in a row, their events worked out together from columns to features.
+"""Tiles: consecutive steps whose features are computed together.
 
-Between two changes of the map, what is learned changes no features but through the moments, which are known
-beforehand. So the features of several steps can be had before the first of them is taken. Operation after
-operation for all of them, the loops are long enough to become vector instructions, and no event waits for the
-one before it. Each event's own sums keep their order, so its bits do not show how many were in the strip.
+Between two changes of the map, learning changes features only through the moments, which depend on the inputs
+alone. So the features of several steps can be computed before the first of them runs. With each operation
+done for all of them, the loops are long enough for vector instructions, and events do not depend on each
+other. The sums of an event keep their order, so its bits do not depend on the size of the tile.
 """
 
 # ruff: noqa: PLR0917 -- compiled code is called by position
@@ -22,11 +22,11 @@ from forks.compiled.products import matmul
 from forks.settings import ForksSettings
 
 TILE_STEPS = 32
-"""Steps in a strip: enough for long loops, few enough for the fastest cache."""
+"""Number of steps in a tile: enough for long loops, and few enough for the fastest cache."""
 
 
 class Steps(NamedTuple):
-    """Steps for the loops; rows are whole or without what the factors of their entities stand for.
+    """Steps for the event loop, on whole rows or on rows without the entity blocks and with their factors.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Steps(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """Room for the steps of a strip, a row for each.
+    """Memory for the steps of a tile, one row for each step.
 
     Attributes
     ----------
@@ -68,13 +68,13 @@ class Tile(NamedTuple):
 
 
 def tile_size(settings: ForksSettings, inputs: int) -> int:
-    """Return the numbers in the strips of a learner that uses this many columns."""
+    """Return the number of float64 in a tile of a learner that uses this many columns."""
     return TILE_STEPS * (inputs + padded_length(settings.landmarks) + padded_length(settings.rank))
 
 
 @njit(cache=True)
 def tile_in(workspace: FloatArray, inputs: int, feature_map: FeatureMap) -> Tile:
-    """Return a strip that lies at the beginning of ``workspace``, of at most `strip_size` numbers."""
+    """Return a tile at the beginning of ``workspace``, of at most `tile_size` numbers."""
     landmarks, features = feature_map.landmarks.shape[1], feature_map.Z.shape[1]
     a = TILE_STEPS * inputs
     b = a + TILE_STEPS * landmarks
@@ -88,7 +88,7 @@ def tile_in(workspace: FloatArray, inputs: int, feature_map: FeatureMap) -> Tile
 
 @njit(cache=True)
 def event_of(step: int, n: int) -> tuple[int, bool]:
-    """Return the event that a step is about, of n events, and whether the step is a lesson: learns it."""
+    """Return the event of a step, for n events, and whether the step learns it."""
     if step < n:
         return step, False
     return step - n, True
@@ -106,7 +106,7 @@ def compute_features(
     feature_map: FeatureMap,
     tile: Tile,
 ) -> int:
-    """Fill the strip with ``count`` <= `LENGTH` steps from ``start`` on.
+    """Compute the features of ``count`` <= `TILE_STEPS` steps from ``start`` on.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def compute_features(
     Returns
     -------
     int
-        Number of events in the moments then.
+        Number of events in the moments after the last step.
     """
     learned = _fill_inputs(events, start, count, params, learned, mean, squares, tile.inputs)
     if feature_map.Z.shape[0] > 0:
@@ -133,7 +133,7 @@ def compute_features(
 
 @njit(cache=True, inline="always")
 def copy_features(tile: Tile, i: int, params: Any, z: FloatArray) -> None:
-    """Write the features of the strip's step i, linear part first, to ``z`` (features,)."""
+    """Write the features of step i of the tile, linear part first, to ``z`` (features,)."""
     linear = params.linear_features
     if linear > 0:
         z[0] = 1.0
@@ -172,7 +172,7 @@ def _fill_inputs(
 def _fill_kernel(
     events: Steps, start: int, count: int, params: Any, landmarks: FloatArray, tile: Tile
 ) -> None:
-    """Multiply the kernel on the varying columns by the factors of the entities."""
+    """Compute the kernel on the varying columns, and multiply it by the factors of the entities."""
     varying = landmarks[params.entity_stop - params.kernel_start :]
     first = params.entity_stop - params.used_start
     squared_distance_matrix(tile.inputs[:, first : first + varying.shape[0]], varying, tile.kernel[:count])

@@ -1,1 +1,1 @@
-"""LAPACK on one thread."""
+"""Linear algebra by LAPACK on one thread: least squares and symmetric eigenvectors."""

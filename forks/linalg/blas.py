@@ -1,4 +1,4 @@
-"""LAPACK on one thread, for the matrices of a change of the map."""
+"""Calls of LAPACK on one thread, for the small matrices of a change of the map."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ R = TypeVar("R")
 
 _CONTROLLER = ThreadpoolController()
 _LIMIT = RLock()
-"""Held by whoever has set the number of threads, which is the whole process's, until it is as it was."""
+"""Lock held while the number of BLAS threads, which is global to the process, is changed."""
 
 
 def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function with BLAS kept to one thread while it runs, in whichever thread that is.
+    """Return the function with BLAS limited to one thread while it runs, in any Python thread.
 
-    Several threads make matrices of a hundred rows slower, by far where other work wants the processors
-    too, and their results have other bits. Functions of this kind that several threads call take turns. Where
-    another thread is in a limit of threadpoolctl's own meanwhile, that one counts.
+    For matrices of a hundred rows, several BLAS threads are slower, much slower if other work needs the
+    processors, and give other bits. Calls from several Python threads run one after the other. A limit of
+    threadpoolctl that another thread sets meanwhile overrides this one.
     """
 
     @wraps(function)

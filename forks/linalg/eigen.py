@@ -1,4 +1,4 @@
-"""Eigenvalues and eigenvectors that LAPACK finds for every symmetric matrix."""
+"""Eigenvalues and eigenvectors of any symmetric matrix, by LAPACK."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def symmetric_eigen(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     Raises
     ------
     ValueError
-        ``matrix`` holds something that is not finite, and has none.
+        ``matrix`` has an entry that is not finite.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def symmetric_eigen(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     try:
         values, vectors = np.linalg.eigh(matrix)
     except np.linalg.LinAlgError:
-        # Divide and conquer gives up on a sound matrix now and then, a sketch of points that are far apart
-        # for one. The older iteration takes longer, and does not.
+        # LAPACK's divide and conquer sometimes fails on a finite matrix, such as a sketch of distant points.
+        # The QR iteration is slower but does not fail.
         values, vectors = scipy.linalg.eigh(matrix, driver="ev")
     return values, vectors

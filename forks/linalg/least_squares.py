@@ -1,6 +1,6 @@
-"""Least squares by LAPACK, for the matrices of a change of the map.
+"""Least squares by LAPACK, for the small matrices of a change of the map.
 
-SciPy's own `lstsq` asks more questions of such small matrices than it takes to solve them.
+The checks in SciPy's `lstsq` take longer than the solution of such small systems.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from scipy.linalg.lapack import dgelsy, dpocon, dpotrf, dpotrs
 
 from forks.arrays import FloatArray
 
-# LAPACK's block of columns. What it is asked for its room says too little for blocks as large as that.
+# LAPACK's block size; its workspace query returns too little for blocks of this size.
 BLOCK = 64
 
 
 def least_squares(A: FloatArray, B: FloatArray, cutoff: float) -> FloatArray:
-    """Return X = argmin |A X - B|_F, the least one where there are several.
+    """Return X = argmin |A X - B|_F, the one of least norm if there are several.
 
     Parameters
     ----------
@@ -53,10 +53,11 @@ def least_squares(A: FloatArray, B: FloatArray, cutoff: float) -> FloatArray:
 
 
 def plain_least_squares(A: FloatArray, B: FloatArray, cutoff: float) -> FloatArray:
-    """Return `least_squares`, at a fifth of its cost where nothing of ``A`` is below the cutoff.
+    """Return `least_squares`, at a fifth of its cost if no singular value of ``A`` is below the cutoff.
 
-    Then Cholesky's factor of A'A, whose condition is the square of that of A, solves A'A X = A'B. The
-    relative error is up to the rounding's over the cutoff's square: a cutoff of 1e-3 leaves ten digits.
+    In this case the Cholesky factor of A'A, whose condition is the square of that of A, solves A'A X = A'B.
+    The relative error is at most the rounding error divided by the square of the cutoff: 1e-3 leaves ten
+    digits.
 
     Examples
     --------

@@ -1,8 +1,9 @@
-"""Simple learners to measure `forks.Forks` against, each on one page.
+"""Other online learners to compare `forks.Forks` with, which the component can run as challengers.
 
-They have its whole interface: one event or many, mixed orders of predictions and updates, a state and a
-learner restored from it. Labels are -1 and +1. The linear Online Newton Step is `FourierNewton` without
-features. `Standardised` standardises the columns for another learner.
+They have the interface of `forks.Forks`: one event or many, mixed orders of predictions and updates, and a
+state to restore from. Labels are -1 and +1. The linear Online Newton Step is `FourierNewton` without
+features. `Standardised` standardises the columns for another learner. `forks.rivals.base` holds the base
+classes.
 """
 
 from forks.rivals.arow import AROW

@@ -14,12 +14,12 @@ from forks.rivals.base.learner import VectorRival, positive
 
 
 class AROW(VectorRival):
-    """Keeps a Gaussian belief in the weights of a linear function, N(w, Sigma), with a full covariance.
+    """Linear function with a Gaussian belief N(w, Sigma) about its weights, with a full covariance.
 
-    Crammer, Kulesza and Dredze, NIPS 2009. An example with a margin below 1 adds x x' / r to Sigma^-1,
-    and moves w to where the distance from the belief before and the squared hinge loss over 2 r are least
-    together. That is `forks.algorithm.newton.newton_step` on this loss, from the prior N(0, I). An event
-    costs O(dimension^2). There is no intercept but a column of ones.
+    An example with a margin below 1 adds x x' / r to Sigma^-1, and moves w to the minimum of the distance
+    from the previous belief plus the squared hinge loss divided by 2 r. That is
+    `forks.algorithm.newton.newton_step` on this loss, from the prior N(0, I). An event costs O(dimension^2).
+    There is no intercept; add a column of ones for one.
 
     Parameters
     ----------
@@ -27,6 +27,10 @@ class AROW(VectorRival):
         Number of columns, >= 1.
     r
         Resistance of the belief to change, > 0: the larger, the less an example changes it.
+
+    References
+    ----------
+    Crammer, Kulesza and Dredze, Adaptive Regularization of Weight Vectors, NIPS 2009.
 
     Examples
     --------

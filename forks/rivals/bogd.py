@@ -13,14 +13,14 @@ from forks.rivals.base.learner import at_least, known_loss, positive
 
 
 class BOGD(Budgeted):
-    """Kernel gradient descent that forgets a stored point at random, and weighs the others up for it.
+    """Kernel gradient descent that evicts a stored point at random and increases the other coefficients.
 
-    Zhao et al., ICML 2012 (arXiv 1206.4633), with points drawn uniformly, which is what the FORKS papers
-    compare with (BOGD++ draws small coefficients more often). On an event whose loss has a slope,
-    f <- (1 - step decay) f - step l'(f(x)) k(x, .); if there is no room, f loses a random term before that
-    and the others are multiplied by B / (B - 1), so that f is the same in expectation. Then all coefficients
-    are shrunk together until the largest is at most ``largest`` step; they could as well be cut off one by
-    one. Else f <- (1 - step decay) f. An event costs O(budget dimension).
+    Points are evicted uniformly, as in the comparisons of the FORKS papers (BOGD++ evicts small coefficients
+    more often). On an event whose loss has a slope, f <- (1 - step decay) f - step l'(f(x)) k(x, .). If the
+    budget is full, f first loses a random term, and the others are multiplied by B / (B - 1), so that f is
+    unchanged in expectation; afterwards all coefficients are scaled so that the largest is at most
+    ``largest`` step (the paper also allows to clip each). On other events f <- (1 - step decay) f. An event
+    costs O(budget dimension).
 
     Parameters
     ----------
@@ -40,6 +40,11 @@ class BOGD(Budgeted):
         Loss: ``hinge``, ``squared_hinge`` or another of `forks.losses`.
     seed
         Seed of the evictions, >= 0.
+
+    References
+    ----------
+    Zhao et al., Fast Bounded Online Gradient Descent Algorithms for Scalable Kernel-Based Online Learning,
+    ICML 2012 (arXiv 1206.4633).
 
     Examples
     --------

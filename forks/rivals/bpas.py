@@ -10,15 +10,14 @@ from forks.rivals.base.learner import positive
 
 
 class BPAS(Budgeted):
-    """BPA-S: changes f the least that an example asks for, and forgets the point that f misses the least.
+    """BPA-S: the smallest change of f that an example requires, with the eviction that changes f the least.
 
-    Wang and Vucetic, AISTATS 2010: of all functions with one stored point less and another coefficient of
-    x, the one with the smallest |g - f|^2 / 2 + C max(0, 1 - y g(x)). For the stored point r, with the
-    Gaussian kernel, that is f - a_r k(x_r, .) + (a_r k(x_r, x) + tau y) k(x, .), where
-    tau = min(C, 1 - y f(x)). Its value at x is f(x) + tau y whatever r is, and it is a_r^2 (1 - k(x_r, x)^2)
-    + tau^2 away from f, squared: so the r goes for which this is the smallest, the oldest slot among equals.
-    Before the budget is full it is the passive-aggressive learner PA-I (Crammer et al., JMLR 7, 2006). An
-    event costs O(budget dimension).
+    Of all functions g without one stored point r and with another coefficient of x, the learner chooses the
+    one with the smallest |g - f|^2 / 2 + C max(0, 1 - y g(x)). For a given r and the Gaussian kernel, that is
+    f - a_r k(x_r, .) + (a_r k(x_r, x) + tau y) k(x, .), where tau = min(C, 1 - y f(x)). Its value at x is
+    f(x) + tau y for every r, and its squared distance from f is a_r^2 (1 - k(x_r, x)^2) + tau^2; the point r
+    with the smallest distance is evicted, the one in the first slot among equals. Until the budget is full,
+    it is the passive-aggressive learner PA-I. An event costs O(budget dimension).
 
     Parameters
     ----------
@@ -30,6 +29,11 @@ class BPAS(Budgeted):
         Largest coefficient C of an example, > 0.
     width
         Width of the Gaussian kernel, > 0.
+
+    References
+    ----------
+    Wang and Vucetic, Online Passive-Aggressive Algorithms on a Budget, AISTATS 2010.
+    Crammer et al., Online Passive-Aggressive Algorithms, JMLR 7, 2006.
 
     Examples
     --------

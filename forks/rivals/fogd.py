@@ -15,12 +15,12 @@ from forks.rivals.base.learner import VectorRival, at_least, known_loss, positiv
 
 
 class FOGD(VectorRival):
-    """Gradient descent in random features whose products approximate the Gaussian kernel.
+    """Gradient descent on random features whose inner products approximate the Gaussian kernel.
 
-    Lu et al., JMLR 17, 2016: z(x) holds cos(u'x) and sin(u'x) for each of D frequencies u, normal with
-    variance 1 / width^2, and w <- w - step l'(w'z) z. Here they are divided by sqrt(D), so that z(x)'z(y) is
-    near k(x, y) and a step is as long as one of kernel gradient descent. The paper leaves that out, so that
-    its steps are D times as long: its eta is ``step`` / D. An event costs O(D dimension).
+    z(x) consists of cos(u'x) and sin(u'x) for each of D frequencies u, normal with variance 1 / width^2, and
+    w <- w - step l'(w'z) z. Here the features are divided by sqrt(D), so that z(x)'z(y) is near k(x, y) and
+    steps are as long as those of kernel gradient descent. The paper does not divide, so that its steps are D
+    times as long: its eta is ``step`` / D. An event costs O(D dimension).
 
     Parameters
     ----------
@@ -37,6 +37,10 @@ class FOGD(VectorRival):
         Loss: ``hinge``, ``squared_hinge`` or another of `forks.losses`.
     seed
         Seed of the frequencies, >= 0.
+
+    References
+    ----------
+    Lu et al., Large Scale Online Kernel Learning, JMLR 17, 2016.
 
     Examples
     --------
@@ -62,9 +66,9 @@ class FOGD(VectorRival):
         super().__init__(dimension)
         self.loss = known_loss(loss)
         self._step = positive("step", step)
-        chance = np.random.default_rng(at_least("seed", seed, 0))
+        rng = np.random.default_rng(at_least("seed", seed, 0))
         shape = (dimension, at_least("frequencies", frequencies, 1))
-        self._frequencies = chance.standard_normal(shape) / positive("width", width)
+        self._frequencies = rng.standard_normal(shape) / positive("width", width)
         self.features = 2 * frequencies
         self.weights = np.zeros(self.features)
 

@@ -1,4 +1,4 @@
-"""The Forgetron, which shrinks and forgets."""
+"""The Forgetron, a kernel Perceptron that shrinks f before each eviction."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from forks.algorithm.kernels import gaussian
 from forks.arrays import FloatArray
 from forks.rivals.base.budgeted import Budgeted
 
-# The damage of forgetting may come to this share of the mistakes so far.
+# Largest damage by evictions, as a share of the number of mistakes so far.
 SHARE = 15.0 / 32.0
 
 
 class Forgetron(Budgeted):
-    """The kernel Perceptron that shrinks f as little as it must before it forgets its oldest point.
+    """Kernel Perceptron that shrinks f as little as necessary before it evicts its oldest point.
 
-    Dekel, Shalev-Shwartz and Singer, SIAM Journal on Computing 37, 2008, the self-tuned one. On mistake
-    number M, f <- f + y k(x, .). If that is a point more than the budget, f <- phi f and its oldest point r
-    goes. With a >= 0 the size of r's coefficient before and m = y_r f(x_r), the damage of this is at most
-    (phi a)^2 + 2 phi a - 2 phi^2 a m; phi is the largest in (0, 1] with which all damage so far is at most
-    15/32 M. A tie, f(x) = 0, counts as a mistake. An event costs O(budget dimension). The paper bounds
-    mistakes against any function of a norm up to sqrt((budget + 1) / log(budget + 1)) / 4.
+    This is the self-tuned variant. On mistake number M, f <- f + y k(x, .). If that exceeds the budget, f <-
+    phi f and the oldest point r is evicted. With a >= 0 the absolute value of r's coefficient before and m =
+    y_r f(x_r), the damage of the eviction is at most (phi a)^2 + 2 phi a - 2 phi^2 a m; phi is the largest
+    number in (0, 1] with which all damage so far is at most 15/32 M. A tie, f(x) = 0, counts as a mistake. An
+    event costs O(budget dimension). The paper bounds the mistakes against any function of a norm up to
+    sqrt((budget + 1) / log(budget + 1)) / 4.
 
     Parameters
     ----------
@@ -31,6 +31,11 @@ class Forgetron(Budgeted):
         Largest number B of stored points, >= 1.
     width
         Width of the Gaussian kernel, > 0.
+
+    References
+    ----------
+    Dekel, Shalev-Shwartz and Singer, The Forgetron: A Kernel-Based Perceptron on a Budget, SIAM Journal on
+    Computing 37, 2008.
 
     Examples
     --------
@@ -53,13 +58,13 @@ class Forgetron(Budgeted):
             return
         self.mistakes += 1
         if self._full:
-            self._forget(event, y)
+            self._replace_oldest(event, y)
         else:
             self._add(event, y)
 
-    def _forget(self, event: FloatArray, y: float) -> None:
-        """Put a point in the place of the oldest, shrinking f for it."""
-        slot = (self.mistakes - 1) % self.budget  # each mistake takes the next
+    def _replace_oldest(self, event: FloatArray, y: float) -> None:
+        """Shrink f, and replace its oldest point."""
+        slot = (self.mistakes - 1) % self.budget  # mistakes fill the slots cyclically
         oldest = self.points[:, slot].copy()
         size = abs(float(self.coefficients[slot]))
         sign = math.copysign(1.0, self.coefficients[slot])
@@ -90,5 +95,5 @@ def shrinkage(quadratic: float, linear: float, constant: float) -> float:
     """
     if quadratic + linear + constant <= 0.0:
         return 1.0
-    # Negative at 0 and positive at 1, the parabola has one root between.
+    # The parabola is negative at 0 and positive at 1, so it has one root between.
     return -2.0 * constant / (linear + math.sqrt(linear * linear - 4.0 * quadratic * constant))

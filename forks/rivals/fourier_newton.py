@@ -16,12 +16,13 @@ from forks.rivals.base.learner import VectorRival, at_least, positive
 
 
 class FourierNewton(VectorRival):
-    """`forks.Forks` of the `practical` preset, with a fixed random feature map in place of the sketch.
+    """Logistic Online Newton Step on a linear part and a fixed random feature map.
 
-    The features are an intercept, the standardised columns, and sqrt(2 / D) cos(omega_i'x + b_i) for
-    i = 1 ... D with omega_i normal of variance 1 / width^2 and b_i uniform in [0, 2 pi], whose inner
-    products approximate the Gaussian kernel (Rahimi and Recht, NIPS 2007, Algorithm 1). Without them,
-    D = 0, it is linear. The step is that of `forks.algorithm.newton`, with the logistic loss's own curvature.
+    It is `forks.Forks` with the `practical` preset, with a fixed map instead of the sketched one. The
+    features are an intercept, the standardised columns, and sqrt(2 / D) cos(omega_i'x + b_i) for i = 1 ... D
+    with omega_i normal of variance 1 / width^2 and b_i uniform in [0, 2 pi], whose inner products approximate
+    the Gaussian kernel. With D = 0 it is linear. The step is that of `forks.algorithm.newton`, with the
+    curvature of the logistic loss.
 
     Parameters
     ----------
@@ -37,6 +38,11 @@ class FourierNewton(VectorRival):
         Bound of the scores, which are kept in [-clip, clip]; > 0.
     seed
         Seed of omega and b.
+
+    References
+    ----------
+    Rahimi and Recht, Random Features for Large-Scale Kernel Machines, NIPS 2007, Algorithm 1.
+    FORKS: Fast Second-Order Online Kernel Learning using Incremental Sketching, Eq. 10.
 
     Examples
     --------
@@ -67,9 +73,9 @@ class FourierNewton(VectorRival):
     ) -> None:
         super().__init__(dimension)
         at_least("features", features, 0)
-        chance = np.random.default_rng(seed)
-        self._omega = chance.standard_normal((features, dimension)) / positive("width", width)
-        self._phase = chance.uniform(0.0, 2.0 * math.pi, features)
+        rng = np.random.default_rng(seed)
+        self._omega = rng.standard_normal((features, dimension)) / positive("width", width)
+        self._phase = rng.uniform(0.0, 2.0 * math.pi, features)
         self._clip = positive("clip", clip)
         self.count = 0
         self.mean = np.zeros(dimension)
@@ -85,7 +91,7 @@ class FourierNewton(VectorRival):
     def _score(self, event: FloatArray) -> float:
         return float(clipped(dot(self.weights, self._feature_vector(event)), self._clip))
 
-    def _learn(self, event: FloatArray, y: float, score: float) -> None:  # noqa: ARG002  # projecting tells it
+    def _learn(self, event: FloatArray, y: float, score: float) -> None:  # noqa: ARG002  # from `project`
         z = self._feature_vector(event)
         kept = project(self._newton, z, self._clip, self._workspace)
         slope, curvature = loss_slope(LOGISTIC, kept, y), loss_curvature(LOGISTIC, kept, y)

@@ -17,16 +17,16 @@ from forks.rivals.base.learner import at_least, known_loss, positive
 
 
 class NOGD(Budgeted):
-    """Kernel gradient descent until the budget is full, then in the Nystrom features of the stored points.
+    """Kernel gradient descent until the budget is full, then on Nystrom features of the stored points.
 
-    Lu et al., JMLR 17, 2016. With V the eigenvectors of the k largest eigenvalues D of the stored points'
-    kernel matrix, the features are z(x) = D^(-1/2) V' k(x), and w <- w - step l'(f(x)) z. f is a combination
-    of the stored points all along, with the coefficients V D^(-1/2) w, so these are kept in place of w: they
-    lose what lies outside of V when the features are made, and a step takes step l'(f(x)) V D^(-1) V' k(x)
-    from them. An event costs O(budget (dimension + k)), a score without the k. Events without a slope change
-    nothing. Eigenvalues that are noise (below the largest times budget epsilon) count as none.
+    With V the eigenvectors of the k largest eigenvalues D of the stored points' kernel matrix, the features
+    are z(x) = D^(-1/2) V' k(x), and w <- w - step l'(f(x)) z. f is always a combination of the stored points,
+    with the coefficients V D^(-1/2) w, which are kept instead of w: they are projected to the span of V when
+    the features are made, and a step subtracts step l'(f(x)) V D^(-1) V' k(x) from them. An event costs
+    O(budget (dimension + k)), a score O(budget dimension). Events without a slope change nothing. Eigenvalues
+    below the largest times budget epsilon are noise and ignored.
 
-    Nothing is regularised. The features are made as soon as the budget is full.
+    There is no regularisation. The features are made as soon as the budget is full.
 
     Parameters
     ----------
@@ -42,6 +42,10 @@ class NOGD(Budgeted):
         Width of the Gaussian kernel, > 0.
     loss
         Loss: ``hinge``, ``squared_hinge`` or another of `forks.losses`.
+
+    References
+    ----------
+    Lu et al., Large Scale Online Kernel Learning, JMLR 17, 2016.
 
     Examples
     --------

@@ -14,11 +14,11 @@ from forks.rivals.base.learner import VectorRival, known_loss, positive
 
 
 class OGD(VectorRival):
-    """Steps down the gradient of each loss by less and less: w <- w - (step / sqrt(t)) dl/ds x.
+    """Gradient descent of a linear function with decreasing steps: w <- w - (step / sqrt(t)) dl/ds x.
 
-    Zinkevich, ICML 2003, without the projection to a bounded set, on which the paper's regret of O(sqrt(T))
-    rests. t counts all events, also those without a loss. An event costs O(dimension). There is no intercept
-    but a column of ones.
+    Without the paper's projection to a bounded set, on which its regret of O(sqrt(T)) depends. t counts all
+    events, including those without a loss. An event costs O(dimension). There is no intercept; add a column
+    of ones for one.
 
     Parameters
     ----------
@@ -28,6 +28,10 @@ class OGD(VectorRival):
         Step size at the first event, > 0.
     loss
         Loss: ``hinge``, ``logistic`` or another of `forks.losses`.
+
+    References
+    ----------
+    Zinkevich, Online Convex Programming and Generalized Infinitesimal Gradient Ascent, ICML 2003.
 
     Examples
     --------

@@ -13,11 +13,11 @@ from forks.rivals.base.learner import VectorRival, positive
 
 
 class Perceptron(VectorRival):
-    """Adds each example on which it is mistaken: f <- f + y k(x, .), which never forgets and has no budget.
+    """Kernel Perceptron without a budget: each mistaken example is added, f <- f + y k(x, .).
 
-    Freund and Schapire, Machine Learning 37, 1999, section 2, with the Gaussian kernel, in its last (not the
-    voted) form. A tie, f(x) = 0, counts as a mistake. An event costs O(m dimension) with m mistakes before;
-    on a stream that some function of norm U separates with margin 1, mistakes are at most U^2 (Novikoff).
+    It predicts with its last function, not by votes of all functions so far. The kernel is Gaussian. A tie,
+    f(x) = 0, counts as a mistake. An event costs O(m dimension) after m mistakes; on a stream that some
+    function of norm U separates with margin 1, there are at most U^2 mistakes (Novikoff).
 
     Parameters
     ----------
@@ -25,6 +25,11 @@ class Perceptron(VectorRival):
         Number of columns, >= 1.
     width
         Width of the Gaussian kernel, > 0.
+
+    References
+    ----------
+    Freund and Schapire, Large Margin Classification Using the Perceptron Algorithm, Machine Learning 37,
+    1999, section 2.
 
     Examples
     --------

@@ -13,21 +13,21 @@ from forks.compiled.products import dot
 from forks.rivals.base.budgeted import Budgeted
 from forks.rivals.base.learner import positive
 
-# Below this part of k(x, x) = 1, what of k(x, .) lies outside of the stored points' span is rounding.
+# Share of k(x, x) = 1 below which the squared distance of k(x, .) from the span of the stored points is
+# rounding.
 NEGLIGIBLE = 1e-10
 
 
 class Projectron(Budgeted):
-    """The kernel Perceptron that projects onto the span of its stored points when there is no room for more.
+    """Kernel Perceptron that projects onto the span of its stored points when the budget is full.
 
-    Orabona, Keshet and Caputo, ICML 2008: on a mistake, f <- f + y k(x, .) if that has room in the budget,
-    else f <- f + y P k(x, .), where P k(x, .) is the combination of the stored points next to k(x, .), whose
-    coefficients are d = K^-1 k with K the stored points' kernel matrix and k their kernels with x. (Without a
-    budget, the paper projects wherever that moves f by at most a threshold. Here it does so before the
-    budget is full only if x adds nothing to the span: what is left, squared, is below 1e-10.) A tie,
-    f(x) = 0, counts as a mistake. The lower factor of Cholesky of K is kept, which is sounder than the
-    paper's inverse where points lie close together. An event costs O(budget dimension), a mistake
-    O(budget^2) more.
+    On a mistake, f <- f + y k(x, .) while the budget is not full, and then f <- f + y P k(x, .), where P k(x,
+    .) is the projection of k(x, .) onto the span of the stored points, with the coefficients d = K^-1 k for K
+    the kernel matrix of the stored points and k their kernel with x. (Without a budget, the paper projects if
+    that moves f by at most a threshold. Here it projects before the budget is full only if x adds nothing to
+    the span: the squared rest is below 1e-10.) A tie, f(x) = 0, counts as a mistake. The Cholesky factor of K
+    is kept, which is numerically more stable than the paper's inverse if points are close together. An event
+    costs O(budget dimension), a mistake O(budget^2) more.
 
     Parameters
     ----------
@@ -37,6 +37,10 @@ class Projectron(Budgeted):
         Largest number B of stored points, >= 1.
     width
         Width of the Gaussian kernel, > 0.
+
+    References
+    ----------
+    Orabona, Keshet and Caputo, The Projectron: a Bounded Kernel-Based Perceptron, ICML 2008.
 
     Examples
     --------
@@ -68,27 +72,26 @@ class Projectron(Budgeted):
             self._add(event, y)
 
     def _whitened(self, event: FloatArray) -> FloatArray:
-        """Return L^-1 k, (budget,), zero behind the stored points: its square is that of P k(x, .)."""
+        """Return L^-1 k, (budget,), zero behind the stored points; its norm is that of P k(x, .)."""
         half = self._kernels(event)
         solve_lower(self.factor, self.stored, half)
         half[self.stored :] = 0.0
         return half
 
     def _project(self, half: FloatArray, coefficient: float) -> None:
-        """Add so much P k(x, .) to f."""
+        """Add ``coefficient`` P k(x, .) to f, for ``half`` = L^-1 k."""
         solve_upper(self.factor, self.stored, half)
         self.coefficients += coefficient * half
 
 
 class ProjectronPlus(Projectron):
-    """Projectron++: a Projectron that also learns where it is right with a margin below 1.
+    """Projectron++: a Projectron that also learns from correct predictions with a margin below 1.
 
-    On a mistake it does what `Projectron` does. On a margin error, 0 < y f(x) < 1, with the loss
-    l = 1 - y f(x), f <- f + tau y P k(x, .) with tau = min(l / |P k|^2, 1), if
-    tau (2 l - tau |P k|^2 - 2 U |k - P k|) >= 0, so that f comes no farther from any function of a norm up
-    to U that has the margin there. By default U is sqrt((B + 1) / log(B + 1)) / 4, the norm up to which
-    the Forgetron can compete. An event without a loss costs O(budget dimension), one with a loss O(budget^2)
-    more.
+    On a mistake it is a `Projectron`. On a margin error, 0 < y f(x) < 1, with the loss l = 1 - y f(x), f <- f
+    + tau y P k(x, .) with tau = min(l / |P k|^2, 1), if tau (2 l - tau |P k|^2 - 2 U |k - P k|) >= 0. With
+    this condition, f does not move away from any function of a norm up to U that has the margin there. By
+    default U is sqrt((B + 1) / log(B + 1)) / 4, the bound of the Forgetron. An event without a loss costs
+    O(budget dimension), one with a loss O(budget^2) more.
 
     Parameters
     ----------
@@ -100,6 +103,10 @@ class ProjectronPlus(Projectron):
         Norm U of the functions to compete with, > 0.
     width
         Width of the Gaussian kernel, > 0.
+
+    References
+    ----------
+    Orabona, Keshet and Caputo, The Projectron: a Bounded Kernel-Based Perceptron, ICML 2008.
 
     Examples
     --------
@@ -132,7 +139,7 @@ class ProjectronPlus(Projectron):
 
 @njit(cache=True)
 def solve_lower(factor: FloatArray, n: int, b: FloatArray) -> None:
-    """Turn the first ``n`` of ``b`` into L^-1 b, L the lower triangle of the first n rows, n columns."""
+    """Replace the first ``n`` entries of ``b`` by L^-1 b, for L the lower triangle of n rows and columns."""
     for i in range(n):
         total = b[i]
         for j in range(i):
@@ -142,7 +149,7 @@ def solve_lower(factor: FloatArray, n: int, b: FloatArray) -> None:
 
 @njit(cache=True)
 def solve_upper(factor: FloatArray, n: int, b: FloatArray) -> None:
-    """Turn the first ``n`` of ``b`` into L'^-1 b."""
+    """Replace the first ``n`` entries of ``b`` by L'^-1 b."""
     for i in range(n - 1, -1, -1):
         b[i] /= factor[i, i]
         for j in range(i):

@@ -10,11 +10,11 @@ from forks.rivals.base.learner import at_least
 
 
 class RBP(Budgeted):
-    """The kernel Perceptron that forgets a stored point at random for each that it adds beyond its budget.
+    """Kernel Perceptron that evicts a stored point at random for each point beyond its budget.
 
-    Cavallanti, Cesa-Bianchi and Gentile, Machine Learning 69, 2007, with the Gaussian kernel: on a mistake,
-    f <- f + y k(x, .), and if there is no room, f loses a term first, each equally likely. A tie, f(x) = 0,
-    counts as a mistake. An event costs O(budget dimension). The paper bounds the expected number of mistakes.
+    On a mistake, f <- f + y k(x, .); if the budget is full, f first loses a term, each with the same
+    probability. The kernel is Gaussian. A tie, f(x) = 0, counts as a mistake. An event costs O(budget
+    dimension). The paper bounds the expected number of mistakes.
 
     Parameters
     ----------
@@ -26,6 +26,11 @@ class RBP(Budgeted):
         Width of the Gaussian kernel, > 0.
     seed
         Seed of the evictions, >= 0.
+
+    References
+    ----------
+    Cavallanti, Cesa-Bianchi and Gentile, Tracking the Best Hyperplane with a Simple Budget Perceptron,
+    Machine Learning 69, 2007.
 
     Examples
     --------

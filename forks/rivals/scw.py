@@ -15,18 +15,18 @@ from forks.rivals.base.learner import VectorRival, positive
 
 
 class SCW(VectorRival):
-    """Keeps a Gaussian belief in the weights of a linear function, N(w, Sigma), with a full covariance.
+    """Linear function with a Gaussian belief N(w, Sigma) about its weights, with a full covariance.
 
-    Wang, Zhao and Hoi, ICML 2012, in the first of the two forms there (SCW-I): the new belief is that which
-    has the least sum of its Kullback-Leibler divergence from the one before and of C times its loss
-    max(0, phi sqrt(x'Sigma x) - y w'x), which is zero where the label is right with the probability
-    ``confidence``. With m = y w'x, v = x'Sigma x and the belief before,
+    This is SCW-I: the new belief minimises its Kullback-Leibler divergence from the previous one plus C times
+    its loss max(0, phi sqrt(x'Sigma x) - y w'x), which is zero if the label is correct with the probability
+    ``confidence``. With m = y w'x and v = x'Sigma x of the previous belief,
 
         alpha = min(C, max(0, (sqrt(m^2 phi^4 / 4 + v phi^2 zeta) - m (1 + phi^2 / 2)) / (v zeta)))
         sqrt(u) = (sqrt(alpha^2 v^2 phi^2 + 4 v) - alpha v phi) / 2
 
     for zeta = 1 + phi^2, w moves by alpha y Sigma x, and Sigma^-1 grows by alpha phi / sqrt(u) x x'. The
-    first belief is N(0, I). An event costs O(dimension^2). There is no intercept but a column of ones.
+    first belief is N(0, I). An event costs O(dimension^2). There is no intercept; add a column of ones for
+    one.
 
     Parameters
     ----------
@@ -36,6 +36,10 @@ class SCW(VectorRival):
         Probability eta of the paper, in (0.5, 1); phi is the normal distribution's quantile there.
     C
         Weight of the loss, > 0.
+
+    References
+    ----------
+    Wang, Zhao and Hoi, Exact Soft Confidence-Weighted Learning, ICML 2012.
 
     Examples
     --------
@@ -68,7 +72,7 @@ class SCW(VectorRival):
         v = dot(event, workspace)
         if self._phi * math.sqrt(v) > y * score:
             alpha = self._alpha(y * score, v)
-            # (sqrt(a^2 + 4 v) - a) / 2 for a = alpha v phi, without a difference of what is nearly equal
+            # (sqrt(a^2 + 4 v) - a) / 2 for a = alpha v phi, without cancellation
             a = alpha * v * self._phi
             root = 2.0 * v / (math.hypot(a, 2.0 * math.sqrt(v)) + a)
             growth = alpha * self._phi / root

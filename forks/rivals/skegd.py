@@ -1,4 +1,4 @@
-"""Sketched gradient descent, which FORKS builds on."""
+"""SkeGD, sketched gradient descent, on which FORKS builds."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from forks.settings import ForksSettings
 from forks.state import State, StateReader
 
 PREFIX = "kernel_"
-"""Before the names of what the state has of the sketched kernel."""
+"""Prefix of the sketched kernel's entries in the state."""
 
 SMALLEST_SQUARE = 0.01
-"""What |phi(x)|^2 counts as at least where weights are made of it."""
+"""Lower bound of |phi(x)|^2 in Eq. 8."""
 
 SETTINGS = ("sketch_size", "landmarks", "rank", "cycle", "blocks", "width", "step", "decay", "loss", "seed")
-"""Those of FORKS' settings that SkeGD has, beside the budget."""
+"""Settings of FORKS that SkeGD has, beside the budget."""
 
 
 class SkeGD(Budgeted):
-    """FORKS with gradient descent in place of Newton's step, and a whole decomposition in place of TISVD.
+    """FORKS with gradient descent instead of Newton's step, and a full decomposition instead of TISVD.
 
-    Zhang and Liao, ICML 2019, and its supplement. Stage 1 is KOGD until the budget is full. Then the stored
-    points' kernel matrix is sketched, and a feature map phi of rank k is made of the sketch's truncated
-    singular value decomposition. Each ``cycle`` events one of them enters the sketch, by low-rank
-    modifications, and the decomposition and phi are made anew. Where phi changes, w becomes
-    f(x) phi(x) / |phi(x)|^2, which keeps the value at this event only (Eq. 8); every event then takes the
-    step w <- (1 - step decay) w - step l'(f(x)) phi(x) (Eq. 9).
+    Stage 1 is KOGD until the budget is full. Then the kernel matrix of the stored points is sketched, and a
+    feature map phi of rank k is made from the truncated singular value decomposition of the sketch. Once in
+    ``cycle`` events, one of them enters the sketch by low-rank modifications, and the decomposition and phi
+    are computed anew. When phi changes, w becomes f(x) phi(x) / |phi(x)|^2, which keeps only the value at
+    this event (Eq. 8). Every event then makes the step w <- (1 - step decay) w - step l'(f(x)) phi(x) (Eq.
+    9).
 
     The variants of the supplement's Table 1 are values of ``cycle``: floor(theta (T - B)) for theta from
-    0.001 to 0.1. Open there, and decided here: the first map starts with Eq. 8 too, from the last value of
-    stage 1. Two things differ. In Eq. 8, |phi(x)|^2 counts as 0.01 at least: it stands for k(x, x) = 1, but
-    comes near 0 where x is far from all landmarks, and the weights of such an event spoil a cycle (on
-    spambase with width 50, mistakes were 41 +- 10% as printed, 36 +- 1% like this). And a point that enters
-    evicts the oldest, so that the budget holds; the paper's sketch grows by a point each cycle.
+    0.001 to 0.1. The paper does not say how the first map starts: here with Eq. 8, from the last value of
+    stage 1. Two things differ from the paper. In Eq. 8, |phi(x)|^2 is at least 0.01: it approximates k(x, x)
+    = 1, but is near 0 if x is far from all landmarks, and the weights of such an event spoil a cycle (on
+    spambase with width 50, mistakes were 41 +- 10% as printed, and 36 +- 1% with the bound). And a point that
+    enters evicts the oldest, so that the budget holds; the paper's sketch grows by one point each cycle.
 
     An event costs O(landmarks (dimension + k)), in stage 1 O(budget dimension), a change of the map
     O(sketch_size^3).
@@ -53,6 +53,11 @@ class SkeGD(Budgeted):
         Number B of stored points, more than the landmarks.
     **settings
         Settings named in `SETTINGS`, with the defaults of `forks.ForksSettings.paper`.
+
+    References
+    ----------
+    Zhang and Liao, Incremental Randomized Sketching for Online Kernel Learning, ICML 2019, and its
+    supplement.
 
     Examples
     --------
@@ -75,12 +80,12 @@ class SkeGD(Budgeted):
         self.since_change = 0
 
     def state(self) -> State:
-        """Return all that was learned: copies of arrays, and plain numbers."""
+        """Return the whole state: copies of arrays, and plain numbers."""
         kernel = {} if self._kernel is None else self._kernel.state()
         return super().state() | {PREFIX + name: value for name, value in kernel.items()}
 
     def with_state(self, state: State) -> Self:
-        """Return a learner of the same parameters that knows what the one of this `state` knew.
+        """Return a learner with the same parameters, restored from `state`.
 
         Raises
         ------
@@ -115,14 +120,14 @@ class SkeGD(Budgeted):
             self.weights -= self._settings.step * slope * self._features(event, self._kernel)
 
     def _descend(self, event: FloatArray, slope: float) -> None:
-        """Take stage 1's step of KOGD."""
+        """Apply stage 1's step of KOGD."""
         self.coefficients *= self._kept
         if slope != 0.0:
             self._add(event, -self._settings.step * slope)
 
     @on_one_thread
     def _first_map(self, event: FloatArray) -> None:
-        """Hand the stored points over to the sketch."""
+        """Make the sketch from the stored points, which ends stage 1."""
         score = self._score(event)
         self._kernel = SketchedKernel.of(np.ascontiguousarray(self.points.T), self._settings)
         self.points[:] = self.coefficients[:] = 0.0
@@ -135,7 +140,7 @@ class SkeGD(Budgeted):
         self._keep_value(event, score, kernel)
 
     def _keep_value(self, event: FloatArray, score: float, kernel: SketchedKernel) -> None:
-        """Take the smallest weights that give an event this score (Eq. 8)."""
+        """Set the smallest weights that give the event this score (Eq. 8)."""
         features = self._features(event, kernel)
         self.weights = features * (score / max(dot(features, features), SMALLEST_SQUARE))
 

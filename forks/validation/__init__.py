@@ -1,7 +1,7 @@
 """Progressive validation: predict each event, count it, and only then learn its label.
 
-Every event is a test before it is a lesson, so nothing is held out, and nothing is forgiven: counting
-starts at the first event, when the learner knows nothing.
+Every event is a test before it is a training example, so there is no held-out set. All events count, from the
+first, when the learner has learned nothing.
 
 >>> import numpy as np
 >>> from forks import Forks, ForksSettings
@@ -9,12 +9,12 @@ starts at the first event, when the learner knows nothing.
 >>> rng = np.random.default_rng(7)
 >>> X = rng.uniform(-1, 1, (2000, 2))
 >>> y = np.sign(X[:, 0] * X[:, 1])
->>> judged = progressive(Forks(ForksSettings.practical(2, width=1.0)), without_delay(X, y))
->>> summary = summarize(judged, loss="logistic", X=X, window=1000)
+>>> predictions = progressive(Forks(ForksSettings.practical(2, width=1.0)), without_delay(X, y))
+>>> summary = summarize(predictions, loss="logistic", X=X, window=1000)
 >>> early, late = summary.windows
 >>> late.mistakes < early.mistakes < 0.2 < summary.total.majority
 True
->>> summary.total.regret < 0.0  # better than any fixed linear function, even one that knew the future
+>>> summary.total.regret < 0.0  # better than any fixed linear function, even in hindsight
 True
 
 References

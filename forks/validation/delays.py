@@ -1,4 +1,4 @@
-"""When a label becomes known: streams of events, and the order of their questions and answers."""
+"""Streams of events with delayed labels, and the order of predictions and labels."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Event(NamedTuple, Generic[X]):
     Attributes
     ----------
     x
-        What the learner predicts from.
+        Input of the learner.
     y
-        The label.
+        Label.
     moment
-        When the prediction is asked for.
+        Time of the prediction.
     delay
-        How long after that the label becomes known, >= 0; in the unit of ``moment``.
+        Time from the prediction until the label is known, >= 0, in the unit of ``moment``.
 
     Examples
     --------
@@ -41,16 +41,16 @@ class Event(NamedTuple, Generic[X]):
 
 
 class QAStep(NamedTuple, Generic[X]):
-    """A question or an answer.
+    """A question or an answer: an event to predict, or an event whose label is known now.
 
     Attributes
     ----------
     number
-        The event's place in the stream, from 0.
+        Number of the event in the stream, from 0.
     event
         The event.
-    answered
-        False where its prediction is asked for, True where its label is revealed.
+    is_answer
+        False for a question, True for an answer.
     """
 
     number: int
@@ -59,7 +59,7 @@ class QAStep(NamedTuple, Generic[X]):
 
 
 def without_delay(X: ArrayLike, y: ArrayLike) -> Iterator[Event[FloatArray]]:
-    """Yield the rows of ``X``, (n, d), as events whose labels ``y``, (n,), are known before the next event.
+    """Yield the rows of ``X``, (n, d), as events whose labels ``y``, (n,), are known at once.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def without_delay(X: ArrayLike, y: ArrayLike) -> Iterator[Event[FloatArray]]:
 
     Examples
     --------
-    >>> [(turn.number, turn.is_answer) for turn in simulate_qa(without_delay([[0.1], [0.2]], [1, -1]))]
+    >>> [(step.number, step.is_answer) for step in simulate_qa(without_delay([[0.1], [0.2]], [1, -1]))]
     [(0, False), (0, True), (1, False), (1, True)]
     """
     rows, labels = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
@@ -81,23 +81,23 @@ def without_delay(X: ArrayLike, y: ArrayLike) -> Iterator[Event[FloatArray]]:
 def simulate_qa(stream: Iterable[Event[X]]) -> Iterator[QAStep[X]]:
     """Yield each event of ``stream`` as a question, in order, and as an answer once its label is known.
 
-    An answer that is due at the moment of a question comes before it, but never before its own
-    question. Answers come by the time at which they are due, then by their events' order; those that
-    are not due when the stream ends come last. This is the order of `river.stream.simulate_qa` with
-    a delay for each event. Only events that wait for their label are held in memory.
+    An answer that is due at the moment of a question comes before it, but never before its own question.
+    Answers are ordered by the time at which they are due, then by their events' numbers; answers that are not
+    due when the stream ends come last. This is the order of `river.stream.simulate_qa` with a delay for each
+    event. Only events that wait for their label are held in memory.
 
     Raises
     ------
     ValueError
-        A delay is negative or not a number, or a moment is not finite; the text names the event.
+        A delay is negative or not a number, or a moment is not finite; the message names the event.
 
     Examples
     --------
     >>> plays = [Event("a", 1, moment=0, delay=30), Event("b", -1, moment=10, delay=5), Event("c", 1, 15, 0)]
-    >>> [(turn.event.x, turn.is_answer) for turn in simulate_qa(plays)]
+    >>> [(step.event.x, step.is_answer) for step in simulate_qa(plays)]
     [('a', False), ('b', False), ('b', True), ('c', False), ('c', True), ('a', True)]
     """
-    # An event's number is unique, so that events themselves are never compared.
+    # The number is unique, so that heapq never compares events.
     waiting: list[tuple[float, int, Event[X]]] = []
     for number, event in enumerate(stream):
         if not (np.isfinite(event.moment) and event.delay >= 0):

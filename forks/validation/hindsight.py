@@ -1,4 +1,4 @@
-"""The best fixed linear predictor in hindsight: what regret is measured against."""
+"""The best fixed linear predictor in hindsight, the reference of regret."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from scipy.optimize import linprog, minimize
 from forks.arrays import FloatArray
 from forks.losses import LOSSES, LossName, loss_slope, loss_value
 
-# Of the mean loss, in the units of standardised columns.
+# Largest entry of the gradient of the mean loss at a minimum, in units of standardised columns.
 TOLERANCE = 1e-7
 
 
 class LinearPredictor(NamedTuple):
-    """The score x -> weights . x + intercept; ``weights`` has shape (d,)."""
+    """Linear function x -> weights . x + intercept; ``weights`` has shape (d,)."""
 
     weights: FloatArray
     intercept: float
@@ -53,18 +53,17 @@ def _slopes(loss: int, scores: FloatArray, y: FloatArray) -> FloatArray:
 def best_linear(X: FloatArray, y: FloatArray, loss: LossName) -> LinearPredictor:
     """Return the linear predictor with the least summed loss over all rows of ``X``, (n, d), and ``y``, (n,).
 
-    It knows all labels beforehand, has an intercept, and is not regularised. The hinge's minimum is
-    that of a linear program and the squared loss's that of least squares, so both are exact; logistic
-    and squared hinge are minimised by L-BFGS until no entry of the mean loss's gradient exceeds 1e-7
-    in standardised columns. Where a hyperplane separates the labels, the logistic loss has no
-    minimum, only the infimum 0, and the search ends close to it. Beside a column with extreme outliers,
-    where slopes are small everywhere, the search may end above the minimum: a regret against what is
-    found is never more than the true one.
+    It is fitted to all labels, has an intercept, and is not regularised. The minimum is exact for the hinge,
+    from a linear program, and for the squared loss, from least squares. Logistic and squared hinge loss are
+    minimised by L-BFGS until no entry of the mean loss's gradient exceeds 1e-7 in standardised columns. If a
+    hyperplane separates the labels, the logistic loss has only the infimum 0, and the search ends close to
+    it. With a column of extreme outliers, slopes are small everywhere and the search may end above the
+    minimum; the regret against its result is then less than the true one.
 
     Raises
     ------
     RuntimeError
-        The search ended before it came to a minimum.
+        The search did not reach a minimum.
 
     References
     ----------
@@ -79,7 +78,7 @@ def best_linear(X: FloatArray, y: FloatArray, loss: LossName) -> LinearPredictor
     (array([0.8]), -1.2)
     """
     mean, scale = X.mean(axis=0), X.std(axis=0)
-    # A column that never varies says nothing that the intercept does not say.
+    # A constant column adds nothing to the intercept.
     varies = scale > 1e-12 * np.abs(mean)
     standardised = np.where(varies, (X - mean) / np.where(varies, scale, 1.0), 0.0)
     design = np.column_stack([standardised, np.ones(len(X))])
@@ -96,8 +95,8 @@ def best_linear(X: FloatArray, y: FloatArray, loss: LossName) -> LinearPredictor
 def _least_hinge(design: FloatArray, y: FloatArray) -> FloatArray:
     """Return argmin over w of sum_i max(0, 1 - y_i w . design_i), (d + 1,).
 
-    Solves the dual, max sum a subject to sum_i a_i y_i design_i = 0 and 0 <= a <= 1, whose basis is
-    as small as w; w is the multiplier of the equalities.
+    It solves the dual, max sum a subject to sum_i a_i y_i design_i = 0 and 0 <= a <= 1, whose basis is as
+    small as w; w is the multiplier of the equalities.
     """
     constraints = (design * y[:, None]).T
     found = linprog(-np.ones(len(y)), A_eq=constraints, b_eq=np.zeros(len(constraints)), bounds=(0, 1))
@@ -121,7 +120,8 @@ def _least_smooth(design: FloatArray, y: FloatArray, loss: int) -> FloatArray:
         options={"gtol": TOLERANCE, "ftol": 0.0, "maxiter": 20_000, "maxfun": 50_000, "maxcor": 30},
     )
     solution = np.asarray(found.x, dtype=np.float64)
-    # Rounding may end the search a little above the tolerance; it is as good as its gradient is small.
+    # Rounding may end the search a little above the tolerance, so the gradient decides, not the optimiser's
+    # status.
     steepest = float(np.abs(value_and_gradient(solution)[1]).max())
     if steepest > 100 * TOLERANCE:
         raise RuntimeError(

@@ -1,7 +1,7 @@
-"""Figures of scores against labels, each exact and over all events given.
+"""Metrics of scores against labels, each exact and over all given events.
 
-``scores`` are real numbers, (n,), float64; ``positive`` says which labels are +1, (n,), bool. Where a
-probability is needed it is P(+1) = 1 / (1 + exp(-score)). What is not defined is None.
+``scores`` are real numbers, (n,), float64; ``positive`` tells which labels are +1, (n,), bool. Probabilities
+are P(+1) = 1 / (1 + exp(-score)). A metric that is not defined is None.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BINS = 10
 
 
 def auc(scores: FloatArray, positive: Flags) -> float | None:
-    """Return the area under the ROC curve, exact by ranks, ties counted half; None unless both classes occur.
+    """Return the area under the ROC curve, with ties counted half; None unless both classes occur.
 
     References
     ----------
@@ -95,9 +95,9 @@ def calibration_error(scores: FloatArray, positive: Flags) -> float | None:
 
 
 def majority(positive: Flags) -> bool:
-    """Tell whether +1 is the more frequent label; not on a tie.
+    """Return whether +1 is the more frequent label; False on a tie.
 
-    Who says so of every event errs as rarely as one can who looks at no event.
+    Always predicting the more frequent label makes the fewest mistakes of all constant predictions.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Any learner over any stream, each event predicted before its label is learned."""
+"""Progressive validation of any learner on any stream of events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ X_contra = TypeVar("X_contra", contravariant=True)
 
 
 class Learner(Protocol[X_contra]):
-    """What can be validated: `forks.Forks`, or whatever else predicts and learns one event at a time."""
+    """Interface of a learner to validate, such as `forks.Forks`, which predicts and learns single events."""
 
     def predict_one(self, x: X_contra, /) -> float:
         """Return the score of ``x``, a finite number: positive for the label +1."""
@@ -29,14 +29,14 @@ class Learner(Protocol[X_contra]):
 
 
 class Predictions(NamedTuple):
-    """What a learner said of a stream.
+    """A learner's scores on a stream, with the labels.
 
     Attributes
     ----------
-    scores
-        Of the events in the stream's order, as they were when asked for, (n,), float64.
-    labels
-        Of the same events, -1 or +1, (n,), float64.
+    scores : ndarray, shape (n,), float64
+        Scores of the events in the stream's order, as they were when predicted.
+    labels : ndarray, shape (n,), float64
+        Labels of the same events, -1 or +1.
     """
 
     scores: FloatArray
@@ -44,14 +44,14 @@ class Predictions(NamedTuple):
 
 
 def progressive(learner: Learner[X], stream: Iterable[Event[X]]) -> Predictions:
-    """Let ``learner`` predict each event of ``stream`` when it happens, and learn its label when it is known.
+    """Predict each event of ``stream`` when it happens, and learn its label when it is known.
 
     The order is that of `simulate_qa`. All events count, from the first.
 
     Raises
     ------
     ValueError
-        A label is neither -1 nor +1, or a score is not finite; the text names the event.
+        A label is neither -1 nor +1, or a score is not finite; the message names the event.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a run over a stream adds up to, in windows and in total."""
+"""Metrics of the predictions on a stream, in windows and in total."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from forks.validation.progressive import Predictions
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Figures over successive events. Shares lie between 0 and 1.
+    """Metrics over consecutive events. Shares lie between 0 and 1.
 
     Attributes
     ----------
@@ -24,9 +24,9 @@ class Metrics:
     events
         Number of events.
     mistakes
-        Share of events whose score had not their label's sign; a score of 0 says -1.
+        Share of events whose score had the wrong sign; a score of 0 predicts -1.
     majority
-        Share of mistakes of one who always says the label that is the more frequent one of the stream.
+        Share of mistakes when the stream's more frequent label is always predicted.
     positive
         Share of labels +1.
     auc
@@ -34,10 +34,10 @@ class Metrics:
     loss
         Mean of the learner's own loss.
     log_loss, brier, calibration_error
-        See `forks.validation.metrics`; None unless the loss is logistic, since other scores are no log-odds.
+        See `forks.validation.metrics`; None unless the loss is logistic, since other scores are not log-odds.
     regret
-        Sum of the learner's loss less that of the best fixed linear predictor in hindsight, which is
-        the best one of the whole stream, so that windows add up to the total. None without features.
+        Sum of the learner's losses less those of the best fixed linear predictor in hindsight for the whole
+        stream, so that windows add up to the total. None without features.
     """
 
     first: int
@@ -55,7 +55,7 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run in figures: in total, and in windows of successive events."""
+    """Metrics in total, and in windows of consecutive events."""
 
     total: Metrics
     windows: list[Metrics]
@@ -64,7 +64,7 @@ class Summary:
 def summarize(
     predictions: Predictions, *, loss: LossName, X: FloatArray | None = None, window: int | None = None
 ) -> Summary:
-    """Sum up a run.
+    """Summarise the predictions on a stream.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def summarize(
     Raises
     ------
     ValueError
-        There is no event, ``X`` has another number of rows, or ``window`` is below 1.
+        There are no events, ``X`` has another number of rows, or ``window`` is below 1.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def summarize(
     """
     count = len(predictions.scores)
     if count == 0:
-        raise ValueError("there is no event to sum up")
+        raise ValueError("there are no events to summarise")
     if X is not None and len(X) != count:
         raise ValueError(f"X must have a row for each of the {count} events, not {len(X)}")
     size = -(-count // 10) if window is None else window
@@ -104,7 +104,7 @@ def summarize(
 
 
 class _EventCounts:
-    """A run, event by event, that any piece of can be summed up."""
+    """Losses and mistakes of each event, from which any range of events can be summarised."""
 
     def __init__(self, predictions: Predictions, loss: LossName, X: FloatArray | None) -> None:
         self._scores, labels = predictions
@@ -119,7 +119,7 @@ class _EventCounts:
             self._excess = self._losses - losses(LOSSES[loss], best, labels)
 
     def metrics(self, begin: int, end: int) -> Metrics:
-        """Sum up the events from number `begin` to before `end`."""
+        """Return the metrics of the events from number ``begin`` up to, but not including, ``end``."""
         piece = slice(begin, end)
         scores, positive = self._scores[piece], self._positive[piece]
         return Metrics(

@@ -1,4 +1,4 @@
-"""What is not accepted is said by name, and changes nothing."""
+"""Input that is not accepted is named in the error, and changes nothing."""
 
 from __future__ import annotations
 

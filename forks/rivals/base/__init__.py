@@ -1,1 +1,1 @@
-"""What rivals have in common."""
+"""Base classes of the rivals: for any events, for vectors, with a budget, and with standardised columns."""

@@ -1,4 +1,4 @@
-"""What rivals with a budget of stored points have in common."""
+"""Base of the rivals with a budget of stored points."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from forks.rivals.base.learner import VectorRival, at_least, positive
 class Budgeted(VectorRival):
     """A function f(x) = sum_i coefficients[i] k(points[:, i], x) of at most ``budget`` points.
 
-    Points are columns, which makes their kernel values several times as fast
-    (`forks.algorithm.kernels.distances`). There is room for all of them from the beginning: a slot that is
-    still free has the coefficient 0. So a score costs O(budget dimension), and a new point takes a slot in
-    place.
+    Points are columns, so that kernel values are computed several times as fast
+    (`forks.algorithm.kernels.squared_distances`). Memory for all of them is allocated at once; a free slot
+    has the coefficient 0. A score costs O(budget dimension).
 
     Parameters
     ----------
@@ -51,7 +50,7 @@ class Budgeted(VectorRival):
         return float(weighted_kernel(event, self.points, self.coefficients, self._gamma))
 
     def _kernels(self, event: FloatArray) -> FloatArray:
-        """Return the kernel of an event with what lies in each slot, (budget,)."""
+        """Return the kernel of an event with the point of each slot, (budget,)."""
         row: FloatArray = kernel_row(event, self.points, self._gamma)
         return row
 
@@ -61,13 +60,13 @@ class Budgeted(VectorRival):
         self.stored += 1
 
     def _store_at(self, slot: int, event: FloatArray, coefficient: float) -> None:
-        """Store a point in a slot, whatever was in it."""
+        """Store a point in a slot, replacing its content."""
         self.points[:, slot] = event
         self.coefficients[slot] = coefficient
 
 
 def random_slot(seed: int, eviction: int, slots: int) -> int:
-    """Return the slot, of so many, that the eviction of this number takes: each equally likely.
+    """Return a random slot for the eviction of this number, with each slot equally likely.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the rivals have in common: the interface of `forks.Forks`, from a score and an update of one event."""
+"""Base of the rivals: the interface of `forks.Forks`, made from the score and the update of one event."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ Event = TypeVar("Event")
 class Rival(ABC, Generic[Event]):
     """A learner of one event at a time.
 
-    A subclass says how an event is checked, scored and learned, and in `arrays` and `numbers` which of its
-    attributes change with what it learns: these are its state. Attributes that are derived from them are made
-    in `_rebuild_derived`, which is called whenever a state has come in. Whatever is random is drawn when the
-    learner is made, or by a counter that is part of the state.
+    A subclass defines how an event is checked, scored and learned. Its class attributes `arrays` and
+    `numbers` name the attributes that learning changes, which are its state. Attributes derived from the
+    state are made in `_rebuild_derived`, which is called after a state was restored. Random numbers are drawn
+    when the learner is made, or by a counter that is part of the state.
     """
 
     arrays: ClassVar[dict[str, tuple[type, tuple[int | str | None, ...]]]] = {}
-    """Of attributes: float or int, and the shape: numbers, names of attributes, and None for any length."""
+    """Type (float or int) and shape of each array; a length is a number, an attribute, or None for any."""
     numbers: ClassVar[dict[str, type]] = {}
-    """Of attributes: float or int (>= 0)."""
+    """Type of each number: float, or int for integers >= 0."""
     loss: LossName = "hinge"
-    """What `learn_one` returns of the score before."""
+    """Loss that `learn_one` returns, of the score before learning."""
 
     @abstractmethod
     def _event(self, name: str, x: Any) -> Event:
-        """Return what `_score` and `_learn` take, or raise a ValueError that begins with the name."""
+        """Return the checked event for `_score` and `_learn`, or raise a ValueError that names it."""
 
     @abstractmethod
     def _events(self, X: Any) -> Sequence[Event]:
-        """Return many, or raise a ValueError that begins with X."""
+        """Return many checked events, or raise a ValueError that begins with X."""
 
     @abstractmethod
     def _score(self, event: Event) -> float:
-        """Return the score; nothing changes."""
+        """Return the score without changing the learner."""
 
     @abstractmethod
     def _learn(self, event: Event, y: float, score: float) -> None:
         """Learn the label, -1 or +1, of an event whose score is given."""
 
     def _rebuild_derived(self) -> None:
-        """Make anew what is derived from the state."""
+        """Make the attributes that are derived from the state."""
 
     def predict_one(self, x: Any) -> float:
         """Return the score of an event; its sign is the label.
@@ -60,7 +60,7 @@ class Rival(ABC, Generic[Event]):
         Raises
         ------
         ValueError
-            It is not an event of this learner's.
+            ``x`` is not an event for this learner.
         """
         return self._score(self._event("x", x))
 
@@ -70,7 +70,7 @@ class Rival(ABC, Generic[Event]):
         Raises
         ------
         ValueError
-            It is not an event, or not a label. Then nothing has changed.
+            ``x`` is not an event or ``y`` is not a label. The learner has not changed.
         """
         event = self._event("x", x)
         label = check_label("y", y, self.loss)
@@ -83,7 +83,7 @@ class Rival(ABC, Generic[Event]):
         return np.array([self._score(event) for event in self._events(X)], dtype=np.float64)
 
     def learn_many(self, X: Any, y: ArrayLike) -> FloatArray:
-        """Learn events in turn; return the losses of the scores before, (n,)."""
+        """Learn events in order; return the losses of the scores before, (n,)."""
         events = self._events(X)
         labels = check_labels("y", y, len(events), self.loss)
         scores = self._learn_all(events, labels)
@@ -92,7 +92,7 @@ class Rival(ABC, Generic[Event]):
         return np.array(losses, dtype=np.float64)
 
     def predict_and_learn_many(self, X: Any, y: ArrayLike) -> FloatArray:
-        """Predict and then learn each event in turn; return the scores, (n,)."""
+        """Predict and then learn each event in order; return the scores, (n,)."""
         events = self._events(X)
         return self._learn_all(events, check_labels("y", y, len(events), self.loss))
 
@@ -111,7 +111,7 @@ class Rival(ABC, Generic[Event]):
         Returns
         -------
         ndarray, shape (n,), float64
-            Scores; not a number where an event was not asked for.
+            Scores; NaN for an event without a score step.
         """
         events = self._events(X)
         n = len(events)
@@ -128,12 +128,12 @@ class Rival(ABC, Generic[Event]):
         return scores
 
     def state(self) -> State:
-        """Return all that was learned: copies of arrays, and plain numbers."""
+        """Return the whole state: copies of arrays, and plain numbers."""
         arrays = {name: np.array(getattr(self, name), order="C") for name in self.arrays}
         return arrays | {name: getattr(self, name) for name in self.numbers}
 
     def with_state(self, state: State) -> Self:
-        """Return a learner of the same parameters that knows what the one of this `state` knew.
+        """Return a learner with the same parameters, restored from `state`.
 
         Raises
         ------
@@ -152,7 +152,7 @@ class Rival(ABC, Generic[Event]):
         return learner
 
     def copy(self) -> Self:
-        """Return an independent learner that knows the same."""
+        """Return an independent learner with the same state."""
         return self.with_state(self.state())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -167,7 +167,7 @@ class Rival(ABC, Generic[Event]):
 
 
 class VectorRival(Rival[FloatArray]):
-    """A learner of vectors; sparse matrices of scipy are taken too.
+    """A learner of vectors; SciPy's sparse matrices are accepted too.
 
     Parameters
     ----------
@@ -192,28 +192,28 @@ def _dense(sparse: Any) -> FloatArray:
 
 
 def at_least(name: str, value: int, least: int) -> int:
-    """Return ``value``, or raise a ValueError that names it."""
+    """Return ``value``, or raise a ValueError that names it if it is out of range."""
     if value < least:
         raise ValueError(f"{name} must be at least {least}, not {value}")
     return value
 
 
 def positive(name: str, value: float) -> float:
-    """Return ``value``, or raise a ValueError that names it."""
+    """Return ``value``, or raise a ValueError that names it if it is out of range."""
     if not value > 0.0:
         raise ValueError(f"{name} must be > 0, not {value}")
     return value
 
 
 def not_negative(name: str, value: float) -> float:
-    """Return ``value``, or raise a ValueError that names it."""
+    """Return ``value``, or raise a ValueError that names it if it is out of range."""
     if not value >= 0.0:
         raise ValueError(f"{name} must be >= 0, not {value}")
     return value
 
 
 def known_loss(loss: LossName) -> LossName:
-    """Return ``loss``, or raise a ValueError."""
+    """Return ``loss``, or raise a ValueError if it is not a name in `LOSSES`."""
     if loss not in LOSSES:
         raise ValueError(f"loss must be one of {', '.join(LOSSES)}, not {loss!r}")
     return loss

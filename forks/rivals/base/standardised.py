@@ -1,4 +1,4 @@
-"""Any rival, with its vectors standardised on the way in."""
+"""A wrapper that standardises the vectors of a rival."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from forks.rivals.base.learner import VectorRival
 from forks.state import State
 
 PREFIX = "inner_"
-"""Before the names of what the state has of the rival inside."""
+"""Prefix of the wrapped rival's entries in the state."""
 
 
 class Standardised(VectorRival):
-    """Gives a rival each vector less its running mean, divided by the running standard deviation.
+    """Wrapper that subtracts the running mean from each vector and divides it by the standard deviation.
 
-    The papers' learners take columns of one scale, and one width of the kernel for all of them, which a
-    stream's columns do not have by themselves. The moments are those of the vectors learned so far
-    (`forks.algorithm.moments`, which also says what becomes of constant columns and wild values), so an event
-    is scored and learned by what was known before it, and only then counted. What the rival stored keeps the
-    scale that it had then. An event costs O(dimension) more than the rival's own.
+    The papers' learners use one kernel width for all columns, and so need columns of one scale, which a
+    stream does not have by itself. The moments are those of the vectors learned so far
+    (`forks.algorithm.moments`, also for constant columns and outliers): an event is scored and learned with
+    the moments before it, and then added to them. Points that the rival stored keep the scale that they had.
+    An event costs O(dimension) more than with the rival alone.
 
     Parameters
     ----------
@@ -50,11 +50,11 @@ class Standardised(VectorRival):
         self.squares = np.zeros(self.dimension)
 
     def state(self) -> State:
-        """Return all that was learned: copies of arrays, and plain numbers."""
+        """Return the whole state: copies of arrays, and plain numbers."""
         return super().state() | {PREFIX + name: value for name, value in self.inner.state().items()}
 
     def with_state(self, state: State) -> Self:
-        """Return a learner of the same parameters that knows what the one of this `state` knew.
+        """Return a learner with the same parameters, restored from `state`.
 
         Raises
         ------

@@ -37,5 +37,5 @@ def test_rows_can_be_appended_and_chosen() -> None:
     transform = Sjlt(12, 3, seed=1)
     rows = transform.rows(np.arange(5)).append(transform.rows(np.array([5])))
     expected = transform.rows(np.array([0, 1, 3, 4, 5])).dense()
-    assert (rows.chosen(np.arange(6) != 2).dense() == expected).all()
-    assert (rows.chosen(np.array([0, 1, 3, 4, 5])).dense() == expected).all()
+    assert (rows.select(np.arange(6) != 2).dense() == expected).all()
+    assert (rows.select(np.array([0, 1, 3, 4, 5])).dense() == expected).all()

@@ -19,7 +19,7 @@ def exponentials(values: FloatArray) -> FloatArray:
 
 
 def units_off(values: FloatArray) -> FloatArray:
-    """Return how far it is from extended precision, in units in the last place."""
+    """Return the distance from the result in extended precision, in ulp."""
     exact = np.exp(values.astype(np.longdouble))
     distance = np.abs(exponentials(values) - exact) / np.spacing(exact.astype(np.float64))
     return distance.astype(np.float64)

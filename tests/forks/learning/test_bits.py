@@ -23,7 +23,7 @@ Y = np.where(X[:, 0] * X[:, 3] + X[:, 2] + 0.1 * RNG.normal(size=EVENTS) > 0, 1.
 SETTINGS = {
     "practical": ForksSettings.practical(5, budget=20, cycle=7, refresh=3),
     "practical, long warm-up": ForksSettings.practical(5, budget=20, cycle=60, blocks=4),
-    # More events under one map than are worked out together.
+    # More events under one map than a tile has steps.
     "practical, long cycle": ForksSettings.practical(5, budget=20, cycle=100, bounded=False),
     "paper, entity block, long cycle": ForksSettings.paper(
         5, budget=20, cycle=100, width=40.0, entity_blocks=((0, 3),)

@@ -1,4 +1,4 @@
-"""Events told by their entities: the bits of whole rows, whatever the memory of factors holds."""
+"""Events given by entities have the bits of whole rows, whatever the cache of factors holds."""
 
 from __future__ import annotations
 

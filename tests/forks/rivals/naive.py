@@ -22,7 +22,7 @@ def gram(points: list[FloatArray]) -> FloatArray:
 
 
 def stream(events: int, dimension: int = 3, seed: int = 0) -> list[tuple[FloatArray, float]]:
-    """Return rows with labels that no learner gets right for long: a curved border, noise, and its turn."""
+    """Return rows with labels that no learner gets right for long: a curved, rotating border and noise."""
     chance = np.random.default_rng(seed)
     X = chance.normal(size=(events, dimension))
     scores = X[:, 0] * X[:, 1] + 0.5 * chance.normal(size=events)

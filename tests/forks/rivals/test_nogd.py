@@ -41,6 +41,6 @@ def test_points_that_are_there_twice_do_no_harm() -> None:
     learner = NOGD(1, budget=3, rank=3, step=0.1, width=WIDTH)
     for _ in range(4):
         learner.learn_one([1.0], 1)
-    # Three steps of 0.1 k(x, x) made the features, of which the one that is not noise takes the fourth.
+    # Three steps of 0.1 k(x, x) made the features, and the fourth moves along the one that is not noise.
     assert learner.predict_one([1.0]) == pytest.approx(0.4, abs=1e-12)
     assert np.count_nonzero(np.abs(learner.basis).sum(axis=0)) == 1

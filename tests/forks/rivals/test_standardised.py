@@ -1,4 +1,4 @@
-"""A rival inside is told what one would work out by hand from the vectors learned so far."""
+"""The wrapped rival gets vectors standardised by the moments of the vectors learned so far."""
 
 from __future__ import annotations
 

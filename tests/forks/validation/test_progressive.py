@@ -16,7 +16,7 @@ from forks.validation.hindsight import losses
 
 
 class Notes:
-    """Writes down what it is asked and told; says how much it was told before."""
+    """Records the events it predicts and learns; its score is the number of events learned."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, float | None]] = []
