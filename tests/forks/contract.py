@@ -1,7 +1,6 @@
-"""What every learner promises, as checks that any learner can be put through (after River's ``checks``).
+"""The contract of all learners, as checks for any learner (after River's ``checks``).
 
-`EVERY` asks for `predict_one` and `learn_one` only. `RESTORABLE` asks for the whole interface of
-`forks.Forks`. `test_contract.py` runs them.
+`EVERY` needs only `predict_one` and `learn_one`; `RESTORABLE` needs the whole interface of `forks.Forks`.
 """
 
 from __future__ import annotations
@@ -49,9 +48,9 @@ class Subject:
 
     Parameters
     ----------
-    make : returns a learner that knows nothing, always the same one
-    events : pairs of x and y that learner can be given, enough to see all that it does
-    margin : y times a score, from which on a label need teach nothing
+    make : returns a new learner, always with the same parameters
+    events : pairs of x and y for the learner, enough to reach all that it does
+    margin : y times a score, from which on the learner need not learn
     """
 
     make: Callable[[], Learner]
@@ -65,12 +64,12 @@ class RestorableSubject:
 
     Parameters
     ----------
-    make : returns a learner that knows nothing, always the same one
-    restore : returns the learner that a state is of
+    make : returns a new learner, always with the same parameters
+    restore : returns the learner restored from a state
     X : (n, dimension), or (n,) where an event is a number
     y : (n,)
-    not_events : what it refuses in place of a row of X
-    not_labels : what the loss refuses
+    not_events : rows that it must reject
+    not_labels : labels that it must reject
     """
 
     make: Callable[[], Restorable]

@@ -1,10 +1,8 @@
-"""Every public name says what it is, and shows it where an example makes sense."""
+"""Every public name of forks has a docstring, and an example where one makes sense."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import pkgutil
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -12,17 +10,11 @@ from typing import Any
 import pytest
 
 import forks
-import research
 from forks import validation
+from tests.forks.docstrings import modules_of, undocumented
 
-# Plain types and a table of constants: what they are shows where they are used.
+# Plain types and a table of constants need no example.
 WITHOUT_EXAMPLE = {"LOSSES", "LossName", "State"}
-
-
-def modules() -> Iterator[ModuleType]:
-    for package in (forks, research):
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            yield importlib.import_module(found.name)
 
 
 def public_names() -> list[Any]:
@@ -46,22 +38,10 @@ def public_members(cls: type) -> Iterator[tuple[str, object]]:
             yield name, member
 
 
-def is_own(thing: object, module: ModuleType) -> bool:
-    return getattr(thing, "__module__", None) == module.__name__
-
-
-@pytest.mark.parametrize("module", list(modules()), ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", list(modules_of(forks)), ids=lambda module: module.__name__)
 def test_modules_and_their_public_functions_and_classes_have_docstrings(module: ModuleType) -> None:
     assert module.__doc__
-    missing = [
-        name
-        for name, thing in vars(module).items()
-        if not name.startswith("_")
-        and (inspect.isclass(thing) or callable(thing))
-        and is_own(thing, module)
-        and not (vars(thing) if inspect.isclass(thing) else {"__doc__": thing.__doc__}).get("__doc__")
-    ]
-    assert not missing
+    assert not undocumented(module)
 
 
 @pytest.mark.parametrize("thing", public_names())

@@ -71,8 +71,8 @@ def test_one_run_has_no_deviation() -> None:
 
 
 def test_the_adversary_is_compared_with_the_papers_four_and_with_all() -> None:
-    places = {f"place_{place}": 50.0 / place for place in (1, 2, 3, 5)}
-    rows = [row("FORKS", 10.0, **places), row("BOGD", 30.0), row("Perceptron", 6.0)]
+    rates = {f"place_{number}": 50.0 / number for number in (1, 2, 3, 5)}
+    rows = [row("FORKS", 10.0, **rates), row("BOGD", 30.0), row("Perceptron", 6.0)]
     claims = found("table3", *rows)
     assert claims["german: counted from the first event, FORKS makes fewer mistakes than the four of Table 3"]
     assert not claims["german: counted from the first event, FORKS makes fewer mistakes than every rival"]

@@ -19,22 +19,22 @@ CLASSES: IntArray = np.arange(NODES) * 3 // NODES
 
 
 class Scripted(NodeRival):
-    """Scores and asks as it is told, and keeps what it was taught."""
+    """Scores and queries by a script, and records the labels that it learns."""
 
-    def __init__(self, scores: FloatArray, asks: set[int]) -> None:
+    def __init__(self, scores: FloatArray, queries: set[int]) -> None:
         super().__init__(np.eye(len(scores)))
         self.scores = scores
-        self.asks = asks
-        self.taught: list[tuple[int, float]] = []
+        self.queried_nodes = queries
+        self.learned: list[tuple[int, float]] = []
 
     def _score(self, event: int) -> float:
         return float(self.scores[event])
 
     def _queries(self, node: int) -> bool:
-        return node in self.asks
+        return node in self.queried_nodes
 
     def _learn(self, event: int, y: float, score: float) -> None:  # noqa: ARG002  # not looked at
-        self.taught.append((event, y))
+        self.learned.append((event, y))
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def test_a_graph_is_read_as_it_was_written(folder: Path) -> None:
     assert graph.labels.tolist() == CLASSES.tolist()
 
 
-def test_the_largest_score_predicts_and_only_who_asks_is_taught() -> None:
+def test_the_largest_score_predicts_and_only_learners_that_query_learn() -> None:
     made = [
         Scripted(np.array([1.0, -0.1, 0.2, 0.0]), {0, 1}),
         Scripted(np.array([0.9, -0.2, 0.3, 0.0]), {1}),
@@ -86,7 +86,7 @@ def test_the_largest_score_predicts_and_only_who_asks_is_taught() -> None:
         2,
         3,
     )  # nodes 1 and 3 are mistaken
-    assert [learner.taught for learner in made] == [[(1, -1.0), (0, 1.0)], [(1, -1.0)], [(3, -1.0)]]
+    assert [learner.learned for learner in made] == [[(1, -1.0), (0, 1.0)], [(1, -1.0)], [(3, -1.0)]]
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
@@ -124,7 +124,9 @@ def test_the_b_is_the_one_of_fewest_mistakes_on_the_held_out_order(monkeypatch: 
 
     monkeypatch.setattr(experiment, "LEARNERS", {"some": make})
     GraphTrial(Ring(), "some", 0, (1, 2, 3)).result()
-    of_classes = [(1, 0)] * 3 + [(2, 0)] * 3 + [(3, 0)] * 3 + [(2, 1)] * 3  # which share seeds, and so coins
+    of_classes = (
+        [(1, 0)] * 3 + [(2, 0)] * 3 + [(3, 0)] * 3 + [(2, 1)] * 3
+    )  # which share seeds, and so random numbers
     assert played == of_classes
     assert chosen_b(Ring(), "some", (1, 2, 3)) == 2
 

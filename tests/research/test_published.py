@@ -11,7 +11,7 @@ from tests.research.invented import noise
 
 
 def test_without_a_change_of_the_map_the_published_code_makes_the_papers_mistakes() -> None:
-    # No step of stage 1 shrinks what it knows, so that rounds without a loss do nothing there either.
+    # decay = 0: stage 1 changes nothing in rounds without a loss.
     settings = ForksSettings.paper(3, budget=20, cycle=10_000, decay=0.0)
     data = noise(200)
     ours = run_stream(Forks(settings), data, lambda learner: learner.state()["stage"] == 1)

@@ -13,7 +13,7 @@ from research.harness.trials import KeyColumns, Result
 
 @dataclass(frozen=True)
 class Step:
-    """A cell that says which process worked it out, and how many threads BLAS had there."""
+    """A trial whose result is the process that ran it, and the number of its BLAS threads."""
 
     number: int
     fails: bool = False

@@ -1,4 +1,4 @@
-"""A graph small enough to work out densely."""
+"""A graph small enough for dense oracles."""
 
 from __future__ import annotations
 

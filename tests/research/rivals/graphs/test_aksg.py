@@ -43,5 +43,5 @@ def test_it_equals_algorithm_3_worked_out_densely() -> None:
         branches.add((p == 1.0, asks, mistaken))
         assert learner.nodes.tolist() == nodes
     assert learner.queries == queries
-    # Sure and by the coin, asked and not, mistaken and not: all that can be was seen.
+    # All combinations of certain or random query, queried or not, mistaken or not.
     assert len(branches) == 6

@@ -75,7 +75,7 @@ def test_asking_changes_nothing_and_repeats() -> None:
     assert len(set(answers)) == 2
 
 
-def test_coins_are_the_seeds() -> None:
+def test_the_seed_decides_the_random_numbers() -> None:
     same, other = OKSG(KERNEL, seed=1), OKSG(KERNEL, seed=2)
     assert (same._uniforms == OKSG(KERNEL, seed=1)._uniforms).all()
     assert not (same._uniforms == other._uniforms).any()
