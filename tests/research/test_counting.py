@@ -13,7 +13,7 @@ def collecting(learner: Forks) -> bool:
     return learner.state()["stage"] == 1
 
 
-def test_the_authors_count_forgives_stage_one_and_divides_by_all_rounds() -> None:
+def test_the_authors_count_leaves_out_stage_one_and_divides_by_all_rounds() -> None:
     data = noise(300)
     settings = ForksSettings.paper(3, budget=20, cycle=100)
     scores = Forks(settings).predict_and_learn_many(data.X, data.y)

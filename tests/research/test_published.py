@@ -37,7 +37,7 @@ def in_stage_two(settings: ForksSettings, data: Labelled) -> tuple[Forks, int]:
     return learner, seen
 
 
-def test_only_rounds_with_a_loss_count_and_entering_points_are_forgotten() -> None:
+def test_only_rounds_with_a_loss_count_and_entering_points_are_not_stored() -> None:
     settings = ForksSettings.paper(3, budget=20, cycle=5)
     data = noise(300)
     learner, seen = in_stage_two(settings, data)

@@ -228,11 +228,11 @@ def test_the_same_command_goes_on_and_works_nothing_out_again(
 ) -> None:
     worked_out: list[Any] = []
 
-    def watched(cell: Trial) -> dict[str, float]:
-        worked_out.append(cell.key()["run"])
+    def watched(trial: Trial) -> dict[str, float]:
+        worked_out.append(trial.key()["run"])
         if len(worked_out) == 3:
             raise KeyboardInterrupt
-        return cell.result()
+        return trial.result()
 
     monkeypatch.setattr(runner, "result_of", watched)
     options = ["table2", "--data", data, "--out", tmp_path, "--jobs", 1, *german("Perceptron")]
@@ -282,7 +282,7 @@ def test_a_result_that_was_cut_short_is_dropped_with_a_note(data: Path, tmp_path
     assert [row["mistakes"] for row in after] == [row["mistakes"] for row in before]
 
 
-def test_other_data_are_not_taken_for_those_of_before(data: Path, tmp_path: Path) -> None:
+def test_results_of_other_data_are_not_reused(data: Path, tmp_path: Path) -> None:
     options = (
         "table2",
         "--runs",

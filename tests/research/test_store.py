@@ -12,7 +12,7 @@ from research.harness.trials import KeyColumns, Result, Trial
 
 @dataclass(frozen=True)
 class Counted:
-    """A cell whose result is its number."""
+    """A trial whose result is its number."""
 
     number: int
     stream: str = "numbers"

@@ -38,7 +38,7 @@ def test_a_column_that_does_not_vary_tells_nothing() -> None:
     assert standardized(np.array([7.0]), X[:0]) == 0.0
 
 
-def test_rounding_is_not_taken_for_variation() -> None:
+def test_rounding_is_not_variation() -> None:
     X = 1e9 + np.array([[0.0], [1e-7]])
     assert standardized(np.array([1e9 + 1.0]), X) == 0.0
 

@@ -14,7 +14,7 @@ from tests.forks.compiled.test_simd import fused
 seeds = st.integers(0, 2**32)
 
 
-def in_turn(u: FloatArray, v: FloatArray, total: float = 0.0) -> float:
+def sequential(u: FloatArray, v: FloatArray, total: float = 0.0) -> float:
     """The sum of the products from first to last, each added with one rounding."""
     for a, b in zip(u, v, strict=True):
         total = fused(a, b, total)
@@ -26,10 +26,10 @@ def test_a_dot_product_is_a_vector_of_sums_and_the_remainder(n: int, seed: int) 
     rng = np.random.default_rng(seed)
     u, v = rng.normal(size=n), rng.normal(size=n)
     whole = n - n % 8
-    sums = np.array([in_turn(u[i:whole:8], v[i:whole:8]) for i in range(8)])
+    sums = np.array([sequential(u[i:whole:8], v[i:whole:8]) for i in range(8)])
     for half, _ in pairwise((4, 2, 1, 0)):
         sums = sums[:half] + sums[half:]
-    assert dot(u, v) == in_turn(u[whole:], v[whole:], sums[0])
+    assert dot(u, v) == sequential(u[whole:], v[whole:], sums[0])
     np.testing.assert_allclose(dot(u, v), u @ v, rtol=1e-12, atol=1e-13)
 
 
@@ -46,7 +46,7 @@ def test_combined_rows_are_summed_from_first_to_last(count: int, columns: int, s
     rng = np.random.default_rng(seed)
     weights, rows, out = rng.normal(size=count), rng.normal(size=(count, columns)), np.full(columns, np.nan)
     vecmat(weights, rows, out)
-    assert out.tolist() == [in_turn(weights, column) for column in rows.T]
+    assert out.tolist() == [sequential(weights, column) for column in rows.T]
 
 
 @given(st.integers(0, 11), st.integers(0, 20), st.integers(1, 40), seeds)

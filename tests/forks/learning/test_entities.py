@@ -85,7 +85,7 @@ def test_entities_in_any_order_have_the_bits_of_whole_rows(
     assert_same_bits(learner, expected)
 
 
-def test_one_memory_serves_several_learners_in_turn() -> None:
+def test_one_cache_serves_several_learners() -> None:
     settings = made("paper", entity_blocks=BLOCKS)
     tables = EntityTables(settings, [USERS, ITEMS], max_entities=40)
     learned = [Forks(settings), Forks(settings)]
