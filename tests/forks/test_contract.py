@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-import research.rivals
 from forks import Forks, ForksSettings, rivals
 from forks.rivals import (
     AROW,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forks.rivals import Perceptron, Standardised
-from tests.forks.test_contract import X, Y
+from tests.forks.subjects import X, Y
 
 
 def test_the_rival_inside_sees_what_numpy_s_moments_of_the_past_make_of_each_vector() -> None:
