@@ -1,4 +1,4 @@
-"""From committed offsets to a task: read the state record, the snapshot, and the log since."""
+"""Restore a task from committed offsets: the state record, the snapshot, and the log since."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def recover(
 
 
 def _outbox(partition: int, settings: Mapping[str, str], config: Config, since: int) -> Outbox | None:
-    """What the other partitions are to be told, if anything."""
+    """Make the outbox of a partition; None if it shares nothing."""
     partitions, interval = int(settings["partitions"]), config.sharing.interval
     if interval is None or partitions == 1:
         return None
