@@ -1,4 +1,4 @@
-"""Where a topic's committed records are."""
+"""Find where a topic's committed records are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from pipeline.config.tree import Kafka
 from pipeline.errors import TopicError
 from pipeline.kafka.clients import client_settings
 from pipeline.kafka.log import LogReader
-from pipeline.kafka.offsets import TIMEOUT, PartitionId, list_offsets
+from pipeline.kafka.offsets import (
+    PartitionId,
+    high_watermarks,
+    last_stable_offsets,
+    list_offsets,
+    low_watermarks,
+)
+from pipeline.kafka.retries import BROKER_TIMEOUT
 from pipeline.kafka.topics import admin
 
 
@@ -22,9 +29,9 @@ class Watermarks:
     Parameters
     ----------
     kafka
-        Where to look.
+        Where the topics are.
     topics
-        Which.
+        Their names.
 
     Raises
     ------
@@ -36,7 +43,7 @@ class Watermarks:
 
     def __init__(self, kafka: Kafka, topics: Iterable[str]) -> None:
         self._admin = admin(client_settings(kafka))
-        present = self._admin.list_topics(timeout=TIMEOUT).topics
+        present = self._admin.list_topics(timeout=BROKER_TIMEOUT).topics
         wanted = list(topics)
         missing = [topic for topic in wanted if topic not in present]
         if missing:
@@ -52,40 +59,69 @@ class Watermarks:
         """Every partition, by topic and number."""
 
     def ranges(self) -> dict[PartitionId, range]:
-        """The offsets of each partition. Not at every one of them is there a committed record."""
-        begins = self._find(OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # lacks its types
-        ends = self._find(OffsetSpec.latest())  # type: ignore[no-untyped-call]  # as above
-        return {place: range(begins[place], ends[place]) for place in self.partitions}
+        """Return the offsets of each partition; not every one of them has a committed record."""
+        begins = low_watermarks(self._admin, self.partitions)
+        ends = last_stable_offsets(self._admin, self.partitions)
+        return {partition: range(begins[partition], ends[partition]) for partition in self.partitions}
+
+    def high_watermarks(self) -> dict[PartitionId, int]:
+        """Return the offset behind the last record of each partition, open transactions included."""
+        return high_watermarks(self._admin, self.partitions)
 
     def offsets_for_times(self, timestamp: int) -> dict[PartitionId, int | None]:
-        """Offsets before which no record has this timestamp (milliseconds) or a later one.
+        """Return, for each partition, the offset before which all records are earlier than a time.
 
-        None where no record has. The markers of transactions count too, with the time at which they
-        were written: a record there may be an earlier one.
+        The markers of transactions count too, with the time at which they were written, so the first record
+        from the offset on may still be an earlier one.
+
+        Parameters
+        ----------
+        timestamp
+            The time, in milliseconds.
+
+        Returns
+        -------
+        dict of PartitionId to int or None
+            The offsets; None for a partition without a record of that time or later.
         """
-        found = self._find(OffsetSpec.for_timestamp(timestamp))
-        return {place: None if offset < 0 else offset for place, offset in found.items()}
-
-    def _find(self, spec: OffsetSpec) -> dict[PartitionId, int]:
-        return list_offsets(self._admin, self.partitions, spec)
+        found = list_offsets(self._admin, self.partitions, OffsetSpec.for_timestamp(timestamp))
+        return {partition: None if offset < 0 else offset for partition, offset in found.items()}
 
 
 def last_messages(
     log: LogReader,
-    place: PartitionId,
+    partition: PartitionId,
     offsets: range,
     count: int,
     wanted: Callable[[Message], bool] = lambda _: True,
 ) -> list[Message]:
-    """The last committed messages of a partition, at most `count`, in the order of their offsets.
+    """Read the last committed messages of a partition.
 
-    At many an offset there is none: the markers of transactions take some, and so do messages that
-    were aborted or compacted away. So this goes back ever farther, until it has found enough.
+    Not every offset has one: some belong to markers of transactions, and to messages that were aborted or
+    compacted away. So this begins ever earlier, until it finds enough.
+
+    Parameters
+    ----------
+    log
+        Reads the partition.
+    partition
+        Which one.
+    offsets
+        The offsets to read: see `Watermarks.ranges`.
+    count
+        Messages to return, at most.
+    wanted
+        Whether a message counts.
+
+    Returns
+    -------
+    list of Message
+        In the order of their offsets.
     """
     reach = 2 * count + 8
     while True:
         begin = max(offsets.start, offsets.stop - reach)
-        found = deque(filter(wanted, log.read_to_end(*place, begin)), maxlen=count)
+        found = deque(filter(wanted, log.read_to_end(*partition, begin)), maxlen=count)
         if len(found) == count or begin == offsets.start:
             return list(found)
         reach *= 4

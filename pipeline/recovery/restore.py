@@ -1,11 +1,10 @@
-"""From committed offsets to a task: read the state record, the snapshot, and the log since."""
+"""Restore a task from committed offsets: the state record, the snapshot, and the log since."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 
 import msgspec
-from confluent_kafka import TopicPartition
 
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
@@ -63,23 +62,19 @@ def recover(
         restoration = TaskRestorer(task, state)
         yield restoration.left
         begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
-        place = TopicPartition(topics.outcomes, partition, begin)
-        for outcomes in read_until(
-            read_outcomes(log, place), lambda: restoration.remaining_outcomes, patience
-        ):
+        chunks = read_outcomes(log, topics.outcomes, partition, begin)
+        for outcomes in read_until(chunks, lambda: restoration.remaining_outcomes, patience):
             restoration.outcomes(*outcomes)
             yield restoration.left
-        place = TopicPartition(topics.predictions, partition, state.prediction_offset)
-        for predictions in read_until(
-            read_decoded(log, _PREDICTIONS, place), lambda: restoration.remaining_predictions, patience
-        ):
+        slices = read_decoded(log, _PREDICTIONS, topics.predictions, partition, state.prediction_offset)
+        for predictions in read_until(slices, lambda: restoration.remaining_predictions, patience):
             restoration.predictions(*predictions)
             yield restoration.left
         yield restoration.finish()
 
 
 def _outbox(partition: int, settings: Mapping[str, str], config: Config, since: int) -> Outbox | None:
-    """What the other partitions are to be told, if anything."""
+    """Make the outbox of a partition; None if it shares nothing."""
     partitions, interval = int(settings["partitions"]), config.sharing.interval
     if interval is None or partitions == 1:
         return None
