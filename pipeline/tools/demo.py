@@ -14,11 +14,10 @@ from threading import Event
 from typing import NamedTuple
 from uuid import uuid4
 
-from confluent_kafka import TopicPartition
-
 from pipeline.config.tree import Kafka
 from pipeline.errors import ForksError
-from pipeline.kafka.clients import client_settings, groupless_consumer
+from pipeline.kafka.clients import client_settings
+from pipeline.kafka.record_counter import RecordCounter
 from pipeline.kafka.topics import Topics, admin, create
 from pipeline.sources.kuairec import Events
 from pipeline.sources.replay import Replay
@@ -86,8 +85,8 @@ def consume(
     """
     topics = Topics(kafka.prefix)
     with (
-        _RecordCounter(kafka, topics.predictions) as predictions,
-        _RecordCounter(kafka, topics.outcomes) as outcomes,
+        RecordCounter(kafka, topics.predictions) as predictions,
+        RecordCounter(kafka, topics.outcomes) as outcomes,
     ):
         with _worker(kafka, tables, log) as worker:
             _wait_for_records(predictions, 1, worker, log, lambda _: None)
@@ -110,29 +109,6 @@ def consume(
     return DemoRun(seconds, killed_at, recovery)
 
 
-class _RecordCounter:
-    """Counts the committed records of a topic of one partition as they come."""
-
-    def __init__(self, kafka: Kafka, topic: str) -> None:
-        self.topic = topic
-        self.count = 0
-        self._consumer = groupless_consumer(kafka)
-        self._consumer.assign([TopicPartition(topic, 0, 0)])
-
-    def __enter__(self) -> _RecordCounter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._consumer.close()
-
-    def poll(self) -> int:
-        """Count what has come; how many that was."""
-        messages = self._consumer.consume(10_000, 0.1)
-        new = sum(message.error() is None for message in messages)
-        self.count += new
-        return new
-
-
 @contextmanager
 def _worker(kafka: Kafka, tables: Mapping[str, Path], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     options = ("--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group)
@@ -152,7 +128,7 @@ def _worker(kafka: Kafka, tables: Mapping[str, Path], log: Path) -> Iterator[sub
 
 
 def _wait_for_records(
-    counter: _RecordCounter,
+    counter: RecordCounter,
     count: int,
     worker: subprocess.Popen[bytes],
     log: Path,

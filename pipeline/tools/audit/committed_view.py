@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections.abc import Mapping
 from typing import Final, NamedTuple
-
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
-from pipeline.kafka.clients import client_settings, group_consumer
-from pipeline.kafka.offsets import TIMEOUT, PartitionId
-from pipeline.kafka.topics import admin, partition_count, topics_of
+from pipeline.kafka.group import CommittedOffsets, ConsumerGroup
+from pipeline.kafka.offsets import PartitionId
+from pipeline.kafka.topics import topics_of
 from pipeline.kafka.watermarks import Watermarks
 
 PAUSE: Final = 0.05
@@ -44,7 +41,7 @@ class View(NamedTuple):
     records: int
     ranges: dict[PartitionId, range]
     stable_offset: dict[PartitionId, int]
-    committed: dict[int, dict[str, TopicPartition]]
+    committed: Mapping[int, CommittedOffsets]
 
 
 def capture_view(config: Config) -> View:
@@ -65,53 +62,24 @@ def capture_view(config: Config) -> View:
         A transaction stays open.
     """
     topics = topics_of(config)
-    client = admin(client_settings(config.kafka))
-    partitions = partition_count(client, topics)
-    watermarks = Watermarks(config.kafka, topics.all)
-    first = watermarks.ranges()
     timeout = config.worker.transaction_timeout / 1000 + SLACK
-    inputs = [
-        topic_partition for topic_partition in watermarks.partitions if topic_partition.topic in topics.inputs
-    ]
-    committed = _committed(config, inputs, timeout)
-    ends = _written(client, watermarks.partitions)
-    outputs = {
-        topic_partition: end
-        for topic_partition, end in ends.items()
-        if topic_partition.topic not in topics.inputs
-    }
+    with ConsumerGroup(config, topics) as group:
+        watermarks = Watermarks(config.kafka, topics.all)
+        first = watermarks.ranges()
+        committed = group.committed_offsets(range(group.partitions), timeout)
+    ends = watermarks.high_watermarks()
+    outputs = {partition: end for partition, end in ends.items() if partition.topic not in topics.inputs}
     _wait_for_transactions(watermarks, outputs, timeout)
-    ranges = {
-        topic_partition: range(found.start, ends[topic_partition]) for topic_partition, found in first.items()
-    }
-    records = sum(
-        len(found) for topic_partition, found in ranges.items() if topic_partition.topic != topics.checkpoints
-    )
+    ranges = {partition: range(found.start, ends[partition]) for partition, found in first.items()}
     return View(
-        partitions,
-        records,
-        ranges,
-        {topic_partition: at.stop for topic_partition, at in first.items()},
-        committed,
+        partitions=group.partitions,
+        records=sum(
+            len(offsets) for partition, offsets in ranges.items() if partition.topic != topics.checkpoints
+        ),
+        ranges=ranges,
+        stable_offset={partition: offsets.stop for partition, offsets in first.items()},
+        committed=committed,
     )
-
-
-def _committed(
-    config: Config, places: list[PartitionId], timeout: float
-) -> dict[int, dict[str, TopicPartition]]:
-    """What the group has committed, once no transaction is about to change it."""
-    found: dict[int, dict[str, TopicPartition]] = defaultdict(dict)
-    consumer = group_consumer(config)
-    try:
-        for topic_partition in consumer.committed(
-            [TopicPartition(*topic_partition) for topic_partition in places], timeout
-        ):
-            if topic_partition.error is not None:
-                raise KafkaException(topic_partition.error)
-            found[topic_partition.partition][topic_partition.topic] = topic_partition
-    finally:
-        consumer.close()
-    return found
 
 
 def _wait_for_transactions(watermarks: Watermarks, ends: dict[PartitionId, int], timeout: float) -> None:
@@ -129,14 +97,3 @@ def _wait_for_transactions(watermarks: Watermarks, ends: dict[PartitionId, int],
                 "audit again"
             )
         time.sleep(PAUSE)
-
-
-def _written(client: AdminClient, places: list[PartitionId]) -> dict[PartitionId, int]:
-    """Where the records of each place end, those of open transactions included."""
-    spec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # lacks its types
-    futures = client.list_offsets(
-        {TopicPartition(*topic_partition): spec for topic_partition in places},
-        isolation_level=IsolationLevel.READ_UNCOMMITTED,
-        request_timeout=TIMEOUT,
-    )
-    return {PartitionId(at.topic, at.partition): found.result().offset for at, found in futures.items()}

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final, NamedTuple, cast
-
-from confluent_kafka import Message, TopicPartition
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import StateError
 from pipeline.kafka.committed import committed_position
+from pipeline.kafka.group import CommittedOffsets
 from pipeline.kafka.log import LogReader
+from pipeline.kafka.messages import ConsumerRecord
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import Topics
-from pipeline.records.dead_letter import Headers, read_letter
+from pipeline.records.dead_letter import read_letter
 from pipeline.records.inputs import RawMessage
 from pipeline.recovery.state_reader import read_state, snapshot_bytes
 from pipeline.task.state import State
@@ -44,7 +44,7 @@ def read_checkpoint(
     log: LogReader,
     reader: Reader,
     topics: Topics,
-    committed: Mapping[str, TopicPartition],
+    committed: CommittedOffsets,
     result: AuditResult,
 ) -> CommittedCheckpoint | None:
     """Read what the offsets of one partition lead to; what keeps from that is noted as a difference.
@@ -177,18 +177,20 @@ class Reader:
     def sources(self, topic: str, stop: int | None = None) -> PartitionRecords[RawMessage]:
         """The records below an offset, or of all the view."""
         return PartitionRecords(
-            map(_source, self._messages(topic, stop)), self.log_start_offset(topic), self.stable_offset(topic)
+            map(RawMessage.of, self._messages(topic, stop)),
+            self.log_start_offset(topic),
+            self.stable_offset(topic),
         )
 
     def dead_letters(self, topic: str) -> PartitionRecords[DeadLetterMessage]:
         """The dead letters."""
         dead_letter_message = (
-            DeadLetterMessage(_source(message), read_letter(message))
+            DeadLetterMessage(RawMessage.of(message), read_letter(message))
             for message in self._messages(topic, None)
         )
         return PartitionRecords(dead_letter_message, self.log_start_offset(topic), self.stable_offset(topic))
 
-    def _messages(self, topic: str, stop: int | None) -> Iterator[Message]:
+    def _messages(self, topic: str, stop: int | None) -> Iterator[ConsumerRecord]:
         offsets = self._view.ranges[PartitionId(topic, self.partition)]
         end = offsets.stop if stop is None else min(stop, offsets.stop)
         if offsets.start >= end:
@@ -199,15 +201,3 @@ class Reader:
                     return
                 self._meter.count()
                 yield message
-
-
-def _source(message: Message) -> RawMessage:
-    headers = cast(Headers, message.headers() or ())
-    return RawMessage(
-        message.topic() or "",
-        message.partition() or 0,
-        message.offset() or 0,
-        message.key(),
-        message.value(),
-        headers,
-    )

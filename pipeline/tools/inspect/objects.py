@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from confluent_kafka import Message
 
+from pipeline.kafka.messages import ConsumerRecord
 from pipeline.records.dead_letter import read_letter
 from pipeline.tools.inspect.chunk import read_chunk
 from pipeline.tools.inspect.kinds import Kind
 from pipeline.tools.inspect.readable import encoded
 
 
-def as_object(kind: Kind, message: Message) -> dict[str, Any]:
+def as_object(kind: Kind, message: ConsumerRecord) -> dict[str, Any]:
     """A message as a JSON object.
 
     `encoding` says what `value` is: `json`, `utf-8` text, or `base64`, which is how dead letters and
@@ -37,7 +37,7 @@ def as_object(kind: Kind, message: Message) -> dict[str, Any]:
     return record | {"value": content, "encoding": encoding}
 
 
-def _dead_letter(message: Message) -> dict[str, Any]:
+def _dead_letter(message: ConsumerRecord) -> dict[str, Any]:
     dead_letter = read_letter(message)
     headers = [
         dict(zip(("value", "encoding"), encoded(value), strict=True)) for _, value in dead_letter.headers

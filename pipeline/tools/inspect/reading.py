@@ -6,18 +6,14 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
-
 from pipeline.config.tree import Kafka
 from pipeline.errors import ConfigError
-from pipeline.kafka.clients import groupless_consumer
+from pipeline.kafka.follow import follow as follow_partitions
 from pipeline.kafka.log import LogReader
+from pipeline.kafka.messages import ConsumerRecord
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.watermarks import Watermarks, last_messages
 from pipeline.tools.inspect.start import At, Last, Since, StartPosition
-
-POLL = 0.2
-"""Seconds to wait for a message before looking whether Ctrl-C was pressed."""
 
 
 class _PartitionRange(NamedTuple):
@@ -29,7 +25,7 @@ class _PartitionRange(NamedTuple):
 
 def read(
     kafka: Kafka, topic: str, start: StartPosition, partition: int | None = None, *, follow: bool = False
-) -> Iterator[Message]:
+) -> Iterator[ConsumerRecord]:
     """Read messages: one partition after the other, or the last ones of all by their time.
 
     Parameters
@@ -69,7 +65,7 @@ def read(
             if _wanted(message, start):
                 yield message
     if follow:
-        yield from (message for message in _follow(kafka, ends) if _wanted(message, start))
+        yield from (message for message in follow_partitions(kafka, ends) if _wanted(message, start))
 
 
 def _partition_ranges(
@@ -102,13 +98,13 @@ def _from(offsets: range, begin: int | None) -> range:
     return range(max(begin, offsets.start), offsets.stop)
 
 
-def _all(log: LogReader, partition_ranges: list[_PartitionRange]) -> Iterator[Message]:
+def _all(log: LogReader, partition_ranges: list[_PartitionRange]) -> Iterator[ConsumerRecord]:
     for topic_partition, offsets in partition_ranges:
         if offsets:
             yield from log.read_to_end(*topic_partition, offsets.start)
 
 
-def _last(log: LogReader, partition_ranges: list[_PartitionRange], count: int) -> list[Message]:
+def _last(log: LogReader, partition_ranges: list[_PartitionRange], count: int) -> list[ConsumerRecord]:
     """The last messages of all partitions, by time, each partition's in the order of their offsets."""
     timed = []
     for topic_partition, offsets in partition_ranges:
@@ -119,29 +115,10 @@ def _last(log: LogReader, partition_ranges: list[_PartitionRange], count: int) -
     return [message for _, message in timed[max(0, len(timed) - count) :]]
 
 
-def _follow(kafka: Kafka, starts: dict[PartitionId, int]) -> Iterator[Message]:
-    consumer: Consumer = groupless_consumer(kafka)
-    try:
-        consumer.assign(
-            [TopicPartition(*topic_partition, offset) for topic_partition, offset in starts.items()]
-        )
-        while True:
-            message = consumer.poll(POLL)
-            if message is None:
-                continue
-            error = message.error()
-            if error is None:
-                yield message
-            elif error.code() != KafkaError._PARTITION_EOF:
-                raise KafkaException(error)
-    finally:
-        consumer.close()
-
-
-def _topic_partition(message: Message) -> PartitionId:
+def _topic_partition(message: ConsumerRecord) -> PartitionId:
     return PartitionId(message.topic() or "", message.partition() or 0)
 
 
-def _wanted(message: Message, start: StartPosition) -> bool:
+def _wanted(message: ConsumerRecord, start: StartPosition) -> bool:
     """Not so for a record that lies behind the first of a time, but is itself of an earlier one."""
     return not isinstance(start, Since) or message.timestamp()[1] >= start.timestamp

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Final, TypeVar
 
 import msgspec
-from confluent_kafka import Message
 from rich.text import Text
 
 from pipeline.features.statistics import FEATURES
+from pipeline.kafka.messages import ConsumerRecord
 from pipeline.records.dead_letter import read_letter
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction, Share
 from pipeline.task.state import State
@@ -46,7 +46,7 @@ def heading(kind: Kind) -> Text:
     return Text(columns.rstrip(), style="bold")
 
 
-def show(kind: Kind, message: Message, *, detail: bool = False) -> Text:
+def show(kind: Kind, message: ConsumerRecord, *, detail: bool = False) -> Text:
     """A message in a line or a few.
 
     Parameters
@@ -74,14 +74,14 @@ def show(kind: Kind, message: Message, *, detail: bool = False) -> Text:
     return first + Text(f"\n{INDENT}").join(lines)
 
 
-def _prediction(message: Message, detail: bool) -> Iterator[Text]:
+def _prediction(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
     prediction = _PREDICTIONS.decode(message.value() or b"")
     yield _prediction_columns(prediction)
     if detail:
         yield from _fields(prediction)
 
 
-def _outcome(message: Message, detail: bool) -> Iterator[Text]:
+def _outcome(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
     outcome = _OUTCOMES.decode(message.value() or b"")
     style = {True: "green", False: "red", None: ""}[outcome.correct]
     delay = None if outcome.label_timestamp is None else outcome.label_timestamp - outcome.timestamp
@@ -117,7 +117,7 @@ def _fields(record: Prediction | Outcome) -> Iterator[Text]:
         yield Text.assemble((f"{name:22}", "dim"), repr(value))
 
 
-def _label_request(message: Message, detail: bool) -> Iterator[Text]:
+def _label_request(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
     request = _REQUESTS.decode(message.value() or b"")
     yield Text(_event_columns(request))
     if detail:
@@ -125,7 +125,7 @@ def _label_request(message: Message, detail: bool) -> Iterator[Text]:
             yield Text.assemble((f"{name:22}", "dim"), printable(str(value)))
 
 
-def _share(message: Message, detail: bool) -> Iterator[Text]:
+def _share(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
     share = _SHARES.decode(message.value() or b"")
     outcome_range = f"{share.since:,} to {share.until - 1:,}"
     labels, watched = (sum(getattr(video, name) for video in share.videos) for name in ("events", "labels"))
@@ -143,7 +143,7 @@ def _share(message: Message, detail: bool) -> Iterator[Text]:
             )
 
 
-def _dead_letter(message: Message, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all is shown anyway
+def _dead_letter(message: ConsumerRecord, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all is shown anyway
     dead_letter = read_letter(message)
     origin = (
         f"{dead_letter.topic} {dead_letter.partition}:{dead_letter.offset}"
@@ -160,7 +160,7 @@ def _dead_letter(message: Message, detail: bool) -> Iterator[Text]:  # noqa: ARG
         yield Text.assemble(("header ", "dim"), f"{printable(name)}, {described(value)}")
 
 
-def _checkpoint(message: Message, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all is shown anyway
+def _checkpoint(message: ConsumerRecord, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all is shown anyway
     chunk = read_chunk(message.key())
     if chunk is not None:
         size = len(message.value() or b"")

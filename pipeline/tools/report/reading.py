@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
 import numpy as np
-from confluent_kafka import Message
 
 from pipeline.config.tree import CHAMPION, Kafka
 from pipeline.features.statistics import FEATURES
 from pipeline.features.target import TARGET
 from pipeline.kafka.log import LogReader, decode_record
+from pipeline.kafka.messages import ConsumerRecord
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import Topics
 from pipeline.kafka.watermarks import Watermarks, last_messages
@@ -130,7 +130,7 @@ class _Meter:
         self._progress = progress
         self._done = 0
 
-    def slices(self, log: LogReader, topic: str, partition: int) -> Iterator[list[Message]]:
+    def slices(self, log: LogReader, topic: str, partition: int) -> Iterator[Sequence[ConsumerRecord]]:
         """The messages of a partition from beginning to end."""
         for messages in log.read(topic, partition):
             if not messages:
@@ -148,7 +148,7 @@ def _state(log: LogReader, place: PartitionId, offsets: range) -> _State:
     return decode_record(_STATES, found[0]) if found else _State({}, {})
 
 
-def _outcomes(slices: Iterator[list[Message]]) -> tuple[Outcomes, list[Scores | None]]:
+def _outcomes(slices: Iterator[Sequence[ConsumerRecord]]) -> tuple[Outcomes, list[Scores | None]]:
     """The rows of outcomes, and what challengers said of each."""
     parts, scores = [], []
     for messages in slices:
@@ -193,6 +193,6 @@ def _row(outcome: _Outcome) -> tuple[float | bool, ...]:
     )
 
 
-def _case(message: Message) -> str:
+def _case(message: ConsumerRecord) -> str:
     fault = read_letter(message).fault
     return fault if fault in DEAD_LETTER_FAULTS else "unknown"
