@@ -1,4 +1,4 @@
-"""What is committed at one moment, though workers go on: how far an audit has to look, in every topic."""
+"""Capture which offsets an audit reads in every topic, while workers go on."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from pipeline.kafka.topics import topics_of
 from pipeline.kafka.watermarks import Watermarks
 
 PAUSE: Final = 0.05
-"""Seconds between two looks at open transactions."""
+"""Seconds between two checks for open transactions."""
 SLACK: Final = 20.0
-"""Seconds beyond a transaction's timeout to wait for its end: brokers look for such every ten."""
+"""Seconds to wait for the end of a transaction beyond its timeout: brokers look every 10 s."""
 
 
 class View(NamedTuple):
-    """Offsets of one moment.
+    """The committed offsets of one moment.
 
     Attributes
     ----------
     partitions
-        Of each topic.
+        Number of partitions of each topic.
     records
-        To look at, at most.
+        Number of records to read, at most.
     ranges
-        In each place, from the first record left to behind the last one to look at. All that was
-        committed with the group's offsets lies in it.
-    covered
-        In each place, below which offset no record was written after the group's offsets were.
+        Offsets to read, by partition of a topic. Everything that was committed with the group's offsets
+        lies within.
+    stable_offset
+        Offset below which no record was written after the group's offsets, by partition of a topic.
     committed
-        By partition and input, what the group has committed.
+        Committed offsets of the group, by number of the partition.
     """
 
     partitions: int
@@ -45,12 +45,22 @@ class View(NamedTuple):
 
 
 def capture_view(config: Config) -> View:
-    """Look, while workers may go on.
+    """Capture the committed offsets of all topics, while workers may go on.
 
-    The ends of what is committed are taken first, then the group's offsets, then the ends of all that
-    was written, committed or not. So what lies before the first ends was in a transaction that the
-    offsets cover, and all that the offsets cover lies before the last ends. Open transactions of workers
-    are waited for; those of whoever writes the inputs hide nothing that a worker has read.
+    The last stable offsets are read first, then the group's offsets, then the high watermarks. So all
+    records below the first belong to transactions that the group's offsets include, and all records that
+    the group's offsets include lie below the high watermarks. Open transactions of workers are waited for;
+    transactions of the producers of the inputs hide nothing that a worker has read.
+
+    Parameters
+    ----------
+    config
+        Whole configuration.
+
+    Returns
+    -------
+    View
+        Offsets to audit.
 
     Raises
     ------
@@ -70,7 +80,7 @@ def capture_view(config: Config) -> View:
     ends = watermarks.high_watermarks()
     outputs = {partition: end for partition, end in ends.items() if partition.topic not in topics.inputs}
     _wait_for_transactions(watermarks, outputs, timeout)
-    ranges = {partition: range(found.start, ends[partition]) for partition, found in first.items()}
+    ranges = {partition: range(offsets.start, ends[partition]) for partition, offsets in first.items()}
     return View(
         partitions=group.partitions,
         records=sum(
@@ -83,17 +93,17 @@ def capture_view(config: Config) -> View:
 
 
 def _wait_for_transactions(watermarks: Watermarks, ends: dict[PartitionId, int], timeout: float) -> None:
-    """Wait until all that was written before these ends is committed or taken back."""
+    """Wait until every transaction with records below these offsets is committed or aborted."""
     begin = time.monotonic()
     while hidden := [
-        topic_partition
-        for topic_partition, found in watermarks.ranges().items()
-        if found.stop < ends.get(topic_partition, 0)
+        partition
+        for partition, offsets in watermarks.ranges().items()
+        if offsets.stop < ends.get(partition, 0)
     ]:
         if time.monotonic() - begin > timeout:
             raise StateError(
                 f"{hidden[0].topic}, partition {hidden[0].partition}: a transaction has been open for "
-                f"{timeout:.0f} s, and hides what comes after it. Wait until the broker ends it, then "
-                "audit again"
+                f"{timeout:.0f} s, and hides the records after it. Wait until the broker has ended it, then "
+                "run the audit again"
             )
         time.sleep(PAUSE)
