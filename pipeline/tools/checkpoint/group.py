@@ -1,4 +1,4 @@
-"""The group's committed state, seen from outside, and the group itself, entered when nobody else is in it."""
+"""Read the committed state records and snapshots of a group."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from pipeline.task.state import State
 
 
 class CommittedState(NamedTuple):
-    """A partition's last committed state record, and where it is."""
+    """The last committed state record of a partition, and its offset in the checkpoints topic."""
 
     offset: int
     state: State
 
 
 class Group(ConsumerGroup):
-    """The consumer group of a pipeline.
+    """The consumer group of a pipeline, with its committed state.
 
     Use as a context manager.
 
     Parameters
     ----------
     config
-        The whole configuration.
+        Whole configuration.
 
     Raises
     ------
@@ -49,14 +49,14 @@ class Group(ConsumerGroup):
         super().close()
 
     def committed_state(self, partition: int) -> CommittedState | None:
-        """What the group continues from in a partition; None if nothing was committed yet.
+        """Return the committed state record of a partition; None if nothing was committed yet.
 
         Raises
         ------
         ConfigError
             There is no such partition.
         StateError
-            If what was committed is not a worker's, or its state record is gone.
+            If no worker committed the offsets, or their state record is missing.
         """
         if partition >= self.partitions:
             raise ConfigError(f"--partition {partition}: there are partitions 0 to {self.partitions - 1}")
@@ -67,31 +67,31 @@ class Group(ConsumerGroup):
         return CommittedState(start.state_offset, read_state(self.log, self.topics, partition, start))
 
     def all_committed_states(self) -> list[CommittedState]:
-        """What the group continues from in each partition, so that nothing is installed beside one without.
+        """Return the committed state records of all partitions, each of which has to have one.
 
         Raises
         ------
         StateError
-            If nothing was committed in one yet, or as `committed_state`.
+            If nothing was committed for a partition yet, and as `committed_state`.
         """
         found = []
         for number in range(self.partitions):
             committed_state = self.committed_state(number)
             if committed_state is None:
                 raise StateError(
-                    f"nothing was committed for partition {number} yet, so no state there could keep workers "
-                    "with other settings away. Let a worker run until each partition has had a message"
+                    f"nothing was committed for partition {number} yet, so workers with other settings could "
+                    "start there. Run a worker until each partition has had a message, then start this again"
                 )
             found.append(committed_state)
         return found
 
     def snapshot(self, partition: int) -> tuple[State, bytes]:
-        """A partition's state record, and the snapshot that it names as it was written.
+        """Return the state record of a partition, and the bytes of its snapshot.
 
         Raises
         ------
         StateError
-            If there is none, or it is damaged.
+            If there is no snapshot, or it is damaged.
         """
         committed_state = self.committed_state(partition)
         if committed_state is None or committed_state.state.snapshot is None:

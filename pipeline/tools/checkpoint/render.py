@@ -1,4 +1,4 @@
-"""Checkpoints for a terminal of 80 columns or more."""
+"""Render checkpoints for a terminal of 80 columns or more."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.tools.times import duration
 
 
 def render_list(checkpoints: Sequence[Checkpoint]) -> RenderableType:
-    """A line for each snapshot of each partition, and the whole hashes below."""
+    """Render one line for each snapshot of each partition, and their hashes below."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("partition", "state at", "outcomes", "snapshot of", "chunks at", "bytes", "age"):
         table.add_column(name, justify="right")
@@ -49,7 +49,7 @@ def _cells(snapshot: Snapshot) -> tuple[str, str, str, str]:
 
 
 def render_contents(partition: int, found: Contents) -> RenderableType:
-    """What is in a partition's snapshot, a figure a line."""
+    """Render the contents of a partition's snapshot, one figure per line."""
     table = Table.grid(padding=(0, 2))
     for name, value in {
         "outcomes": f"{found.outcomes:,}, of which {found.updates:,} were learned",

@@ -1,4 +1,4 @@
-"""A comparison for a terminal of 80 columns or more."""
+"""Render a comparison for a terminal of 80 columns or more."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pipeline.tools.rebuild.comparison import Comparison, PartitionRebuild
 
 
 def render(found: Comparison) -> RenderableType:
-    """What differs, both models' figures side by side, and what became of the snapshots and of the group."""
+    """Render the changes, the figures of both models, the check of each snapshot and the installation."""
     changes = ", ".join(
-        f"{name} {here or 'none'} (was {there or 'none'})" for name, (there, here) in found.changes.items()
+        f"{name} {new or 'none'} (was {present or 'none'})" for name, (present, new) in found.changes.items()
     )
     parts: list[RenderableType] = [
         Text(f"rebuilt with {changes or 'unchanged settings'}", style="bold"),
         Text(),
     ]
     if found.running is None or found.rebuilt is None:
-        parts.append(Text("No label was joined yet, so there is nothing to judge predictions by."))
+        parts.append(Text("No label was joined yet, so there is nothing to compare predictions with."))
     else:
         parts.append(_figures(found))
     parts += [Text(), *map(_partition, found.partitions)]
@@ -28,8 +28,8 @@ def render(found: Comparison) -> RenderableType:
         lines = ["[learner]", *found.installed]
         parts += [
             Text(),
-            Text("Installed: the group goes on from these models.", style="bold green"),
-            Text("Put this into forks.toml before you start its workers; with other settings they refuse:"),
+            Text("Installed: the group continues from these models.", style="bold green"),
+            Text("Put this into forks.toml before you start its workers. They refuse other settings:"),
             Text(),
             *(Text(f"  {line}") for line in lines),
         ]
@@ -70,8 +70,9 @@ def _partition(partition_rebuild: PartitionRebuild) -> Text:
         return Text(text)
     if partition_rebuild.same:
         return Text(
-            f"{text}; at {partition_rebuild.snapshot:,} they give the very bytes of the group's snapshot"
+            f"{text}; after {partition_rebuild.snapshot:,} the model has the bytes of the group's snapshot"
         )
     return Text(
-        f"{text}; at {partition_rebuild.snapshot:,} they do not give the group's snapshot", style="red"
+        f"{text}; after {partition_rebuild.snapshot:,} the model differs from the group's snapshot",
+        style="red",
     )

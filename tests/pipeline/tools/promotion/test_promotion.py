@@ -162,10 +162,10 @@ def test_what_is_printed_is_what_workers_need() -> None:
 @pytest.mark.parametrize(
     ("name", "former", "said"),
     [
-        ("widest", "former", "there is no challenger 'widest'. There are: wider, papers, linear"),
+        ("widest", "former", "there is no challenger 'widest'. Configured are: wider, papers, linear"),
         ("linear", "former", "challengers.linear is a rival (arow)"),
-        ("wider", "papers", "--former papers: the name is taken"),
-        ("wider", "champion", "--former champion: the name is taken"),
+        ("wider", "papers", "--former papers: the name is in use"),
+        ("wider", "champion", "--former champion: the name is in use"),
         ("wider", "the old one", "--former the old one: String should match pattern"),
     ],
 )
