@@ -1,4 +1,4 @@
-"""Everything put together: broker, topics, data, a worker that is killed and recovers, the report."""
+"""Run the steps of the demo: create topics, send data, kill a worker and let it recover."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from pipeline.sources.replay import Replay
 
 FORKS = (sys.executable, "-c", "from pipeline.cli import main; main()")
 STOP_TIMEOUT = 60.0
-"""Seconds that a worker may take to stop."""
+"""Seconds for a worker to stop."""
 STALL_TIMEOUT = 120.0
-"""Seconds without a new record after which something is wrong."""
+"""Seconds without a new record after which the demo fails."""
 
 
 class DemoRun(NamedTuple):
-    """How the worker's part of the demo went."""
+    """Measurements of the worker in the demo."""
 
     seconds: float
-    """From the first prediction to the last outcome, the kill and the recovery included."""
+    """Seconds from the first prediction to the last outcome, including kill and recovery."""
     killed_at: int
-    """Outcomes committed when the worker was killed."""
+    """Number of outcomes that were committed when the worker was killed."""
     recovery_s: float
-    """From the kill to the next new prediction."""
+    """Seconds from the kill to the next new prediction."""
 
 
 def demo_kafka(bootstrap: str) -> Kafka:
-    """Topics and group of a demo, with a prefix that no other has."""
+    """Return the connection of a demo, with a unique prefix of topics and group."""
     prefix = f"demo-{uuid4().hex[:6]}-"
     return Kafka(bootstrap=bootstrap, prefix=prefix, group=f"{prefix}group")
 
@@ -61,27 +61,32 @@ def consume(
     notify: Callable[[str], None],
     progress: Callable[[int], None],
 ) -> DemoRun:
-    """Run a worker over everything that was sent, and kill it in the middle.
+    """Run a worker on all messages, kill it in the middle, and start it again.
 
     Parameters
     ----------
     kafka
-        As given by `demo_kafka`, filled.
+        Connection of `demo_kafka`, with filled topics.
     events
-        How many were sent.
+        Number of events in the topics.
     tables
-        The worker's tables, by `features` setting.
+        Tables of the worker, by `features` setting.
     log
         File for the worker's log.
-    say
-        Told what happens.
+    notify
+        Function to call with a text on each step.
     progress
-        Told how many outcomes are committed.
+        Function to call with the number of committed outcomes.
+
+    Returns
+    -------
+    DemoRun
+        Measurements of the worker.
 
     Raises
     ------
     ForksError
-        If the worker ends by itself or gets no further.
+        If the worker ends by itself, or writes no record for `STALL_TIMEOUT` seconds.
     """
     topics = Topics(kafka.prefix)
     with (
@@ -134,7 +139,7 @@ def _wait_for_records(
     log: Path,
     progress: Callable[[int], None],
 ) -> int:
-    """Wait until that many records are there; how many then are."""
+    """Wait until a topic has that many records, and return their number."""
     last = time.monotonic()
     while counter.count < count:
         if counter.poll():
@@ -142,9 +147,9 @@ def _wait_for_records(
             progress(counter.count)
         ended = worker.poll()
         if ended is not None or time.monotonic() - last > STALL_TIMEOUT:
-            what = "gets no further" if ended is None else f"ended with {ended}"
+            problem = "makes no progress" if ended is None else f"ended with exit code {ended}"
             raise ForksError(
-                f"the worker {what} at {counter.count} of {count} records in {counter.topic}; its log ends:\n"
-                + "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+                f"the worker {problem} at {counter.count} of {count} records in {counter.topic}. "
+                "Its log ends:\n" + "\n".join(log.read_text(errors="replace").splitlines()[-20:])
             )
     return counter.count

@@ -1,4 +1,4 @@
-"""An evaluation as text."""
+"""Render an evaluation as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeline.tools.evaluate.evaluation import Evaluation
 
 
 def render(found: Evaluation) -> RenderableType:
-    """The evaluation for a terminal of 80 columns or more."""
+    """Render an evaluation for a terminal of 80 columns or more."""
     changes = "".join(f", {name} = {value}" for name, value in found.changes.items())
     labels = "delayed by the play" if found.delayed else "known at once"
     title = f"{found.learner}{changes}: {found.events:,} events of {found.features} features, labels {labels}"
@@ -23,7 +23,7 @@ def _total(found: Evaluation) -> Table:
         table.add_column(justify=justify)
     for name, value, meaning in (
         ("mistakes", f"{found.mistakes:.2%}", "of all events, from the first"),
-        ("majority", f"{found.majority:.2%}", "mistakes of the more frequent label, known in hindsight"),
+        ("majority", f"{found.majority:.2%}", "mistakes of always predicting the more frequent label"),
         ("AUC", _figure(found.auc), ""),
         ("log loss", _figure(found.log_loss), "nats"),
         ("Brier score", _figure(found.brier), ""),

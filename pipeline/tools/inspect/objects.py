@@ -1,4 +1,4 @@
-"""Records as JSON objects, for scripts."""
+"""Turn records into JSON objects for scripts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,22 @@ from pipeline.tools.inspect.readable import encoded
 
 
 def as_object(kind: Kind, message: ConsumerRecord) -> dict[str, Any]:
-    """A message as a JSON object.
+    """Return a message as a JSON object.
 
-    `encoding` says what `value` is: `json`, `utf-8` text, or `base64`, which is how dead letters and
-    whatever is not JSON are given. Of a snapshot's chunks `bytes` tells the size instead.
+    `encoding` is that of `value`: `json`, or `utf-8` or `base64` for dead letters and for whatever is not
+    JSON. A chunk of a snapshot has its size as `bytes` instead.
+
+    Parameters
+    ----------
+    kind
+        Kind of the record.
+    message
+        Message of the topic.
+
+    Returns
+    -------
+    dict
+        Fields of the object, ready to be encoded.
     """
     key, key_encoding = encoded(message.key())
     record = {

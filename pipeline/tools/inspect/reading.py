@@ -1,4 +1,4 @@
-"""Committed messages of a topic, from where one wants them."""
+"""Read the committed messages of a topic from a start position on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.tools.inspect.start import At, Last, Since, StartPosition
 
 
 class _PartitionRange(NamedTuple):
-    """What is to be read of a partition."""
+    """The offsets to read of one partition."""
 
     topic_partition: PartitionId
     offsets: range
@@ -26,29 +26,34 @@ class _PartitionRange(NamedTuple):
 def read(
     kafka: Kafka, topic: str, start: StartPosition, partition: int | None = None, *, follow: bool = False
 ) -> Iterator[ConsumerRecord]:
-    """Read messages: one partition after the other, or the last ones of all by their time.
+    """Yield messages: one partition after the other, or the last ones of all partitions by their time.
 
     Parameters
     ----------
     kafka
-        Where the topic is.
+        Connection of the topic.
     topic
-        Its name.
+        Name of the topic.
     start
-        From where on.
+        Position to start from.
     partition
-        Only this one.
+        Number of the only partition to read; None for all.
     follow
-        Whether to wait for more when the end is reached, for ever, and of all partitions together.
+        Whether to go on with new messages of all partitions after the end, without an end.
+
+    Yields
+    ------
+    ConsumerRecord
+        Committed messages.
 
     Raises
     ------
     BrokerError
         No broker answers.
     TopicError
-        There is no such topic.
+        The topic does not exist.
     ConfigError
-        There is no such partition.
+        The partition does not exist.
     """
     partition_ranges = _partition_ranges(Watermarks(kafka, [topic]), topic, start, partition)
     ends = {
@@ -62,10 +67,10 @@ def read(
         )
         for message in messages:
             ends[_topic_partition(message)] = (message.offset() or 0) + 1
-            if _wanted(message, start):
+            if _is_recent(message, start):
                 yield message
     if follow:
-        yield from (message for message in follow_partitions(kafka, ends) if _wanted(message, start))
+        yield from (message for message in follow_partitions(kafka, ends) if _is_recent(message, start))
 
 
 def _partition_ranges(
@@ -92,7 +97,7 @@ def _partition_ranges(
 
 
 def _from(offsets: range, begin: int | None) -> range:
-    """The offsets from one on; none if that is None or behind the end."""
+    """Return the offsets from one on; none if it is None or behind the end."""
     if begin is None or begin > offsets.stop:
         return range(offsets.stop, offsets.stop)
     return range(max(begin, offsets.start), offsets.stop)
@@ -105,7 +110,7 @@ def _all(log: LogReader, partition_ranges: list[_PartitionRange]) -> Iterator[Co
 
 
 def _last(log: LogReader, partition_ranges: list[_PartitionRange], count: int) -> list[ConsumerRecord]:
-    """The last messages of all partitions, by time, each partition's in the order of their offsets."""
+    """Return the last messages of all partitions by time, those of one partition in the order of offsets."""
     timed = []
     for topic_partition, offsets in partition_ranges:
         messages = last_messages(log, topic_partition, offsets, count)
@@ -119,6 +124,6 @@ def _topic_partition(message: ConsumerRecord) -> PartitionId:
     return PartitionId(message.topic() or "", message.partition() or 0)
 
 
-def _wanted(message: ConsumerRecord, start: StartPosition) -> bool:
-    """Not so for a record that lies behind the first of a time, but is itself of an earlier one."""
+def _is_recent(message: ConsumerRecord, start: StartPosition) -> bool:
+    """Return whether a message is not older than the start time, as one behind the first of them may be."""
     return not isinstance(start, Since) or message.timestamp()[1] >= start.timestamp

@@ -1,4 +1,4 @@
-"""Records as lines for a terminal."""
+"""Render records as lines for a terminal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WATCHED: Final = {True: "watched", False: "not", None: "-"}
 
 
 def heading(kind: Kind) -> Text:
-    """Names of the columns."""
+    """Return the line with the names of the columns."""
     columns = f"{'offset':>{OFFSET_WIDTH}}  {'time (UTC)':{TIME_WIDTH}}"
     if kind in (Kind.PREDICTIONS, Kind.OUTCOMES):
         columns += f"  {'event':28}  {'user':>8}  {'video':>8}  {'score':>7}  {'prob.':>5}  {'predicted':9}"
@@ -47,17 +47,22 @@ def heading(kind: Kind) -> Text:
 
 
 def show(kind: Kind, message: ConsumerRecord, *, detail: bool = False) -> Text:
-    """A message in a line or a few.
+    """Render a message in one line or a few.
 
     Parameters
     ----------
     kind
-        What it should be. What cannot be decoded as such is shown raw.
+        Kind of the record. A message that cannot be decoded as such is shown as raw key and value.
     message
-        As it was read.
+        Message of the topic.
     detail
-        Whether every field of predictions and outcomes is to be shown, features by their names,
-        and every video and example of shares.
+        Whether to show every field of predictions and outcomes, with the names of the features, and every
+        video and example of shares.
+
+    Returns
+    -------
+    Text
+        Lines of the message.
     """
     try:
         lines = list(_FORMATTERS[kind](message, detail))
@@ -109,7 +114,7 @@ def _event_columns(record: Prediction | Outcome | LabelRequest) -> str:
 
 
 def _fields(record: Prediction | Outcome) -> Iterator[Text]:
-    """Every field that has a line of its own, in full."""
+    """Yield one line for each field, and for each feature."""
     for name, value in msgspec.structs.asdict(record).items():
         if name != "features":
             yield Text.assemble((f"{name:22}", "dim"), printable(str(value)))
@@ -143,7 +148,7 @@ def _share(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
             )
 
 
-def _dead_letter(message: ConsumerRecord, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all is shown anyway
+def _dead_letter(message: ConsumerRecord, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all fields are always shown
     dead_letter = read_letter(message)
     origin = (
         f"{dead_letter.topic} {dead_letter.partition}:{dead_letter.offset}"
@@ -160,7 +165,7 @@ def _dead_letter(message: ConsumerRecord, detail: bool) -> Iterator[Text]:  # no
         yield Text.assemble(("header ", "dim"), f"{printable(name)}, {described(value)}")
 
 
-def _checkpoint(message: ConsumerRecord, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all is shown anyway
+def _checkpoint(message: ConsumerRecord, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all fields are always shown
     chunk = read_chunk(message.key())
     if chunk is not None:
         size = len(message.value() or b"")
@@ -190,7 +195,7 @@ def _state(state: State) -> Iterator[Text]:
         "interaction",
         "read from": f"predictions {state.prediction_offset}, outcomes {state.outcome_offset}",
         "snapshot": snapshot,
-        "counters": ", ".join(f"{printable(case)} {count:,}" for case, count in state.counters.items()),
+        "counters": ", ".join(f"{printable(name)} {count:,}" for name, count in state.counters.items()),
     }.items():
         yield Text.assemble((f"{name:12}", "dim"), value)
 

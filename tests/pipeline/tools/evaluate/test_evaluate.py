@@ -193,8 +193,8 @@ def test_where_no_best_linear_predictor_is_found_a_way_out_is_named(
         (("--set", "width=-2"), "learner.width = -2"),
         (("--set", "width=wide"), "learner.width: Input should be a valid number"),
         (("--set", "preset=paper"), "--preset paper"),
-        (("--delays",), "says nothing about time"),
-        (("--label", "y"), "only a CSV of examples has a column to name"),
+        (("--delays",), "has no times"),
+        (("--label", "y"), "only a CSV file of examples has a label column"),
     ],
 )
 def test_a_wrong_option_is_named(options: tuple[str, ...], message: str, examples: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_wrong_option_is_named(options: tuple[str, ...], message: str, example
 def test_delays_do_not_go_with_a_random_order(invented: Path) -> None:
     error = run(invented, "--delays", "--permutation", 1).exception
     assert isinstance(error, ConfigError)
-    assert "events out of order have no time" in str(error)
+    assert "events in random order have no times" in str(error)
 
 
 def test_what_is_not_there_or_of_no_use_is_a_wrong_file(tmp_path: Path) -> None:
