@@ -185,10 +185,10 @@ class Derivation:
 
     def _check_gap(self, decoded: DecodedRecord[Outcome]) -> None:
         """Report a missing outcome: records after it cannot be derived."""
-        sequence, folded = decoded.record.sequence, self._epochs.current.folded
-        if not self._has_gap and sequence > folded:
+        sequence, learned = decoded.record.sequence, self._epochs.current.folded
+        if not self._has_gap and sequence > learned:
             self._has_gap = True
-            expected = f"outcome {folded}, without which nothing after it can be derived"
+            expected = f"outcome {learned}, without which nothing after it can be derived"
             self._result.add_difference(
                 self._topics.outcomes, decoded.source.offset, expected, f"outcome {sequence}"
             )
@@ -235,11 +235,11 @@ class Derivation:
         model = self._epochs.current
         if self._snapshot is None or model.folded != self._snapshot[0]:
             return
-        folded, data, offset = self._snapshot
+        learned, data, offset = self._snapshot
         self._result.checked["snapshots compared with the model"] += 1
         derived = pack(model)
         if data != derived:
-            expected = f"a snapshot of the model after {folded} outcomes"
+            expected = f"a snapshot of the model after {learned} outcomes"
             self._result.add_difference(
                 self._topics.checkpoints, offset, expected, tensor_difference(derived, data)
             )

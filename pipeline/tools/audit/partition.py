@@ -157,14 +157,14 @@ class _Audit:
             }
         )
         unknown: list[str] = []
-        for records, cases in (
+        for records, counters in (
             (audit_input.interactions, ("interactions", "duplicate_interactions")),
             (audit_input.labels, ("labels", "duplicate_labels")),
             (audit_input.predictions, ("duplicate_interactions", "asked")),
             (audit_input.outcomes, ("labelled", "expired", "duplicate_labels", "unasked")),
             (audit_input.dead_letters, (*FAULTS, *JOIN_FAULTS, "duplicate_interactions", "duplicate_labels")),
         ):
-            unknown += [] if records.complete else cases
+            unknown += [] if records.complete else counters
         check_state(
             audit_input,
             self.result,

@@ -69,19 +69,19 @@ def read_checkpoint(
         None if nothing was committed, or if no worker committed it.
     """
     try:
-        start = committed_position(
+        position = committed_position(
             dict(committed), topics, lambda partition: reader.log_start_offset(partition.topic)
         )
-        if start.state_offset is None:
+        if position.state_offset is None:
             _check_no_outputs(reader, topics, result)
             return None
-        state = read_state(log, topics, reader.partition, start)
+        state = read_state(log, topics, reader.partition, position)
     except StateError as error:
         expected = "offsets and a state record that a worker committed together"
         result.add_difference(topics.checkpoints, None, expected, str(error))
         return None
-    _check_no_later_records(log, reader, topics, start.state_offset, result)
-    return CommittedCheckpoint(start.state_offset, state, _snapshot(log, reader, topics, state, result))
+    _check_no_later_records(log, reader, topics, position.state_offset, result)
+    return CommittedCheckpoint(position.state_offset, state, _snapshot(log, reader, topics, state, result))
 
 
 def _check_no_outputs(reader: Reader, topics: Topics, result: AuditResult) -> None:

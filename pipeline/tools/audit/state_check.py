@@ -86,7 +86,7 @@ def check_state(
     """
     state = audit_input.state
     left_out = {*UNRECORDED, *unknown}
-    right: dict[str, int] = {f"counter {case}": counted[case] for case in COUNTERS if case not in left_out}
+    right: dict[str, int] = {f"counter {name}": counted[name] for name in COUNTERS if name not in left_out}
     found: dict[str, int] = {name: state.counters.get(name.removeprefix("counter "), 0) for name in right}
     oldest = next(iter(pending.values()), None)
     if audit_input.predictions.complete and audit_input.outcomes.complete:

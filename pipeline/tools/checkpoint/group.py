@@ -61,10 +61,10 @@ class Group(ConsumerGroup):
         if partition >= self.partitions:
             raise ConfigError(f"--partition {partition}: there are partitions 0 to {self.partitions - 1}")
         offsets = self.committed_offsets([partition])[partition]
-        start = committed_position(offsets, self.topics, lambda _: 0)
-        if start.state_offset is None:
+        position = committed_position(offsets, self.topics, lambda _: 0)
+        if position.state_offset is None:
             return None
-        return CommittedState(start.state_offset, read_state(self.log, self.topics, partition, start))
+        return CommittedState(position.state_offset, read_state(self.log, self.topics, partition, position))
 
     def all_committed_states(self) -> list[CommittedState]:
         """Return the committed state records of all partitions, each of which has to have one.
@@ -80,7 +80,7 @@ class Group(ConsumerGroup):
             if committed_state is None:
                 raise StateError(
                     f"nothing was committed for partition {number} yet, so workers with other settings could "
-                    "start there. Run a worker until each partition has had a message, then start this again"
+                    "start there. Run a worker until each partition has had a message, then retry"
                 )
             found.append(committed_state)
         return found

@@ -198,8 +198,8 @@ def _changed(learner: Learner, changes: Mapping[str, Any]) -> Learner:
     return parse_learner("learner", {"preset": learner.preset, **learner.overrides, **changes})
 
 
-def _report_progress(progress: Callable[[int], None], before: int, folded: int) -> None:
-    progress(before + folded)
+def _report_progress(progress: Callable[[int], None], before: int, learned: int) -> None:
+    progress(before + learned)
 
 
 def _until_next(model: Model, snapshot: SnapshotReference | None) -> int:

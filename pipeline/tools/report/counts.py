@@ -51,12 +51,12 @@ def differences(partitions: Sequence[Counts]) -> list[str]:
     """
     found_differences = []
     for partition, (found, before, after) in enumerate(partitions):
-        for case in (*RECORDED, "unknown"):
-            low, high = before.get(case, 0), after.get(case, 0)
-            if not low <= found[case] <= high:
-                counted = low if found[case] < low else high
+        for name in (*RECORDED, "unknown"):
+            low, high = before.get(name, 0), after.get(name, 0)
+            if not low <= found[name] <= high:
+                counted = low if found[name] < low else high
                 found_differences.append(
-                    f"partition {partition}: {case}: the topics hold {found[case]:,}, "
+                    f"partition {partition}: {name}: the topics hold {found[name]:,}, "
                     f"the state record counts {counted:,}"
                 )
     return found_differences

@@ -133,7 +133,7 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
         outcomes=found["labelled"] + found["expired"],
         labelled=found["labelled"],
         expired=found["expired"],
-        dead_letters=sum(found[case] for case in (*DEAD_LETTER_FAULTS, "unknown")),
+        dead_letters=sum(found[name] for name in (*DEAD_LETTER_FAULTS, "unknown")),
         watched=_share(watched),
         mistakes=_share(wrong.model),
         auc=auc(events["score"], watched),
@@ -143,7 +143,7 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
         running_means_auc=auc(margin, watched),
         label_delay_median=float(np.median(delays)) if len(delays) else None,
         label_delay_p99=float(np.percentile(delays, 99)) if len(delays) else None,
-        counters={case: sum(count.after.get(case, 0) for count in counts) for case in COUNTERS},
+        counters={name: sum(count.after.get(name, 0) for count in counts) for name in COUNTERS},
         differences=differences(counts),
         windows=_windows(events["timestamp"], wrong, window or -(-len(events) // WINDOWS) or 1),
     )

@@ -1,4 +1,4 @@
-"""Inputs without a fate, dead letters, and a state record that is not what follows from the topics."""
+"""Inputs without a disposition, wrong dead letters and a wrong state record are found and named."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.recording import STATE_OFFSET, Recording, eventful_run
 
 @pytest.fixture
 def run() -> Recording:
-    """A run to be sabotaged."""
+    """A run whose records a test may change."""
     return eventful_run()
 
 
@@ -27,7 +27,7 @@ def test_a_prediction_without_an_interaction_is_named(run: Recording) -> None:
 
 @pytest.mark.parametrize("topic", ["interactions", "watch-labels"])
 def test_a_message_without_a_disposition_is_named(run: Recording, topic: str) -> None:
-    """A message that was put in, or whose output was lost: the state record says that it was processed."""
+    """A message was inserted, or its output was lost, though the state record counts it as processed."""
     sources = run.interactions if topic == "interactions" else run.labels
     message = interaction(9_999, 600) if topic == "interactions" else label(9_999, 600)
     sources.insert(50, sources[49]._replace(offset=sources[49].offset + 1, key=b"1", value=encode(message)))
@@ -110,15 +110,15 @@ def test_a_figure_of_the_state_record_that_is_off_is_named(run: Recording, name:
     assert run.findings()
 
 
-@pytest.mark.parametrize("case", sorted({*eventful_run().state.counters} - {*UNRECORDED}))
-def test_a_counter_that_is_off_is_named(run: Recording, case: str) -> None:
-    right = run.state.counters[case]
-    run.change_state(counters={**run.state.counters, case: right + 1})
+@pytest.mark.parametrize("counter", sorted({*eventful_run().state.counters} - {*UNRECORDED}))
+def test_a_counter_that_is_off_is_named(run: Recording, counter: str) -> None:
+    right = run.state.counters[counter]
+    run.change_state(counters={**run.state.counters, counter: right + 1})
     [found] = [each for each in run.findings() if each.topic == "checkpoints"]
     assert found.offset == STATE_OFFSET
     assert (found.expected, found.found) == (
-        f"counter {case} {right}, by the topics",
-        f"counter {case} {right + 1}",
+        f"counter {counter} {right}, by the topics",
+        f"counter {counter} {right + 1}",
     )
 
 

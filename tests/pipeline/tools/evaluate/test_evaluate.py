@@ -43,7 +43,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def evaluated(*arguments: object) -> dict[str, Any]:
-    """What the last line of standard output says."""
+    """Return the JSON of the last line of standard output."""
     result = run(*arguments, "--json")
     assert result.exit_code == 0, result.output
     found: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
@@ -159,10 +159,10 @@ def test_the_papers_preset_has_no_probabilities_and_says_so(examples: Path) -> N
     assert found["log_loss"] is found["brier"] is found["calibration_error"] is None
     assert found["auc"] > 0.5
     assert [piece["events"] for piece in found["windows"]] == [150, 150]
-    shown = run(*arguments).stdout
-    assert "paper, loss = hinge, width = 0.5: 300 events of 2 features, labels known at once" in shown
-    assert f"{found['mistakes']:.2%}" in shown
-    assert "151 - 300" in shown
+    printed = run(*arguments).stdout
+    assert "paper, loss = hinge, width = 0.5: 300 events of 2 features, labels known at once" in printed
+    assert f"{found['mistakes']:.2%}" in printed
+    assert "151 - 300" in printed
 
 
 def test_without_regret_all_else_is_there(examples: Path) -> None:

@@ -1,4 +1,4 @@
-"""Files of examples: what is read, and how what cannot be read is told."""
+"""Files of examples: what is read, and the errors for files that cannot be read."""
 
 from __future__ import annotations
 

@@ -48,9 +48,9 @@ def report_of(*partitions: Outcomes, window: int | None = None, **found: int) ->
     counts = []
     for partition in partitions:
         labelled = int(partition["labelled"].sum())
-        cases = Counter(predictions=len(partition), labelled=labelled, expired=len(partition) - labelled)
-        cases.update(found)
-        counts.append(Counts(cases, cases, cases))
+        counted = Counter(predictions=len(partition), labelled=labelled, expired=len(partition) - labelled)
+        counted.update(found)
+        counts.append(Counts(counted, counted, counted))
     return report(partitions, counts, window)
 
 
@@ -130,12 +130,12 @@ def test_counters_of_partitions_are_summed() -> None:
     assert tuple(counters) == COUNTERS
 
 
-@pytest.mark.parametrize("case", RECORDED)
-def test_a_record_too_few_or_too_many_is_reported(case: str) -> None:
-    assert differences([Counts(Counter({case: 5}), {case: 5}, {case: 5})]) == []
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_record_too_few_or_too_many_is_reported(name: str) -> None:
+    assert differences([Counts(Counter({name: 5}), {name: 5}, {name: 5})]) == []
     for found in (4, 6):
-        [difference] = differences([Counts(Counter({case: found}), {case: 5}, {case: 5})])
-        assert case in difference
+        [difference] = differences([Counts(Counter({name: found}), {name: 5}, {name: 5})])
+        assert name in difference
 
 
 def test_records_of_a_worker_that_goes_on_meanwhile_are_no_difference() -> None:
@@ -148,7 +148,7 @@ def test_a_dead_letter_of_no_known_fault_is_reported() -> None:
 
 
 def test_every_counter_is_shown() -> None:
-    assert sorted(case for cases in STAGES.values() for case in cases) == sorted(COUNTERS)
+    assert sorted(name for names in STAGES.values() for name in names) == sorted(COUNTERS)
     assert set(DEAD_LETTER_FAULTS) < set(COUNTERS)
 
 
@@ -160,17 +160,17 @@ def test_labels_asked_for_are_counted_where_there_is_a_policy() -> None:
 
 def test_the_report_names_figures_baselines_and_differences() -> None:
     found = report_of(outcomes({"label": 0}, {"label": 1}, {"label": 1}, {"label": 1}))
-    shown = text(msgspec.structs.replace(found, differences=["partition 0: predictions: [red] too few"]))
-    assert "25.00%" in shown
-    assert 'always "watched"' in shown
-    assert "running means of user and video" in shown
-    assert "median 250 ms" in shown
-    assert "differs: partition 0: predictions: [red] too few" in shown
+    rendered = text(msgspec.structs.replace(found, differences=["partition 0: predictions: [red] too few"]))
+    assert "25.00%" in rendered
+    assert 'always "watched"' in rendered
+    assert "running means of user and video" in rendered
+    assert "median 250 ms" in rendered
+    assert "differs: partition 0: predictions: [red] too few" in rendered
 
 
 def test_a_run_without_labels_is_reported_as_such() -> None:
-    shown = text(report_of(outcomes({"label": 0, "labelled": False})))
-    assert "No label was joined yet" in shown
+    rendered = text(report_of(outcomes({"label": 0, "labelled": False})))
+    assert "No label was joined yet" in rendered
 
 
 def test_an_empty_run_is_reported_as_such() -> None:
@@ -207,10 +207,10 @@ def test_challengers_are_compared_with_the_champion_over_all_partitions() -> Non
     assert other.log_loss is None
     assert other.auc == pytest.approx((1 + 0.5 + 0.0) / 3)
 
-    shown = text(msgspec.structs.replace(report_of(outcomes({}, {}, {}, {})), comparison=found))
-    assert "over 4 of them" in shown
-    assert re.search(r"champion +50.00% +0\.\d+ +0\.\d+", shown)
-    assert re.search(r"a +50.00% +1 +1 +0.5000 +-", shown)
+    rendered = text(msgspec.structs.replace(report_of(outcomes({}, {}, {}, {})), comparison=found))
+    assert "over 4 of them" in rendered
+    assert re.search(r"champion +50.00% +0\.\d+ +0\.\d+", rendered)
+    assert re.search(r"a +50.00% +1 +1 +0.5000 +-", rendered)
 
 
 def test_without_challengers_there_is_nothing_to_compare() -> None:
