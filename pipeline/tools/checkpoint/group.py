@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
+
+import msgspec
 
 from pipeline.config.tree import Config
 from pipeline.errors import ConfigError, StateError
 from pipeline.kafka.committed import committed_position
 from pipeline.kafka.group import ConsumerGroup
-from pipeline.kafka.log import LogReader
+from pipeline.kafka.log import LogReader, decode_records, read_until
 from pipeline.kafka.topics import Topics
+from pipeline.model.model import Model
+from pipeline.records.outputs import Outcome
 from pipeline.recovery.state_reader import read_state, snapshot_bytes
 from pipeline.task.state import State
+
+_OUTCOMES = msgspec.json.Decoder(Outcome)
 
 
 class CommittedState(NamedTuple):
@@ -102,3 +109,30 @@ class Group(ConsumerGroup):
         return committed_state.state, snapshot_bytes(
             self.log, self.topics, partition, committed_state.state.snapshot
         )
+
+    def outcomes(self, state: State, offset: int, model: Model) -> Iterator[list[Outcome]]:
+        """Yield the outcomes that a state record counts, in slices, while a model learns them.
+
+        Outcomes that the model has not learned yet, but that an open transaction hides, are waited for.
+
+        Parameters
+        ----------
+        state
+            State record of a partition.
+        offset
+            Offset to start from.
+        model
+            Model that learns the outcomes.
+
+        Raises
+        ------
+        StateError
+            If no worker wrote a record.
+        """
+        slices = self.log.read(self.topics.outcomes, state.partition, offset)
+        for messages in read_until(slices, lambda: state.outcomes - model.folded, self.log.patience):
+            outcomes = decode_records(_OUTCOMES, messages)
+            counted = [outcome for outcome in outcomes if outcome.sequence < state.outcomes]
+            yield counted
+            if len(counted) < len(outcomes):
+                return

@@ -36,6 +36,22 @@ class Replacement(NamedTuple):
     outcome_offset: int
     """No outcome from `folded` on lies below this offset."""
 
+    @classmethod
+    def under(cls, settings: dict[str, str], committed_state: CommittedState, data: bytes) -> Replacement:
+        """Return the replacement by a model that has learned all outcomes under other settings.
+
+        Parameters
+        ----------
+        settings
+            Settings of the model, as text by name.
+        committed_state
+            State record that is committed now.
+        data
+            Snapshot of the model.
+        """
+        state = committed_state.state.with_settings(settings)
+        return cls(committed_state, state, data, state.outcomes, state.outcome_offset)
+
 
 def install(group: Group, replacements: Sequence[Replacement]) -> None:
     """Write snapshots, state records and the offsets that name them, as the group's only member.

@@ -16,6 +16,7 @@ from pipeline.task.state import State
 from pipeline.tools.inspect.chunk import is_state, read_chunk
 from pipeline.tools.inspect.kinds import Kind
 from pipeline.tools.inspect.readable import described, printable
+from pipeline.tools.terminal import number_or_dash
 from pipeline.tools.times import duration, instant
 
 _PREDICTIONS = msgspec.json.Decoder(Prediction)
@@ -93,7 +94,7 @@ def _outcome(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
     yield Text.assemble(
         _prediction_columns(outcome),
         (f"  {WATCHED[outcome.label]:8}", style),
-        f"  {_number(outcome.watch_ratio, '.2f'):>6}",
+        f"  {number_or_dash(outcome.watch_ratio, '.2f'):>6}",
         f"  {outcome.status if delay is None else duration(delay):>8}",
     )
     if detail:
@@ -101,9 +102,8 @@ def _outcome(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
 
 
 def _prediction_columns(record: Prediction | Outcome) -> Text:
-    return Text(
-        f"{_event_columns(record)}  {_number(record.probability, '.3f'):>5}  {WATCHED[record.predicted]:9}"
-    )
+    probability = number_or_dash(record.probability, ".3f")
+    return Text(f"{_event_columns(record)}  {probability:>5}  {WATCHED[record.predicted]:9}")
 
 
 def _event_columns(record: Prediction | Outcome | LabelRequest) -> str:
@@ -198,10 +198,6 @@ def _state(state: State) -> Iterator[Text]:
         "counters": ", ".join(f"{printable(name)} {count:,}" for name, count in state.counters.items()),
     }.items():
         yield Text.assemble((f"{name:12}", "dim"), value)
-
-
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
 
 
 _FORMATTERS: Final = {

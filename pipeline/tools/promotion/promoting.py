@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
-
-import msgspec
 
 from pipeline.errors import StateError
-from pipeline.kafka.log import decode_records, read_until
 from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
-from pipeline.records.outputs import Outcome
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.recovery.state_reader import read_snapshot
 from pipeline.task.state import State
 from pipeline.tools.checkpoint import CommittedState, Group
 from pipeline.tools.checkpoint.installing import Replacement, install
 from pipeline.tools.promotion.roles import swap, swapped, toml_lines
-
-_OUTCOMES: Final = msgspec.json.Decoder(Outcome)
 
 
 class Promotion:
@@ -78,10 +71,7 @@ class Promotion:
         for committed_state in self._committed_states:
             model = self._restored_model(committed_state.state)
             data = pack(swap(model, self._after.new_model(), self._name, self._former))
-            state = committed_state.state.with_settings(settings)
-            replacements.append(
-                Replacement(committed_state, state, data, state.outcomes, state.outcome_offset)
-            )
+            replacements.append(Replacement.under(settings, committed_state, data))
             done += _outcomes_since_snapshot(committed_state)
             progress(done)
         install(self._group, replacements)
@@ -92,13 +82,9 @@ class Promotion:
         group = self._group
         model, usable = read_snapshot(group.log, group.topics, state, self._before.new_model)
         begin = usable.snapshot.outcome_offset if usable.snapshot else 0
-        slices = group.log.read(group.topics.outcomes, state.partition, begin)
-        for messages in read_until(slices, lambda: state.outcomes - model.folded, group.log.patience):
-            outcomes = decode_records(_OUTCOMES, messages)
+        for outcomes in group.outcomes(state, begin, model):
             try:
-                model.learn_many(
-                    [each for each in outcomes if model.folded <= each.sequence < state.outcomes]
-                )
+                model.learn_many([outcome for outcome in outcomes if outcome.sequence >= model.folded])
             except ValueError as error:
                 raise StateError(f"partition {state.partition}: {error}") from error
         if model.folded < state.outcomes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -21,7 +21,7 @@ from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.settings_text import as_toml
 from pipeline.model.snapshot import pack
-from pipeline.records.outputs import Outcome, Prediction
+from pipeline.records.outputs import Prediction
 from pipeline.recovery.settings_check import differences, refuse_other_settings
 from pipeline.task.state import SnapshotReference, State
 from pipeline.tools.checkpoint import Group
@@ -32,7 +32,6 @@ from pipeline.tools.rebuild.replay_outcomes import SCORED_OUTCOME, ScoredOutcome
 PROGRESS_EVERY = 1_000
 """Outcomes between two calls of the progress function."""
 
-_OUTCOMES = msgspec.json.Decoder(Outcome)
 _PREDICTIONS = msgspec.json.Decoder(Prediction)
 
 
@@ -69,11 +68,8 @@ class Rebuild:
     def __init__(self, group: Group, changes: Mapping[str, Any], *, check: bool) -> None:
         self._group = group
         self._learner = _changed(group.config.learner, changes)
-        self._committed_states = [
-            committed_state
-            for number in range(group.partitions)
-            if (committed_state := group.committed_state(number)) is not None
-        ]
+        found = map(group.committed_state, range(group.partitions))
+        self._committed_states = [state for state in found if state is not None]
         running = ModelFactory(group.config)
         self.factory = running.with_learner(self._learner)
         if self._committed_states and not check:
@@ -151,12 +147,10 @@ class Rebuild:
             As `refuse_install`, or if a worker has gone on since. Nothing has changed then.
         """
         self.refuse_install()
-        replacements = []
-        for committed_state, data in zip(self._committed_states, self._models, strict=True):
-            state = committed_state.state.with_settings(self._settings)
-            replacements.append(
-                Replacement(committed_state, state, data, state.outcomes, state.outcome_offset)
-            )
+        replacements = [
+            Replacement.under(self._settings, committed_state, data)
+            for committed_state, data in zip(self._committed_states, self._models, strict=True)
+        ]
         install(self._group, replacements)
         learner = self.factory.learner
         lines = [f"{name} = {as_toml(getattr(learner, name))}" for name in self._learner.overrides]
@@ -177,7 +171,8 @@ class Rebuild:
         parts = []
         with LogReader(group.config.kafka, group.log.patience) as second_log:
             predictions = _predictions(second_log, group.topics, state)
-            scored = relearn(model, predictions, _outcomes(group, state, model))
+            outcomes = chain.from_iterable(group.outcomes(state, 0, model))
+            scored = relearn(model, predictions, outcomes)
             while len(part := np.fromiter(islice(scored, _until_next(model, snapshot)), SCORED_OUTCOME)):
                 parts.append(part)
                 progress(model.folded)
@@ -206,18 +201,6 @@ def _until_next(model: Model, snapshot: SnapshotReference | None) -> int:
     """Return the number of outcomes up to the next progress report or the snapshot."""
     to_snapshot = snapshot.folded - model.folded if snapshot else 0
     return min(PROGRESS_EVERY, to_snapshot) if to_snapshot > 0 else PROGRESS_EVERY
-
-
-def _outcomes(group: Group, state: State, model: Model) -> Iterator[Outcome]:
-    """Yield the outcomes that the state record counts."""
-    log = group.log
-    slices = log.read(group.topics.outcomes, state.partition, 0)
-    for messages in read_until(slices, lambda: state.outcomes - model.folded, log.patience):
-        for message in messages:
-            outcome = decode_record(_OUTCOMES, message)
-            if outcome.sequence >= state.outcomes:
-                return
-            yield outcome
 
 
 def _predictions(log: LogReader, topics: Topics, state: State) -> Iterator[Prediction]:

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from forks.validation import Metrics
 from pipeline.tools.rebuild.comparison import Comparison, PartitionRebuild
+from pipeline.tools.terminal import number_or_dash, plain_table
 
 
 def render(found: Comparison) -> RenderableType:
@@ -37,7 +38,7 @@ def render(found: Comparison) -> RenderableType:
 
 
 def _figures(found: Comparison) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = plain_table()
     table.add_column("labelled events", justify="right")
     for name in ("mistakes", "AUC", "log loss"):
         table.add_column(name, justify="right")
@@ -56,12 +57,8 @@ def _cells(running: Metrics, rebuilt: Metrics) -> tuple[str, ...]:
     return (
         f"{running.mistakes:.2%}",
         f"{rebuilt.mistakes:.2%}",
-        *(_figure(value) for value in (running.auc, rebuilt.auc, running.log_loss, rebuilt.log_loss)),
+        *(number_or_dash(value) for value in (running.auc, rebuilt.auc, running.log_loss, rebuilt.log_loss)),
     )
-
-
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
 
 
 def _partition(partition_rebuild: PartitionRebuild) -> Text:

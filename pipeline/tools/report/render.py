@@ -14,6 +14,7 @@ from pipeline.config.tree import CHAMPION
 from pipeline.tools.report.comparison import LearnerComparison
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS
 from pipeline.tools.report.figures import Report
+from pipeline.tools.terminal import number_or_dash, plain_table
 from pipeline.tools.times import date, duration
 
 STAGES: Final = {
@@ -68,7 +69,7 @@ def _in_topics(report: Report, waiting: int) -> str:
 
 def _methods(report: Report) -> Table:
     """Render the figures of the model and the baselines over the same events."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = plain_table()
     table.add_column(f"over all {report.labelled:,} labelled events")
     for name in ("mistakes", "AUC", "log loss"):
         table.add_column(name, justify="right")
@@ -80,9 +81,9 @@ def _methods(report: Report) -> Table:
     ):
         table.add_row(
             name,
-            _figure(mistakes, ".2%"),
-            _figure(auc, ".4f"),
-            _figure(loss, ".4f"),
+            number_or_dash(mistakes, ".2%"),
+            number_or_dash(auc),
+            number_or_dash(loss),
             style="bold" if name == "model" else "",
         )
     return table
@@ -90,7 +91,7 @@ def _methods(report: Report) -> Table:
 
 def _comparison(comparison: LearnerComparison) -> Table:
     """Render the figures of champion and challengers over the events that all of them predicted."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = plain_table()
     table.add_column(f"over {comparison.events:,} of them")
     for name in ("mistakes", "alone right", "alone wrong", "AUC", "log loss"):
         table.add_column(name, justify="right")
@@ -101,8 +102,8 @@ def _comparison(comparison: LearnerComparison) -> Table:
             each.name,
             f"{each.mistakes:.2%}",
             *alone,
-            _figure(each.auc, ".4f"),
-            _figure(each.log_loss, ".4f"),
+            number_or_dash(each.auc),
+            number_or_dash(each.log_loss),
             style="bold" if champion else "",
         )
     return table
@@ -152,7 +153,3 @@ def _bars(values: Sequence[float], low: float, high: float) -> str:
 
 def _number(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _figure(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
