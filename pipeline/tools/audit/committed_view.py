@@ -31,8 +31,8 @@ class View(NamedTuple):
     ranges
         Offsets to read, by partition of a topic. Everything that was committed with the group's offsets
         lies within.
-    stable_offset
-        Offset below which no record was written after the group's offsets, by partition of a topic.
+    stable_offsets
+        Offsets below which no record was written after the group's offsets, by partition of a topic.
     committed
         Committed offsets of the group, by number of the partition.
     """
@@ -40,7 +40,7 @@ class View(NamedTuple):
     partitions: int
     records: int
     ranges: dict[PartitionId, range]
-    stable_offset: dict[PartitionId, int]
+    stable_offsets: dict[PartitionId, int]
     committed: Mapping[int, CommittedOffsets]
 
 
@@ -87,7 +87,7 @@ def capture_view(config: Config) -> View:
             len(offsets) for partition, offsets in ranges.items() if partition.topic != topics.checkpoints
         ),
         ranges=ranges,
-        stable_offset={partition: offsets.stop for partition, offsets in first.items()},
+        stable_offsets={partition: offsets.stop for partition, offsets in first.items()},
         committed=committed,
     )
 

@@ -83,7 +83,9 @@ class DeadLetters:
         if source_offset in self._open:
             first = self._open[source_offset].offset
             self._add_difference(
-                source, f"one dead letter a message, that at {first}", f"another about {source_offset}"
+                source,
+                f"one dead letter for each message, the one at {first}",
+                f"another about {source_offset}",
             )
             return
         self._result.checked["dead letters"] += 1

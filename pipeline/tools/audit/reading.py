@@ -173,7 +173,7 @@ class Reader:
 
     def stable_offset(self, topic: str) -> int:
         """Return the offset below which no record was written after the group's offsets."""
-        return self._view.stable_offset[PartitionId(topic, self.partition)]
+        return self._view.stable_offsets[PartitionId(topic, self.partition)]
 
     def sources(self, topic: str, stop: int | None = None) -> PartitionRecords[RawMessage]:
         """Return the records of a topic below an offset, or all of the view."""

@@ -113,7 +113,7 @@ def check_state(
             _add_difference(audit_input, result, expected, f"one of {snapshot.folded}")
     for out_of_bounds in bounds.out_of_bounds:
         _add_difference(
-            audit_input, result, "records from the offsets on that the state record gives", out_of_bounds
+            audit_input, result, "records at or after the offsets that the state record names", out_of_bounds
         )
 
 

@@ -140,21 +140,21 @@ def test_a_waiting_label_that_is_another_is_named(run: Recording) -> None:
     assert run.first().found == "other bytes"
 
 
-def test_inputs_that_retention_has_taken_are_not_missed(run: Recording) -> None:
+def test_inputs_that_retention_has_deleted_are_not_missed(run: Recording) -> None:
     log_start_offsets = {"interactions": run.interactions[60].offset, "watch-labels": run.labels[60].offset}
     del run.interactions[:60], run.labels[:60]
     run.log_start_offsets = log_start_offsets
     assert run.findings() == []
 
 
-def test_outputs_that_retention_has_taken_are_not_missed_from_a_snapshot(run: Recording) -> None:
+def test_outputs_that_retention_has_deleted_are_not_missed_from_a_snapshot(run: Recording) -> None:
     del run.predictions[:10], run.outcomes[:5]
     run.log_start_offsets = {"predictions": run.predictions[0].offset, "outcomes": run.outcomes[0].offset}
     assert run.audit(from_snapshot=True).findings == []
     assert "without which nothing after it can be derived" in run.first().expected
 
 
-def test_nor_is_a_topic_of_which_retention_has_left_nothing(run: Recording) -> None:
+def test_a_topic_that_retention_has_emptied_is_not_missed(run: Recording) -> None:
     run.predictions.clear()
     run.log_start_offsets = {"predictions": 10**4}
     assert run.audit(from_snapshot=True).findings == []

@@ -155,7 +155,7 @@ def test_a_counter_that_is_wrong_is_named(run: Recording, counter: str) -> None:
     assert of_topic(run.findings(), "checkpoints")[0].expected.startswith(f"counter {counter} ")
 
 
-def test_where_retention_has_taken_records_the_rest_is_clean(run: Recording) -> None:
+def test_where_retention_has_deleted_records_the_rest_is_clean(run: Recording) -> None:
     cut = run.predictions[50].offset
     run.predictions = run.predictions[50:]
     run.log_start_offsets = {"predictions": cut}

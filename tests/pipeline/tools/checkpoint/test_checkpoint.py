@@ -73,7 +73,7 @@ def model_after(count: int) -> Model:
 
 @settings(max_examples=20)
 @given(candidate=st.integers(0, COUNT), trusted=st.integers(0, COUNT), before=st.integers(0, COUNT))
-def test_a_matching_snapshot_is_proved_and_its_offset_lies_between_known_and_missing_outcomes(
+def test_a_matching_snapshot_is_verified_and_its_offset_lies_between_known_and_missing_outcomes(
     candidate: int, trusted: int, before: int
 ) -> None:
     start = max(0, min(candidate, trusted) - before)
