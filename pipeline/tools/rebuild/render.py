@@ -66,10 +66,8 @@ def _partition(partition_rebuild: PartitionRebuild) -> Text:
     if partition_rebuild.same is None:
         return Text(text)
     if partition_rebuild.same:
-        return Text(
-            f"{text}; after {partition_rebuild.snapshot:,} the model has the bytes of the group's snapshot"
-        )
+        return Text(f"{text}; after {partition_rebuild.snapshot:,} identical to the group's snapshot")
     return Text(
-        f"{text}; after {partition_rebuild.snapshot:,} the model differs from the group's snapshot",
+        f"{text}; after {partition_rebuild.snapshot:,} not identical to the group's snapshot",
         style="red",
     )

@@ -175,8 +175,10 @@ def test_text_says_what_differs_and_what_became_of_the_snapshots() -> None:
     assert "learner.budget 200 (was 160)" in text
     assert "50.00%" in text
     assert "unchanged settings" in rendered(PartitionRebuild(0, 2, 2, True), rows=rows)
-    assert "has the bytes of the group's snapshot" in rendered(PartitionRebuild(0, 2, 2, True), rows=rows)
-    assert "differs from the group's snapshot" in rendered(PartitionRebuild(0, 2, 2, False), rows=rows)
+    assert "after 2 identical to the group's snapshot" in rendered(PartitionRebuild(0, 2, 2, True), rows=rows)
+    assert "after 2 not identical to the group's snapshot" in rendered(
+        PartitionRebuild(0, 2, 2, False), rows=rows
+    )
     assert "No label was joined yet" in rendered(PartitionRebuild(0, 0, None, None), rows=scored_outcomes())
 
 
