@@ -34,7 +34,7 @@ class PlayStream(NamedTuple):
     X
         Running features of each play when it is predicted, shape (n, features).
     targets
-        Target that the learner learns from each play, shape (n,): see `pipeline.features.target.Target.value`.
+        Targets that are learned, shape (n,): see `pipeline.features.target.Target.value`.
     """
 
     moments: IntArray
