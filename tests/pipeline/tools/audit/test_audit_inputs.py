@@ -73,7 +73,7 @@ def test_a_dead_letter_that_is_there_twice_is_named(run: Recording) -> None:
     run.dead_letters.append(
         run.dead_letters[0]._replace(source=run.dead_letters[0].source._replace(offset=5_000))
     )
-    assert run.first().expected == "one dead letter a message, that at 0"
+    assert run.first().expected == "one dead letter for each message, the one at 0"
 
 
 def test_a_dead_letter_with_other_bytes_is_named(run: Recording) -> None:
