@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from pipeline.config.tree import Kafka
 from pipeline.kafka.clients import groupless_consumer
+from pipeline.kafka.errors import is_partition_end
 from pipeline.kafka.offsets import PartitionId
 
 POLL_TIMEOUT: Final = 0.2
@@ -40,7 +41,7 @@ def follow(kafka: Kafka, offsets: Mapping[PartitionId, int]) -> Iterator[Message
             error = message.error()
             if error is None:
                 yield message
-            elif error.code() != KafkaError._PARTITION_EOF:
+            elif not is_partition_end(error):
                 raise KafkaException(error)
     finally:
         consumer.close()

@@ -12,10 +12,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
 from pipeline.kafka.clients import client_settings, group_consumer
-from pipeline.kafka.committed import TIMEOUT, committed
+from pipeline.kafka.committed import CommittedOffset, committed_offsets
+from pipeline.kafka.errors import timed_out
+from pipeline.kafka.offsets import PartitionId
+from pipeline.kafka.retries import COORDINATOR_TIMEOUT
 from pipeline.kafka.topics import Topics, admin, partition_count
 
-CommittedOffsets: TypeAlias = Mapping[str, TopicPartition]
+CommittedOffsets: TypeAlias = Mapping[str, CommittedOffset]
 """Committed offsets of one partition, by input topic."""
 
 BUSY: Final = (
@@ -64,8 +67,8 @@ class ConsumerGroup:
         self._consumer.close()
 
     def committed_offsets(
-        self, partitions: Iterable[int], timeout: float = TIMEOUT
-    ) -> dict[int, dict[str, TopicPartition]]:
+        self, partitions: Iterable[int], timeout: float = COORDINATOR_TIMEOUT
+    ) -> dict[int, dict[str, CommittedOffset]]:
         """Return the committed offsets of the inputs, by partition and topic.
 
         An open transaction that commits offsets is waited for.
@@ -82,8 +85,8 @@ class ConsumerGroup:
         KafkaException
             If the group's coordinator does not answer in time.
         """
-        wanted = [TopicPartition(topic, number) for topic in self.topics.inputs for number in partitions]
-        return committed(self._consumer, wanted, timeout)
+        wanted = [PartitionId(topic, number) for topic in self.topics.inputs for number in partitions]
+        return committed_offsets(self._consumer, wanted, timeout)
 
     @contextmanager
     def sole_member(self) -> Iterator[Consumer]:
@@ -108,13 +111,11 @@ class ConsumerGroup:
         member: Consumer = group_consumer(self.config)
         member.subscribe(list(self.topics.inputs), on_assign=assign_paused)
         try:
-            end = time.monotonic() + TIMEOUT
+            end = time.monotonic() + COORDINATOR_TIMEOUT
             while not assigned:
                 member.poll(0.1)
                 if time.monotonic() > end:
-                    raise KafkaException(
-                        KafkaError(KafkaError._TIMED_OUT, f"no assignment in group {self._name}")
-                    )
+                    raise timed_out(f"no assignment in group {self._name}")
             if len(assigned) < self.partitions * len(self.topics.inputs):
                 raise StateError(BUSY.format(who="a worker has just become a member", group=self._name))
             yield member
@@ -138,9 +139,9 @@ class ConsumerGroup:
         return self.config.kafka.group
 
     def _members(self) -> list[str]:
-        [description] = self._admin.describe_consumer_groups([self._name], request_timeout=TIMEOUT).values()
+        described = self._admin.describe_consumer_groups([self._name], request_timeout=COORDINATOR_TIMEOUT)
         try:
-            members = description.result().members
+            members = described[self._name].result().members
         except KafkaException as error:
             if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
                 return []

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
 from pipeline.kafka.clients import transactional_producer
-from pipeline.kafka.committed import TIMEOUT
 from pipeline.kafka.deadline import BackgroundCall
-
-MEMBERSHIP_ERRORS: Final = {
-    KafkaError.ILLEGAL_GENERATION,
-    KafkaError.REBALANCE_IN_PROGRESS,
-    KafkaError.UNKNOWN_MEMBER_ID,
-}
-"""The coordinator's answers to offsets of a group whose members have changed."""
+from pipeline.kafka.errors import is_membership_change
+from pipeline.kafka.retries import COORDINATOR_TIMEOUT
 
 
 class GroupTransaction:
@@ -46,7 +38,7 @@ class GroupTransaction:
         self.timeout = config.worker.transaction_timeout / 1000
         """Seconds for each step."""
         self.producer = transactional_producer(config, instance, largest_message)
-        self.producer.init_transactions(TIMEOUT)
+        self.producer.init_transactions(COORDINATOR_TIMEOUT)
 
     def __enter__(self) -> GroupTransaction:
         self.producer.begin_transaction()
@@ -56,8 +48,8 @@ class GroupTransaction:
         if not isinstance(error, KafkaException):
             return
         if error.args[0].txn_requires_abort():
-            self.producer.abort_transaction(TIMEOUT)
-        if error.args[0].code() in MEMBERSHIP_ERRORS:
+            self.producer.abort_transaction(COORDINATOR_TIMEOUT)
+        if is_membership_change(error):
             raise StateError("a worker has joined meanwhile. Nothing has changed: stop it first") from error
 
     def commit(self, member: Consumer, offsets: list[TopicPartition]) -> None:

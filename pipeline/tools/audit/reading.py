@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import StateError
-from pipeline.kafka.committed import committed_position
+from pipeline.kafka.committed import position_of
 from pipeline.kafka.group import CommittedOffsets
 from pipeline.kafka.log import LogReader
 from pipeline.kafka.messages import ConsumerRecord
@@ -69,8 +69,8 @@ def read_checkpoint(
         None if nothing was committed, or if no worker committed it.
     """
     try:
-        position = committed_position(
-            dict(committed), topics, lambda partition: reader.log_start_offset(partition.topic)
+        position = position_of(
+            reader.partition, committed, topics, lambda partition: reader.log_start_offset(partition.topic)
         )
         if position.state_offset is None:
             _check_no_outputs(reader, topics, result)

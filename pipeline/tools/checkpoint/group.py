@@ -9,7 +9,7 @@ import msgspec
 
 from pipeline.config.tree import Config
 from pipeline.errors import ConfigError, StateError
-from pipeline.kafka.committed import committed_position
+from pipeline.kafka.committed import position_of
 from pipeline.kafka.group import ConsumerGroup
 from pipeline.kafka.log import LogReader, decode_records, read_until
 from pipeline.kafka.topics import Topics
@@ -68,7 +68,7 @@ class Group(ConsumerGroup):
         if partition >= self.partitions:
             raise ConfigError(f"--partition {partition}: there are partitions 0 to {self.partitions - 1}")
         offsets = self.committed_offsets([partition])[partition]
-        position = committed_position(offsets, self.topics, lambda _: 0)
+        position = position_of(partition, offsets, self.topics, lambda _: 0)
         if position.state_offset is None:
             return None
         return CommittedState(position.state_offset, read_state(self.log, self.topics, partition, position))
