@@ -15,6 +15,7 @@ from pipeline.kafka.clients import groupless_consumer
 from pipeline.kafka.errors import is_partition_end, raise_unless_retriable
 from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.retries import BROKER_TIMEOUT
+from pipeline.records.inputs import KafkaMessage
 
 Record = TypeVar("Record")
 
@@ -143,7 +144,7 @@ class LogReader:
         raise StateError(f"{topic} has no record at offset {offset} of partition {partition}")
 
 
-def decode_record(decoder: msgspec.json.Decoder[Record], message: Message) -> Record:
+def decode_record(decoder: msgspec.json.Decoder[Record], message: KafkaMessage) -> Record:
     """Decode a record of a worker.
 
     Raises
@@ -160,7 +161,7 @@ def decode_record(decoder: msgspec.json.Decoder[Record], message: Message) -> Re
         ) from error
 
 
-def decode_records(decoder: msgspec.json.Decoder[Record], messages: Sequence[Message]) -> list[Record]:
+def decode_records(decoder: msgspec.json.Decoder[Record], messages: Sequence[KafkaMessage]) -> list[Record]:
     """Decode records of workers.
 
     Raises

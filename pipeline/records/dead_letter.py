@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, cast
 
-from confluent_kafka import Message
-
-Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+from pipeline.records.inputs import Headers, KafkaMessage
 
 ABOUT: Final = "__streams.errors."
 """What the names of the headers that say why a message is here begin with (Kafka Streams' names)."""
@@ -26,7 +23,7 @@ class Letter(NamedTuple):
     """Those that the message had when it came."""
 
 
-def read_letter(message: Message) -> Letter:
+def read_letter(message: KafkaMessage) -> Letter:
     """Read a dead letter's headers; a message that had been one before tells of its last time."""
     own: list[tuple[str, bytes | None]] = []
     about: dict[str, str] = {}

@@ -1,1 +1,1 @@
-"""What a user looks at, proves or changes by hand."""
+"""Tools that users run by hand: to inspect, audit, report, evaluate and rebuild runs."""

@@ -1,4 +1,4 @@
-"""Everything put together: broker, topics, data, a worker that is killed and recovers, the report."""
+"""Run the steps of the demo: create topics, send data, kill a worker and let it recover."""
 
 from __future__ import annotations
 
@@ -14,35 +14,34 @@ from threading import Event
 from typing import NamedTuple
 from uuid import uuid4
 
-from confluent_kafka import TopicPartition
-
 from pipeline.config.tree import Kafka
 from pipeline.errors import ForksError
-from pipeline.kafka.clients import client_settings, groupless_consumer
+from pipeline.kafka.clients import client_settings
+from pipeline.kafka.record_counter import RecordCounter
 from pipeline.kafka.topics import Topics, admin, create
 from pipeline.sources.kuairec import Events
 from pipeline.sources.replay import Replay
 
 FORKS = (sys.executable, "-c", "from pipeline.cli import main; main()")
 STOP_TIMEOUT = 60.0
-"""Seconds that a worker may take to stop."""
+"""Seconds for a worker to stop."""
 STALL_TIMEOUT = 120.0
-"""Seconds without a new record after which something is wrong."""
+"""Seconds without a new record after which the demo fails."""
 
 
 class DemoRun(NamedTuple):
-    """How the worker's part of the demo went."""
+    """Measurements of the worker in the demo."""
 
     seconds: float
-    """From the first prediction to the last outcome, the kill and the recovery included."""
+    """Seconds from the first prediction to the last outcome, including kill and recovery."""
     killed_at: int
-    """Outcomes committed when the worker was killed."""
+    """Number of outcomes that were committed when the worker was killed."""
     recovery_s: float
-    """From the kill to the next new prediction."""
+    """Seconds from the kill to the next new prediction."""
 
 
 def demo_kafka(bootstrap: str) -> Kafka:
-    """Topics and group of a demo, with a prefix that no other has."""
+    """Return the connection of a demo, with a unique prefix of topics and group."""
     prefix = f"demo-{uuid4().hex[:6]}-"
     return Kafka(bootstrap=bootstrap, prefix=prefix, group=f"{prefix}group")
 
@@ -62,32 +61,37 @@ def consume(
     notify: Callable[[str], None],
     progress: Callable[[int], None],
 ) -> DemoRun:
-    """Run a worker over everything that was sent, and kill it in the middle.
+    """Run a worker on all messages, kill it in the middle, and start it again.
 
     Parameters
     ----------
     kafka
-        As given by `demo_kafka`, filled.
+        Connection of `demo_kafka`, with filled topics.
     events
-        How many were sent.
+        Number of events in the topics.
     tables
-        The worker's tables, by `features` setting.
+        Tables of the worker, by `features` setting.
     log
         File for the worker's log.
-    say
-        Told what happens.
+    notify
+        Function to call with a text on each step.
     progress
-        Told how many outcomes are committed.
+        Function to call with the number of committed outcomes.
+
+    Returns
+    -------
+    DemoRun
+        Measurements of the worker.
 
     Raises
     ------
     ForksError
-        If the worker ends by itself or gets no further.
+        If the worker ends by itself, or writes no record for `STALL_TIMEOUT` seconds.
     """
     topics = Topics(kafka.prefix)
     with (
-        _RecordCounter(kafka, topics.predictions) as predictions,
-        _RecordCounter(kafka, topics.outcomes) as outcomes,
+        RecordCounter(kafka, topics.predictions) as predictions,
+        RecordCounter(kafka, topics.outcomes) as outcomes,
     ):
         with _worker(kafka, tables, log) as worker:
             _wait_for_records(predictions, 1, worker, log, lambda _: None)
@@ -110,29 +114,6 @@ def consume(
     return DemoRun(seconds, killed_at, recovery)
 
 
-class _RecordCounter:
-    """Counts the committed records of a topic of one partition as they come."""
-
-    def __init__(self, kafka: Kafka, topic: str) -> None:
-        self.topic = topic
-        self.count = 0
-        self._consumer = groupless_consumer(kafka)
-        self._consumer.assign([TopicPartition(topic, 0, 0)])
-
-    def __enter__(self) -> _RecordCounter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._consumer.close()
-
-    def poll(self) -> int:
-        """Count what has come; how many that was."""
-        messages = self._consumer.consume(10_000, 0.1)
-        new = sum(message.error() is None for message in messages)
-        self.count += new
-        return new
-
-
 @contextmanager
 def _worker(kafka: Kafka, tables: Mapping[str, Path], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     options = ("--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group)
@@ -152,13 +133,13 @@ def _worker(kafka: Kafka, tables: Mapping[str, Path], log: Path) -> Iterator[sub
 
 
 def _wait_for_records(
-    counter: _RecordCounter,
+    counter: RecordCounter,
     count: int,
     worker: subprocess.Popen[bytes],
     log: Path,
     progress: Callable[[int], None],
 ) -> int:
-    """Wait until that many records are there; how many then are."""
+    """Wait until a topic has that many records, and return their number."""
     last = time.monotonic()
     while counter.count < count:
         if counter.poll():
@@ -166,9 +147,9 @@ def _wait_for_records(
             progress(counter.count)
         ended = worker.poll()
         if ended is not None or time.monotonic() - last > STALL_TIMEOUT:
-            what = "gets no further" if ended is None else f"ended with {ended}"
+            problem = "makes no progress" if ended is None else f"ended with exit code {ended}"
             raise ForksError(
-                f"the worker {what} at {counter.count} of {count} records in {counter.topic}; its log ends:\n"
-                + "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+                f"the worker {problem} at {counter.count} of {count} records in {counter.topic}. "
+                "Its log ends:\n" + "\n".join(log.read_text(errors="replace").splitlines()[-20:])
             )
     return counter.count

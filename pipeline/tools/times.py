@@ -1,4 +1,4 @@
-"""Times and durations for people to read; all times are UTC."""
+"""Format times, which are UTC, and durations for people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def instant(timestamp: int) -> str:
-    """Milliseconds since 1970 as a date and time, to the millisecond.
+    """Format milliseconds since 1970 as a date and a time with milliseconds.
 
     Examples
     --------
@@ -17,12 +17,12 @@ def instant(timestamp: int) -> str:
     """
     try:
         return (EPOCH + timedelta(milliseconds=timestamp)).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-    except OverflowError:  # beyond the year 9999, which a timestamp of a record may be
+    except OverflowError:  # beyond the year 9999, as the timestamp of a record may be
         return f"{timestamp} ms"
 
 
 def date(timestamp: int) -> str:
-    """The day of a time in milliseconds since 1970.
+    """Format milliseconds since 1970 as a date.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def date(timestamp: int) -> str:
 
 
 def duration(milliseconds: float) -> str:
-    """A duration in its largest unit that fits.
+    """Format a duration in milliseconds in the largest unit of which it has at least one.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Everything that was written, derived again from the topics and compared bit for bit."""
+"""Derive all outputs again from the topics, and compare them bit for bit."""
 
 from pipeline.tools.audit.committed_view import View, capture_view
 from pipeline.tools.audit.group import Report, run_audit

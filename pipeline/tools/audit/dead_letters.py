@@ -1,4 +1,4 @@
-"""The dead letters of a partition, by the message that each is about."""
+"""Match the dead letters of a partition with the input messages that they name."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from pipeline.tools.audit.differences import AuditResult
 from pipeline.tools.audit.topic_records import AuditInput, DeadLetterMessage
 
 FAULTS = ("undecodable", "invalid", "wrong_key", "future")
-"""Why a message is refused at once."""
+"""Faults of a message that is rejected when it is read."""
 JOIN_FAULTS = ("orphan", "late", "mismatched")
-"""Why a good label is of no use."""
+"""Faults of a valid label that cannot be joined."""
 
 
 class DeadLetterDigest(NamedTuple):
-    """What is kept of a dead letter: messages may be large."""
+    """The part of a dead letter that is kept in memory, since messages may be large."""
 
     fault: str
     offset: int
@@ -32,21 +32,22 @@ class DeadLetterDigest(NamedTuple):
 
 
 class DeadLetters:
-    """Dead letters, each to be met by the message that it names.
+    """Dead letters that wait for the input message that they name.
 
     Parameters
     ----------
-    evidence
-        Those of its dead letters that the state record covers are read.
-    ledger
-        Where to note what differs.
+    audit_input
+        Records of the partition. Dead letters about messages that the state record does not count yet are
+        left out.
+    result
+        Result to add differences to.
     """
 
     def __init__(self, audit_input: AuditInput, result: AuditResult) -> None:
         self.faults: Counter[str] = Counter()
-        """Dead letters by fault."""
+        """Number of dead letters by fault."""
         self.unjoined_events: set[Id] = set()
-        """Events whose label waited for an interaction and found none, or another one."""
+        """Events whose label waited for its interaction in vain, or met another interaction."""
         self._topic = audit_input.topics.dead_letters
         self._result = result
         state = audit_input.state
@@ -78,23 +79,36 @@ class DeadLetters:
                 source, f"about partition {self._result.partition}", f"about {dead_letter.partition}"
             )
             return
-        place = (dead_letter.topic, dead_letter.offset)
-        if place in self._open:
-            first = self._open[place].offset
+        source_offset = (dead_letter.topic, dead_letter.offset)
+        if source_offset in self._open:
+            first = self._open[source_offset].offset
             self._add_difference(
-                source, f"one dead letter a message, that at {first}", f"another about {place}"
+                source,
+                f"one dead letter for each message, the one at {first}",
+                f"another about {source_offset}",
             )
             return
         self._result.checked["dead letters"] += 1
         self.faults[dead_letter.fault] += 1
-        self._open[place] = DeadLetterDigest(
+        self._open[source_offset] = DeadLetterDigest(
             dead_letter.fault, source.offset, _digest(source, dead_letter.headers)
         )
         if dead_letter.fault in ("orphan", "mismatched"):
             self._add_unjoined(source)
 
     def match(self, message: RawMessage) -> str | None:
-        """The fault for which an input's message was buried, if it was; the letter has to hold its bytes."""
+        """Match an input message with its dead letter, which has to hold the same bytes.
+
+        Parameters
+        ----------
+        message
+            Message of an input topic.
+
+        Returns
+        -------
+        str or None
+            Fault of the dead letter; None if there is no dead letter for the message.
+        """
         entry = self._open.pop((message.topic, message.offset), None)
         if entry is None:
             return None
@@ -104,7 +118,15 @@ class DeadLetters:
         return entry.fault
 
     def check_sources(self, topic: str, log_start_offset: int) -> None:
-        """Note the letters about messages that are not there, though not before `log_start_offset`."""
+        """Report dead letters that were not matched, because their message is not in the input.
+
+        Parameters
+        ----------
+        topic
+            Input topic.
+        log_start_offset
+            First offset that retention has not deleted; dead letters about earlier messages are not reported.
+        """
         for (name, offset), entry in self._open.items():
             if name == topic and offset >= log_start_offset:
                 expected = f"a source that exists: {topic}, offset {offset}"

@@ -1,4 +1,4 @@
-"""The fold once more: each prediction again from the outcomes before it, each outcome from its prediction."""
+"""Derive each prediction from the outcomes before it, and each outcome from its prediction."""
 
 from __future__ import annotations
 
@@ -20,38 +20,39 @@ from pipeline.tools.audit.epochs import SettingsEpochs
 from pipeline.tools.audit.topic_records import DecodedRecord
 
 PREDICTION_FIELDS: Final = tuple(name for name in Prediction.__struct_fields__ if name != "sequence")
-"""What an outcome has from its prediction."""
+"""Fields that an outcome copies from its prediction."""
 DECISIONS_CHECKED: Final = "decisions to ask for a label derived again"
 PREDICTIONS_CHECKED: Final = "predictions derived again"
 OUTCOMES_CHECKED: Final = "outcomes compared with their prediction"
 OUTCOMES_LEARNED: Final = "outcomes learned"
 CHECKS: Final = (PREDICTIONS_CHECKED, OUTCOMES_CHECKED, OUTCOMES_LEARNED)
-"""What is counted, and told also where there was none."""
+"""Checks that are reported even if their number is 0."""
 
 
 class Derivation:
-    """Walks predictions and outcomes in the order in which they came about.
+    """Derivation of predictions and outcomes in the order in which they were written.
 
-    A prediction was made when `model_version` outcomes were folded, so it comes before the outcome of
-    that sequence. What was made before the model at hand is compared with other records, but not derived.
+    A prediction was made when the model had learned `model_version` outcomes, so it comes before the outcome
+    of that sequence. Records that are older than the given models are compared with other records, but not
+    derived.
 
     Parameters
     ----------
-    eras
-        The models, as they were after the outcomes that they say they have folded. They are folded on.
+    epochs
+        Models of all epochs of settings. They learn the outcomes that they have not learned yet.
     topics
-        Their names.
-    ledger
-        Where to note what differs.
-    teach_missing
-        Whether an expired prediction counts as not watched.
+        Names of the topics.
+    result
+        Result to add differences to.
+    on_missing
+        What an expired prediction teaches: `join.on_missing` of the configuration.
     policy
-        Which labels were asked for; None if all were learned as they came.
+        Policy by which labels were requested; None if all labels were learned.
     asked
-        How many were asked for before the first prediction; None if retention has taken predictions, so that
-        decisions cannot be derived.
+        Number of labels requested before the first prediction; None if retention has deleted predictions, so
+        that decisions cannot be derived.
     snapshot
-        Outcomes in the snapshot, its bytes and offset; None if there is none to compare with.
+        Outcomes in the snapshot, its bytes and its offset; None if there is none to compare with.
     """
 
     def __init__(
@@ -66,13 +67,13 @@ class Derivation:
         snapshot: tuple[int, bytes, int] | None,
     ) -> None:
         self.pending: dict[int, Prediction] = {}
-        """Predictions that have no outcome yet, by sequence."""
+        """Predictions without an outcome, by sequence."""
         self.statuses: Counter[str] = Counter()
-        """Outcomes by status."""
+        """Number of outcomes by status."""
         self.unasked = 0
-        """Labels that were joined, but not asked for."""
-        self.asked = asked
-        """Predictions whose label was asked for, as far as is known."""
+        """Number of labels that were joined, but not requested."""
+        self.requested = asked
+        """Number of predictions whose label was requested; None if it is unknown."""
         self._epochs = epochs
         self._begin = epochs.current.folded
         self._missing_label = TARGET.missing_label(on_missing)
@@ -86,38 +87,53 @@ class Derivation:
     def run(
         self, predictions: Iterator[DecodedRecord[Prediction]], outcomes: Iterator[DecodedRecord[Outcome]]
     ) -> Iterator[DecodedRecord[Prediction] | DecodedRecord[Outcome]]:
-        """Check all, and hand each on."""
+        """Check all records, and yield each of them in the order in which they were written.
+
+        Parameters
+        ----------
+        predictions
+            Predictions in sequence.
+        outcomes
+            Outcomes in sequence.
+
+        Yields
+        ------
+        DecodedRecord
+            Predictions and outcomes, checked.
+        """
         self._result.checked.update(dict.fromkeys(CHECKS, 0))
         self._compare_snapshot()
         upcoming = next(predictions, None)
         for outcome in outcomes:
             self._check_gap(outcome)
             while upcoming is not None and upcoming.record.model_version <= outcome.record.sequence:
-                self._prediction(upcoming)
+                self._check_prediction(upcoming)
                 yield upcoming
                 upcoming = next(predictions, None)
-            self._outcome(outcome)
+            self._check_outcome(outcome)
             yield outcome
         while upcoming is not None:
-            self._prediction(upcoming)
+            self._check_prediction(upcoming)
             yield upcoming
             upcoming = next(predictions, None)
 
-    def _prediction(self, decoded: DecodedRecord[Prediction]) -> None:
+    def _check_prediction(self, decoded: DecodedRecord[Prediction]) -> None:
         written = decoded.record
         model = self._epochs.model_of_prediction(written.sequence)
         if self._first_prediction is None:
             self._first_prediction = written.sequence
         self.pending[written.sequence] = written
-        before = self.asked
+        before = self.requested
         if before is not None:
-            self.asked = before + (written.asked is True)
+            self.requested = before + (written.asked is True)
         if model.folded < self._begin or written.model_version < self._begin:
             return
         if self._has_gap and written.model_version > model.folded:
             return
-        shown = Interaction(written.event_id, written.user_id, written.video_id, written.timestamp, 0.0)
-        output = model.predict(shown)
+        interaction = Interaction(
+            written.event_id, written.user_id, written.video_id, written.timestamp, video_duration=0.0
+        )
+        output = model.predict(interaction)
         derived = Prediction(
             event_id=written.event_id,
             user_id=written.user_id,
@@ -136,7 +152,7 @@ class Derivation:
         self._compare(derived, decoded, self._topics.predictions)
 
     def _asks(self, written: Prediction, output: ModelOutput, asked: int | None) -> bool | None:
-        """The decision once more, with as many labels asked for before as was written."""
+        """Derive whether the label was requested, given the number of labels requested before."""
         if self._policy is None:
             return None
         if asked is None:
@@ -150,7 +166,7 @@ class Derivation:
             asked=asked,
         )
 
-    def _outcome(self, decoded: DecodedRecord[Outcome]) -> None:
+    def _check_outcome(self, decoded: DecodedRecord[Outcome]) -> None:
         written = decoded.record
         self.statuses[written.status] += 1
         self.unasked += written.asked is False and written.status == "labelled"
@@ -168,11 +184,11 @@ class Derivation:
         self._learn(written)
 
     def _check_gap(self, decoded: DecodedRecord[Outcome]) -> None:
-        """What was made after an outcome that is missing cannot be derived."""
-        sequence, folded = decoded.record.sequence, self._epochs.current.folded
-        if not self._has_gap and sequence > folded:
+        """Report a missing outcome: records after it cannot be derived."""
+        sequence, learned = decoded.record.sequence, self._epochs.current.folded
+        if not self._has_gap and sequence > learned:
             self._has_gap = True
-            expected = f"outcome {folded}, without which nothing after it can be derived"
+            expected = f"outcome {learned}, without which nothing after it can be derived"
             self._result.add_difference(
                 self._topics.outcomes, decoded.source.offset, expected, f"outcome {sequence}"
             )
@@ -185,7 +201,7 @@ class Derivation:
         self._compare_snapshot()
 
     def _outcome_of(self, prediction: Prediction, written: Outcome) -> Outcome:
-        """The outcome that follows from its prediction and what it says of the label."""
+        """Derive an outcome from its prediction, and from the label that it holds."""
         ratio = written.watch_ratio
         watched = self._missing_label if ratio is None else TARGET.is_positive(ratio)
         if self._policy is not None and not self._policy.learns(prediction.asked, ratio is not None):
@@ -219,11 +235,11 @@ class Derivation:
         model = self._epochs.current
         if self._snapshot is None or model.folded != self._snapshot[0]:
             return
-        folded, data, offset = self._snapshot
+        learned, data, offset = self._snapshot
         self._result.checked["snapshots compared with the model"] += 1
         derived = pack(model)
         if data != derived:
-            expected = f"a snapshot of the model after {folded} outcomes"
+            expected = f"a snapshot of the model after {learned} outcomes"
             self._result.add_difference(
                 self._topics.checkpoints, offset, expected, tensor_difference(derived, data)
             )

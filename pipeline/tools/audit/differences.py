@@ -1,4 +1,4 @@
-"""What an audit finds: the differences of a partition, and their texts."""
+"""Collect the differences that an audit finds in a partition, and describe them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,90 @@ from pipeline.records.encoding import encode
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 
 CAUSES: Final = ("sequence", "prediction_sequence", "model_version", "features")
-"""Fields to name first, since a difference in them makes others differ."""
+"""Fields to compare first: a difference in one of them makes other fields differ."""
+FINDINGS_PER_TOPIC: Final = 20
+"""Differences of one topic that are reported in full: one wrong record can make all later ones differ."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A difference between what a topic holds and what follows from the other records."""
+
+    topic: str
+    partition: int
+    offset: int | None
+    """Offset of the record; None where a record is missing at the end of the topic."""
+    expected: str
+    found: str
+
+
+class AuditResult:
+    """What an audit has checked in one partition, and the differences that it has found.
+
+    Parameters
+    ----------
+    partition
+        Number of the partition.
+
+    Examples
+    --------
+    >>> result = AuditResult(partition=0)
+    >>> result.add_difference("outcomes", 7, "label true", "label false")
+    >>> result.differences, result.findings[0].offset
+    (1, 7)
+    """
+
+    def __init__(self, partition: int) -> None:
+        self.partition = partition
+        self.checked: Counter[str] = Counter()
+        """Number of checks by what was checked, in the order in which the checks began."""
+        self.findings: list[Finding] = []
+        """First differences of each topic, in the order in which they were found."""
+        self.differences = 0
+        """Number of all differences."""
+        self._count_by_topic: Counter[str] = Counter()
+
+    def add_difference(self, topic: str, offset: int | None, expected: str, found: str) -> None:
+        """Add a difference; beyond `FINDINGS_PER_TOPIC` of a topic it is only counted.
+
+        Parameters
+        ----------
+        topic
+            Topic of the record.
+        offset
+            Offset of the record; None where a record is missing at the end of the topic.
+        expected
+            What follows from the other records.
+        found
+            What the topic holds.
+        """
+        self.differences += 1
+        self._count_by_topic[topic] += 1
+        if self._count_by_topic[topic] <= FINDINGS_PER_TOPIC:
+            self.findings.append(Finding(topic, self.partition, offset, expected, found))
 
 
 def field_difference(
     derived: Prediction | Outcome | LabelRequest, written: Prediction | Outcome | LabelRequest
 ) -> tuple[str, str]:
-    """The first field that differs, as it should be and as it is.
+    """Describe the first field in which two records differ: the derived value, then the written one.
+
+    Parameters
+    ----------
+    derived
+        Record that follows from the other records.
+    written
+        Record of the topic.
+
+    Returns
+    -------
+    tuple of str
+        Expected text and found text of a `Finding`.
 
     Examples
     --------
     >>> from msgspec.structs import replace
-    >>> shown = Prediction(1, 7, 3, 0, 0.5, None, True, [0.0] * 10, 0, 0)
-    >>> field_difference(shown, replace(shown, score=0.25, predicted=False))
+    >>> derived = Prediction(1, 7, 3, 0, 0.5, None, True, [0.0] * 10, 0, 0)
+    >>> field_difference(derived, replace(derived, score=0.25, predicted=False))
     ('score 0.5', 'score 0.25')
     """
     for name in (*CAUSES, *derived.__struct_fields__):
@@ -46,7 +117,7 @@ def _feature_difference(expected: list[float], found: list[float]) -> tuple[str,
 
 
 def tensor_difference(derived: bytes, written: bytes) -> str:
-    """What of a snapshot differs from the fold at its point."""
+    """Describe the first tensor in which a snapshot differs from the derived one."""
     try:
         tensors = load(written)
     except SafetensorError as error:
@@ -58,52 +129,3 @@ def tensor_difference(derived: bytes, written: bytes) -> str:
         if name not in right or right[name].tobytes() != tensors[name].tobytes():
             return f"tensor {name} differs"
     return "the same tensors in other bytes"
-
-
-FINDINGS_PER_TOPIC: Final = 20
-"""Differences of a topic's partition that are told in full; one wrong record can make all after it wrong."""
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """Something that is not as it follows from the rest of the log."""
-
-    topic: str
-    partition: int
-    offset: int | None
-    """Of the record; None where a record is missing at the end."""
-    expected: str
-    found: str
-
-
-class AuditResult:
-    """The account of one partition.
-
-    Parameters
-    ----------
-    partition
-        Its number.
-
-    Examples
-    --------
-    >>> ledger = AuditResult(partition=0)
-    >>> ledger.add_difference("outcomes", 7, "label true", "label false")
-    >>> ledger.differences, ledger.findings[0].offset
-    (1, 7)
-    """
-
-    def __init__(self, partition: int) -> None:
-        self.partition = partition
-        self.checked: Counter[str] = Counter()
-        """How many of what were looked at, in the order in which that began."""
-        self.findings: list[Finding] = []
-        """The first differences in each topic, in the order in which they were found."""
-        self.differences = 0
-        """All of them."""
-        self._count_by_topic: Counter[str] = Counter()
-
-    def add_difference(self, topic: str, offset: int | None, expected: str, found: str) -> None:
-        """Note a difference."""
-        self.differences += 1
-        self._count_by_topic[topic] += 1
-        if self._count_by_topic[topic] <= FINDINGS_PER_TOPIC:
-            self.findings.append(Finding(topic, self.partition, offset, expected, found))

@@ -1,10 +1,10 @@
-"""What became of each input message: exactly one disposition."""
+"""Find the disposition of each input message, of which it has exactly one."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder, RejectedRecord, decode
 from pipeline.records.fields import Id
@@ -17,18 +17,18 @@ from pipeline.tools.audit.differences import AuditResult
 from pipeline.tools.audit.topic_records import AuditInput, PartitionRecords
 
 MatchKey: TypeAlias = tuple[Id, Id, int, float | None]
-"""User, video, time and, of a label, the watch ratio."""
+"""User, video, time in milliseconds and, for a label, the watch ratio."""
 
 
 class OutputIndex:
-    """What outputs claim, until it is found in the input.
+    """Index of the input messages that outputs were made from, until the messages are found.
 
     Examples
     --------
     >>> index = OutputIndex()
-    >>> shown = Interaction(1, 7, 3, 1_000, 9_000.0)
-    >>> index.add(1, match_key(shown), offset=5)
-    >>> index.match(1, match_key(shown)), index.match(1, match_key(shown)), index.has_event(1)
+    >>> interaction = Interaction(1, 7, 3, 1_000, 9_000.0)
+    >>> index.add(1, match_key(interaction), offset=5)
+    >>> index.match(1, match_key(interaction)), index.match(1, match_key(interaction)), index.has_event(1)
     (True, False, True)
     """
 
@@ -36,11 +36,21 @@ class OutputIndex:
         self._open: dict[Id, list[tuple[MatchKey, int]]] = {}
 
     def add(self, event_id: Id, key: MatchKey, offset: int) -> None:
-        """Note what the output at an offset claims."""
+        """Add an output.
+
+        Parameters
+        ----------
+        event_id
+            Event of the output.
+        key
+            Key of the input message that the output was made from.
+        offset
+            Offset of the output.
+        """
         self._open.setdefault(event_id, []).append((key, offset))
 
     def match(self, event_id: Id, key: MatchKey) -> bool:
-        """Whether an output claims this message; each claim holds once."""
+        """Match an input message with an output, at most once per output; return whether there was one."""
         outputs = self._open.get(event_id, [])
         for number, (other, _) in enumerate(outputs):
             if other == key:
@@ -49,54 +59,54 @@ class OutputIndex:
         return False
 
     def has_event(self, event_id: Id) -> bool:
-        """Whether any output was about this event."""
+        """Return whether any output is about this event."""
         return event_id in self._open
 
     def unmatched(self) -> Iterator[tuple[Id, int]]:
-        """Event and offset of the outputs whose message was not found."""
+        """Yield event and offset of each output whose input message was not found."""
         for event_id, outputs in self._open.items():
             for _, offset in outputs:
                 yield event_id, offset
 
 
 def match_key(record: Interaction | WatchLabel | Prediction) -> MatchKey:
-    """By what a message, or the prediction of one, is known."""
+    """Return the key of an input message, or of the message that a prediction was made from."""
     ratio = record.watch_ratio if isinstance(record, WatchLabel) else None
     return record.user_id, record.video_id, record.timestamp, ratio
 
 
 def label_key(outcome: Outcome) -> MatchKey:
-    """By what the label of a labelled outcome is known."""
+    """Return the key of the label that a labelled outcome was made from."""
     return outcome.user_id, outcome.video_id, outcome.label_timestamp or 0, outcome.watch_ratio
 
 
-ANY_TIME = 2**53
-"""What lay in the future when it was read may be past by now."""
+ANY_TIME: Final = 2**53
+"""Limit of timestamps in milliseconds: a message that lay in the future when it was read may be past now."""
 
 
 class OutputTopic(NamedTuple):
-    """The outputs that claim messages, and what they are called."""
+    """An output topic whose records were made from input messages."""
 
     events: OutputIndex
     topic: str
     noun: str
     complete: bool
-    """Whether none of the outputs is gone."""
+    """Whether retention has deleted no record."""
 
 
 class Input(NamedTuple):
-    """The messages of one input up to where the state record says it has been processed.
+    """The messages of one input topic that the state record counts as processed.
 
     Attributes
     ----------
     name
-        The input's topic.
-    stretch
-        Its messages.
+        Name of the topic.
+    records
+        Messages of the topic.
     position
-        How far it has been processed.
+        Position behind the last processed message.
     decoder
-        Of its messages.
+        Decoder of the messages.
     """
 
     name: str
@@ -106,7 +116,7 @@ class Input(NamedTuple):
 
     @classmethod
     def interactions(cls, audit_input: AuditInput) -> Input:
-        """The interactions."""
+        """Return the interactions of a partition."""
         state = audit_input.state
         return cls(
             audit_input.topics.interactions, audit_input.interactions, state.interactions, INTERACTION_DECODER
@@ -114,21 +124,35 @@ class Input(NamedTuple):
 
     @classmethod
     def labels(cls, audit_input: AuditInput) -> Input:
-        """The labels."""
+        """Return the labels of a partition."""
         return cls(audit_input.topics.labels, audit_input.labels, audit_input.state.labels, LABEL_DECODER)
 
 
 class InputDispositions:
-    """Finds the fate of each message of an input.
+    """Dispositions of the messages of one input topic.
 
-    A message was refused, is claimed by an output, waits, or repeats one of these. Which of two equal
-    messages is the repetition makes no difference. Whether a repetition came within `join.window` is not
-    asked: the window may have been another then, and stream time depends on what had arrived.
+    A message has a dead letter, has an output, waits in the state record, or is a duplicate of such a
+    message. Which of two equal messages is the duplicate makes no difference. Whether a duplicate came
+    within `join.window` is not checked: the setting may have changed since, and stream time depends on
+    the order of arrival.
+
+    Parameters
+    ----------
+    given
+        Messages of the input topic.
+    outputs
+        Outputs that were made from these messages.
+    dead_letters
+        Dead letters of the partition.
+    waiting
+        Labels that wait in the state record, by offset.
+    result
+        Result to add differences to.
 
     Attributes
     ----------
     counts
-        `messages`, and those that are `repeated`.
+        Number of `messages`, and of `repeated` ones among them.
     """
 
     def __init__(
@@ -150,7 +174,7 @@ class InputDispositions:
         self._result = result
 
     def check(self) -> None:
-        """Go through the messages, then through what none of them was found for."""
+        """Find the disposition of each message, then report outputs and dead letters without a message."""
         name, records, position, decoder = self._input
         end = None
         for source in records.items:
@@ -160,7 +184,7 @@ class InputDispositions:
             self.counts["messages"] += 1
             self._result.checked[f"messages of {name} with one disposition"] += 1
             [record] = decode([source.key], [source.value], decoder, ANY_TIME).records
-            self._message(source, record)
+            self._check_message(source, record)
         self._check_end(end)
         self._dead_letters.check_sources(name, records.log_start_offset)
         for offset in self._waiting:
@@ -174,14 +198,16 @@ class InputDispositions:
                 found = f"event {event_id!r}, of which there is no message with these values"
                 self._result.add_difference(self._outputs.topic, offset, expected, found)
 
-    def _message(self, source: RawMessage, record: Interaction | WatchLabel | RejectedRecord) -> None:
+    def _check_message(self, source: RawMessage, record: Interaction | WatchLabel | RejectedRecord) -> None:
         fault = self._dead_letters.match(source)
         if isinstance(record, RejectedRecord):
             if fault != record.fault:
-                self._add_difference(source, f"a dead letter, {record.fault}", fault or "no fate")
+                self._add_difference(source, f"a dead letter, {record.fault}", fault or "no dead letter")
         elif fault is not None:
             if fault not in ("future", *JOIN_FAULTS):
-                self._add_difference(source, "a disposition as a valid message", f"a dead letter, {fault}")
+                self._add_difference(
+                    source, "no dead letter, since the message is valid", f"a dead letter, {fault}"
+                )
         elif (saved := self._waiting.pop(source.offset, None)) is not None:
             if (saved.key, saved.value) != (source.key, source.value):
                 self._add_difference(source, "the bytes that wait in the state record", "other bytes")
@@ -192,11 +218,13 @@ class InputDispositions:
         if self._outputs.events.has_event(record.event_id) or record.event_id in self._unjoined_events:
             self.counts["repeated"] += 1
         elif self._outputs.complete:
-            expected = f"one fate of event {record.event_id!r}: {self._outputs.noun}, a dead letter ..."
+            expected = (
+                f"one disposition of event {record.event_id!r}: {self._outputs.noun}, a dead letter ..."
+            )
             self._add_difference(source, expected, "none")
 
     def _check_end(self, end: int | None) -> None:
-        """A position lies right behind the last message that was processed."""
+        """Check that the position lies directly behind the last processed message."""
         position = self._input.position.offset
         if end is not None and position != end:
             expected = f"the input's position right behind its last processed message, {end}"

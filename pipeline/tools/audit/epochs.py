@@ -1,4 +1,4 @@
-"""A model for each era of a partition: what its predictions and its losses came of."""
+"""One model for each epoch of settings of a partition."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from pipeline.task.state import SettingsEpoch
 
 
 class SettingsEpochs:
-    """The models of all eras, folded together.
+    """The models of all epochs of settings, which learn the same outcomes.
 
-    When an era began, its model was the fold of all outcomes so far under its settings, as if these had
-    always been in force. So each folds from the first outcome to the last of its era.
+    When an epoch began, its model had learned all outcomes so far under the settings of the epoch. So
+    each model learns from the first outcome to the last one of its epoch.
 
     Parameters
     ----------
     earlier
-        The eras that have ended.
+        Epochs that have ended, in their order.
     models
-        New ones under their settings, in the same order.
-    present
-        The model under the settings in force, new or as a snapshot has it. With a snapshot's, what was
-        predicted in the earlier eras cannot be derived.
+        New models under the settings of these epochs, in the same order.
+    current
+        Model under the current settings, new or restored from a snapshot. After a snapshot, predictions
+        of earlier epochs cannot be derived.
 
     Attributes
     ----------
-    present
-        The same.
+    current
+        Model under the current settings.
     """
 
     def __init__(self, earlier: Sequence[SettingsEpoch], models: Sequence[Model], current: Model) -> None:
@@ -39,15 +39,15 @@ class SettingsEpochs:
         self._models = [*models, current]
 
     def model_of_prediction(self, sequence: int) -> Model:
-        """The model that a prediction was made by."""
+        """Return the model that made the prediction of this sequence."""
         return self._models[bisect_right(self._predictions, sequence)]
 
     def model_of_outcome(self, sequence: int) -> Model:
-        """The model that learned from an outcome when it was written."""
+        """Return the model that learned the outcome of this sequence when it was written."""
         return self._models[bisect_right(self._outcomes, sequence)]
 
     def learn_one(self, outcome: Outcome) -> None:
-        """Let each model learn whose era has not ended before."""
+        """Let every model learn an outcome whose epoch had not ended before it."""
         for model in self._models[bisect_right(self._outcomes, outcome.sequence) :]:
             if model.folded == outcome.sequence:
                 model.learn_one(outcome)

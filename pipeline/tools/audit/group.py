@@ -1,4 +1,4 @@
-"""The audit of all partitions, from Kafka."""
+"""Audit all partitions of a group, from Kafka."""
 
 from __future__ import annotations
 
@@ -24,61 +24,66 @@ from pipeline.tools.audit.topic_records import AuditInput, PartitionRecords
 
 
 class PartitionReport(msgspec.Struct, frozen=True):
-    """What was checked in a partition, and what differs."""
+    """The checks and the differences of one partition."""
 
     partition: int
     folded_from: int
-    """Outcomes in the model with which the fold began; 0 is the start."""
+    """Outcomes in the snapshot that learning began with; 0 without a snapshot."""
     earlier_epochs: int
-    """Eras that have ended, each with settings of its own, whose predictions were made by other models."""
+    """Number of earlier epochs of settings, whose predictions were made by other models."""
     checked: dict[str, int]
     differences: int
     findings: list[Finding]
-    """The first differences in each topic."""
+    """First differences of each topic."""
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The verdict."""
+    """The result of an audit, as `forks audit --json` prints it."""
 
     differences: int
     partitions: list[PartitionReport]
 
 
 def run_audit(config: Config, view: View, *, from_snapshot: bool, progress: Callable[[int], None]) -> Report:
-    """Audit what a view shows.
+    """Audit the records of a view.
 
-    All state records and snapshots are read first, before a worker that goes on has written so many
-    more that compaction may take them, and so that other settings are refused at once.
+    All state records and snapshots are read first: compaction may delete them while workers go on, and
+    other settings are to be refused at once.
 
     Parameters
     ----------
     config
-        The whole configuration; what outputs depend on has to be as the state records have it.
+        Whole configuration. The settings that outputs depend on have to be those of the state records.
     view
-        How far to look.
+        Offsets to read.
     from_snapshot
-        Fold from each partition's last snapshot, not from the start.
+        Whether to start from the last snapshot of each partition instead of a new model.
     progress
-        Told how many records have been read.
+        Function to call now and then with the number of records read.
+
+    Returns
+    -------
+    Report
+        Checks and differences of each partition.
 
     Raises
     ------
     StateError
-        The present outputs were made under other settings, or earlier ones by another version.
+        If outputs were made under other settings, or by a version that this one cannot read.
     """
     factory, meter, topics = ModelFactory(config), Meter(progress), topics_of(config)
     settings = factory.settings(view.partitions)
-    cases = []
+    checkpoints = []
     with LogReader(config.kafka) as log:
         for partition in range(view.partitions):
             reader, result = Reader(config.kafka, view, partition, meter), AuditResult(partition)
             checkpoint = read_checkpoint(log, reader, topics, view.committed[partition], result)
             if checkpoint is not None:
                 refuse_other_settings(checkpoint.state, settings)
-            cases.append((reader, result, checkpoint))
+            checkpoints.append((reader, result, checkpoint))
     factory.warm_up()
     reports = []
-    for reader, result, checkpoint in cases:
+    for reader, result, checkpoint in checkpoints:
         folded_from, ended = 0, 0
         if checkpoint is not None:
             earlier = checkpoint.state.earlier
@@ -105,7 +110,7 @@ def run_audit(config: Config, view: View, *, from_snapshot: bool, progress: Call
 def _from_snapshot(
     factory: ModelFactory, checkpoint: CommittedCheckpoint, topics: Topics, result: AuditResult
 ) -> Model | None:
-    """The snapshot's model; None where there is none, or where none decodes, which is a difference."""
+    """Return the model of the snapshot; None without one, or if it does not decode (a difference)."""
     model = factory.new_model()
     if checkpoint.snapshot is None or checkpoint.state.snapshot is None:
         return None

@@ -1,4 +1,4 @@
-"""The audit of one partition, from records alone: no Kafka, no clock."""
+"""Audit one partition, given its records: no Kafka, no clock."""
 
 from __future__ import annotations
 
@@ -38,28 +38,27 @@ def audit(
     on_missing: OnMissing,
     policy: LabelPolicy | None = None,
 ) -> None:
-    """Check everything that a partition's topics hold.
+    """Check all records of a partition. Without differences, the outputs follow from the inputs.
 
     Parameters
     ----------
-    evidence
-        What they hold.
-    eras
-        The models of all eras. Where the present one is as the snapshot has it, what was predicted before
-        is not derived again.
-    ledger
-        Where to note what was checked and what differs. Without differences, the outputs follow from
-        the inputs.
+    audit_input
+        Records of the partition.
+    epochs
+        Models of all epochs of settings. If the current one was restored from a snapshot, predictions made
+        before the snapshot are not derived.
+    result
+        Result to add checks and differences to.
     on_missing
         What an expired prediction teaches: `join.on_missing` of the configuration.
     policy
-        Which labels were asked for; None if all were learned as they came.
+        Policy by which labels were requested; None if all labels were learned.
     """
     _Audit(audit_input, epochs, result, on_missing, policy).run()
 
 
 class _Audit:
-    """The parts of an audit, and what they hand on to one another."""
+    """The steps of an audit, and the results that they pass on to one another."""
 
     def __init__(
         self,
@@ -89,7 +88,7 @@ class _Audit:
         )
 
     def run(self) -> None:
-        """All checks, each topic read once."""
+        """Run all checks, reading each topic once."""
         self._read_outputs()
         dead_letters = DeadLetters(self.audit_input, self.result)
         interactions, labels = self._check_inputs(dead_letters)
@@ -123,7 +122,7 @@ class _Audit:
         requests.finish()
 
     def _check_inputs(self, dead_letters: DeadLetters) -> tuple[Counter[str], Counter[str]]:
-        """What was counted in interactions, and in labels."""
+        """Find the disposition of each input message; return the counts of interactions and of labels."""
         audit_input = self.audit_input
         topics = audit_input.topics
         waiting = {saved.offset: saved for saved in audit_input.state.waiting}
@@ -152,20 +151,20 @@ class _Audit:
                 "expired": statuses["expired"],
                 "duplicate_interactions": interactions["repeated"],
                 "duplicate_labels": labels["repeated"],
-                "asked": self.derivation.asked or 0,
+                "asked": self.derivation.requested or 0,
                 "unasked": self.derivation.unasked,
                 **dead_letters.faults,
             }
         )
         unknown: list[str] = []
-        for records, cases in (
+        for records, counters in (
             (audit_input.interactions, ("interactions", "duplicate_interactions")),
             (audit_input.labels, ("labels", "duplicate_labels")),
             (audit_input.predictions, ("duplicate_interactions", "asked")),
             (audit_input.outcomes, ("labelled", "expired", "duplicate_labels", "unasked")),
             (audit_input.dead_letters, (*FAULTS, *JOIN_FAULTS, "duplicate_interactions", "duplicate_labels")),
         ):
-            unknown += [] if records.complete else cases
+            unknown += [] if records.complete else counters
         check_state(
             audit_input,
             self.result,

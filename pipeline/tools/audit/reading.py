@@ -1,19 +1,19 @@
-"""Read one partition of the outputs and its committed checkpoint."""
+"""Read the committed checkpoint of a partition, and its records, from Kafka."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final, NamedTuple, cast
-
-from confluent_kafka import Message, TopicPartition
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import StateError
-from pipeline.kafka.committed import committed_position
+from pipeline.kafka.committed import position_of
+from pipeline.kafka.group import CommittedOffsets
 from pipeline.kafka.log import LogReader
+from pipeline.kafka.messages import ConsumerRecord
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import Topics
-from pipeline.records.dead_letter import Headers, read_letter
+from pipeline.records.dead_letter import read_letter
 from pipeline.records.inputs import RawMessage
 from pipeline.recovery.state_reader import read_state, snapshot_bytes
 from pipeline.task.state import State
@@ -23,16 +23,17 @@ from pipeline.tools.audit.topic_records import DeadLetterMessage, PartitionRecor
 
 
 class CommittedCheckpoint(NamedTuple):
-    """What a restart would begin with.
+    """The state record and the snapshot from which a worker would restore the partition.
 
     Attributes
     ----------
     state_offset
-        Where the state record is.
+        Offset of the state record in the checkpoints topic.
     state
-        The state record.
+        State record.
     snapshot
-        The bytes of the snapshot that it names; None if it names none or they are not there.
+        Bytes of the snapshot that the state record refers to; None if it refers to none, or to one that
+        cannot be read.
     """
 
     state_offset: int
@@ -44,49 +45,49 @@ def read_checkpoint(
     log: LogReader,
     reader: Reader,
     topics: Topics,
-    committed: Mapping[str, TopicPartition],
+    committed: CommittedOffsets,
     result: AuditResult,
 ) -> CommittedCheckpoint | None:
-    """Read what the offsets of one partition lead to; what keeps from that is noted as a difference.
+    """Read the state record and the snapshot that the committed offsets of a partition lead to.
 
     Parameters
     ----------
     log
-        To read single records with.
+        Reader of single records.
     reader
-        Of the partition.
+        Reader of the partition.
     topics
-        Their names.
+        Names of the topics.
     committed
-        The group's offsets, by input.
-    ledger
-        Where to note what differs.
+        Committed offsets of the group, by input topic.
+    result
+        Result to add differences to, also if the checkpoint cannot be read.
 
     Returns
     -------
-    Gathered or None
-        None if nothing was committed, or not as a worker does it.
+    CommittedCheckpoint or None
+        None if nothing was committed, or if no worker committed it.
     """
     try:
-        start = committed_position(
-            dict(committed), topics, lambda place: reader.log_start_offset(place.topic)
+        position = position_of(
+            reader.partition, committed, topics, lambda partition: reader.log_start_offset(partition.topic)
         )
-        if start.state_offset is None:
+        if position.state_offset is None:
             _check_no_outputs(reader, topics, result)
             return None
-        state = read_state(log, topics, reader.partition, start)
+        state = read_state(log, topics, reader.partition, position)
     except StateError as error:
         expected = "offsets and a state record that a worker committed together"
         result.add_difference(topics.checkpoints, None, expected, str(error))
         return None
-    _check_no_later_records(log, reader, topics, start.state_offset, result)
-    return CommittedCheckpoint(start.state_offset, state, _snapshot(log, reader, topics, state, result))
+    _check_no_later_records(log, reader, topics, position.state_offset, result)
+    return CommittedCheckpoint(position.state_offset, state, _snapshot(log, reader, topics, state, result))
 
 
 def _check_no_outputs(reader: Reader, topics: Topics, result: AuditResult) -> None:
-    """Without committed offsets there is nothing that a worker wrote."""
+    """Check that the outputs are empty, as they are before the first commit."""
     for topic in topics.outputs:
-        if topic == topics.shared:  # what it holds may be gone, and is in outcomes
+        if topic == topics.shared:  # retention may have deleted it, and outcomes hold a copy
             continue
         for source in reader.sources(topic, reader.stable_offset(topic)).items:
             expected = "no record, since the group has committed no offsets"
@@ -96,7 +97,7 @@ def _check_no_outputs(reader: Reader, topics: Topics, result: AuditResult) -> No
 def _check_no_later_records(
     log: LogReader, reader: Reader, topics: Topics, state_offset: int, result: AuditResult
 ) -> None:
-    """The state record is the last that a worker writes into a transaction."""
+    """Check that the checkpoints topic ends with the state record, the last record of a transaction."""
     topic = topics.checkpoints
     for message in log.read_to_end(topic, reader.partition, state_offset + 1):
         if (message.offset() or 0) >= reader.stable_offset(topic):
@@ -120,16 +121,16 @@ def _snapshot(
 
 
 PROGRESS_EVERY: Final = 500
-"""Records between two words on how many have been read."""
+"""Records between two calls of the progress function."""
 
 
 class Meter:
-    """Counts what is read.
+    """Counter of the records that have been read.
 
     Parameters
     ----------
-    told
-        Called now and then with the records read so far.
+    progress
+        Function to call now and then with the number of records read so far.
     """
 
     def __init__(self, progress: Callable[[int], None]) -> None:
@@ -137,27 +138,27 @@ class Meter:
         self._read = 0
 
     def count(self) -> None:
-        """Count one."""
+        """Count one record."""
         self._read += 1
         if self._read % PROGRESS_EVERY == 0:
             self._progress(self._read)
 
 
 class Reader:
-    """Reads one partition of any topic as far as the view goes.
+    """Reader of one partition of any topic, up to the end of the view.
 
-    Each reading has a client of its own, so that topics can be read side by side.
+    Each topic is read with a client of its own, so that topics can be read side by side.
 
     Parameters
     ----------
     kafka
-        Where to read.
+        Connection of the topics.
     view
-        How far.
+        Offsets to read.
     partition
-        Which.
+        Number of the partition.
     meter
-        Told of every record.
+        Counter of the records.
     """
 
     def __init__(self, kafka: Kafka, view: View, partition: int, meter: Meter) -> None:
@@ -167,28 +168,27 @@ class Reader:
         self._meter = meter
 
     def log_start_offset(self, topic: str) -> int:
-        """The first offset that retention has left."""
+        """Return the first offset of a topic that retention has not deleted."""
         return self._view.ranges[PartitionId(topic, self.partition)].start
 
     def stable_offset(self, topic: str) -> int:
-        """Below this offset no record was written after the group's offsets were."""
-        return self._view.stable_offset[PartitionId(topic, self.partition)]
+        """Return the offset below which no record was written after the group's offsets."""
+        return self._view.stable_offsets[PartitionId(topic, self.partition)]
 
     def sources(self, topic: str, stop: int | None = None) -> PartitionRecords[RawMessage]:
-        """The records below an offset, or of all the view."""
-        return PartitionRecords(
-            map(_source, self._messages(topic, stop)), self.log_start_offset(topic), self.stable_offset(topic)
-        )
+        """Return the records of a topic below an offset, or all of the view."""
+        sources = map(RawMessage.of, self._messages(topic, stop))
+        return PartitionRecords(sources, self.log_start_offset(topic), self.stable_offset(topic))
 
     def dead_letters(self, topic: str) -> PartitionRecords[DeadLetterMessage]:
-        """The dead letters."""
-        dead_letter_message = (
-            DeadLetterMessage(_source(message), read_letter(message))
+        """Return the dead letters of the view."""
+        messages = (
+            DeadLetterMessage(RawMessage.of(message), read_letter(message))
             for message in self._messages(topic, None)
         )
-        return PartitionRecords(dead_letter_message, self.log_start_offset(topic), self.stable_offset(topic))
+        return PartitionRecords(messages, self.log_start_offset(topic), self.stable_offset(topic))
 
-    def _messages(self, topic: str, stop: int | None) -> Iterator[Message]:
+    def _messages(self, topic: str, stop: int | None) -> Iterator[ConsumerRecord]:
         offsets = self._view.ranges[PartitionId(topic, self.partition)]
         end = offsets.stop if stop is None else min(stop, offsets.stop)
         if offsets.start >= end:
@@ -199,15 +199,3 @@ class Reader:
                     return
                 self._meter.count()
                 yield message
-
-
-def _source(message: Message) -> RawMessage:
-    headers = cast(Headers, message.headers() or ())
-    return RawMessage(
-        message.topic() or "",
-        message.partition() or 0,
-        message.offset() or 0,
-        message.key(),
-        message.value(),
-        headers,
-    )

@@ -1,4 +1,4 @@
-"""Checks of label requests and shares while records are read."""
+"""Check label requests and shares while predictions and outcomes are read."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from pipeline.tools.audit.differences import AuditResult, field_difference
 from pipeline.tools.audit.topic_records import DecodedRecord
 
 REQUESTS_CHECK: Final = "label requests compared with their prediction"
+SHARES_CHECK: Final = "shares of other partitions, each once"
 
 
 class LabelRequestCheck:
-    """Holds requests against the predictions as these go by.
+    """Comparison of label requests with the predictions that they were made for.
 
     Parameters
     ----------
-    lines
-        The requests, numbered.
-    whole
-        Whether none of them is gone. If some are, predictions before the first one left have none.
+    requests
+        Label requests in sequence.
+    complete
+        Whether retention has deleted no request. If it has, requests are expected only from the
+        prediction of the first remaining request on.
     topic
-        Where they are.
-    ledger
-        Where to note what differs.
+        Topic of the requests.
+    result
+        Result to add differences to.
     """
 
     def __init__(
@@ -39,7 +41,7 @@ class LabelRequestCheck:
         self._first: int | None = None
 
     def check(self, prediction: Prediction) -> None:
-        """Look for the request of the next prediction."""
+        """Compare the next prediction with its label request, if it has one."""
         if self._first is None:
             self._first = prediction.sequence
         self._skip_to(prediction.sequence)
@@ -51,19 +53,19 @@ class LabelRequestCheck:
             self._result.add_difference(self._topic, decoded and decoded.source.offset, expected, "none")
             return
         self._result.checked[REQUESTS_CHECK] += 1
-        wanted = LabelRequest.of(prediction, decoded.record.sequence)
-        if encode(wanted) != decoded.source.value:
+        derived = LabelRequest.of(prediction, decoded.record.sequence)
+        if encode(derived) != decoded.source.value:
             self._result.add_difference(
-                self._topic, decoded.source.offset, *field_difference(wanted, decoded.record)
+                self._topic, decoded.source.offset, *field_difference(derived, decoded.record)
             )
         self._next = next(self._requests, None)
 
     def finish(self) -> None:
-        """Note the requests that are left."""
+        """Report the requests that follow the last prediction."""
         self._skip_to(None)
 
     def _skip_to(self, before: int | None) -> None:
-        """Note requests for predictions before this one, or for any, which none of them asked for."""
+        """Report the next requests for predictions before this one (None: for any), which asked for none."""
         while self._next is not None and (before is None or self._next.record.prediction_sequence < before):
             request, source = self._next
             if request.prediction_sequence >= (self._first or 0):
@@ -74,28 +76,27 @@ class LabelRequestCheck:
             self._next = next(self._requests, None)
 
 
-SHARES_CHECK: Final = "shares of other partitions, each once"
-
-
 class ShareCheck:
-    """Watches over the shares in a partition's outcomes, whose effect on the model is derived elsewhere.
+    """Check that an outcome holds shares of other partitions only, and each share once.
+
+    Their effect on the model is checked by `Derivation`.
 
     Parameters
     ----------
     topic
-        Where the outcomes are.
-    ledger
-        Where to note what differs.
+        Topic of the outcomes.
+    result
+        Result to add differences to.
     """
 
     def __init__(self, topic: str, result: AuditResult) -> None:
         self._topic = topic
         self._result = result
         self._known: dict[int, int] = {}
-        """By other partition, how many of its outcomes are known."""
+        """Number of outcomes that the shares have covered so far, by partition."""
 
     def check(self, outcome: Outcome, offset: int) -> None:
-        """Look at the next outcome."""
+        """Check the shares of the next outcome."""
         for share in outcome.shared or ():
             self._result.checked[SHARES_CHECK] += 1
             known = self._known.get(share.partition, 0)

@@ -1,4 +1,4 @@
-"""An audit's report as text."""
+"""Render the report of an audit as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeline.tools.audit.group import PartitionReport, Report
 
 
 def render(report: Report) -> RenderableType:
-    """What was checked, a line each, the first difference of each partition, and the verdict."""
+    """Render the checks one per line, the first difference of each partition, and the verdict."""
     parts: list[RenderableType] = [_checked(partition) for partition in report.partitions]
     parts += [_first(partition) for partition in report.partitions if partition.findings]
     if report.differences:
@@ -45,7 +45,7 @@ def _first(report: PartitionReport) -> Text:
 
 
 def location(finding: Finding) -> str:
-    """Where it is.
+    """Return the topic, partition and offset of a difference as text.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The last state record against what the topics hold."""
+"""Compare the last state record with what the topics hold."""
 
 from __future__ import annotations
 
@@ -12,34 +12,42 @@ from pipeline.tools.audit.differences import AuditResult
 from pipeline.tools.audit.topic_records import AuditInput
 
 UNRECORDED: Final = ("crowded_out", "early")
-"""Counters of what leaves no record of its own: a prediction that was crowded out is an expired one, and a
-label that came early is joined or buried later."""
+"""Counters without a record of their own: a prediction that was crowded out has expired, and a label that
+came early is joined or becomes a dead letter later."""
 
 
 class OffsetBounds:
-    """Offsets and times that the state record speaks of, gathered while predictions and outcomes go by.
+    """Offsets and times that bound those of a state record, collected while records are read.
 
     Parameters
     ----------
     state
-        The state record.
+        State record of the partition.
     """
 
     def __init__(self, state: State) -> None:
         self.latest = -1
-        """The latest time in a prediction or of a label, in milliseconds."""
+        """Latest time of a prediction or a label, in milliseconds."""
         self._bounds = {
             ("prediction", state.pending_from): state.prediction_offset,
             ("outcome", state.outcomes_from): state.outcome_offset,
         }
         for snapshot in state.snapshots:
-            place = ("outcome", snapshot.folded)
-            self._bounds[place] = max(snapshot.outcome_offset, self._bounds.get(place, 0))
+            key = ("outcome", snapshot.folded)
+            self._bounds[key] = max(snapshot.outcome_offset, self._bounds.get(key, 0))
         self.out_of_bounds: list[str] = []
-        """Records that lie below the offset from which the state record says that they are."""
+        """Descriptions of records that lie below the offset from which the state record names them."""
 
     def note(self, record: Prediction | Outcome, offset: int) -> None:
-        """Take the next record of a topic."""
+        """Note the next record of a topic.
+
+        Parameters
+        ----------
+        record
+            Prediction or outcome.
+        offset
+            Offset of the record.
+        """
         if isinstance(record, Prediction):
             noun, time = "prediction", record.timestamp
         else:
@@ -59,26 +67,26 @@ def check_state(
     counted: Counter[str],
     unknown: Iterable[str],
 ) -> None:
-    """Compare counters, counts and marks.
+    """Compare the counters, offsets and times of the state record with the topics.
 
     Parameters
     ----------
-    evidence
-        Of the partition.
-    ledger
-        Where to note what differs.
-    marks
-        What was noted along the way.
+    audit_input
+        Records of the partition.
+    result
+        Result to add differences to.
+    bounds
+        Bounds of all predictions and outcomes.
     pending
-        Predictions without an outcome.
+        Predictions without an outcome, by sequence.
     counted
-        Cases that were counted in the topics, by the counters' names.
+        Number of records in the topics, by the names of the counters.
     unknown
-        Cases that cannot be counted, because retention has taken records.
+        Counters that cannot be checked, because retention has deleted records.
     """
     state = audit_input.state
     left_out = {*UNRECORDED, *unknown}
-    right: dict[str, int] = {f"counter {case}": counted[case] for case in COUNTERS if case not in left_out}
+    right: dict[str, int] = {f"counter {name}": counted[name] for name in COUNTERS if name not in left_out}
     found: dict[str, int] = {name: state.counters.get(name.removeprefix("counter "), 0) for name in right}
     oldest = next(iter(pending.values()), None)
     if audit_input.predictions.complete and audit_input.outcomes.complete:
@@ -105,7 +113,7 @@ def check_state(
             _add_difference(audit_input, result, expected, f"one of {snapshot.folded}")
     for out_of_bounds in bounds.out_of_bounds:
         _add_difference(
-            audit_input, result, "records from the offsets on that the state record gives", out_of_bounds
+            audit_input, result, "records at or after the offsets that the state record names", out_of_bounds
         )
 
 

@@ -1,4 +1,4 @@
-"""What an audit reads of a partition's topics, in the order of sequences."""
+"""The records of a partition that an audit reads, and their decoding in the order of their sequences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 
 
 class DeadLetterMessage(NamedTuple):
-    """A dead letter, and what its headers say."""
+    """A message of the dead-letter topic, and its parsed headers."""
 
     source: RawMessage
     dead_letter: Letter
@@ -30,10 +30,10 @@ class PartitionRecords(NamedTuple, Generic[Item]):
     Attributes
     ----------
     items
-        The records in the order of their offsets.
-    begin
-        The first offset that retention has left.
-    covered
+        Records in the order of their offsets.
+    log_start_offset
+        First offset that retention has not deleted.
+    stable_offset
         No record below this offset was written after the state record.
     """
 
@@ -43,23 +43,23 @@ class PartitionRecords(NamedTuple, Generic[Item]):
 
     @property
     def complete(self) -> bool:
-        """Whether nothing was deleted at the beginning."""
+        """Whether retention has deleted no record."""
         return self.log_start_offset == 0
 
 
 class AuditInput(NamedTuple):
-    """All of one partition.
+    """Everything that an audit reads of one partition.
 
     Attributes
     ----------
     topics
-        Their names.
+        Names of the topics.
     state
-        The state record that was committed when the audit began.
+        State record that was committed when the audit began.
     state_offset
-        Where it is.
+        Offset of the state record in the checkpoints topic.
     snapshot
-        The bytes of the snapshot that it names; None if it names none.
+        Bytes of the snapshot that the state record refers to; None if it refers to none.
     """
 
     topics: Topics
@@ -72,14 +72,14 @@ class AuditInput(NamedTuple):
     outcomes: PartitionRecords[RawMessage]
     dead_letters: PartitionRecords[DeadLetterMessage]
     requests: PartitionRecords[RawMessage] = PartitionRecords((), 0, 0)
-    """None where no labels are asked for."""
+    """Label requests; empty without a label policy."""
 
 
 Record = TypeVar("Record", Prediction, Outcome, LabelRequest)
 
 
 class DecodedRecord(NamedTuple, Generic[Record]):
-    """A record of a log, and the message that it was decoded from."""
+    """A record, and the message that it was decoded from."""
 
     record: Record
     source: RawMessage
@@ -92,21 +92,26 @@ def read_in_sequence(
     total: int,
     result: AuditResult,
 ) -> Iterator[DecodedRecord[Record]]:
-    """The records of which the state record says that there are `total`; what does not belong is passed over.
+    """Yield the decoded records of a topic in sequence; records that break the sequence are left out.
 
     Parameters
     ----------
-    stretch
-        The topic's records. Where retention has taken the first, numbers may begin anywhere.
+    records
+        Records of the topic. Where retention has deleted the first, the sequence may begin anywhere.
     decoder
-        Of its records.
+        Decoder of the records.
     topic
-        Its name.
+        Name of the topic.
     total
-        Records numbered from 0 that there have to be. Later ones are of a worker that goes on, if they
-        lie behind what the state record covers.
-    ledger
-        Where to note what differs.
+        Number of records by the state record, numbered from 0. Later records are those of a worker that
+        runs during the audit, if their offset is not below the stable offset.
+    result
+        Result to add differences to.
+
+    Yields
+    ------
+    DecodedRecord
+        Records with sequences below `total`.
     """
     expected = 0 if records.complete else None
     for source in records.items:
@@ -133,7 +138,7 @@ def read_in_sequence(
 def _decoded(
     decoder: msgspec.json.Decoder[Record], source: RawMessage, topic: str, result: AuditResult
 ) -> Record | None:
-    """The record, if a worker can have written it."""
+    """Decode a record; None if no worker can have written it."""
     try:
         record = decoder.decode(source.value or b"")
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""What the group continues from: looked at, taken out to a file, and put back."""
+"""List, show, export and import the checkpoints that a group continues from."""
 
 from pipeline.tools.checkpoint.contents import Contents, contents
 from pipeline.tools.checkpoint.group import CommittedState, Group

@@ -1,4 +1,4 @@
-"""Whether a snapshot is the fold of a log's outcomes. Pure: models and outcomes in, a proof out."""
+"""Verify that a snapshot has learned exactly the first outcomes of a log, without Kafka."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from pipeline.model.snapshot import pack
 from pipeline.records.outputs import Outcome
 
 BATCH: Final = 1_000
-"""Outcomes folded together, which costs a fraction of one by one."""
+"""Outcomes to learn at once, which takes a fraction of the time of one by one."""
 
 
 def verify(candidate: Model, trusted: Model, outcomes: Iterable[tuple[int, Outcome]], begin: int) -> int:
-    """Make sure that two models are folds of the same outcomes.
+    """Verify that two models have learned the same outcomes.
 
-    The one that has folded fewer folds those that it lacks; then both have to have the same bytes. What
-    an earlier candidate differs in shows then, or it was forgotten on the way and can never show.
-    Both models are used up.
+    The model that has learned fewer outcomes learns those that it lacks. Then both models have to have the
+    same bytes. If the candidate is the one that learned, a difference that remains is found; one that
+    learning has removed can have no effect. Both models are changed, and are of no use afterwards.
 
     Parameters
     ----------
     candidate
-        What is to be proved.
+        Model to verify.
     trusted
-        A model of the same settings that is known to be the fold, if only of no outcome at all.
+        Model of the same settings that is known to have learned the log, possibly no outcome of it.
     outcomes
-        With their offsets, in order, from the lesser count of the two on or before.
+        Offsets and outcomes in order, from the first outcome that either model lacks, or an earlier one.
     begin
-        Where reading them began: no outcome that they do not hold is later than this.
+        Offset at which reading the outcomes began.
 
     Returns
     -------
     int
-        An offset below which no outcome lies that the candidate has not folded.
+        An offset below which there is no outcome that the candidate had not learned.
 
     Raises
     ------
     StateError
-        If the candidate is not the fold, or outcomes are missing so that nobody can tell.
+        If the candidate has learned something else, or if outcomes are missing, so that this is unknown.
     """
     version = candidate.folded
     earlier, later = sorted((candidate, trusted), key=lambda model: model.folded)
@@ -60,8 +60,8 @@ def verify(candidate: Model, trusted: Model, outcomes: Iterable[tuple[int, Outco
     earlier.learn_many(batch)
     if earlier.folded < later.folded:
         raise StateError(
-            f"outcome {earlier.folded} is missing from the log, so nobody can tell whether the snapshot of "
-            f"{version} outcomes belongs to it"
+            f"outcome {earlier.folded} is missing from the log, so whether the snapshot of {version} "
+            "outcomes belongs to it cannot be verified"
         )
     if pack(candidate) != pack(trusted):
         raise StateError(

@@ -1,4 +1,4 @@
-"""What is in a snapshot. Pure: bytes in, figures out."""
+"""Summarise what a snapshot holds, given its bytes."""
 
 from __future__ import annotations
 
@@ -27,59 +27,64 @@ class Array(msgspec.Struct, frozen=True):
 
 
 class Challenger(msgspec.Struct, frozen=True):
-    """A learner in the shadow."""
+    """A challenger of the snapshot's model."""
 
     name: str
     learner: str
-    """FORKS, or which rival."""
+    """Kind of the learner: FORKS or a rival."""
     bytes: int
-    """Of its arrays."""
+    """Size of its arrays."""
 
 
 class Contents(msgspec.Struct, frozen=True):
-    """A model in figures."""
+    """The model of a snapshot in figures."""
 
     outcomes: int
-    """Folded into it."""
+    """Outcomes that it has learned."""
     bytes: int
     preset: str
-    """The one that its settings are nearest to."""
+    """Preset from which the fewest settings differ."""
     changes: dict[str, str]
-    """The settings that differ from the preset's."""
+    """Settings that differ from the preset."""
     updates: int
-    """Events that the learner has learned."""
+    """Training examples that the learner has learned."""
     stage: int
     """1 until the budget is full, then 2."""
     map_changes: int
-    """How often the feature map was changed."""
+    """Changes of the feature map so far."""
     points: Array
-    """The stored points, (n, columns)."""
+    """Stored points, shape (n, columns)."""
     sketch: dict[str, Array]
-    """Phi_pp, Phi_pm and Z, the map made of them; empty in stage 1."""
+    """Phi_pp, Phi_pm and the feature map Z that is made of them; empty in stage 1."""
     singular_values: list[float]
-    """Of Phi_pp, as TISVD keeps them, largest first."""
+    """Singular values of Phi_pp, as TISVD keeps them, largest first."""
     weights: Array
     inverse_hessian: Array
     smallest_eigenvalue: float
-    """Of the inverse Hessian; below 0 it would be broken."""
+    """Smallest eigenvalue of the inverse Hessian, which has to be positive."""
     largest_eigenvalue: float
-    """Of the inverse Hessian."""
+    """Largest eigenvalue of the inverse Hessian."""
     users: int
-    """With running statistics, as `videos` and `tags`."""
+    """Users with running statistics, as `videos` and `tags`."""
     videos: int
     tags: int
     challengers: list[Challenger]
 
 
 def contents(data: bytes, settings: dict[str, Any]) -> Contents:
-    """Look into a snapshot.
+    """Summarise a snapshot.
 
     Parameters
     ----------
     data
-        Its bytes.
+        Bytes of the snapshot.
     settings
-        Those of its state record.
+        Settings of the state record that refers to it, as text by name.
+
+    Returns
+    -------
+    Contents
+        Figures of the model.
 
     Raises
     ------
@@ -120,7 +125,7 @@ def contents(data: bytes, settings: dict[str, Any]) -> Contents:
 
 
 def nearest_preset(settings: dict[str, Any]) -> tuple[str, dict[str, str]]:
-    """The preset from which the settings of a state record differ least, and where they do."""
+    """Return the preset from which the fewest settings of a state record differ, and these settings."""
     prefix = "learner."
     found = {name.removeprefix(prefix): text for name, text in settings.items() if name.startswith(prefix)}
     differences = {}

@@ -1,45 +1,42 @@
-"""The group's committed state, seen from outside, and the group itself, entered when nobody else is in it."""
+"""Read the committed state records and snapshots of a group."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final, NamedTuple, Self
+from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+import msgspec
 
 from pipeline.config.tree import Config
 from pipeline.errors import ConfigError, StateError
-from pipeline.kafka.clients import client_settings, group_consumer
-from pipeline.kafka.committed import TIMEOUT, committed, committed_position
-from pipeline.kafka.log import LogReader
-from pipeline.kafka.topics import Topics, admin, partition_count
+from pipeline.kafka.committed import position_of
+from pipeline.kafka.group import ConsumerGroup
+from pipeline.kafka.log import LogReader, decode_records, read_until
+from pipeline.kafka.topics import Topics
+from pipeline.model.model import Model
+from pipeline.records.outputs import Outcome
 from pipeline.recovery.state_reader import read_state, snapshot_bytes
 from pipeline.task.state import State
 
-BUSY: Final = (
-    "{who} of group {group}: stop every worker first. One with a name (kafka.instance) counts as a member "
-    "until worker.session_timeout is over"
-)
+_OUTCOMES = msgspec.json.Decoder(Outcome)
 
 
 class CommittedState(NamedTuple):
-    """A partition's last committed state record, and where it is."""
+    """The last committed state record of a partition, and its offset in the checkpoints topic."""
 
     offset: int
     state: State
 
 
-class Group:
-    """The consumer group of a pipeline.
+class Group(ConsumerGroup):
+    """The consumer group of a pipeline, with its committed state.
 
     Use as a context manager.
 
     Parameters
     ----------
     config
-        The whole configuration.
+        Whole configuration.
 
     Raises
     ------
@@ -50,67 +47,58 @@ class Group:
     """
 
     def __init__(self, config: Config) -> None:
-        kafka = config.kafka.model_copy(update={"instance": None})  # a worker may run under this name
-        self.config = config.model_copy(update={"kafka": kafka})
-        self.topics = Topics(kafka.prefix)
-        self._admin = admin(client_settings(kafka))
-        self.partitions = partition_count(self._admin, self.topics)
-        self._consumer: Consumer = group_consumer(self.config)
-        self.log = LogReader(kafka, config.worker.transaction_timeout / 1000 + 10.0)
+        super().__init__(config, Topics(config.kafka.prefix))
+        self.log = LogReader(self.config.kafka, config.worker.transaction_timeout / 1000 + 10.0)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close the connections."""
         self.log.close()
-        self._consumer.close()
+        super().close()
 
     def committed_state(self, partition: int) -> CommittedState | None:
-        """What the group continues from in a partition; None if nothing was committed yet.
+        """Return the committed state record of a partition; None if nothing was committed yet.
 
         Raises
         ------
         ConfigError
             There is no such partition.
         StateError
-            If what was committed is not a worker's, or its state record is gone.
+            If no worker committed the offsets, or their state record is missing.
         """
         if partition >= self.partitions:
             raise ConfigError(f"--partition {partition}: there are partitions 0 to {self.partitions - 1}")
-        topic_partitions = [TopicPartition(topic, partition) for topic in self.topics.inputs]
-        start = committed_position(
-            committed(self._consumer, topic_partitions)[partition], self.topics, lambda _: 0
-        )
-        if start.state_offset is None:
+        offsets = self.committed_offsets([partition])[partition]
+        position = position_of(partition, offsets, self.topics, lambda _: 0)
+        if position.state_offset is None:
             return None
-        return CommittedState(start.state_offset, read_state(self.log, self.topics, partition, start))
+        return CommittedState(position.state_offset, read_state(self.log, self.topics, partition, position))
 
     def all_committed_states(self) -> list[CommittedState]:
-        """What the group continues from in each partition, so that nothing is installed beside one without.
+        """Return the committed state records of all partitions, each of which has to have one.
 
         Raises
         ------
         StateError
-            If nothing was committed in one yet, or as `committed_state`.
+            If nothing was committed for a partition yet, and as `committed_state`.
         """
         found = []
         for number in range(self.partitions):
             committed_state = self.committed_state(number)
             if committed_state is None:
                 raise StateError(
-                    f"nothing was committed for partition {number} yet, so no state there could keep workers "
-                    "with other settings away. Let a worker run until each partition has had a message"
+                    f"nothing was committed for partition {number} yet, so workers with other settings could "
+                    "start there. Run a worker until each partition has had a message, then retry"
                 )
             found.append(committed_state)
         return found
 
     def snapshot(self, partition: int) -> tuple[State, bytes]:
-        """A partition's state record, and the snapshot that it names as it was written.
+        """Return the state record of a partition, and the bytes of its snapshot.
 
         Raises
         ------
         StateError
-            If there is none, or it is damaged.
+            If there is no snapshot, or it is damaged.
         """
         committed_state = self.committed_state(partition)
         if committed_state is None or committed_state.state.snapshot is None:
@@ -122,63 +110,29 @@ class Group:
             self.log, self.topics, partition, committed_state.state.snapshot
         )
 
-    @contextmanager
-    def sole_member(self) -> Iterator[Consumer]:
-        """Enter the group as its only member, so that no offset is committed but by us.
+    def outcomes(self, state: State, offset: int, model: Model) -> Iterator[list[Outcome]]:
+        """Yield the outcomes that a state record counts, in slices, while a model learns them.
 
-        Whoever joins meanwhile waits, and then makes what we commit fail, or finds it committed.
+        Outcomes that the model has not learned yet, but that an open transaction hides, are waited for.
 
-        Raises
-        ------
-        StateError
-            If there are other members.
-        """
-        self.refuse_members()
-        assigned: list[TopicPartition] = []
-
-        def assign_paused(consumer: Consumer, topic_partitions: list[TopicPartition]) -> None:
-            consumer.assign(topic_partitions)
-            consumer.pause(topic_partitions)
-            assigned.extend(topic_partitions)
-
-        member: Consumer = group_consumer(self.config)
-        member.subscribe(list(self.topics.inputs), on_assign=assign_paused)
-        try:
-            end = time.monotonic() + TIMEOUT
-            while not assigned:
-                member.poll(0.1)
-                if time.monotonic() > end:
-                    raise KafkaException(
-                        KafkaError(KafkaError._TIMED_OUT, f"no assignment in group {self._name}")
-                    )
-            if len(assigned) < self.partitions * len(self.topics.inputs):
-                raise StateError(BUSY.format(who="a worker has just become a member", group=self._name))
-            yield member
-        finally:
-            member.close()
-
-    def refuse_members(self) -> None:
-        """Make sure that the group has no members.
+        Parameters
+        ----------
+        state
+            State record of a partition.
+        offset
+            Offset to start from.
+        model
+            Model that learns the outcomes.
 
         Raises
         ------
         StateError
-            Naming them.
+            If no worker wrote a record.
         """
-        members = self._members()
-        if members:
-            raise StateError(BUSY.format(who=f"there are members ({', '.join(members)})", group=self._name))
-
-    @property
-    def _name(self) -> str:
-        return self.config.kafka.group
-
-    def _members(self) -> list[str]:
-        [description] = self._admin.describe_consumer_groups([self._name], request_timeout=TIMEOUT).values()
-        try:
-            members = description.result().members
-        except KafkaException as error:
-            if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
-                return []
-            raise
-        return [f"{member.group_instance_id or member.member_id} at {member.host}" for member in members]
+        slices = self.log.read(self.topics.outcomes, state.partition, offset)
+        for messages in read_until(slices, lambda: state.outcomes - model.folded, self.log.patience):
+            outcomes = decode_records(_OUTCOMES, messages)
+            counted = [outcome for outcome in outcomes if outcome.sequence < state.outcomes]
+            yield counted
+            if len(counted) < len(outcomes):
+                return

@@ -1,4 +1,4 @@
-"""A snapshot from a file becomes the one that the group continues from."""
+"""Import a snapshot from a file, so that the group continues from it."""
 
 from __future__ import annotations
 
@@ -24,23 +24,32 @@ _OUTCOMES = msgspec.json.Decoder(Outcome)
 
 
 def import_snapshot(group: Group, partition: int, data: bytes) -> State:
-    """Let a partition continue from a snapshot, if it is a fold of the partition's own outcomes.
+    """Let a partition continue from a snapshot that has learned the first outcomes of its log.
+
+    Parameters
+    ----------
+    group
+        Group without members.
+    partition
+        Number of the partition.
+    data
+        Bytes of the snapshot.
 
     Returns
     -------
     State
-        The state record that it was for. The outcomes since the snapshot are folded when a worker starts.
+        Former state record of the partition. A worker learns the outcomes since the snapshot when it starts.
 
     Raises
     ------
     StateError
-        If the bytes are no snapshot, or not one of this log and these settings, or the group has members.
+        If the bytes are no snapshot of this log and these settings, or the group has members.
     """
     group.refuse_members()
     committed_state = group.committed_state(partition)
     if committed_state is None:
         raise StateError(
-            f"nothing was committed for partition {partition} yet that a snapshot could belong to"
+            f"nothing was committed for partition {partition} yet, so no snapshot can belong to it"
         )
     factory = ModelFactory(group.config)
     refuse_other_settings(committed_state.state, factory.settings(group.partitions))
@@ -60,7 +69,9 @@ def _read(data: bytes, factory: ModelFactory, state: State) -> Model:
     candidate = factory.new_model()
     unpack(data, candidate)
     if pack(candidate) != data:
-        raise StateError("the file has a model of these settings in it, but it is not as a worker writes it")
+        raise StateError(
+            "the file holds a model of these settings, but not in the format that a worker writes"
+        )
     if candidate.folded > state.outcomes:
         raise StateError(
             f"the snapshot holds {candidate.folded} outcomes, but partition {state.partition} has only "
@@ -70,7 +81,7 @@ def _read(data: bytes, factory: ModelFactory, state: State) -> Model:
 
 
 def _verified(group: Group, state: State, candidate: Model, data: bytes, factory: ModelFactory) -> int:
-    """An offset below which no outcome lies that the candidate has not folded, once it is proved."""
+    """Verify the candidate; return an offset below which there is no outcome that it has not learned."""
     if state.snapshot is not None and hashlib.sha256(data).hexdigest() == state.snapshot.sha256:
         return state.snapshot.outcome_offset
     trusted, usable = read_snapshot(group.log, group.topics, state, factory.new_model)
@@ -81,16 +92,18 @@ def _verified(group: Group, state: State, candidate: Model, data: bytes, factory
 
 
 def _refuse_earlier_epoch(group: Group, state: State, data: bytes, factory: ModelFactory) -> None:
-    """Tell a snapshot of an earlier era from one that belongs nowhere."""
+    """Raise `StateError` if a snapshot is one of an earlier epoch of settings of this log."""
     for epoch in state.earlier:
         if _is_of_log(
             factory.with_saved_settings(epoch.settings), data, _outcomes(group, state.partition, 0)
         ):
-            wanted = {name: text for name, text in epoch.settings.items() if state.settings.get(name) != text}
+            changed = {
+                name: text for name, text in epoch.settings.items() if state.settings.get(name) != text
+            }
             raise StateError(
                 f"the snapshot is of an earlier settings epoch of this log, which ended after "
-                f"{epoch.outcomes} outcomes, and was "
-                f"made under other settings. `{rebuild_command(wanted)}` brings these back, no snapshot does"
+                f"{epoch.outcomes} outcomes and had other settings. To return to these, run "
+                f"`{rebuild_command(changed)}`"
             )
 
 

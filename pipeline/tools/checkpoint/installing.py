@@ -1,17 +1,14 @@
-"""Snapshots that no worker wrote become what the group continues from, all in one transaction."""
+"""Install snapshots that no worker wrote: the group continues from them after one transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from pipeline.errors import StateError
-from pipeline.kafka.clients import transactional_producer
-from pipeline.kafka.committed import TIMEOUT
-from pipeline.kafka.deadline import BackgroundCall
+from pipeline.kafka.group_transaction import GroupTransaction
 from pipeline.kafka.topics import LARGEST_DEAD_LETTER
 from pipeline.recovery.checkpoint_writer import (
     flush,
@@ -24,84 +21,90 @@ from pipeline.recovery.checkpoint_writer import (
 from pipeline.task.state import State
 from pipeline.tools.checkpoint.group import CommittedState, Group
 
-MEMBERSHIP_ERRORS: Final = {
-    KafkaError.ILLEGAL_GENERATION,
-    KafkaError.REBALANCE_IN_PROGRESS,
-    KafkaError.UNKNOWN_MEMBER_ID,
-}
-"""What the coordinator says to offsets of a group whose members have changed."""
-
 
 class Replacement(NamedTuple):
     """A snapshot to continue from, and the state record to write with it."""
 
     committed_state: CommittedState
-    """The state record that is there."""
+    """The state record that is committed now."""
     state: State
-    """The one to come; what it says of the snapshot is filled in."""
+    """The state record to write; `install` sets its reference to the snapshot."""
     data: bytes
+    """Bytes of the snapshot."""
     folded: int
-    """Outcomes in it."""
+    """Outcomes that the snapshot has learned."""
     outcome_offset: int
     """No outcome from `folded` on lies below this offset."""
+
+    @classmethod
+    def under(cls, settings: dict[str, str], committed_state: CommittedState, data: bytes) -> Replacement:
+        """Return the replacement by a model that has learned all outcomes under other settings.
+
+        Parameters
+        ----------
+        settings
+            Settings of the model, as text by name.
+        committed_state
+            State record that is committed now.
+        data
+            Snapshot of the model.
+        """
+        state = committed_state.state.with_settings(settings)
+        return cls(committed_state, state, data, state.outcomes, state.outcome_offset)
 
 
 def install(group: Group, replacements: Sequence[Replacement]) -> None:
     """Write snapshots, state records and the offsets that name them, as the group's only member.
 
+    Parameters
+    ----------
+    group
+        Group without members.
+    replacements
+        One replacement for each partition that changes.
+
     Raises
     ------
     KafkaException
-        If the transaction did not come about, or if that is not known.
+        If the transaction was not committed, or if that is not known.
     StateError
         If the group has members, or had some since the state records were read. Nothing has changed then.
     """
-    producer = transactional_producer(group.config, "install", LARGEST_DEAD_LETTER)
-    producer.init_transactions(TIMEOUT)
-    with group.sole_member() as consumer:
-        for replacement in replacements:
-            if (
-                group.committed_state(replacement.committed_state.state.partition)
-                != replacement.committed_state
-            ):
+    transaction = GroupTransaction(group.config, "install", LARGEST_DEAD_LETTER)
+    with group.sole_member() as member:
+        for committed_state, *_ in replacements:
+            if group.committed_state(committed_state.state.partition) != committed_state:
                 raise StateError("a worker has gone on meanwhile. Nothing has changed: start this again")
-        producer.begin_transaction()
-        try:
-            _write(group, producer, consumer, replacements)
-        except KafkaException as error:
-            if error.args[0].txn_requires_abort():
-                producer.abort_transaction(TIMEOUT)
-            if error.args[0].code() in MEMBERSHIP_ERRORS:
-                raise StateError(
-                    "a worker has joined meanwhile. Nothing has changed: stop it first"
-                ) from error
-            raise
+        with transaction:
+            states = [
+                (state, write_state(transaction.producer, group.topics, state))
+                for state in _write_snapshots(group, transaction, replacements)
+            ]
+            flush(transaction.producer, transaction.timeout)
+            offsets = [
+                offset
+                for state, report in states
+                for offset in input_offsets(group.topics, state, report.offset)
+            ]
+            transaction.commit(member, offsets)
 
 
-def _write(group: Group, producer: Producer, consumer: Consumer, replacements: Sequence[Replacement]) -> None:
-    topics, timeout = group.topics, group.config.worker.transaction_timeout / 1000
-    snapshots = []
+def _write_snapshots(
+    group: Group, transaction: GroupTransaction, replacements: Sequence[Replacement]
+) -> list[State]:
+    """Write the snapshots, and return the state records that refer to them."""
+    written = []
     for committed_state, _, data, *_ in replacements:
         slot = next_slot(committed_state.state.snapshot)
-        snapshots.append(
-            (slot, write_snapshot(producer, topics, committed_state.state.partition, slot, data))
-        )
-    flush(producer, timeout)
-    states = [
+        partition = committed_state.state.partition
+        reports = write_snapshot(transaction.producer, group.topics, partition, slot, data)
+        written.append((slot, reports))
+    flush(transaction.producer, transaction.timeout)
+    return [
         msgspec.structs.replace(
-            state, snapshot=snapshot_reference(data, slot, delivery_reports, folded, outcome_offset)
+            state, snapshot=snapshot_reference(data, slot, reports, folded, outcome_offset)
         )
-        for (_, state, data, folded, outcome_offset), (slot, delivery_reports) in zip(
-            replacements, snapshots, strict=True
+        for (_, state, data, folded, outcome_offset), (slot, reports) in zip(
+            replacements, written, strict=True
         )
     ]
-    written = [write_state(producer, topics, state) for state in states]
-    flush(producer, timeout)
-    offsets = [
-        topic_partition
-        for state, receipt in zip(states, written, strict=True)
-        for topic_partition in input_offsets(topics, state, receipt.offset)
-    ]
-    group = consumer.consumer_group_metadata()
-    BackgroundCall(lambda: producer.send_offsets_to_transaction(offsets, group)).result(timeout)
-    producer.commit_transaction(timeout)

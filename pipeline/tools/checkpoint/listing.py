@@ -1,4 +1,4 @@
-"""Where the checkpoints are, and how they are."""
+"""List the checkpoints of a group, and check their bytes."""
 
 from __future__ import annotations
 
@@ -16,42 +16,44 @@ class Snapshot(msgspec.Struct, frozen=True):
     """A snapshot in the checkpoints topic."""
 
     outcomes: int
-    """Folded into it."""
+    """Outcomes that it has learned."""
     offsets: list[int]
-    """Of its chunks."""
+    """Offsets of its chunks."""
     bytes: int | None
-    """None if a chunk is not there."""
+    """Size; None if a chunk is missing."""
     sha256: str
     age: float | None
-    """Seconds since it was written."""
+    """Seconds since it was written; None if a chunk is missing."""
     damage: str | None
-    """What is wrong with it, so that a worker cannot use it."""
+    """Why a worker cannot use it; None if it can."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """What the group continues from in a partition."""
+    """The checkpoint that a group continues from in one partition."""
 
     partition: int
     state_offset: int | None
-    """Where the last state record is in the checkpoints topic; None if nothing was committed yet."""
+    """Offset of the last state record in the checkpoints topic; None if nothing was committed yet."""
     outcomes: int
-    """Folded when that was written."""
+    """Outcomes when the state record was written."""
     snapshot: Snapshot | None
     previous: Snapshot | None
-    """The one before, that a worker takes where `snapshot` is damaged."""
+    """Snapshot before it, which a worker restores if `snapshot` is damaged."""
 
 
 def read_checkpoint(group: Group, partition: int) -> Checkpoint:
-    """Look at a partition's checkpoint, and at every byte of its snapshots."""
+    """Read the checkpoint of a partition, and check every byte of its snapshots."""
     committed_state = group.committed_state(partition)
     if committed_state is None:
         return Checkpoint(partition, None, 0, None, None)
     state = committed_state.state
-    snapshot, previous = (_look_at(group, partition, each) for each in (state.snapshot, state.previous))
+    snapshot, previous = (
+        _check_snapshot(group, partition, each) for each in (state.snapshot, state.previous)
+    )
     return Checkpoint(partition, committed_state.offset, state.outcomes, snapshot, previous)
 
 
-def _look_at(group: Group, partition: int, reference: SnapshotReference | None) -> Snapshot | None:
+def _check_snapshot(group: Group, partition: int, reference: SnapshotReference | None) -> Snapshot | None:
     if reference is None:
         return None
     topic = group.topics.checkpoints

@@ -1,4 +1,4 @@
-"""Checkpoints for a terminal of 80 columns or more."""
+"""Render checkpoints for a terminal of 80 columns or more."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from rich.text import Text
 
 from pipeline.tools.checkpoint.contents import Array, Challenger, Contents
 from pipeline.tools.checkpoint.listing import Checkpoint, Snapshot
+from pipeline.tools.terminal import number_or_dash, plain_table
 from pipeline.tools.times import duration
 
 
 def render_list(checkpoints: Sequence[Checkpoint]) -> RenderableType:
-    """A line for each snapshot of each partition, and the whole hashes below."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    """Render one line for each snapshot of each partition, and their hashes below."""
+    table = plain_table()
     for name in ("partition", "state at", "outcomes", "snapshot of", "chunks at", "bytes", "age"):
         table.add_column(name, justify="right")
     hashes: list[Text] = []
@@ -43,13 +44,13 @@ def _cells(snapshot: Snapshot) -> tuple[str, str, str, str]:
     return (
         f"{snapshot.outcomes:,}",
         ", ".join(map(str, snapshot.offsets)),
-        "-" if snapshot.bytes is None else f"{snapshot.bytes:,}",
+        number_or_dash(snapshot.bytes, ","),
         "-" if snapshot.age is None else duration(1_000 * snapshot.age),
     )
 
 
 def render_contents(partition: int, found: Contents) -> RenderableType:
-    """What is in a partition's snapshot, a figure a line."""
+    """Render the contents of a partition's snapshot, one figure per line."""
     table = Table.grid(padding=(0, 2))
     for name, value in {
         "outcomes": f"{found.outcomes:,}, of which {found.updates:,} were learned",

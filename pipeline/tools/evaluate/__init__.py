@@ -1,4 +1,4 @@
-"""Progressive validation of a preset on a file: what `forks evaluate` does."""
+"""Evaluate a preset on a file by progressive validation."""
 
 from pipeline.tools.evaluate.evaluation import Evaluation, evaluate, run
 from pipeline.tools.evaluate.render import render

@@ -1,4 +1,4 @@
-"""Examples in NumPy's .npz: dense, or sparse by rows."""
+"""Read examples from a NumPy .npz file: dense, or sparse by rows."""
 
 from __future__ import annotations
 
@@ -11,19 +11,29 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from pipeline.errors import DataError
-from pipeline.tools.evaluate.examples import Examples, check_shape, examples
+from pipeline.tools.evaluate.dataset import Dataset, check_shape, checked_dataset
 
 SPARSE: Final = ("data", "indices", "indptr", "shape")
-"""Names of the arrays of a matrix in compressed sparse row format, as `scipy.sparse` calls them."""
+"""Names of the arrays of a matrix in compressed sparse row format, as in `scipy.sparse`."""
 
 
-def read_arrays(file: Path) -> Examples:
-    """Read `X` (n, d) and `y` (n,), or the arrays of a sparse `X` and `y`.
+def read_arrays(file: Path) -> Dataset:
+    """Read the arrays `X` and `y`, or the arrays of a sparse `X` and `y`.
+
+    Parameters
+    ----------
+    file
+        File with `X` of shape (n, d) and `y` of shape (n,).
+
+    Returns
+    -------
+    Dataset
+        Checked rows and labels.
 
     Raises
     ------
     DataError
-        Naming the array that is missing or not as it has to be.
+        If an array is missing or does not fit; the error names it.
     """
     arrays = _load(file)
     if "X" in arrays:
@@ -33,10 +43,10 @@ def read_arrays(file: Path) -> Examples:
     else:
         found = ", ".join(arrays) or "no array"
         raise DataError(
-            f"{file}: expected are the arrays X and y, or {', '.join(SPARSE)} and y; there is {found}"
+            f"{file}: expected are the arrays X and y, or {', '.join(SPARSE)} and y; found: {found}"
         )
     if "y" not in arrays:
-        raise DataError(f"{file}: there are no labels: an array y is missing")
+        raise DataError(f"{file}: there are no labels: the array y is missing")
     labels = arrays["y"]
     for name, array, dimensions in (("X", X, 2), ("y", labels, 1)):
         if array.ndim != dimensions or array.dtype.kind not in "biuf":
@@ -47,14 +57,14 @@ def read_arrays(file: Path) -> Examples:
     if len(X) != len(labels):
         raise DataError(f"{file}: X has {len(X):,} rows, but y has {len(labels):,} labels")
     check_shape(file, *X.shape)
-    return examples(X, labels, lambda row: f"{file}, row {row} from 0")
+    return checked_dataset(X, labels, lambda row: f"{file}, row {row} from 0")
 
 
 def _load(file: Path) -> dict[str, NDArray[Any]]:
     try:
         with np.load(file, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, BadZipFile, TypeError) as error:  # the last: a bare array, as in a .npy
+    except (OSError, ValueError, BadZipFile, TypeError) as error:  # TypeError: a bare array, as in a .npy
         raise DataError(f"{file}: cannot be read as an .npz of plain arrays: {error}") from error
 
 
@@ -66,5 +76,7 @@ def _dense(file: Path, arrays: dict[str, NDArray[Any]]) -> NDArray[Any]:
         sparse = csr_array((data, indices, indptr), shape=(rows, columns))
         sparse.check_format(full_check=True)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{file}: {', '.join(SPARSE)} are no matrix in sparse row format: {error}") from error
+        raise DataError(
+            f"{file}: {', '.join(SPARSE)} do not form a matrix in compressed sparse row format: {error}"
+        ) from error
     return sparse.toarray()

@@ -1,4 +1,4 @@
-"""An evaluation: the run, and what it found."""
+"""Run an evaluation and sum it up."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pipeline.errors import DataError
 from pipeline.tools.evaluate.trial import Trial
 
 PROGRESS_EVERY = 1_000
-"""Events from one call of the progress function to the next."""
+"""Events between two calls of the progress function."""
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """What `forks evaluate --json` prints; the figures are explained at `forks.validation.Metrics`."""
+    """Figures that `forks evaluate --json` prints; they are explained at `forks.validation.Metrics`."""
 
     events: int
     mistakes: float
@@ -26,14 +26,14 @@ class Evaluation(msgspec.Struct, frozen=True):
     log_loss: float | None
     majority: float
     seconds: float
-    """Of predicting and learning, without reading, compiling and summing up."""
+    """Seconds of prediction and learning, without reading, compiling and summing up."""
     learner: str
-    """The preset."""
+    """Preset."""
     changes: dict[str, Any]
-    """The settings that differ from the preset's."""
+    """Settings that differ from the preset."""
     features: int
     delayed: bool
-    """Whether labels came when the play had ended, rather than at once."""
+    """Whether labels came when the play had ended, instead of at once."""
     positive: float
     loss_name: str
     loss: float
@@ -44,16 +44,26 @@ class Evaluation(msgspec.Struct, frozen=True):
 
 
 class Run(NamedTuple):
-    """What the learner said, and the seconds that it took."""
+    """Predictions of a learner, and the seconds that the run took."""
 
     predictions: Predictions
     seconds: float
 
 
 def run(trial: Trial, progress: Callable[[int], None]) -> Run:
-    """Let the trial's learner predict and learn its whole stream, which is possible once.
+    """Let the learner of a trial predict and learn the whole stream, which is possible once.
 
-    `progress` is called now and then with the number of events predicted.
+    Parameters
+    ----------
+    trial
+        Learner and stream.
+    progress
+        Function to call now and then with the number of events predicted.
+
+    Returns
+    -------
+    Run
+        Predictions and seconds.
     """
     begin = time.perf_counter()
     predictions = progressive(trial.learner, _with_progress(trial.stream, progress))
@@ -68,28 +78,33 @@ def evaluate(
     Parameters
     ----------
     trial
-        What was run.
+        Trial that was run.
     learner
-        The preset and what differs from it.
+        Preset, and the settings that differ from it.
     done
-        What came of it.
+        Result of the run.
     window
         Events in a window; by default a tenth of all.
     regret
-        Whether to look for the best fixed linear predictor, which takes long where there are hundreds of
-        features.
+        Whether to compute the best fixed linear predictor, which takes long for hundreds of features.
+
+    Returns
+    -------
+    Evaluation
+        Figures of the run.
 
     Raises
     ------
     DataError
-        The best fixed linear predictor was not found.
+        If the best fixed linear predictor was not found.
     """
     loss = trial.settings.loss
     try:
         summary = summarize(done.predictions, loss=loss, X=trial.X if regret else None, window=window)
     except RuntimeError as error:
         raise DataError(
-            f"no regret: {error}. Features with extreme outliers do this; see --no-regret"
+            f"the regret cannot be computed: {error}. Features with extreme outliers can cause this. "
+            "Leave it out with --no-regret"
         ) from error
     total = summary.total
     return Evaluation(

@@ -1,6 +1,6 @@
-"""Examples in LIBSVM's text format: a line for each, `LABEL INDEX:VALUE INDEX:VALUE ... # comment`.
+"""Read examples in LIBSVM's text format, one per line: `LABEL INDEX:VALUE INDEX:VALUE ... # comment`.
 
-Indices begin at 1 and ascend; features that are not named are 0. See
+Indices begin at 1 and ascend. Features that are not named are 0. The format is described at
 https://www.csie.ntu.edu.tw/~cjlin/libsvm/.
 """
 
@@ -13,51 +13,61 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.errors import DataError
-from pipeline.tools.evaluate.examples import Examples, check_shape, examples
+from pipeline.tools.evaluate.dataset import Dataset, check_shape, checked_dataset
 
 NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 INDEX = re.compile(r"[0-9]+")
 
 
-class Line(NamedTuple):
-    """A line's label and its features' indices, from 1, and values."""
+class SparseRow(NamedTuple):
+    """The label of an example, and the indices (from 1) and values of its features."""
 
     label: float
     indices: list[int]
     values: list[float]
 
 
-def read_libsvm(file: Path) -> Examples:
-    """Read the examples of a file; empty lines and lines of comment only are none.
+def read_libsvm(file: Path) -> Dataset:
+    """Read the examples of a file; empty lines and comments are skipped.
+
+    Parameters
+    ----------
+    file
+        Text file.
+
+    Returns
+    -------
+    Dataset
+        Checked rows and labels.
 
     Raises
     ------
     DataError
-        Naming the line.
+        If the file or a line cannot be used; the error names it.
     """
-    lines: list[Line] = []
+    rows: list[SparseRow] = []
     numbers: list[int] = []
     try:
         with file.open(encoding="utf-8") as text:
             for number, written in enumerate(text, start=1):
                 content = written.partition("#")[0].split()
                 if content:
-                    lines.append(_parse(content, f"{file}, line {number}"))
+                    rows.append(_parse(content, f"{file}, line {number}"))
                     numbers.append(number)
     except UnicodeDecodeError as error:
-        raise DataError(f"{file}: not a text file, so not in LIBSVM's format: {error}") from error
+        raise DataError(f"{file}: cannot be read as LIBSVM's text format: {error}") from error
     except OSError as error:
         raise DataError(f"{file}: cannot be read: {error.strerror or error}") from error
-    columns = max((line.indices[-1] for line in lines if line.indices), default=0)
-    check_shape(file, len(lines), columns)
-    X = np.zeros((len(lines), columns))
-    for row, line in enumerate(lines):
-        X[row, np.array(line.indices, dtype=np.int64) - 1] = line.values
-    labels = np.array([line.label for line in lines])
-    return examples(X, labels, lambda row: f"{file}, line {numbers[row]}")
+    columns = max((row.indices[-1] for row in rows if row.indices), default=0)
+    check_shape(file, len(rows), columns)
+    X = np.zeros((len(rows), columns))
+    for number, row in enumerate(rows):
+        X[number, np.array(row.indices, dtype=np.int64) - 1] = row.values
+    labels = np.array([row.label for row in rows])
+    return checked_dataset(X, labels, lambda row: f"{file}, line {numbers[row]}")
 
 
-def _parse(content: list[str], location: str) -> Line:
+def _parse(content: list[str], location: str) -> SparseRow:
     label, *features = content
     if not NUMBER.fullmatch(label):
         raise DataError(f"{location}: the label {label!r} is not a number")
@@ -72,4 +82,4 @@ def _parse(content: list[str], location: str) -> Line:
         before = indices[-2] if len(indices) > 1 else 0
         if indices[-1] <= before:
             raise DataError(f"{location}: index {index} after {before}; indices begin at 1 and ascend")
-    return Line(float(label), indices, values)
+    return SparseRow(float(label), indices, values)

@@ -1,4 +1,4 @@
-"""KuaiRec's plays as a stream, from the features and with the targets that the pipeline has for them."""
+"""Turn the plays of KuaiRec into a stream of events, with the features and targets of the pipeline."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ from pipeline.sources.schedule import merge_by_time
 
 
 class PlayStream(NamedTuple):
-    """Plays by their number in the stream.
+    """Plays in the order of the stream.
 
-    Parameters
+    Attributes
     ----------
-    moments, ends
-        When each is predicted and when its label is known, shape (n,).
+    moments
+        Time of each prediction, shape (n,).
+    label_moments
+        Time at which each label is known, shape (n,).
     labels
-        Whether it was watched, -1 or +1, shape (n,).
+        Whether each play was watched, -1 or +1, shape (n,).
     X
-        Its running features when it is predicted, shape (n, features).
+        Running features of each play when it is predicted, shape (n, features).
     targets
-        What the learner is taught of it, shape (n,): see `pipeline.features.target.Target.value`.
+        Targets that are learned, shape (n,): see `pipeline.features.target.Target.value`.
     """
 
     moments: IntArray
@@ -42,30 +44,55 @@ class PlayStream(NamedTuple):
     targets: FloatArray
 
     def stream(self) -> Iterator[Event[int]]:
-        """Give each play's number, label, moment and delay."""
+        """Yield the number, label, time and label delay of each play."""
         columns = zip(self.labels.tolist(), self.moments.tolist(), self.label_moments.tolist(), strict=True)
         for number, (label, moment, end) in enumerate(columns):
             yield Event(number, label, moment, end - moment)
 
 
 class PlayLearner:
-    """A learner that is told numbers of plays."""
+    """A learner of plays that are given by their number.
+
+    Parameters
+    ----------
+    learner
+        Learner of feature vectors.
+    plays
+        Features and targets of the plays.
+    """
 
     def __init__(self, learner: Forks, plays: PlayStream) -> None:
         self._learner = learner
         self._plays = plays
 
     def predict_one(self, number: int) -> float:
-        """Give the learner's score of a play."""
+        """Return the score of a play."""
         return self._learner.predict_one(self._plays.X[number])
 
-    def learn_one(self, number: int, y: float) -> None:  # noqa: ARG002 - the target says more than the label
-        """Learn a play's target."""
+    def learn_one(self, number: int, y: float) -> None:  # noqa: ARG002 - the target is learned instead of the label
+        """Learn the target of a play."""
         self._learner.learn_one(self._plays.X[number], self._plays.targets[number])
 
 
 def play_stream(events: Events, tags: TagLists | None, loss: LossName, *, delayed: bool) -> PlayStream:
-    """Work out plays in the frame's order, with labels at once, or `delayed` until the play has ended."""
+    """Compute features and targets of plays in the order of the frame.
+
+    Parameters
+    ----------
+    events
+        Plays.
+    tags
+        Tags of the videos; None without tags.
+    loss
+        Loss of the learner, which decides the targets.
+    delayed
+        Whether labels come when the play has ended, instead of at once.
+
+    Returns
+    -------
+    PlayStream
+        Columns of all plays.
+    """
     frame = events.frame
     moments = label_moments = np.arange(len(events))
     if delayed:
@@ -81,6 +108,6 @@ def play_stream(events: Events, tags: TagLists | None, loss: LossName, *, delaye
 
 
 def tags_beside(path: Path) -> TagLists | None:
-    """Read the videos' tags from KuaiRec's table in a folder, or beside a file; None if it is not there."""
+    """Read KuaiRec's table of tags in a folder, or beside a file; None if there is no such table."""
     table = tables_beside(path).get("tags")
     return TagTable(table).lists if table else None

@@ -1,4 +1,4 @@
-"""An evaluation as text."""
+"""Render an evaluation as text."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.tools.evaluate.evaluation import Evaluation
+from pipeline.tools.terminal import number_or_dash, plain_table
 
 
 def render(found: Evaluation) -> RenderableType:
-    """The evaluation for a terminal of 80 columns or more."""
+    """Render an evaluation for a terminal of 80 columns or more."""
     changes = "".join(f", {name} = {value}" for name, value in found.changes.items())
     labels = "delayed by the play" if found.delayed else "known at once"
     title = f"{found.learner}{changes}: {found.events:,} events of {found.features} features, labels {labels}"
@@ -23,12 +24,16 @@ def _total(found: Evaluation) -> Table:
         table.add_column(justify=justify)
     for name, value, meaning in (
         ("mistakes", f"{found.mistakes:.2%}", "of all events, from the first"),
-        ("majority", f"{found.majority:.2%}", "mistakes of the more frequent label, known in hindsight"),
-        ("AUC", _figure(found.auc), ""),
-        ("log loss", _figure(found.log_loss), "nats"),
-        ("Brier score", _figure(found.brier), ""),
-        ("calibration", _figure(found.calibration_error), "expected error of the probabilities, ten bins"),
-        ("loss", _figure(found.loss), found.loss_name.replace("_", " ")),
+        ("majority", f"{found.majority:.2%}", "mistakes of always predicting the more frequent label"),
+        ("AUC", number_or_dash(found.auc), ""),
+        ("log loss", number_or_dash(found.log_loss), "nats"),
+        ("Brier score", number_or_dash(found.brier), ""),
+        (
+            "calibration",
+            number_or_dash(found.calibration_error),
+            "expected error of the probabilities, ten bins",
+        ),
+        ("loss", number_or_dash(found.loss), found.loss_name.replace("_", " ")),
         ("regret", _regret(found.regret), "loss summed, less that of the best fixed linear predictor"),
         ("time", f"{found.seconds:.2f} s", f"{found.events / found.seconds:,.0f} events/s"),
     ):
@@ -37,7 +42,7 @@ def _total(found: Evaluation) -> Table:
 
 
 def _windows(found: Evaluation) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = plain_table()
     for name in ("events", "mistakes", "majority", "AUC", "loss", "regret"):
         table.add_column(name, justify="right")
     for piece in found.windows:
@@ -45,16 +50,12 @@ def _windows(found: Evaluation) -> Table:
             f"{piece.first + 1:,} - {piece.first + piece.events:,}",
             f"{piece.mistakes:.2%}",
             f"{piece.majority:.2%}",
-            _figure(piece.auc),
-            _figure(piece.loss),
+            number_or_dash(piece.auc),
+            number_or_dash(piece.loss),
             _regret(piece.regret),
         )
     return table
 
 
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
-
-
 def _regret(value: float | None) -> str:
-    return "-" if value is None else f"{value:+,.1f}"
+    return number_or_dash(value, "+,.1f")

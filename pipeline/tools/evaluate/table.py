@@ -1,4 +1,4 @@
-"""Examples in a CSV file: a line of names, then a line of numbers for each example."""
+"""Read examples from a CSV file: a line of names, then one line of numbers for each example."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import ConfigError, DataError
-from pipeline.tools.evaluate.examples import Examples, check_shape, examples
+from pipeline.tools.evaluate.dataset import Dataset, check_shape, checked_dataset
 
 
 def column_names(file: Path) -> list[str]:
-    """Read the names in the first line.
+    """Read the column names in the first line.
+
+    Parameters
+    ----------
+    file
+        CSV file.
 
     Raises
     ------
     DataError
-        The file is empty or no text.
+        If the file is empty or no text file.
     """
     try:
         with file.open(newline="", encoding="utf-8-sig") as lines:
@@ -27,31 +32,43 @@ def column_names(file: Path) -> list[str]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{file}: cannot be read as CSV: {error}") from error
     if not names:
-        raise DataError(f"{file}: the file is empty; expected is a line of column names and rows")
+        raise DataError(f"{file}: the file is empty; expected is a line of column names, then rows")
     return names
 
 
-def read_table(file: Path, label: str | None) -> Examples:
-    """Read a table of numbers whose labels are in the column `label`, or in the last one.
+def read_table(file: Path, label: str | None) -> Dataset:
+    """Read a table of numbers.
+
+    Parameters
+    ----------
+    file
+        CSV file.
+    label
+        Column of the labels; None for the last column.
+
+    Returns
+    -------
+    Dataset
+        Checked rows and labels.
 
     Raises
     ------
     DataError
-        Naming the line and the column.
+        If a value is not a number; the error names the line and the column.
     ConfigError
-        There is no column `label`.
+        If there is no column `label`.
     """
     names = column_names(file)
     label = names[-1] if label is None else label
     if label not in names:
-        raise ConfigError(f"--label {label}: {file} has no such column; there are {', '.join(names)}")
+        raise ConfigError(f"--label {label}: {file} has no such column; its columns are {', '.join(names)}")
     if all(map(_is_number, names)):
         raise DataError(f"{file}, line 1: these are numbers; the first line has to name the columns")
-    name, times = Counter(names).most_common(1)[0]
-    if times > 1:
-        raise DataError(f"{file}, line 1: {times} columns are called {name!r}; their names have to differ")
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise DataError(f"{file}, line 1: {count} columns are called {name!r}; their names have to differ")
     try:
-        # Empty lines at the end are none; polars would make a row of each.
+        # Without empty lines at the end, from each of which polars would make a row.
         raw = pl.read_csv(file.read_bytes().rstrip(), infer_schema=False)
     except pl.exceptions.PolarsError as error:
         raise DataError(_explain(file, len(names), error)) from error
@@ -64,7 +81,7 @@ def read_table(file: Path, label: str | None) -> Examples:
                 f"{file}, line {row + 2}, column {name}: {raw[name][row] or ''!r} is not a number"
             )
     check_shape(file, table.height, table.width - 1)
-    return examples(
+    return checked_dataset(
         table.drop(label).to_numpy(), table[label].to_numpy(), lambda row: f"{file}, line {row + 2}"
     )
 
@@ -78,7 +95,7 @@ def _is_number(text: str) -> bool:
 
 
 def _explain(file: Path, columns: int, error: pl.exceptions.PolarsError) -> str:
-    """Find the line that polars could not read, which its own message does not place."""
+    """Describe the line that polars could not read, which its own message does not name."""
     with file.open(newline="", encoding="utf-8", errors="replace") as lines:
         reader = csv.reader(lines)
         for row in reader:

@@ -1,4 +1,4 @@
-"""What an evaluation needs, from a file and options."""
+"""Prepare an evaluation from a file and options."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.model.learner_settings import learner_settings, preset_settings
 from pipeline.sources.kuairec import COLUMNS, read_events
 from pipeline.tools.evaluate.arrays import read_arrays
-from pipeline.tools.evaluate.examples import Examples
+from pipeline.tools.evaluate.dataset import Dataset
 from pipeline.tools.evaluate.libsvm import read_libsvm
 from pipeline.tools.evaluate.plays import PlayLearner, play_stream, tags_beside
 from pipeline.tools.evaluate.table import column_names, read_table
 
 
 class Order(NamedTuple):
-    """Which events come, and when their labels do."""
+    """Which events an evaluation uses, and when their labels come."""
 
     permutation: int | None = None
-    """Seed of a random order; None for the file's, or that of time."""
+    """Seed of a random order; None for the order of the file, or of time."""
     limit: int | None = None
-    """Only the first so many events of that order."""
+    """Number of events from the beginning of that order; None for all."""
     delayed: bool | None = None
-    """Whether labels are delayed by the play; None for where the data have times and keep their order."""
+    """Whether labels are delayed until the play has ended; None if data with times in their order decide."""
 
     def rows(self, count: int) -> IntArray:
-        """Give the numbers of the rows in their order, of `count` in all."""
+        """Return the numbers of the rows to use, in their order, out of `count` rows."""
         rows = np.arange(count)
         if self.permutation is not None:
             rows = np.random.default_rng(self.permutation).permutation(count)
@@ -43,45 +43,49 @@ class Order(NamedTuple):
 
 @dataclass(frozen=True)
 class Trial:
-    """A learner, a stream for it, and the features that it learns from."""
+    """A learner, and the stream that it is evaluated on."""
 
     settings: ForksSettings
     learner: Learner[Any]
     stream: Iterable[Event[Any]]
     X: FloatArray
-    """Shape (n, d)."""
+    """Features, shape (n, d)."""
     targets: FloatArray
-    """What is learned of each event, shape (n,): its label; see `pipeline.features.target.Target.value` for
-    plays."""
+    """Target of each event, shape (n,): its label, or for plays `pipeline.features.target.Target.value`."""
     delayed: bool
 
 
 def prepare(path: Path, learner: config.Learner, order: Order, *, matrix: str, label: str | None) -> Trial:
     """Read a file and make a learner for it.
 
-    A folder and a CSV in KuaiRec's columns are plays, from which running features are made, with the videos'
-    tags where KuaiRec's table of them stands beside; of all other files, by their ending `.npz`, `.csv` or
-    (any other) LIBSVM's text, each row is an example.
+    A folder, and a CSV file with KuaiRec's columns, hold plays. Their running features are computed, with the
+    tags of the videos if KuaiRec's table of tags is in the same folder. In all other files each row is an
+    example: `.npz`, `.csv`, and LIBSVM's text format for any other ending.
 
     Parameters
     ----------
     path
-        The file or folder.
+        File or folder.
     learner
-        The preset and what differs.
+        Preset, and the settings that differ from it.
     order
-        Of the events.
+        Order of the events.
     matrix
-        The CSV to take where `path` is a folder.
+        Name of the CSV file to read if `path` is a folder.
     label
-        Column of a CSV's labels; None for the last.
+        Column of the labels in a CSV file; None for the last column.
+
+    Returns
+    -------
+    Trial
+        Learner and stream.
 
     Raises
     ------
     DataError
-        The file is not what it should be.
+        If the file cannot be used.
     ConfigError
-        A setting or option does not fit.
+        If a setting or an option does not fit the file.
     """
     if not path.exists():
         raise DataError(f"{path}: there is no such file or folder")
@@ -89,11 +93,13 @@ def prepare(path: Path, learner: config.Learner, order: Order, *, matrix: str, l
     is_csv_file = kind == ".csv" and path.is_file()
     kuairec = path.is_dir() or (is_csv_file and set(COLUMNS) <= set(column_names(path)))
     if label is not None and (kuairec or kind != ".csv"):
-        raise ConfigError(f"--label {label}: only a CSV of examples has a column to name, and {path} is none")
+        raise ConfigError(
+            f"--label {label}: only a CSV file of examples has a label column, and {path} is none"
+        )
     if kuairec:
         return _of_plays(path, learner, order, matrix)
     if order.delayed:
-        raise ConfigError(f"--delays: {path} says nothing about time, so its labels come at once")
+        raise ConfigError(f"--delays: {path} has no times, so its labels come at once. Leave the option out")
     if kind == ".npz":
         found = read_arrays(path)
     elif kind == ".csv":
@@ -103,7 +109,7 @@ def prepare(path: Path, learner: config.Learner, order: Order, *, matrix: str, l
     return _of_examples(found, learner, order)
 
 
-def _of_examples(found: Examples, learner: config.Learner, order: Order) -> Trial:
+def _of_examples(found: Dataset, learner: config.Learner, order: Order) -> Trial:
     rows = order.rows(len(found.y))
     X, y = found.X[rows], found.y[rows]
     settings = preset_settings(learner, X.shape[1])
@@ -112,7 +118,7 @@ def _of_examples(found: Examples, learner: config.Learner, order: Order) -> Tria
 
 def _of_plays(path: Path, learner: config.Learner, order: Order, matrix: str) -> Trial:
     if order.delayed and order.permutation is not None:
-        raise ConfigError("--delays does not go with --permutation: events out of order have no time")
+        raise ConfigError("--delays cannot be used with --permutation: events in random order have no times")
     events = read_events(path, matrix)
     if not len(events):
         raise DataError(f"{path}: none of the {events.rows} rows can be used: {events.skipped}")

@@ -1,4 +1,4 @@
-"""What workers have written, record by record, for people and for scripts."""
+"""Show what workers have written, record by record, as text or as JSON."""
 
 from pipeline.tools.inspect.kinds import Kind
 from pipeline.tools.inspect.objects import as_object

@@ -1,4 +1,4 @@
-"""What the keys of the checkpoints topic say."""
+"""Parse the keys of the checkpoints topic."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import NamedTuple
 
 
 class Chunk(NamedTuple):
-    """A piece of a snapshot."""
+    """A chunk of a snapshot."""
 
     slot: int
     number: int
 
 
 def is_state(key: bytes | None) -> bool:
-    """Whether a state record has this key."""
+    """Return whether this is the key of a state record."""
     return re.fullmatch(rb"[0-9]+/state", key or b"") is not None
 
 
 def read_chunk(key: bytes | None) -> Chunk | None:
-    """Which piece of a snapshot has this key; None if it is not a snapshot's.
+    """Parse the key of a chunk; None if it is the key of something else.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The kinds of records that can be looked at."""
+"""The kinds of records that `forks inspect` can show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pipeline.kafka.topics import Topics
 
 
 class Kind(StrEnum):
-    """What workers write."""
+    """Kind of a record that workers write."""
 
     PREDICTIONS = "predictions"
     OUTCOMES = "outcomes"
@@ -18,7 +18,7 @@ class Kind(StrEnum):
     SHARED = "shared"
 
     def topic(self, topics: Topics) -> str:
-        """The topic that holds them."""
+        """Return the topic that holds these records."""
         return {
             Kind.PREDICTIONS: topics.predictions,
             Kind.OUTCOMES: topics.outcomes,

@@ -1,23 +1,35 @@
-"""Records as JSON objects, for scripts."""
+"""Turn records into JSON objects for scripts."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import msgspec
-from confluent_kafka import Message
 
+from pipeline.kafka.messages import ConsumerRecord
 from pipeline.records.dead_letter import read_letter
 from pipeline.tools.inspect.chunk import read_chunk
 from pipeline.tools.inspect.kinds import Kind
 from pipeline.tools.inspect.readable import encoded
 
 
-def as_object(kind: Kind, message: Message) -> dict[str, Any]:
-    """A message as a JSON object.
+def as_object(kind: Kind, message: ConsumerRecord) -> dict[str, Any]:
+    """Return a message as a JSON object.
 
-    `encoding` says what `value` is: `json`, `utf-8` text, or `base64`, which is how dead letters and
-    whatever is not JSON are given. Of a snapshot's chunks `bytes` tells the size instead.
+    `encoding` is that of `value`: `json`, or `utf-8` or `base64` for dead letters and for whatever is not
+    JSON. A chunk of a snapshot has its size as `bytes` instead.
+
+    Parameters
+    ----------
+    kind
+        Kind of the record.
+    message
+        Message of the topic.
+
+    Returns
+    -------
+    dict
+        Fields of the object, ready to be encoded.
     """
     key, key_encoding = encoded(message.key())
     record = {
@@ -37,7 +49,7 @@ def as_object(kind: Kind, message: Message) -> dict[str, Any]:
     return record | {"value": content, "encoding": encoding}
 
 
-def _dead_letter(message: Message) -> dict[str, Any]:
+def _dead_letter(message: ConsumerRecord) -> dict[str, Any]:
     dead_letter = read_letter(message)
     headers = [
         dict(zip(("value", "encoding"), encoded(value), strict=True)) for _, value in dead_letter.headers

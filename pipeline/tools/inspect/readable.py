@@ -1,4 +1,4 @@
-"""Bytes and texts of unknown content, so that they can do no harm to a terminal."""
+"""Escape bytes and texts of unknown content, so that they are safe for a terminal."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ from base64 import b64encode
 from typing import Final
 
 CUT: Final = 240
-"""Characters of a value that are shown."""
+"""Characters of a value that are shown, at most."""
 
 
 def printable(text: str, cut: int = CUT) -> str:
-    r"""The text with escapes for everything that is not to be seen, and cut.
+    r"""Escape everything in a text that is not printable, and cut the text.
 
-    Control characters, which move cursors and colour terminals, are not the only ones: there are
-    others that reverse the order of what follows.
+    Not only control characters are escaped, which move cursors and set colours, but also characters
+    that reverse the direction of the text.
+
+    Parameters
+    ----------
+    text
+        Text of unknown content.
+    cut
+        Characters of the result, at most.
 
     Examples
     --------
@@ -22,15 +29,15 @@ def printable(text: str, cut: int = CUT) -> str:
     >>> printable("abcdef", cut=4)
     'abc…'
     """
-    shown = "".join(
+    escaped = "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text[: cut + 1]
     )
-    return shown if len(shown) <= cut else f"{shown[: cut - 1]}…"
+    return escaped if len(escaped) <= cut else f"{escaped[: cut - 1]}…"
 
 
 def described(data: bytes | None, cut: int = CUT) -> str:
-    r"""The bytes as text, with their number; what is not UTF-8 as escapes.
+    r"""Describe bytes by their number and their text, with escapes for what is not UTF-8.
 
     Examples
     --------
@@ -39,12 +46,12 @@ def described(data: bytes | None, cut: int = CUT) -> str:
     """
     if data is None:
         return "null"
-    head = data[: 4 * (cut + 1)].decode(errors="backslashreplace")  # a character has four bytes at most
+    head = data[: 4 * (cut + 1)].decode(errors="backslashreplace")  # a character has at most four bytes
     return f"{len(data):,} byte{'' if len(data) == 1 else 's'}: {printable(head, cut)}"
 
 
 def encoded(data: bytes | None) -> tuple[str | None, str | None]:
-    r"""The bytes for JSON, and how they are written there.
+    r"""Return bytes as text for JSON, and the encoding of this text.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Committed messages of a topic, from where one wants them."""
+"""Read the committed messages of a topic from a start position on."""
 
 from __future__ import annotations
 
@@ -6,22 +6,18 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
-
 from pipeline.config.tree import Kafka
 from pipeline.errors import ConfigError
-from pipeline.kafka.clients import groupless_consumer
+from pipeline.kafka.follow import follow as follow_partitions
 from pipeline.kafka.log import LogReader
+from pipeline.kafka.messages import ConsumerRecord
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.watermarks import Watermarks, last_messages
 from pipeline.tools.inspect.start import At, Last, Since, StartPosition
 
-POLL = 0.2
-"""Seconds to wait for a message before looking whether Ctrl-C was pressed."""
-
 
 class _PartitionRange(NamedTuple):
-    """What is to be read of a partition."""
+    """The offsets to read of one partition."""
 
     topic_partition: PartitionId
     offsets: range
@@ -29,30 +25,35 @@ class _PartitionRange(NamedTuple):
 
 def read(
     kafka: Kafka, topic: str, start: StartPosition, partition: int | None = None, *, follow: bool = False
-) -> Iterator[Message]:
-    """Read messages: one partition after the other, or the last ones of all by their time.
+) -> Iterator[ConsumerRecord]:
+    """Yield messages: one partition after the other, or the last ones of all partitions by their time.
 
     Parameters
     ----------
     kafka
-        Where the topic is.
+        Connection of the topic.
     topic
-        Its name.
+        Name of the topic.
     start
-        From where on.
+        Position to start from.
     partition
-        Only this one.
+        Number of the only partition to read; None for all.
     follow
-        Whether to wait for more when the end is reached, for ever, and of all partitions together.
+        Whether to go on with new messages of all partitions after the end, without an end.
+
+    Yields
+    ------
+    ConsumerRecord
+        Committed messages.
 
     Raises
     ------
     BrokerError
         No broker answers.
     TopicError
-        There is no such topic.
+        The topic does not exist.
     ConfigError
-        There is no such partition.
+        The partition does not exist.
     """
     partition_ranges = _partition_ranges(Watermarks(kafka, [topic]), topic, start, partition)
     ends = {
@@ -66,10 +67,10 @@ def read(
         )
         for message in messages:
             ends[_topic_partition(message)] = (message.offset() or 0) + 1
-            if _wanted(message, start):
+            if _is_recent(message, start):
                 yield message
     if follow:
-        yield from (message for message in _follow(kafka, ends) if _wanted(message, start))
+        yield from (message for message in follow_partitions(kafka, ends) if _is_recent(message, start))
 
 
 def _partition_ranges(
@@ -96,20 +97,20 @@ def _partition_ranges(
 
 
 def _from(offsets: range, begin: int | None) -> range:
-    """The offsets from one on; none if that is None or behind the end."""
+    """Return the offsets from one on; none if it is None or behind the end."""
     if begin is None or begin > offsets.stop:
         return range(offsets.stop, offsets.stop)
     return range(max(begin, offsets.start), offsets.stop)
 
 
-def _all(log: LogReader, partition_ranges: list[_PartitionRange]) -> Iterator[Message]:
+def _all(log: LogReader, partition_ranges: list[_PartitionRange]) -> Iterator[ConsumerRecord]:
     for topic_partition, offsets in partition_ranges:
         if offsets:
             yield from log.read_to_end(*topic_partition, offsets.start)
 
 
-def _last(log: LogReader, partition_ranges: list[_PartitionRange], count: int) -> list[Message]:
-    """The last messages of all partitions, by time, each partition's in the order of their offsets."""
+def _last(log: LogReader, partition_ranges: list[_PartitionRange], count: int) -> list[ConsumerRecord]:
+    """Return the last messages of all partitions by time, those of one partition in the order of offsets."""
     timed = []
     for topic_partition, offsets in partition_ranges:
         messages = last_messages(log, topic_partition, offsets, count)
@@ -119,29 +120,10 @@ def _last(log: LogReader, partition_ranges: list[_PartitionRange], count: int) -
     return [message for _, message in timed[max(0, len(timed) - count) :]]
 
 
-def _follow(kafka: Kafka, starts: dict[PartitionId, int]) -> Iterator[Message]:
-    consumer: Consumer = groupless_consumer(kafka)
-    try:
-        consumer.assign(
-            [TopicPartition(*topic_partition, offset) for topic_partition, offset in starts.items()]
-        )
-        while True:
-            message = consumer.poll(POLL)
-            if message is None:
-                continue
-            error = message.error()
-            if error is None:
-                yield message
-            elif error.code() != KafkaError._PARTITION_EOF:
-                raise KafkaException(error)
-    finally:
-        consumer.close()
-
-
-def _topic_partition(message: Message) -> PartitionId:
+def _topic_partition(message: ConsumerRecord) -> PartitionId:
     return PartitionId(message.topic() or "", message.partition() or 0)
 
 
-def _wanted(message: Message, start: StartPosition) -> bool:
-    """Not so for a record that lies behind the first of a time, but is itself of an earlier one."""
+def _is_recent(message: ConsumerRecord, start: StartPosition) -> bool:
+    """Return whether a message is not older than the start time, as one behind the first of them may be."""
     return not isinstance(start, Since) or message.timestamp()[1] >= start.timestamp

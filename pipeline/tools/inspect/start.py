@@ -1,4 +1,4 @@
-"""From which record on to read."""
+"""Parse the position from which records are read."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pipeline.errors import ConfigError
 
 
 class Last(NamedTuple):
-    """That many from the end."""
+    """The last records."""
 
     number: int
 
 
 class At(NamedTuple):
-    """From an offset on, in every partition."""
+    """The records from an offset on, in every partition."""
 
     offset: int
 
 
 class Since(NamedTuple):
-    """Those of a time or later, in milliseconds since 1970."""
+    """The records of a time or later, in milliseconds since 1970."""
 
     timestamp: int
 
@@ -31,7 +31,22 @@ StartPosition: TypeAlias = Last | At | Since
 
 
 def parse_start(text: str) -> StartPosition:
-    """Read what `--from` accepts: an offset, -N, "beginning", or a time in ISO 8601 (UTC unless it says).
+    """Parse the value of `--from`: an offset, -N, "beginning", or a time in ISO 8601, by default UTC.
+
+    Parameters
+    ----------
+    text
+        Value of the option.
+
+    Returns
+    -------
+    StartPosition
+        Position to start from.
+
+    Raises
+    ------
+    ConfigError
+        If the text is none of these.
 
     Examples
     --------

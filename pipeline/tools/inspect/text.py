@@ -1,4 +1,4 @@
-"""Records as lines for a terminal."""
+"""Render records as lines for a terminal."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from typing import Final, TypeVar
 
 import msgspec
-from confluent_kafka import Message
 from rich.text import Text
 
 from pipeline.features.statistics import FEATURES
+from pipeline.kafka.messages import ConsumerRecord
 from pipeline.records.dead_letter import read_letter
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction, Share
 from pipeline.task.state import State
 from pipeline.tools.inspect.chunk import is_state, read_chunk
 from pipeline.tools.inspect.kinds import Kind
 from pipeline.tools.inspect.readable import described, printable
+from pipeline.tools.terminal import number_or_dash
 from pipeline.tools.times import duration, instant
 
 _PREDICTIONS = msgspec.json.Decoder(Prediction)
@@ -33,7 +34,7 @@ WATCHED: Final = {True: "watched", False: "not", None: "-"}
 
 
 def heading(kind: Kind) -> Text:
-    """Names of the columns."""
+    """Return the line with the names of the columns."""
     columns = f"{'offset':>{OFFSET_WIDTH}}  {'time (UTC)':{TIME_WIDTH}}"
     if kind in (Kind.PREDICTIONS, Kind.OUTCOMES):
         columns += f"  {'event':28}  {'user':>8}  {'video':>8}  {'score':>7}  {'prob.':>5}  {'predicted':9}"
@@ -46,18 +47,23 @@ def heading(kind: Kind) -> Text:
     return Text(columns.rstrip(), style="bold")
 
 
-def show(kind: Kind, message: Message, *, detail: bool = False) -> Text:
-    """A message in a line or a few.
+def show(kind: Kind, message: ConsumerRecord, *, detail: bool = False) -> Text:
+    """Render a message in one line or a few.
 
     Parameters
     ----------
     kind
-        What it should be. What cannot be decoded as such is shown raw.
+        Kind of the record. A message that cannot be decoded as such is shown as raw key and value.
     message
-        As it was read.
+        Message of the topic.
     detail
-        Whether every field of predictions and outcomes is to be shown, features by their names,
-        and every video and example of shares.
+        Whether to show every field of predictions and outcomes, with the names of the features, and every
+        video and example of shares.
+
+    Returns
+    -------
+    Text
+        Lines of the message.
     """
     try:
         lines = list(_FORMATTERS[kind](message, detail))
@@ -74,21 +80,21 @@ def show(kind: Kind, message: Message, *, detail: bool = False) -> Text:
     return first + Text(f"\n{INDENT}").join(lines)
 
 
-def _prediction(message: Message, detail: bool) -> Iterator[Text]:
+def _prediction(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
     prediction = _PREDICTIONS.decode(message.value() or b"")
     yield _prediction_columns(prediction)
     if detail:
         yield from _fields(prediction)
 
 
-def _outcome(message: Message, detail: bool) -> Iterator[Text]:
+def _outcome(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
     outcome = _OUTCOMES.decode(message.value() or b"")
     style = {True: "green", False: "red", None: ""}[outcome.correct]
     delay = None if outcome.label_timestamp is None else outcome.label_timestamp - outcome.timestamp
     yield Text.assemble(
         _prediction_columns(outcome),
         (f"  {WATCHED[outcome.label]:8}", style),
-        f"  {_number(outcome.watch_ratio, '.2f'):>6}",
+        f"  {number_or_dash(outcome.watch_ratio, '.2f'):>6}",
         f"  {outcome.status if delay is None else duration(delay):>8}",
     )
     if detail:
@@ -96,9 +102,8 @@ def _outcome(message: Message, detail: bool) -> Iterator[Text]:
 
 
 def _prediction_columns(record: Prediction | Outcome) -> Text:
-    return Text(
-        f"{_event_columns(record)}  {_number(record.probability, '.3f'):>5}  {WATCHED[record.predicted]:9}"
-    )
+    probability = number_or_dash(record.probability, ".3f")
+    return Text(f"{_event_columns(record)}  {probability:>5}  {WATCHED[record.predicted]:9}")
 
 
 def _event_columns(record: Prediction | Outcome | LabelRequest) -> str:
@@ -109,7 +114,7 @@ def _event_columns(record: Prediction | Outcome | LabelRequest) -> str:
 
 
 def _fields(record: Prediction | Outcome) -> Iterator[Text]:
-    """Every field that has a line of its own, in full."""
+    """Yield one line for each field, and for each feature."""
     for name, value in msgspec.structs.asdict(record).items():
         if name != "features":
             yield Text.assemble((f"{name:22}", "dim"), printable(str(value)))
@@ -117,7 +122,7 @@ def _fields(record: Prediction | Outcome) -> Iterator[Text]:
         yield Text.assemble((f"{name:22}", "dim"), repr(value))
 
 
-def _label_request(message: Message, detail: bool) -> Iterator[Text]:
+def _label_request(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
     request = _REQUESTS.decode(message.value() or b"")
     yield Text(_event_columns(request))
     if detail:
@@ -125,7 +130,7 @@ def _label_request(message: Message, detail: bool) -> Iterator[Text]:
             yield Text.assemble((f"{name:22}", "dim"), printable(str(value)))
 
 
-def _share(message: Message, detail: bool) -> Iterator[Text]:
+def _share(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
     share = _SHARES.decode(message.value() or b"")
     outcome_range = f"{share.since:,} to {share.until - 1:,}"
     labels, watched = (sum(getattr(video, name) for video in share.videos) for name in ("events", "labels"))
@@ -143,7 +148,7 @@ def _share(message: Message, detail: bool) -> Iterator[Text]:
             )
 
 
-def _dead_letter(message: Message, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all is shown anyway
+def _dead_letter(message: ConsumerRecord, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all fields are always shown
     dead_letter = read_letter(message)
     origin = (
         f"{dead_letter.topic} {dead_letter.partition}:{dead_letter.offset}"
@@ -160,7 +165,7 @@ def _dead_letter(message: Message, detail: bool) -> Iterator[Text]:  # noqa: ARG
         yield Text.assemble(("header ", "dim"), f"{printable(name)}, {described(value)}")
 
 
-def _checkpoint(message: Message, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all is shown anyway
+def _checkpoint(message: ConsumerRecord, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all fields are always shown
     chunk = read_chunk(message.key())
     if chunk is not None:
         size = len(message.value() or b"")
@@ -190,13 +195,9 @@ def _state(state: State) -> Iterator[Text]:
         "interaction",
         "read from": f"predictions {state.prediction_offset}, outcomes {state.outcome_offset}",
         "snapshot": snapshot,
-        "counters": ", ".join(f"{printable(case)} {count:,}" for case, count in state.counters.items()),
+        "counters": ", ".join(f"{printable(name)} {count:,}" for name, count in state.counters.items()),
     }.items():
         yield Text.assemble((f"{name:12}", "dim"), value)
-
-
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
 
 
 _FORMATTERS: Final = {

@@ -1,4 +1,4 @@
-"""A challenger becomes the champion of a group, and the champion a challenger."""
+"""Promote a challenger to the champion of a group; the champion becomes a challenger."""
 
 from pipeline.tools.promotion.promoting import Promotion
 from pipeline.tools.promotion.roles import swapped

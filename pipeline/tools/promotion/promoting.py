@@ -1,18 +1,13 @@
-"""The swap of a group's champion and challenger, in all partitions in one transaction."""
+"""Swap the champion and a challenger of a group, in all partitions in one transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
-
-import msgspec
 
 from pipeline.errors import StateError
-from pipeline.kafka.log import decode_records, read_until
 from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
-from pipeline.records.outputs import Outcome
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.recovery.state_reader import read_snapshot
 from pipeline.task.state import State
@@ -20,20 +15,18 @@ from pipeline.tools.checkpoint import CommittedState, Group
 from pipeline.tools.checkpoint.installing import Replacement, install
 from pipeline.tools.promotion.roles import swap, swapped, toml_lines
 
-_OUTCOMES: Final = msgspec.json.Decoder(Outcome)
-
 
 class Promotion:
-    """A challenger that is to become the champion of a group.
+    """Promotion of a challenger to the champion of a group.
 
     Parameters
     ----------
     group
-        It has to run under its configuration, and have no members.
+        Group without members that runs under its configuration.
     name
-        The challenger, one of FORKS.
+        Name of the challenger, which has to be a FORKS learner.
     former
-        What the present champion is called from then on.
+        Name of the present champion as a challenger.
 
     Raises
     ------
@@ -52,15 +45,15 @@ class Promotion:
             refuse_other_settings(committed_state.state, self._before.settings(group.partitions))
         group.refuse_members()
         self.outcomes = sum(map(_outcomes_since_snapshot, self._committed_states))
-        """How many there are to fold, at least: those since the snapshots."""
+        """Number of outcomes to learn: at least those since the snapshots."""
 
     def run(self, progress: Callable[[int], None]) -> list[str]:
-        """Fold to the end of the log, swap, and install.
+        """Learn to the end of the log, swap champion and challenger, and install the models.
 
         Parameters
         ----------
         progress
-            Called now and then with the number of outcomes learned.
+            Function to call now and then with the number of outcomes learned.
 
         Returns
         -------
@@ -70,35 +63,28 @@ class Promotion:
         Raises
         ------
         KafkaException
-            If the transaction did not come about, or if that is not known.
+            If the transaction was not committed, or if that is not known.
         StateError
-            If a worker has come meanwhile, or outcomes are missing. Nothing has changed then.
+            If a worker has joined meanwhile, or outcomes are missing. Nothing has changed then.
         """
         settings, replacements, done = self._after.settings(self._group.partitions), [], 0
         for committed_state in self._committed_states:
             model = self._restored_model(committed_state.state)
             data = pack(swap(model, self._after.new_model(), self._name, self._former))
-            state = committed_state.state.with_settings(settings)
-            replacements.append(
-                Replacement(committed_state, state, data, state.outcomes, state.outcome_offset)
-            )
+            replacements.append(Replacement.under(settings, committed_state, data))
             done += _outcomes_since_snapshot(committed_state)
             progress(done)
         install(self._group, replacements)
         return toml_lines(self._config, self._after)
 
     def _restored_model(self, state: State) -> Model:
-        """The model of all outcomes that the state record counts."""
+        """Restore the model of all outcomes that the state record counts."""
         group = self._group
         model, usable = read_snapshot(group.log, group.topics, state, self._before.new_model)
         begin = usable.snapshot.outcome_offset if usable.snapshot else 0
-        slices = group.log.read(group.topics.outcomes, state.partition, begin)
-        for messages in read_until(slices, lambda: state.outcomes - model.folded, group.log.patience):
-            outcomes = decode_records(_OUTCOMES, messages)
+        for outcomes in group.outcomes(state, begin, model):
             try:
-                model.learn_many(
-                    [each for each in outcomes if model.folded <= each.sequence < state.outcomes]
-                )
+                model.learn_many([outcome for outcome in outcomes if outcome.sequence >= model.folded])
             except ValueError as error:
                 raise StateError(f"partition {state.partition}: {error}") from error
         if model.folded < state.outcomes:
@@ -107,6 +93,6 @@ class Promotion:
 
 
 def _outcomes_since_snapshot(committed_state: CommittedState) -> int:
-    """Outcomes that the snapshot does not hold."""
+    """Return the number of outcomes since the snapshot."""
     snapshot = committed_state.state.snapshot
     return committed_state.state.outcomes - (snapshot.folded if snapshot else 0)

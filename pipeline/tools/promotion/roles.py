@@ -1,4 +1,4 @@
-"""Who is champion and who is challenger: swapped in a configuration and in a model. Pure."""
+"""Swap champion and challenger in a configuration and in a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,21 @@ from pipeline.model.settings_text import as_toml
 
 
 def swapped(config: Config, name: str, former: str) -> Config:
-    """The configuration with a challenger as `learner`, and what that was as the challenger `former`.
+    """Return a configuration in which the champion and a challenger have swapped roles.
+
+    Parameters
+    ----------
+    config
+        Whole configuration.
+    name
+        Name of the challenger.
+    former
+        Name of the present champion as a challenger.
+
+    Returns
+    -------
+    Config
+        Configuration with the challenger as `learner`.
 
     Raises
     ------
@@ -23,16 +37,18 @@ def swapped(config: Config, name: str, former: str) -> Config:
     """
     challengers = dict(config.challengers)
     if name not in challengers:
-        there = ", ".join(challengers) or "none: name one in a table [challengers.NAME] of the configuration"
-        raise ConfigError(f"there is no challenger {name!r}. There are: {there}")
+        known = ", ".join(challengers) or "none. Configure one in a table [challengers.NAME]"
+        raise ConfigError(f"there is no challenger {name!r}. Configured are: {known}")
     chosen = challengers.pop(name)
     if chosen.learner != FORKS:
         raise ConfigError(
-            f"challengers.{name} is a rival ({chosen.learner}), which is there to be compared with: only a "
-            f'challenger of learner = "{FORKS}" can become champion'
+            f"challengers.{name} is a rival ({chosen.learner}), which cannot be promoted: only a challenger "
+            f'with learner = "{FORKS}" can become champion'
         )
     if former in challengers or former == CHAMPION:
-        raise ConfigError(f"--former {former}: the name is taken. Name the champion of now otherwise")
+        raise ConfigError(
+            f"--former {former}: the name is in use. Choose another name for the present champion"
+        )
     try:
         CHALLENGER_NAME.validate_python(former)
     except ValidationError as error:
@@ -44,20 +60,25 @@ def swapped(config: Config, name: str, former: str) -> Config:
 
 
 def swap(model: Model, empty: Model, name: str, former: str) -> Model:
-    """What a model knows, its champion and a challenger swapped, in a model of the swapped settings.
+    """Move the learners of a model into a model in which champion and challenger have swapped roles.
 
-    No bit of any learner changes: what it learned does not depend on what it is called.
+    No bit of a learner changes: its state does not depend on its role.
 
     Parameters
     ----------
     model
-        It is used up.
+        Model before the swap; it is of no use afterwards.
     empty
-        New, of the swapped settings.
+        New model of the swapped settings.
     name
-        The challenger that becomes champion.
+        Name of the challenger that becomes champion.
     former
-        What the champion is called as a challenger.
+        Name of the former champion as a challenger.
+
+    Returns
+    -------
+    Model
+        The model `empty` with the learners and statistics of `model`.
     """
     champion = model.challengers[name].learner
     assert isinstance(champion, Forks), "a rival is not promoted"
@@ -69,7 +90,7 @@ def swap(model: Model, empty: Model, name: str, former: str) -> Model:
 
 
 def toml_lines(config: Config, factory: ModelFactory) -> list[str]:
-    """The sections [learner] and [challengers.NAME] of a configuration, as a file has them."""
+    """Return the lines of the sections [learner] and [challengers.NAME] of a configuration file."""
     lines = ["[learner]", f"preset = {as_toml(config.learner.preset)}"]
     lines += _settings(list(config.learner.overrides), factory.learner)
     for name, contender in factory.challengers.items():

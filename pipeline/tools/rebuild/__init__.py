@@ -1,4 +1,4 @@
-"""A group's outcomes learned under other settings, each event predicted as it would have been."""
+"""Learn the outcomes of a group again under other settings, and compare the predictions."""
 
 from pipeline.tools.rebuild.comparison import Comparison, PartitionRebuild, compare
 from pipeline.tools.rebuild.rebuilding import Rebuild

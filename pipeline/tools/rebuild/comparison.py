@@ -1,4 +1,4 @@
-"""The running model beside the rebuilt one, over the same events. Pure: arrays in, figures out."""
+"""Compare the running model with the rebuilt one over the same events, given their scores."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ from pipeline.tools.rebuild.replay_outcomes import SCORED_OUTCOME, ScoredOutcome
 
 
 class PartitionRebuild(msgspec.Struct, frozen=True):
-    """What was folded of a partition."""
+    """The rebuild of one partition."""
 
     partition: int
     outcomes: int
+    """Outcomes that were learned."""
     snapshot: int | None
     """Outcomes in the snapshot that the group continues from."""
     same: bool | None
-    """Whether the rebuilt snapshot of as many has the very bytes; None under other settings."""
+    """Whether the rebuilt model of as many outcomes has the same bytes; None under other settings."""
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """Two models in figures, explained at `forks.validation.Figures`.
+    """Two models in figures, which are explained at `forks.validation.Metrics`.
 
-    Every labelled event of all partitions counts, in the order of their time, from the first one on.
+    They cover all labelled events of all partitions, in the order of time, from the first one on.
     """
 
     events: int
     changes: Changes
-    """The settings in which the two differ: as they are, and as here; None where one is not there."""
+    """Settings that differ: their present and their new value; None where a setting does not exist."""
     partitions: list[PartitionRebuild]
     running: Summary | None
-    """None where no event has a label yet, as `rebuilt`. Its scores are those that were written, in whichever
-    era; with another loss in one of them they are no log-odds, and are judged by hinge loss."""
+    """None if no event has a label yet, as `rebuilt`. Its scores are those of the topics, from all epochs of
+    settings. If the epochs had different losses, the scores are no log-odds, and hinge loss is reported."""
     rebuilt: Summary | None
     installed: list[str] | None = None
-    """Lines for [learner] of forks.toml, if the group goes on under these settings from now on."""
+    """Lines for [learner] of forks.toml, if the rebuilt models were installed."""
 
 
 def compare(
@@ -50,18 +51,25 @@ def compare(
     changes: Changes,
     window: int | None = None,
 ) -> Comparison:
-    """Sum up the cases of all partitions.
+    """Compare the scores of all partitions.
 
     Parameters
     ----------
-    cases, partitions
-        What there is of each partition.
+    scored_outcomes
+        Scored outcomes of each partition, shape (n,), of type `SCORED_OUTCOME`.
+    partitions
+        Rebuild of each partition.
     losses
-        The running model's, and the rebuilt one's.
+        Losses of the running and of the rebuilt model.
     changes
-        The settings in which they differ.
+        Settings in which the models differ.
     window
         Labelled events in a window; by default a tenth of all.
+
+    Returns
+    -------
+    Comparison
+        Figures of both models.
     """
     together = np.concatenate([np.empty(0, SCORED_OUTCOME), *scored_outcomes])
     labelled = together[together["labelled"]]

@@ -1,11 +1,11 @@
-"""From a partition's topics to its model under other settings."""
+"""Rebuild the models of a group from its topics under other settings."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -21,7 +21,7 @@ from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.settings_text import as_toml
 from pipeline.model.snapshot import pack
-from pipeline.records.outputs import Outcome, Prediction
+from pipeline.records.outputs import Prediction
 from pipeline.recovery.settings_check import differences, refuse_other_settings
 from pipeline.task.state import SnapshotReference, State
 from pipeline.tools.checkpoint import Group
@@ -30,50 +30,46 @@ from pipeline.tools.rebuild.comparison import Comparison, PartitionRebuild, comp
 from pipeline.tools.rebuild.replay_outcomes import SCORED_OUTCOME, ScoredOutcomes, relearn
 
 PROGRESS_EVERY = 1_000
-"""Outcomes folded from one look at the model to the next."""
+"""Outcomes between two calls of the progress function."""
 
-_OUTCOMES = msgspec.json.Decoder(Outcome)
 _PREDICTIONS = msgspec.json.Decoder(Prediction)
 
 
 class Rebuild:
-    """All partitions of a group, folded once more.
+    """Rebuild of the models of all partitions of a group.
 
     Parameters
     ----------
     group
-        Whose outcomes; its members may go on meanwhile, unless the result is to be installed.
+        Group whose outcomes are learned. Its workers may go on meanwhile, unless the result is installed.
     changes
-        The settings of the learner that differ from the configuration's, by name.
+        Settings of the learner that differ from the configuration, by name.
     check
-        Whether the configuration has to be the one that the group runs under. Else its learner and its
-        challengers may differ, too.
+        Whether the configuration has to be the one that the group runs under. Otherwise its learner and
+        its challengers may differ too.
 
     Attributes
     ----------
-    blueprint
-        What the rebuilt models are made of.
+    factory
+        Factory of the rebuilt models.
     changes
-        The settings in which they differ from what the state records name: as they are there, and here.
+        Settings that differ from the state records: their present and their new value.
     outcomes
-        How many there are to fold.
+        Number of outcomes to learn.
 
     Raises
     ------
     ConfigError
-        Naming the setting and what is accepted.
+        If a setting is unknown or its value is not accepted.
     StateError
-        If the outputs depend on more that differs than the learner.
+        If settings other than those of the learner and the challengers differ.
     """
 
     def __init__(self, group: Group, changes: Mapping[str, Any], *, check: bool) -> None:
         self._group = group
         self._learner = _changed(group.config.learner, changes)
-        self._committed_states = [
-            committed_state
-            for number in range(group.partitions)
-            if (committed_state := group.committed_state(number)) is not None
-        ]
+        found = map(group.committed_state, range(group.partitions))
+        self._committed_states = [state for state in found if state is not None]
         running = ModelFactory(group.config)
         self.factory = running.with_learner(self._learner)
         if self._committed_states and not check:
@@ -88,14 +84,19 @@ class Rebuild:
         self.outcomes = sum(committed_state.state.outcomes for committed_state in self._committed_states)
 
     def run(self, progress: Callable[[int], None], window: int | None = None) -> Comparison:
-        """Fold, and compare.
+        """Learn all outcomes under the new settings, and compare the models.
 
         Parameters
         ----------
         progress
-            Called now and then with the number of outcomes learned.
+            Function to call now and then with the number of outcomes learned.
         window
             Labelled events in a window; by default a tenth of all.
+
+        Returns
+        -------
+        Comparison
+            Figures of the running and the rebuilt models.
 
         Raises
         ------
@@ -113,25 +114,25 @@ class Rebuild:
         return compare(scored_outcomes, partition_rebuilds, self._losses, self.changes, window)
 
     def refuse_install(self) -> None:
-        """Make sure that what is folded could be installed.
+        """Raise an error if rebuilt models could not be installed.
 
         Raises
         ------
         ConfigError
-            If nothing differs.
+            If no setting differs.
         StateError
             If a partition has no state, or the group has members.
         """
         if not self.changes:
             raise ConfigError(
-                "--install: there is nothing to install, since the group runs under these settings. Name "
-                "what is to differ, such as --set learner.budget=200, or configure other challengers"
+                "--install: there is nothing to install, since the group runs under these settings. Change a "
+                "setting, such as --set learner.budget=200, or configure other challengers"
             )
         self._group.all_committed_states()
         self._group.refuse_members()
 
     def install(self) -> list[str]:
-        """Let the group go on from the folded models, in all partitions at once; call `run` before.
+        """Let the group continue from the rebuilt models, in all partitions at once; call `run` before.
 
         Returns
         -------
@@ -141,24 +142,22 @@ class Rebuild:
         Raises
         ------
         KafkaException
-            If the transaction did not come about, or if that is not known.
+            If the transaction was not committed, or if that is not known.
         StateError
-            If it must not be: see `refuse_install`, or a worker has gone on since. Nothing has changed then.
+            As `refuse_install`, or if a worker has gone on since. Nothing has changed then.
         """
         self.refuse_install()
-        replacements = []
-        for committed_state, data in zip(self._committed_states, self._models, strict=True):
-            state = committed_state.state.with_settings(self._settings)
-            replacements.append(
-                Replacement(committed_state, state, data, state.outcomes, state.outcome_offset)
-            )
+        replacements = [
+            Replacement.under(self._settings, committed_state, data)
+            for committed_state, data in zip(self._committed_states, self._models, strict=True)
+        ]
         install(self._group, replacements)
         learner = self.factory.learner
         lines = [f"{name} = {as_toml(getattr(learner, name))}" for name in self._learner.overrides]
         return [f"preset = {as_toml(self._learner.preset)}", *lines]
 
     def _running_loss(self, present: LossName) -> LossName:
-        """What the scores that were written are judged by: no log-odds where an era had another loss."""
+        """Return the loss for the written scores: hinge loss if an earlier epoch had another loss."""
         earlier = {
             epoch.settings["learner.loss"] for _, state in self._committed_states for epoch in state.earlier
         }
@@ -172,7 +171,8 @@ class Rebuild:
         parts = []
         with LogReader(group.config.kafka, group.log.patience) as second_log:
             predictions = _predictions(second_log, group.topics, state)
-            scored = relearn(model, predictions, _outcomes(group, state, model))
+            outcomes = chain.from_iterable(group.outcomes(state, 0, model))
+            scored = relearn(model, predictions, outcomes)
             while len(part := np.fromiter(islice(scored, _until_next(model, snapshot)), SCORED_OUTCOME)):
                 parts.append(part)
                 progress(model.folded)
@@ -193,30 +193,18 @@ def _changed(learner: Learner, changes: Mapping[str, Any]) -> Learner:
     return parse_learner("learner", {"preset": learner.preset, **learner.overrides, **changes})
 
 
-def _report_progress(progress: Callable[[int], None], before: int, folded: int) -> None:
-    progress(before + folded)
+def _report_progress(progress: Callable[[int], None], before: int, learned: int) -> None:
+    progress(before + learned)
 
 
 def _until_next(model: Model, snapshot: SnapshotReference | None) -> int:
-    """Outcomes to fold before the next look at the model."""
+    """Return the number of outcomes up to the next progress report or the snapshot."""
     to_snapshot = snapshot.folded - model.folded if snapshot else 0
     return min(PROGRESS_EVERY, to_snapshot) if to_snapshot > 0 else PROGRESS_EVERY
 
 
-def _outcomes(group: Group, state: State, model: Model) -> Iterator[Outcome]:
-    """Those that the state record counts."""
-    log = group.log
-    slices = log.read(group.topics.outcomes, state.partition, 0)
-    for messages in read_until(slices, lambda: state.outcomes - model.folded, log.patience):
-        for message in messages:
-            outcome = decode_record(_OUTCOMES, message)
-            if outcome.sequence >= state.outcomes:
-                return
-            yield outcome
-
-
 def _predictions(log: LogReader, topics: Topics, state: State) -> Iterator[Prediction]:
-    """Those that the state record counts, and later ones."""
+    """Yield the predictions that the state record counts, and later ones."""
     next_sequence = 0
 
     def left() -> int:

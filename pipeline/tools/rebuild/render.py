@@ -1,4 +1,4 @@
-"""A comparison for a terminal of 80 columns or more."""
+"""Render a comparison for a terminal of 80 columns or more."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from rich.text import Text
 
 from forks.validation import Metrics
 from pipeline.tools.rebuild.comparison import Comparison, PartitionRebuild
+from pipeline.tools.terminal import number_or_dash, plain_table
 
 
 def render(found: Comparison) -> RenderableType:
-    """What differs, both models' figures side by side, and what became of the snapshots and of the group."""
+    """Render the changes, the figures of both models, the check of each snapshot and the installation."""
     changes = ", ".join(
-        f"{name} {here or 'none'} (was {there or 'none'})" for name, (there, here) in found.changes.items()
+        f"{name} {new or 'none'} (was {present or 'none'})" for name, (present, new) in found.changes.items()
     )
     parts: list[RenderableType] = [
         Text(f"rebuilt with {changes or 'unchanged settings'}", style="bold"),
         Text(),
     ]
     if found.running is None or found.rebuilt is None:
-        parts.append(Text("No label was joined yet, so there is nothing to judge predictions by."))
+        parts.append(Text("No label was joined yet, so there is nothing to compare predictions with."))
     else:
         parts.append(_figures(found))
     parts += [Text(), *map(_partition, found.partitions)]
@@ -28,8 +29,8 @@ def render(found: Comparison) -> RenderableType:
         lines = ["[learner]", *found.installed]
         parts += [
             Text(),
-            Text("Installed: the group goes on from these models.", style="bold green"),
-            Text("Put this into forks.toml before you start its workers; with other settings they refuse:"),
+            Text("Installed: the group continues from these models.", style="bold green"),
+            Text("Put this into forks.toml before you start its workers. They refuse other settings:"),
             Text(),
             *(Text(f"  {line}") for line in lines),
         ]
@@ -37,7 +38,7 @@ def render(found: Comparison) -> RenderableType:
 
 
 def _figures(found: Comparison) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = plain_table()
     table.add_column("labelled events", justify="right")
     for name in ("mistakes", "AUC", "log loss"):
         table.add_column(name, justify="right")
@@ -56,12 +57,8 @@ def _cells(running: Metrics, rebuilt: Metrics) -> tuple[str, ...]:
     return (
         f"{running.mistakes:.2%}",
         f"{rebuilt.mistakes:.2%}",
-        *(_figure(value) for value in (running.auc, rebuilt.auc, running.log_loss, rebuilt.log_loss)),
+        *(number_or_dash(value) for value in (running.auc, rebuilt.auc, running.log_loss, rebuilt.log_loss)),
     )
-
-
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
 
 
 def _partition(partition_rebuild: PartitionRebuild) -> Text:
@@ -69,9 +66,8 @@ def _partition(partition_rebuild: PartitionRebuild) -> Text:
     if partition_rebuild.same is None:
         return Text(text)
     if partition_rebuild.same:
-        return Text(
-            f"{text}; at {partition_rebuild.snapshot:,} they give the very bytes of the group's snapshot"
-        )
+        return Text(f"{text}; after {partition_rebuild.snapshot:,} identical to the group's snapshot")
     return Text(
-        f"{text}; at {partition_rebuild.snapshot:,} they do not give the group's snapshot", style="red"
+        f"{text}; after {partition_rebuild.snapshot:,} not identical to the group's snapshot",
+        style="red",
     )

@@ -1,9 +1,9 @@
-"""Every event predicted at its place between the outcomes, and only then learned. Pure."""
+"""Predict each event again before its outcome is learned, given the records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,21 +23,35 @@ SCORED_OUTCOME: Final = np.dtype(
         ("labelled", np.bool_),
     ]
 )
-"""An outcome, with the score that was written and the one that the model under other settings gives."""
+"""An outcome with two scores: the `running` one of the topic, and the `rebuilt` one under other settings."""
 
-ScoredOutcomes = NDArray[np.void]
+ScoredOutcomes: TypeAlias = NDArray[np.void]
 """Outcomes as an array of `SCORED_OUTCOME`, in the order of their sequence."""
-ScoredOutcome = tuple[int, float, float, float, bool, bool]
-"""One of them, field by field."""
+ScoredOutcome: TypeAlias = tuple[int, float, float, float, bool, bool]
+"""One scored outcome, with the fields of `SCORED_OUTCOME`."""
 
 
 def relearn(
     model: Model, predictions: Iterator[Prediction], outcomes: Iterable[Outcome]
 ) -> Iterator[ScoredOutcome]:
-    """Fold a partition's outcomes into a model that has seen nothing; yields a `SCORED_OUTCOME` after each.
+    """Let a new model learn a partition's outcomes, and yield the scores after each.
 
-    A prediction is made when as many outcomes are folded as its `model_version` says, from the running
-    features in its record: these do not depend on the learner.
+    A prediction is made when the model has learned `model_version` outcomes, from the running features of
+    the written prediction: these do not depend on the learner.
+
+    Parameters
+    ----------
+    model
+        New model.
+    predictions
+        Predictions of the partition in sequence.
+    outcomes
+        Outcomes of the partition in sequence.
+
+    Yields
+    ------
+    ScoredOutcome
+        Scores of the outcome that was learned last.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A run summed up: its cases, its mistakes, and what simpler methods would have made of the same events."""
+"""Sum up a run: its counters, its mistakes, and the mistakes of simpler methods on the same events."""
 
 from pipeline.tools.report.figures import Report, Window
 from pipeline.tools.report.picture import check_format, draw

@@ -1,4 +1,4 @@
-"""The champion beside its challengers, over the same events. Pure: arrays in, figures out."""
+"""Compare the champion with its challengers over the same events, given their scores."""
 
 from __future__ import annotations
 
@@ -14,51 +14,58 @@ from pipeline.config.tree import CHAMPION
 
 
 class LearnerFigures(msgspec.Struct, frozen=True):
-    """A learner in figures; those that are not defined are None."""
+    """Figures of one learner; those that are not defined are None."""
 
     name: str
     mistakes: float
     """Share of mistakes."""
     alone_right: int
-    """Events that it had right and the champion wrong."""
+    """Events that it predicted right and the champion wrong."""
     alone_wrong: int
-    """Events that it had wrong and the champion right."""
+    """Events that it predicted wrong and the champion right."""
     auc: float | None
     log_loss: float | None
-    """In nats; None for a learner without log-odds."""
+    """Log loss in nats; None for a learner without log-odds."""
 
 
 class LearnerComparison(msgspec.Struct, frozen=True):
-    """The champion, and then its challengers in the order of their names."""
+    """Figures of the champion, then of its challengers in the order of their names."""
 
     events: int
-    """Labelled events that the learners of now predicted; with others before, it is those since."""
+    """Labelled events of the current settings epoch, which all these learners predicted."""
     contenders: list[LearnerFigures]
 
 
 class LabelledScores(NamedTuple):
-    """What the learners of a partition said of its labelled events, since they are these."""
+    """Scores of the learners for the labelled events of a partition in the current settings epoch."""
 
     watched: NDArray[np.bool_]
-    """Shape (n,)."""
+    """Whether the video was watched, shape (n,)."""
     scores: Mapping[str, NDArray[np.float64]]
-    """By learner, the champion among them, each of shape (n,)."""
+    """Scores by learner, including the champion, each of shape (n,)."""
 
 
-def contest(partitions: Sequence[LabelledScores], log_odds: frozenset[str]) -> LearnerComparison | None:
-    """Sum up all partitions; None without a labelled event that challengers said something of.
+def compare_learners(
+    partitions: Sequence[LabelledScores], log_odds: frozenset[str]
+) -> LearnerComparison | None:
+    """Compare the learners over all partitions.
 
     Parameters
     ----------
     partitions
-        What there is of each.
+        Labels and scores of each partition.
     log_odds
-        The learners whose scores are log-odds.
+        Names of the learners whose scores are log-odds.
+
+    Returns
+    -------
+    LearnerComparison or None
+        None without challengers, or without a labelled event that they predicted.
 
     Examples
     --------
-    >>> said = {"champion": np.array([2.0, -1.0, 1.0]), "linear": np.array([1.0, 1.0, -1.0])}
-    >>> found = contest([LabelledScores(np.array([True, True, True]), said)], frozenset())
+    >>> scores = {"champion": np.array([2.0, -1.0, 1.0]), "linear": np.array([1.0, 1.0, -1.0])}
+    >>> found = compare_learners([LabelledScores(np.array([True, True, True]), scores)], frozenset())
     >>> [(each.name, each.alone_right, each.alone_wrong) for each in found.contenders]
     [('champion', 0, 0), ('linear', 1, 1)]
     """
@@ -70,16 +77,16 @@ def contest(partitions: Sequence[LabelledScores], log_odds: frozenset[str]) -> L
     scores = {name: np.concatenate([each.scores[name] for each in partitions]) for name in names}
     champion_right = (scores[CHAMPION] > 0.0) == watched
     contenders = []
-    for name, said in scores.items():
-        right = (said > 0.0) == watched
+    for name, learner_scores in scores.items():
+        right = (learner_scores > 0.0) == watched
         contenders.append(
             LearnerFigures(
                 name=name,
                 mistakes=float(np.mean(~right)),
                 alone_right=int(np.sum(right & ~champion_right)),
                 alone_wrong=int(np.sum(~right & champion_right)),
-                auc=auc(said, watched),
-                log_loss=log_loss(said, watched) if name in log_odds else None,
+                auc=auc(learner_scores, watched),
+                log_loss=log_loss(learner_scores, watched) if name in log_odds else None,
             )
         )
     return LearnerComparison(len(watched), contenders)

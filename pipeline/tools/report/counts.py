@@ -1,4 +1,4 @@
-"""Whether what the topics hold is what the counters say."""
+"""Compare the number of records in the topics with the counters of the state records."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 DEAD_LETTER_FAULTS: Final = ("undecodable", "invalid", "wrong_key", "future", "orphan", "late", "mismatched")
-"""The cases that end in a dead letter."""
+"""Counters of messages that have a dead letter, by fault."""
 
 RECORDED: Final = ("predictions", "labelled", "expired", *DEAD_LETTER_FAULTS)
-"""The cases that leave a record."""
+"""Counters of messages that have a record in an output topic."""
 
 
 class Counts(NamedTuple):
-    """Cases of one partition.
+    """Numbers of records of one partition.
 
     Attributes
     ----------
     found
-        Records in the topics, by case; dead letters of no known case under `unknown`.
+        Records in the topics, by counter; dead letters of an unknown fault as `unknown`.
     before, after
-        Counters of the last state record before the topics were read, and of that after.
+        Counters of the last state records before and after the topics were read.
     """
 
     found: Counter[str]
@@ -30,7 +30,19 @@ class Counts(NamedTuple):
 
 
 def differences(partitions: Sequence[Counts]) -> list[str]:
-    """Where topics and counters disagree; while a worker goes on, a count may lie between the two.
+    """Describe each counter that differs from the topics.
+
+    If a worker goes on meanwhile, the number in the topics lies between the counters before and after.
+
+    Parameters
+    ----------
+    partitions
+        Numbers of each partition.
+
+    Returns
+    -------
+    list of str
+        One text for each difference.
 
     Examples
     --------
@@ -39,12 +51,12 @@ def differences(partitions: Sequence[Counts]) -> list[str]:
     """
     found_differences = []
     for partition, (found, before, after) in enumerate(partitions):
-        for case in (*RECORDED, "unknown"):
-            low, high = before.get(case, 0), after.get(case, 0)
-            if not low <= found[case] <= high:
-                counted = low if found[case] < low else high
+        for name in (*RECORDED, "unknown"):
+            low, high = before.get(name, 0), after.get(name, 0)
+            if not low <= found[name] <= high:
+                counted = low if found[name] < low else high
                 found_differences.append(
-                    f"partition {partition}: {case}: the topics hold {found[case]:,}, "
+                    f"partition {partition}: {name}: the topics hold {found[name]:,}, "
                     f"the state record counts {counted:,}"
                 )
     return found_differences

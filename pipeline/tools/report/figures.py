@@ -1,4 +1,4 @@
-"""What a run's outcomes add up to. Pure: arrays in, figures out."""
+"""Compute the figures of a run from its outcomes and counters."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ OUTCOME: Final = np.dtype(
         ("score", np.float64),
         ("user_mean", np.float64),
         ("video_mean", np.float64),
-        ("label", np.int8),  # -1 where nothing was to be learned
-        ("watched", np.bool_),  # by the label that came, learned or not
+        ("label", np.int8),  # -1 where there was no label to learn
+        ("watched", np.bool_),  # by the label, learned or not
         ("labelled", np.bool_),
         ("predicted", np.bool_),
         ("has_probability", np.bool_),
     ]
 )
-"""What is kept of an outcome."""
+"""Columns that are kept of an outcome."""
 
 Outcomes: TypeAlias = NDArray[np.void]
-"""The outcomes of a partition as an array of `OUTCOME`, in the order of their sequence."""
+"""Outcomes of a partition as an array of type `OUTCOME`, shape (n,), in sequence."""
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
 
 WINDOWS: Final = 100
-"""Into how many windows a run is cut, unless their size is given."""
+"""Number of windows of a run, unless their size is given."""
 
 
 class Window(msgspec.Struct, frozen=True):
-    """Successive labelled events, and the share of mistakes of each of the three in them."""
+    """Successive labelled events, with the share of mistakes of the model and of both baselines."""
 
     first: int
-    """Milliseconds since 1970, as `last`."""
+    """Time of the first event in milliseconds since 1970, as `last`."""
     last: int
     events: int
     mistakes: float
@@ -56,7 +56,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """A run in figures.
+    """A run in figures, as `forks report --json` prints it.
 
     Every labelled event counts, from the first one on. Shares of mistakes lie between 0 and 1.
     Figures that are not defined, such as the AUC of a single class, are None.
@@ -74,27 +74,27 @@ class Report(msgspec.Struct, frozen=True):
     mistakes: float | None
     auc: float | None
     log_loss: float | None
-    """In nats; None for a loss without probabilities."""
+    """Log loss in nats; None for a loss without probabilities."""
     majority: float | None
-    """Mistakes of one who says the more frequent class, known in hindsight, every time."""
+    """Mistakes of always predicting the more frequent class, known in hindsight."""
     running_means: float | None
-    """Mistakes of the sum of user's and video's running label mean, see `running_means_margin`."""
+    """Mistakes of the sum of the running label means of user and video, see `running_means_margin`."""
     running_means_auc: float | None
     label_delay_median: float | None
-    """Milliseconds from an event to its label, as `label_delay_p99`."""
+    """Median of the milliseconds from an event to its label, as `label_delay_p99`."""
     label_delay_p99: float | None
     counters: dict[str, int]
     """The counters of the last state record of each partition, summed: `pipeline.task.state.COUNTERS`."""
     differences: list[str]
-    """Where the counters and what the topics hold disagree."""
+    """Differences between the counters and the topics."""
     windows: list[Window]
-    """The labelled events of all partitions by their time, cut into pieces."""
-    contest: LearnerComparison | None = None
-    """The learner beside its challengers, if there are any."""
+    """Labelled events of all partitions in the order of time."""
+    comparison: LearnerComparison | None = None
+    """The champion compared with its challengers, if there are any."""
 
 
 class _Mistakes(NamedTuple):
-    """Who was wrong, event for event."""
+    """Whether each method was wrong, event by event, shape (n,)."""
 
     model: Flags
     running_means: Flags
@@ -106,10 +106,17 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
 
     Parameters
     ----------
-    outcomes, counts
-        What there is of each partition.
+    outcomes
+        Outcomes of each partition.
+    counts
+        Numbers of records of each partition.
     window
-        Labelled events in a window; without it so many that there are at most `WINDOWS`.
+        Labelled events in a window; by default so many that there are at most `WINDOWS`.
+
+    Returns
+    -------
+    Report
+        Figures of the run, without the comparison of learners.
     """
     found = sum((count.found for count in counts), Counter[str]())
     events, margin = _by_time(outcomes)
@@ -126,7 +133,7 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
         outcomes=found["labelled"] + found["expired"],
         labelled=found["labelled"],
         expired=found["expired"],
-        dead_letters=sum(found[case] for case in (*DEAD_LETTER_FAULTS, "unknown")),
+        dead_letters=sum(found[name] for name in (*DEAD_LETTER_FAULTS, "unknown")),
         watched=_share(watched),
         mistakes=_share(wrong.model),
         auc=auc(events["score"], watched),
@@ -136,39 +143,39 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
         running_means_auc=auc(margin, watched),
         label_delay_median=float(np.median(delays)) if len(delays) else None,
         label_delay_p99=float(np.percentile(delays, 99)) if len(delays) else None,
-        counters={case: sum(count.after.get(case, 0) for count in counts) for case in COUNTERS},
+        counters={name: sum(count.after.get(name, 0) for count in counts) for name in COUNTERS},
         differences=differences(counts),
         windows=_windows(events["timestamp"], wrong, window or -(-len(events) // WINDOWS) or 1),
     )
 
 
 def running_means_margin(outcomes: Outcomes) -> Floats:
-    """How far the sum of two running means lies above its threshold; positive where it says "watched".
+    """Compute how far the sum of two running means lies above its threshold.
 
-    The sum is that of the user's and the video's running label mean, as the model had them in its
-    features. The threshold is the mean of all labels so far, plus 1/2. "So far" is when the
-    prediction was made: the first `model_version` outcomes, smoothed as the features are.
+    The sum is that of the running label means of user and video, which are features of the model. The
+    threshold is 1/2 plus the mean of all labels that were known when the prediction was made, that is,
+    of the first `model_version` outcomes, smoothed as the features are.
 
     Parameters
     ----------
     outcomes
-        Those of one partition, (n,).
+        Outcomes of one partition, shape (n,).
 
     Returns
     -------
     array
-        Of shape (n,).
+        Margins, shape (n,), float64; positive where the method predicts "watched".
     """
-    taught = np.concatenate([[0], np.cumsum(outcomes["label"] >= 0)])
+    learned = np.concatenate([[0], np.cumsum(outcomes["label"] >= 0)])
     watched = np.concatenate([[0], np.cumsum(outcomes["label"] == 1)])
     known = np.searchsorted(outcomes["sequence"], outcomes["model_version"])
-    mean = (watched[known] + 0.5) / (taught[known] + 1.0)
+    mean = (watched[known] + 0.5) / (learned[known] + 1.0)
     margin: Floats = outcomes["user_mean"] + outcomes["video_mean"] - (mean + 0.5)
     return margin
 
 
 def _by_time(outcomes: Sequence[Outcomes]) -> tuple[Outcomes, Floats]:
-    """The labelled outcomes of all partitions in the order of their events, with their margins."""
+    """Return the labelled outcomes of all partitions in the order of time, with their margins."""
     margins = [running_means_margin(of_partition) for of_partition in outcomes]
     together = np.concatenate([np.empty(0, OUTCOME), *outcomes])
     labelled = np.flatnonzero(together["labelled"])

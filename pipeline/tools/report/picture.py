@@ -1,4 +1,4 @@
-"""The running mistake rate as a picture."""
+"""Draw the running share of mistakes."""
 
 from __future__ import annotations
 
@@ -30,41 +30,41 @@ STYLE: Final[dict[RcKeyType, Any]] = {
     "grid.color": "#e4e4e4",
     "xtick.color": GREY,
     "ytick.color": GREY,
-    "svg.hashsalt": "forks",  # the same run draws the same bytes
+    "svg.hashsalt": "forks",  # the same run gives the same bytes
 }
 LABEL_DISTANCE: Final = 0.055
-"""Least distance of two labels, as a share of the axis."""
+"""Smallest distance of two labels, as a share of the axis."""
 
 
-class _Line(NamedTuple):
-    """One method."""
+class _Curve(NamedTuple):
+    """The curve of one method."""
 
     name: str
     rates: Floats
-    """Mistakes so far over events so far, at the end of each window."""
+    """Mistakes so far over events so far at the end of each window, shape (windows,)."""
     color: str
     width: float
 
 
 def check_format(path: Path) -> None:
-    """Raise `ConfigError` if a picture cannot go to this file."""
+    """Raise `ConfigError` if a picture cannot be written to this file."""
     if path.suffix.lower() not in FORMATS:
-        raise ConfigError(f"--out {path}: a picture is one of {', '.join(FORMATS)}, by the file's ending")
+        raise ConfigError(f"--out {path}: the name of a picture has to end with {' or '.join(FORMATS)}")
     if not path.absolute().parent.is_dir():
         raise ConfigError(f"--out {path}: there is no folder {path.absolute().parent}")
 
 
 def draw(report: Report, path: Path, note: str = "") -> None:
-    """Draw the mistakes so far of model, running means and majority class over the labelled events.
+    """Draw the share of mistakes of model, running means and majority class over the labelled events.
 
     Parameters
     ----------
     report
-        With at least one labelled event.
+        Report with at least one labelled event.
     path
-        An SVG or PNG file.
+        File to write, SVG or PNG.
     note
-        A line below the picture, say on where the data come from.
+        Line below the picture, such as the source of the data.
 
     Raises
     ------
@@ -84,26 +84,28 @@ def draw(report: Report, path: Path, note: str = "") -> None:
 def _figure(report: Report, note: str) -> Figure:
     windows = report.windows
     events = np.array([window.events for window in windows])
-    seen = np.cumsum(events)
+    events_so_far = np.cumsum(events)
     rates = np.array([(window.mistakes, window.running_means, window.majority) for window in windows])
-    so_far = np.cumsum(rates * events[:, None], axis=0) / seen[:, None]
-    lines = [
-        _Line("majority class", so_far[:, 2], "#8c8c8c", 1.6),
-        _Line("running means", so_far[:, 1], "#d1711f", 2.0),
-        _Line("model", so_far[:, 0], "#1f5fa8", 2.6),
+    so_far = np.cumsum(rates * events[:, None], axis=0) / events_so_far[:, None]
+    curves = [
+        _Curve("majority class", so_far[:, 2], "#8c8c8c", 1.6),
+        _Curve("running means", so_far[:, 1], "#d1711f", 2.0),
+        _Curve("model", so_far[:, 0], "#1f5fa8", 2.6),
     ]
     figure = Figure(figsize=(8.0, 4.6))
     bottom = 0.17 if note else 0.12
     axes = figure.add_axes((0.075, bottom, 0.665, 0.82 - bottom))
-    axes.plot(seen, rates[:, 0], color=lines[-1].color, linewidth=0.8, alpha=0.35)
-    for line in lines:
-        axes.plot(seen, line.rates, color=line.color, linewidth=line.width, solid_capstyle="round")
-    axes.set_xlim(0, seen[-1])
+    axes.plot(events_so_far, rates[:, 0], color=curves[-1].color, linewidth=0.8, alpha=0.35)
+    for curve in curves:
+        axes.plot(
+            events_so_far, curve.rates, color=curve.color, linewidth=curve.width, solid_capstyle="round"
+        )
+    axes.set_xlim(0, events_so_far[-1])
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.set_xlabel("labelled events, by their time", color=INK)
     axes.tick_params(length=0)
-    _label(axes, lines)
+    _label(axes, curves)
     span = f"{date(windows[0].first)} to {date(windows[-1].last)}"
     title = "Mistakes so far, counted from the first event"
     figure.text(0.03, 0.93, title, fontsize=14, weight="bold", color=INK)
@@ -117,19 +119,19 @@ def _figure(report: Report, note: str) -> Figure:
     return figure
 
 
-def _label(axes: Axes, lines: Sequence[_Line]) -> None:
-    """Write name and last value of each line at its end, from the lowest up, none over another."""
+def _label(axes: Axes, curves: Sequence[_Curve]) -> None:
+    """Write name and last value of each curve at its end, from the lowest up, without overlaps."""
     low, high = axes.get_ylim()
     free = -np.inf
-    for line in sorted(lines, key=lambda line: float(line.rates[-1])):
-        height = max((line.rates[-1] - low) / (high - low), free)
+    for curve in sorted(curves, key=lambda curve: float(curve.rates[-1])):
+        height = max((curve.rates[-1] - low) / (high - low), free)
         free = height + LABEL_DISTANCE
         axes.text(
             1.015,
             height,
-            f"{line.name} {line.rates[-1]:.1%}",
+            f"{curve.name} {curve.rates[-1]:.1%}",
             transform=axes.transAxes,
-            color=line.color,
+            color=curve.color,
             weight="bold",
             va="center",
         )

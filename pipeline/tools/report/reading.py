@@ -1,19 +1,19 @@
-"""A run from its topics: only what the figures need, so that a long one fits into memory."""
+"""Read what the figures of a report need from the topics of a run."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
 import numpy as np
-from confluent_kafka import Message
 
 from pipeline.config.tree import CHAMPION, Kafka
 from pipeline.features.statistics import FEATURES
 from pipeline.features.target import TARGET
 from pipeline.kafka.log import LogReader, decode_record
+from pipeline.kafka.messages import ConsumerRecord
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import Topics
 from pipeline.kafka.watermarks import Watermarks, last_messages
@@ -21,20 +21,20 @@ from pipeline.model.settings_text import challengers_from
 from pipeline.records.dead_letter import read_letter
 from pipeline.records.fields import Count, Features, Status, Timestamp
 from pipeline.task.state import SettingsEpoch
-from pipeline.tools.report.comparison import LabelledScores, contest
+from pipeline.tools.report.comparison import LabelledScores, compare_learners
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts
 from pipeline.tools.report.figures import OUTCOME, Outcomes, Report, report
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Told how many of all offsets have been read."""
+"""Function to call with the number of offsets read so far, and the number of all offsets."""
 Scores: TypeAlias = dict[str, float]
-"""By challenger."""
+"""Scores of an event, by challenger."""
 
 USER_MEAN, VIDEO_MEAN = FEATURES.index("user_label_mean"), FEATURES.index("video_label_mean")
 
 
 class _Outcome(msgspec.Struct):
-    """What is needed of an outcome."""
+    """The fields of an outcome that the figures need."""
 
     sequence: Count
     prediction_sequence: Count
@@ -52,7 +52,7 @@ class _Outcome(msgspec.Struct):
 
 
 class _State(msgspec.Struct):
-    """What is needed of a state record."""
+    """The fields of a state record that the figures need."""
 
     counters: dict[str, int]
     settings: dict[str, str]
@@ -60,7 +60,7 @@ class _State(msgspec.Struct):
 
     @property
     def since(self) -> int:
-        """The first prediction that the learners of now made, by its sequence."""
+        """Sequence of the first prediction of the current settings epoch."""
         return self.earlier[-1].predictions if self.earlier else 0
 
 
@@ -71,16 +71,21 @@ _STATES = msgspec.json.Decoder(_State)
 def summarize(kafka: Kafka, *, window: int | None = None, progress: Progress | None = None) -> Report:
     """Sum up what a run has written so far.
 
-    The topics are read from their beginnings, only what is committed, and with no effect on the run.
+    Committed records are read from the beginning of each topic, with no effect on the run.
 
     Parameters
     ----------
     kafka
-        Where the topics are, and their prefix.
+        Connection of the topics, and their prefix.
     window
         Labelled events in a window of the report; by default a hundredth of all.
     progress
-        Called now and then with the offsets read and all offsets to read.
+        Function to call now and then with the offsets read so far and all offsets to read.
+
+    Returns
+    -------
+    Report
+        Figures of the run.
 
     Raises
     ------
@@ -96,12 +101,12 @@ def summarize(kafka: Kafka, *, window: int | None = None, progress: Progress | N
         kafka, (topics.predictions, topics.outcomes, topics.dead_letters, topics.checkpoints)
     )
     ranges = watermarks.ranges()
-    partitions = [place.partition for place in watermarks.partitions if place.topic == topics.checkpoints]
+    partitions = [each.partition for each in watermarks.partitions if each.topic == topics.checkpoints]
     meter = _Meter(
-        sum(len(offsets) for place, offsets in ranges.items() if place.topic != topics.checkpoints), progress
+        sum(len(offsets) for each, offsets in ranges.items() if each.topic != topics.checkpoints), progress
     )
-    outcomes, counts, said = [], [], []
-    learners: dict[str, str] = {}
+    outcomes, counts, labelled_scores = [], [], []
+    settings: dict[str, str] = {}
     with LogReader(kafka) as log:
         for partition in partitions:
             checkpoints = PartitionId(topics.checkpoints, partition)
@@ -111,27 +116,26 @@ def summarize(kafka: Kafka, *, window: int | None = None, progress: Progress | N
             labelled = int(np.count_nonzero(rows["labelled"]))
             found.update(labelled=labelled, expired=len(rows) - labelled)
             for messages in meter.slices(log, topics.dead_letters, partition):
-                found.update(map(_case, messages))
+                found.update(map(_fault, messages))
             after = _state(log, checkpoints, watermarks.ranges()[checkpoints])
             outcomes.append(rows)
             counts.append(Counts(found, before.counters, after.counters))
-            said.append(_labelled_scores(rows, scores, after))
-            learners |= after.settings
-    return msgspec.structs.replace(
-        report(outcomes, counts, window), contest=contest(said, _with_log_odds(learners))
-    )
+            labelled_scores.append(_labelled_scores(rows, scores, after))
+            settings |= after.settings
+    comparison = compare_learners(labelled_scores, _with_log_odds(settings))
+    return msgspec.structs.replace(report(outcomes, counts, window), comparison=comparison)
 
 
 class _Meter:
-    """Reads, and tells how far it is."""
+    """Reader of topics that reports its progress."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self._total = total
         self._progress = progress
         self._done = 0
 
-    def slices(self, log: LogReader, topic: str, partition: int) -> Iterator[list[Message]]:
-        """The messages of a partition from beginning to end."""
+    def slices(self, log: LogReader, topic: str, partition: int) -> Iterator[Sequence[ConsumerRecord]]:
+        """Yield the messages of a partition from beginning to end, in slices."""
         for messages in log.read(topic, partition):
             if not messages:
                 return
@@ -141,15 +145,15 @@ class _Meter:
             yield messages
 
 
-def _state(log: LogReader, place: PartitionId, offsets: range) -> _State:
-    """A partition's last state record; one of nothing if none was committed yet."""
-    key = f"{place.partition}/state".encode()
-    found = last_messages(log, place, offsets, 1, lambda message: message.key() == key)
+def _state(log: LogReader, partition: PartitionId, offsets: range) -> _State:
+    """Read the last state record of a partition; an empty one if none was committed yet."""
+    key = f"{partition.partition}/state".encode()
+    found = last_messages(log, partition, offsets, 1, lambda message: message.key() == key)
     return decode_record(_STATES, found[0]) if found else _State({}, {})
 
 
-def _outcomes(slices: Iterator[list[Message]]) -> tuple[Outcomes, list[Scores | None]]:
-    """The rows of outcomes, and what challengers said of each."""
+def _outcomes(slices: Iterator[Sequence[ConsumerRecord]]) -> tuple[Outcomes, list[Scores | None]]:
+    """Decode outcomes; return their rows, and the scores of the challengers for each."""
     parts, scores = [], []
     for messages in slices:
         records = [decode_record(_OUTCOMES, message) for message in messages]
@@ -159,23 +163,23 @@ def _outcomes(slices: Iterator[list[Message]]) -> tuple[Outcomes, list[Scores | 
 
 
 def _labelled_scores(rows: Outcomes, scores: list[Scores | None], state: _State) -> LabelledScores:
-    """What the learners of now said; a name stood for another one before."""
+    """Return the scores of the current settings epoch: before, a name may be that of another learner."""
     names = challengers_from(state.settings)
     compared = rows["labelled"] & (rows["prediction_sequence"] >= state.since)
-    chosen = [scores[place] or {} for place in np.flatnonzero(compared)] if names else []
-    columns = {name: np.array([said.get(name, np.nan) for said in chosen]) for name in names}
+    chosen = [scores[row] or {} for row in np.flatnonzero(compared)] if names else []
+    columns = {name: np.array([by_name.get(name, np.nan) for by_name in chosen]) for name in names}
     return LabelledScores(rows["watched"][compared], {CHAMPION: rows["score"][compared]} | columns)
 
 
 def _with_log_odds(settings: dict[str, str]) -> frozenset[str]:
-    """The learners whose scores are log-odds."""
+    """Return the names of the learners whose scores are log-odds."""
     losses = {CHAMPION: settings.get("learner.loss", "")}
     losses |= {name: str(each.loss) for name, each in challengers_from(settings).items()}
     return frozenset(name for name, loss in losses.items() if loss == "logistic")
 
 
 def _row(outcome: _Outcome) -> tuple[float | bool, ...]:
-    """The outcome in the order of `OUTCOME`."""
+    """Return the columns of `OUTCOME`, in their order."""
     return (
         outcome.sequence,
         outcome.prediction_sequence,
@@ -193,6 +197,6 @@ def _row(outcome: _Outcome) -> tuple[float | bool, ...]:
     )
 
 
-def _case(message: Message) -> str:
+def _fault(message: ConsumerRecord) -> str:
     fault = read_letter(message).fault
     return fault if fault in DEAD_LETTER_FAULTS else "unknown"

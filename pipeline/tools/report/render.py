@@ -1,4 +1,4 @@
-"""The report as text."""
+"""Render a report as text."""
 
 from __future__ import annotations
 
@@ -14,48 +14,46 @@ from pipeline.config.tree import CHAMPION
 from pipeline.tools.report.comparison import LearnerComparison
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS
 from pipeline.tools.report.figures import Report
+from pipeline.tools.terminal import number_or_dash, plain_table
 from pipeline.tools.times import date, duration
 
 STAGES: Final = {
     "read": ("interactions", "labels"),
     "predicted": ("predictions", "duplicate_interactions"),
     "joined": ("labelled", "expired", "crowded_out", "early", "duplicate_labels"),
-    "wanted": ("asked", "unasked"),
+    "label requests": ("asked", "unasked"),
     "dead letters": DEAD_LETTER_FAULTS,
 }
-"""The counters, by what happens to a message."""
+"""Counters by the stage of a message."""
 
 BARS: Final = " ▁▂▃▄▅▆▇█"
 COLUMNS: Final = 50
-"""Of the bars."""
+"""Number of bars, at most."""
 
 
 def render(report: Report) -> RenderableType:
-    """The report for a terminal of 80 columns or more."""
+    """Render a report for a terminal of 80 columns or more."""
     if not any(report.counters.values()) and not report.outcomes and not report.predictions:
         return Text("Nothing was written yet: no prediction, no outcome, no dead letter.")
-    parts: list[RenderableType] = [_cases(report)]
+    parts: list[RenderableType] = [_counters(report)]
     if report.labelled:
         parts += [Text(), _methods(report)]
-        if report.contest is not None:
-            parts += [Text(), _comparison(report.contest)]
+        if report.comparison is not None:
+            parts += [Text(), _comparison(report.comparison)]
         parts += [Text(), _over_time(report)]
     else:
-        parts += [Text(), Text("No label was joined yet, so there is nothing to judge predictions by.")]
+        parts += [Text(), Text("No label was joined yet, so there is nothing to compare predictions with.")]
     parts += [Text(f"differs: {difference}", style="red") for difference in report.differences]
     return Group(*parts)
 
 
-def _cases(report: Report) -> Table:
-    """Every counter, the zeros too: that nothing was late is worth knowing.
-
-    But for those of a policy where there is none.
-    """
+def _counters(report: Report) -> Table:
+    """Render every counter, also those that are 0; those of label requests only with a label policy."""
     table = Table.grid(padding=(0, 2))
-    for stage, cases in STAGES.items():
-        if stage == "wanted" and not report.counters["asked"]:
+    for stage, names in STAGES.items():
+        if stage == "label requests" and not report.counters["asked"]:
             continue
-        numbers = [f"{case.replace('_', ' ')} {report.counters[case]:,}" for case in cases]
+        numbers = [f"{name.replace('_', ' ')} {report.counters[name]:,}" for name in names]
         table.add_row(Text(stage, style="bold"), Text(" · ".join(numbers)))
     waiting = report.predictions - report.outcomes
     table.add_row(Text("in topics", style="bold"), Text(_in_topics(report, waiting)))
@@ -70,8 +68,8 @@ def _in_topics(report: Report, waiting: int) -> str:
 
 
 def _methods(report: Report) -> Table:
-    """Model and baselines, over the same events."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    """Render the figures of the model and the baselines over the same events."""
+    table = plain_table()
     table.add_column(f"over all {report.labelled:,} labelled events")
     for name in ("mistakes", "AUC", "log loss"):
         table.add_column(name, justify="right")
@@ -83,36 +81,36 @@ def _methods(report: Report) -> Table:
     ):
         table.add_row(
             name,
-            _figure(mistakes, ".2%"),
-            _figure(auc, ".4f"),
-            _figure(loss, ".4f"),
+            number_or_dash(mistakes, ".2%"),
+            number_or_dash(auc),
+            number_or_dash(loss),
             style="bold" if name == "model" else "",
         )
     return table
 
 
-def _comparison(contest: LearnerComparison) -> Table:
-    """Champion and challengers, over the events that all of them predicted."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column(f"over {contest.events:,} of them")
+def _comparison(comparison: LearnerComparison) -> Table:
+    """Render the figures of champion and challengers over the events that all of them predicted."""
+    table = plain_table()
+    table.add_column(f"over {comparison.events:,} of them")
     for name in ("mistakes", "alone right", "alone wrong", "AUC", "log loss"):
         table.add_column(name, justify="right")
-    for each in contest.contenders:
+    for each in comparison.contenders:
         champion = each.name == CHAMPION
         alone = ("", "") if champion else (f"{each.alone_right:,}", f"{each.alone_wrong:,}")
         table.add_row(
             each.name,
             f"{each.mistakes:.2%}",
             *alone,
-            _figure(each.auc, ".4f"),
-            _figure(each.log_loss, ".4f"),
+            number_or_dash(each.auc),
+            number_or_dash(each.log_loss),
             style="bold" if champion else "",
         )
     return table
 
 
 def _over_time(report: Report) -> Group:
-    """Mistakes from first to last event, as bars on one scale."""
+    """Render the mistakes from the first to the last event as bars on one scale."""
     weights = np.array([window.events for window in report.windows])
     groups = np.array_split(np.arange(len(weights)), min(COLUMNS, len(weights)))
     rates = {
@@ -142,7 +140,7 @@ def _over_time(report: Report) -> Group:
 
 
 def _bars(values: Sequence[float], low: float, high: float) -> str:
-    """One bar a value, the lowest at `low`, the highest at `high`.
+    """Return one bar for each value, on a scale from `low` to `high`.
 
     Examples
     --------
@@ -155,7 +153,3 @@ def _bars(values: Sequence[float], low: float, high: float) -> str:
 
 def _number(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _figure(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)

@@ -1,4 +1,4 @@
-"""A run audits clean, whatever came in; an output that is changed is found and named."""
+"""A run has no differences, whatever its inputs; a changed output is found and named."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.support.streams import policies, streams
 
 @pytest.fixture
 def run() -> Recording:
-    """A run to be sabotaged."""
+    """A run whose records a test may change."""
     return eventful_run()
 
 
 def test_the_run_has_every_disposition(run: Recording) -> None:
     counters = run.state.counters
     elsewhere = ("invalid", "wrong_key", "asked", "unasked")
-    assert min(counters[case] for case in counters if case not in elsewhere) > 0
+    assert min(counters[name] for name in counters if name not in elsewhere) > 0
     assert run.state.waiting
     assert run.state.pending
     assert run.model().learner.state()["stage"] == 2
@@ -85,7 +85,7 @@ def test_every_run_is_clean(
 def test_so_is_a_run_whose_worker_goes_on_meanwhile(
     given_inputs: Inputs, drawn: list[tuple[Step, bool]], policy: LabelPolicy | None, data: st.DataObject
 ) -> None:
-    """The state record is an earlier one, and later outputs lie behind what it covers."""
+    """The state record is an earlier one, and later outputs lie behind the stable offset."""
     earlier = record(given_inputs, drawn[: data.draw(st.integers(1, len(drawn) - 1))], policy=policy)
     later = record(given_inputs, [*drawn, (REST, True)], policy=policy)
     later.state, later.snapshot = earlier.state, earlier.snapshot
@@ -94,7 +94,7 @@ def test_so_is_a_run_whose_worker_goes_on_meanwhile(
 
 
 def raised(value: float) -> float:
-    """The next number: only the last bit differs, or nearly so."""
+    """Return the next float, which differs in the last bit or a few."""
     return math.nextafter(value, math.inf)
 
 
@@ -122,7 +122,7 @@ def test_a_dropped_last_outcome_is_named(run: Recording) -> None:
 
 
 def test_a_dropped_outcome_whose_successors_are_numbered_anew_is_named(run: Recording) -> None:
-    """Sequences and state record are made to fit: then the label has no fate, and the fold is another one."""
+    """Sequences and state record fit: then the label has no disposition, and the model is another one."""
     number = next(n for n in range(60, 90) if outcome_of(run, n).status == "labelled")
     gone = outcome_of(run, number)
     del run.outcomes[number]

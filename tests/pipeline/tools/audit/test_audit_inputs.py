@@ -1,4 +1,4 @@
-"""Inputs without a fate, dead letters, and a state record that is not what follows from the topics."""
+"""Inputs without a disposition, wrong dead letters and a wrong state record are found and named."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.recording import STATE_OFFSET, Recording, eventful_run
 
 @pytest.fixture
 def run() -> Recording:
-    """A run to be sabotaged."""
+    """A run whose records a test may change."""
     return eventful_run()
 
 
@@ -27,7 +27,7 @@ def test_a_prediction_without_an_interaction_is_named(run: Recording) -> None:
 
 @pytest.mark.parametrize("topic", ["interactions", "watch-labels"])
 def test_a_message_without_a_disposition_is_named(run: Recording, topic: str) -> None:
-    """A message that was put in, or whose output was lost: the state record says that it was processed."""
+    """A message was inserted, or its output was lost, though the state record counts it as processed."""
     sources = run.interactions if topic == "interactions" else run.labels
     message = interaction(9_999, 600) if topic == "interactions" else label(9_999, 600)
     sources.insert(50, sources[49]._replace(offset=sources[49].offset + 1, key=b"1", value=encode(message)))
@@ -73,7 +73,7 @@ def test_a_dead_letter_that_is_there_twice_is_named(run: Recording) -> None:
     run.dead_letters.append(
         run.dead_letters[0]._replace(source=run.dead_letters[0].source._replace(offset=5_000))
     )
-    assert run.first().expected == "one dead letter a message, that at 0"
+    assert run.first().expected == "one dead letter for each message, the one at 0"
 
 
 def test_a_dead_letter_with_other_bytes_is_named(run: Recording) -> None:
@@ -90,7 +90,7 @@ def test_a_valid_message_with_a_dead_letter_is_named(run: Recording) -> None:
     )
     message = run.interactions[0]
     run.dead_letters.append(DeadLetterMessage(message._replace(topic="dead-letters", offset=5_000), wrong))
-    assert any(each.expected == "a disposition as a valid message" for each in run.findings())
+    assert any(each.expected == "no dead letter, since the message is valid" for each in run.findings())
 
 
 @pytest.mark.parametrize("by", [-1, 1])
@@ -110,15 +110,15 @@ def test_a_figure_of_the_state_record_that_is_off_is_named(run: Recording, name:
     assert run.findings()
 
 
-@pytest.mark.parametrize("case", sorted({*eventful_run().state.counters} - {*UNRECORDED}))
-def test_a_counter_that_is_off_is_named(run: Recording, case: str) -> None:
-    right = run.state.counters[case]
-    run.change_state(counters={**run.state.counters, case: right + 1})
+@pytest.mark.parametrize("counter", sorted({*eventful_run().state.counters} - {*UNRECORDED}))
+def test_a_counter_that_is_off_is_named(run: Recording, counter: str) -> None:
+    right = run.state.counters[counter]
+    run.change_state(counters={**run.state.counters, counter: right + 1})
     [found] = [each for each in run.findings() if each.topic == "checkpoints"]
     assert found.offset == STATE_OFFSET
     assert (found.expected, found.found) == (
-        f"counter {case} {right}, by the topics",
-        f"counter {case} {right + 1}",
+        f"counter {counter} {right}, by the topics",
+        f"counter {counter} {right + 1}",
     )
 
 
@@ -140,21 +140,21 @@ def test_a_waiting_label_that_is_another_is_named(run: Recording) -> None:
     assert run.first().found == "other bytes"
 
 
-def test_inputs_that_retention_has_taken_are_not_missed(run: Recording) -> None:
+def test_inputs_that_retention_has_deleted_are_not_missed(run: Recording) -> None:
     log_start_offsets = {"interactions": run.interactions[60].offset, "watch-labels": run.labels[60].offset}
     del run.interactions[:60], run.labels[:60]
     run.log_start_offsets = log_start_offsets
     assert run.findings() == []
 
 
-def test_outputs_that_retention_has_taken_are_not_missed_from_a_snapshot(run: Recording) -> None:
+def test_outputs_that_retention_has_deleted_are_not_missed_from_a_snapshot(run: Recording) -> None:
     del run.predictions[:10], run.outcomes[:5]
     run.log_start_offsets = {"predictions": run.predictions[0].offset, "outcomes": run.outcomes[0].offset}
     assert run.audit(from_snapshot=True).findings == []
     assert "without which nothing after it can be derived" in run.first().expected
 
 
-def test_nor_is_a_topic_of_which_retention_has_left_nothing(run: Recording) -> None:
+def test_a_topic_that_retention_has_emptied_is_not_missed(run: Recording) -> None:
     run.predictions.clear()
     run.log_start_offsets = {"predictions": 10**4}
     assert run.audit(from_snapshot=True).findings == []

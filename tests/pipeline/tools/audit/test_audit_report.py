@@ -18,8 +18,10 @@ def text(report: Report) -> str:
 
 def test_a_clean_report_lists_what_was_checked() -> None:
     checked = {"outcomes learned": 1_234, "dead letters": 0}
-    shown = text(Report(0, [PartitionReport(0, 0, 0, checked, 0, []), PartitionReport(1, 0, 0, {}, 0, [])]))
-    assert [line.strip() for line in shown.splitlines()] == [
+    rendered = text(
+        Report(0, [PartitionReport(0, 0, 0, checked, 0, []), PartitionReport(1, 0, 0, {}, 0, [])])
+    )
+    assert [line.strip() for line in rendered.splitlines()] == [
         "partition 0  learned from the start",
         "1,234  outcomes learned",
         "0  dead letters",
@@ -33,11 +35,11 @@ def test_a_clean_report_lists_what_was_checked() -> None:
 
 def test_the_first_difference_of_a_partition_is_shown_in_full() -> None:
     findings = [Finding("outcomes", 1, 12, "label true", "label false"), Finding("outcomes", 1, 13, "a", "b")]
-    shown = text(Report(2, [PartitionReport(1, 500, 2, {"outcomes learned": 3}, 2, findings)]))
-    assert "learned from the snapshot of 500 outcomes; earlier epochs, under other settings: 2\n" in shown
-    assert "first difference: outcomes, partition 1, offset 12\n  expected  label true\n" in shown
-    assert "offset 13" not in shown
-    assert shown.endswith("2 differences\n")
+    rendered = text(Report(2, [PartitionReport(1, 500, 2, {"outcomes learned": 3}, 2, findings)]))
+    assert "learned from the snapshot of 500 outcomes; earlier epochs, under other settings: 2\n" in rendered
+    assert "first difference: outcomes, partition 1, offset 12\n  expected  label true\n" in rendered
+    assert "offset 13" not in rendered
+    assert rendered.endswith("2 differences\n")
 
 
 def test_a_flood_in_one_topic_leaves_room_for_others() -> None:

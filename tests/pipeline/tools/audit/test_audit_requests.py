@@ -1,4 +1,4 @@
-"""Decisions are derived again, and requests held against them: each sabotage is found and named."""
+"""Decisions are derived again and compared with label requests: each change is found and named."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run_under(name: str, **changes: Any) -> Recording:
 
 @pytest.fixture
 def run() -> Recording:
-    """A run to be sabotaged."""
+    """A run whose records a test may change."""
     return run_under("adaptive")
 
 
@@ -34,9 +34,9 @@ def prediction_of(run: Recording, number: int) -> Prediction:
     return msgspec.json.decode(run.predictions[number].value or b"", type=Prediction)
 
 
-def asked(run: Recording, wanted: bool) -> int:
-    """The number of a prediction in the middle whose label was asked for, or was not."""
-    return next(n for n in range(60, 200) if prediction_of(run, n).asked is wanted)
+def asked(run: Recording, requested: bool) -> int:
+    """Return the number of a prediction in the middle whose label was requested, or was not."""
+    return next(n for n in range(60, 200) if prediction_of(run, n).asked is requested)
 
 
 def of_topic(findings: list[Finding], topic: str) -> list[Finding]:
@@ -73,24 +73,24 @@ def test_another_seed_would_have_decided_otherwise() -> None:
     assert found.expected.startswith("asked ")
 
 
-@pytest.mark.parametrize("wanted", [False, True])
-def test_a_decision_that_was_changed_everywhere_is_named(run: Recording, wanted: bool) -> None:
-    number = asked(run, wanted)
-    run.change_prediction(number, asked=not wanted)
+@pytest.mark.parametrize("requested", [False, True])
+def test_a_decision_that_was_changed_everywhere_is_named(run: Recording, requested: bool) -> None:
+    number = asked(run, requested)
+    run.change_prediction(number, asked=not requested)
     found = of_topic(run.findings(), "predictions")[0]
     assert found.offset == run.predictions[number].offset
     assert (found.expected, found.found) == (
-        f"asked {str(wanted).lower()}",
-        f"asked {str(not wanted).lower()}",
+        f"asked {str(requested).lower()}",
+        f"asked {str(not requested).lower()}",
     )
 
 
 def test_a_missing_request_is_named_though_the_others_are_numbered_anew(run: Recording) -> None:
-    number = prediction_of(run, asked(run, wanted=True)).sequence
-    place = next(n for n, each in enumerate(run.requests) if request_of(each).prediction_sequence == number)
-    del run.requests[place]
-    assert run.first().expected == f"sequence {place}"
-    for later in range(place, len(run.requests)):
+    number = prediction_of(run, asked(run, requested=True)).sequence
+    index = next(n for n, each in enumerate(run.requests) if request_of(each).prediction_sequence == number)
+    del run.requests[index]
+    assert run.first().expected == f"sequence {index}"
+    for later in range(index, len(run.requests)):
         run.requests[later] = changed(run.requests[later], LabelRequest, sequence=later)
     findings = of_topic(run.findings(), "label-requests")
     assert findings[-1].expected == f"sequences {len(run.requests)} to {len(run.requests)}"
@@ -110,7 +110,7 @@ def test_a_missing_last_request_is_named(run: Recording) -> None:
 
 
 def test_a_foreign_request_is_named(run: Recording) -> None:
-    number = asked(run, wanted=False)
+    number = asked(run, requested=False)
     stray = LabelRequest.of(prediction_of(run, number), len(run.requests))
     offset = run.requests[-1].offset + 1
     run.requests.append(RawMessage("label-requests", 0, offset, str(stray.user_id).encode(), encode(stray)))
@@ -149,13 +149,13 @@ def test_an_outcome_that_denies_its_decision_is_named(run: Recording) -> None:
     assert run.first().expected.startswith("asked ")
 
 
-@pytest.mark.parametrize("case", ["asked", "unasked"])
-def test_a_counter_that_is_wrong_is_named(run: Recording, case: str) -> None:
-    run.change_state(counters=run.state.counters | {case: run.state.counters[case] - 1})
-    assert of_topic(run.findings(), "checkpoints")[0].expected.startswith(f"counter {case} ")
+@pytest.mark.parametrize("counter", ["asked", "unasked"])
+def test_a_counter_that_is_wrong_is_named(run: Recording, counter: str) -> None:
+    run.change_state(counters=run.state.counters | {counter: run.state.counters[counter] - 1})
+    assert of_topic(run.findings(), "checkpoints")[0].expected.startswith(f"counter {counter} ")
 
 
-def test_where_retention_has_taken_records_the_rest_is_clean(run: Recording) -> None:
+def test_where_retention_has_deleted_records_the_rest_is_clean(run: Recording) -> None:
     cut = run.predictions[50].offset
     run.predictions = run.predictions[50:]
     run.log_start_offsets = {"predictions": cut}

@@ -1,4 +1,4 @@
-"""What is in a snapshot, and whether it belongs to a log."""
+"""The contents of a snapshot, and whether it belongs to a log."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SETTINGS = ModelFactory(Config()).settings(1)
 
 @pytest.fixture(autouse=True, scope="module")
 def few_at_once() -> Iterator[None]:
-    """Let outcomes be folded a few at a time, which else happens only every thousand."""
+    """Learn outcomes in batches of 7 instead of 1,000."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(belonging, "BATCH", 7)
         yield
@@ -55,16 +55,16 @@ def few_at_once() -> Iterator[None]:
 def outcomes() -> list[tuple[int, Outcome]]:
     """Outcomes of a stream whose feature map changes, at offsets with gaps."""
     task = new_task()
-    shown = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(COUNT)]
+    interactions = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(COUNT)]
     labels = [label(n, 10 * n + 35, n % 3, user_id=n % 5, video_id=n % 7) for n in range(COUNT)]
-    feed_all(task, inputs(shown, labels))
+    feed_all(task, inputs(interactions, labels))
     return [(10 + 3 * outcome.sequence, outcome) for outcome in records_of(task.advance(ALL)).outcomes]
 
 
 LOG = outcomes()
 
 
-def folded(count: int) -> Model:
+def model_after(count: int) -> Model:
     model = new_model()
     for _, outcome in LOG[:count]:
         model.learn_one(outcome)
@@ -73,12 +73,12 @@ def folded(count: int) -> Model:
 
 @settings(max_examples=20)
 @given(candidate=st.integers(0, COUNT), trusted=st.integers(0, COUNT), before=st.integers(0, COUNT))
-def test_a_matching_snapshot_is_proved_and_its_offset_lies_between_known_and_missing_outcomes(
+def test_a_matching_snapshot_is_verified_and_its_offset_lies_between_known_and_missing_outcomes(
     candidate: int, trusted: int, before: int
 ) -> None:
     start = max(0, min(candidate, trusted) - before)
     begin = LOG[start][0] if start < COUNT else LOG[-1][0] + 1
-    lowest = verify(folded(candidate), folded(trusted), LOG[start:], begin)
+    lowest = verify(model_after(candidate), model_after(trusted), LOG[start:], begin)
     assert begin <= lowest
     assert all(offset >= lowest for offset, outcome in LOG if outcome.sequence >= candidate)
     if candidate > trusted:
@@ -88,11 +88,11 @@ def test_a_matching_snapshot_is_proved_and_its_offset_lies_between_known_and_mis
 @settings(max_examples=20)
 @given(candidate=st.integers(1, COUNT), trusted=st.integers(0, COUNT))
 def test_a_snapshot_with_one_other_outcome_is_refused(candidate: int, trusted: int) -> None:
-    model = folded(candidate - 1)
+    model = model_after(candidate - 1)
     _, last = LOG[candidate - 1]
     model.learn_one(msgspec.structs.replace(last, label=not last.label))
     with pytest.raises(StateError, match=f"not the model of this log's first {candidate} outcomes"):
-        verify(model, folded(trusted), LOG, 0)
+        verify(model, model_after(trusted), LOG, 0)
 
 
 @settings(max_examples=20)
@@ -102,11 +102,11 @@ def test_where_an_outcome_is_missing_nothing_is_verified(data: st.DataObject) ->
     missing = data.draw(st.integers(min(counts), max(counts) - 1))
     rest = [(offset, outcome) for offset, outcome in LOG if outcome.sequence != missing]
     with pytest.raises(StateError, match=f"outcome {missing} is missing from the log"):
-        verify(folded(counts[0]), folded(counts[1]), rest, 0)
+        verify(model_after(counts[0]), model_after(counts[1]), rest, 0)
 
 
 def test_contents_are_those_that_safetensors_alone_finds() -> None:
-    data = pack(folded(COUNT))
+    data = pack(model_after(COUNT))
     tensors, found = load(data), contents(data, SETTINGS)
     eigenvalues = np.linalg.eigvalsh(tensors["learner.inverse_hessian"])
     assert (found.smallest_eigenvalue, found.largest_eigenvalue) == (eigenvalues[0], eigenvalues[-1])
@@ -119,12 +119,12 @@ def test_contents_are_those_that_safetensors_alone_finds() -> None:
 
 
 def test_before_the_budget_is_full_there_is_no_sketch() -> None:
-    found = contents(pack(folded(0)), SETTINGS)
+    found = contents(pack(model_after(0)), SETTINGS)
     assert (found.stage, found.sketch, found.singular_values) == (1, {}, [])
 
 
 def test_damaged_bytes_have_no_contents() -> None:
-    data = pack(folded(COUNT))
+    data = pack(model_after(COUNT))
     for damaged in (b"", data[:-1], data.replace(b"learner.weights", b"learner.wieghts")):
         with pytest.raises(StateError, match="damaged"):
             contents(damaged, SETTINGS)
@@ -203,4 +203,4 @@ def test_text_names_what_is_there_and_what_is_not() -> None:
         "none",
     ):
         assert expected in text
-    assert "practical" in rendered(render_contents(0, contents(pack(folded(COUNT)), SETTINGS)))
+    assert "practical" in rendered(render_contents(0, contents(pack(model_after(COUNT)), SETTINGS)))

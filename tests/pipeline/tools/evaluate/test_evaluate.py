@@ -43,7 +43,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def evaluated(*arguments: object) -> dict[str, Any]:
-    """What the last line of standard output says."""
+    """Return the JSON of the last line of standard output."""
     result = run(*arguments, "--json")
     assert result.exit_code == 0, result.output
     found: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
@@ -159,10 +159,10 @@ def test_the_papers_preset_has_no_probabilities_and_says_so(examples: Path) -> N
     assert found["log_loss"] is found["brier"] is found["calibration_error"] is None
     assert found["auc"] > 0.5
     assert [piece["events"] for piece in found["windows"]] == [150, 150]
-    shown = run(*arguments).stdout
-    assert "paper, loss = hinge, width = 0.5: 300 events of 2 features, labels known at once" in shown
-    assert f"{found['mistakes']:.2%}" in shown
-    assert "151 - 300" in shown
+    printed = run(*arguments).stdout
+    assert "paper, loss = hinge, width = 0.5: 300 events of 2 features, labels known at once" in printed
+    assert f"{found['mistakes']:.2%}" in printed
+    assert "151 - 300" in printed
 
 
 def test_without_regret_all_else_is_there(examples: Path) -> None:
@@ -193,8 +193,8 @@ def test_where_no_best_linear_predictor_is_found_a_way_out_is_named(
         (("--set", "width=-2"), "learner.width = -2"),
         (("--set", "width=wide"), "learner.width: Input should be a valid number"),
         (("--set", "preset=paper"), "--preset paper"),
-        (("--delays",), "says nothing about time"),
-        (("--label", "y"), "only a CSV of examples has a column to name"),
+        (("--delays",), "has no times"),
+        (("--label", "y"), "only a CSV file of examples has a label column"),
     ],
 )
 def test_a_wrong_option_is_named(options: tuple[str, ...], message: str, examples: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_wrong_option_is_named(options: tuple[str, ...], message: str, example
 def test_delays_do_not_go_with_a_random_order(invented: Path) -> None:
     error = run(invented, "--delays", "--permutation", 1).exception
     assert isinstance(error, ConfigError)
-    assert "events out of order have no time" in str(error)
+    assert "events in random order have no times" in str(error)
 
 
 def test_what_is_not_there_or_of_no_use_is_a_wrong_file(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Files of examples: what is read, and how what cannot be read is told."""
+"""Files of examples: what is read, and the errors for files that cannot be read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.tools.evaluate.arrays import read_arrays
-from pipeline.tools.evaluate.examples import Examples
+from pipeline.tools.evaluate.dataset import Dataset
 from pipeline.tools.evaluate.libsvm import read_libsvm
 from pipeline.tools.evaluate.table import read_table
 
@@ -22,7 +22,7 @@ X = np.array([[0.5, 0.0, -2.0], [0.0, 1e-3, 0.0], [0.0, 0.0, 0.0], [3.0, 4.0, 5.
 Y = np.array([1.0, -1.0, -1.0, 1.0])
 
 
-def assert_same(found: Examples, X: np.ndarray, y: np.ndarray) -> None:
+def assert_same(found: Dataset, X: np.ndarray, y: np.ndarray) -> None:
     assert np.array_equal(found.X, X)
     assert np.array_equal(found.y, y)
     assert found.X.dtype == found.y.dtype == np.float64
@@ -64,8 +64,8 @@ def test_arrays_are_read_dense_or_sparse(arrays: dict[str, Any], tmp_path: Path)
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"Z": X}, "expected are the arrays X and y, or data, indices, indptr, shape and y; there is Z"),
-        ({"X": X}, "an array y is missing"),
+        ({"Z": X}, "expected are the arrays X and y, or data, indices, indptr, shape and y; found: Z"),
+        ({"X": X}, "the array y is missing"),
         ({"X": X[0], "y": Y}, r"X has to be an array of 2 dimension\(s\)"),
         ({"X": X, "y": np.array(["a"] * 4)}, "y has to be an array of 1 .* not of shape .* type <U1"),
         ({"X": X, "y": Y[:3]}, "X has 4 rows, but y has 3 labels"),
@@ -74,9 +74,9 @@ def test_arrays_are_read_dense_or_sparse(arrays: dict[str, Any], tmp_path: Path)
         ({"X": X, "y": np.array([1, -1, 0, 1])}, "row 2 from 0: the label is 0"),
         ({"X": np.where(X == 4.0, np.nan, X), "y": Y}, "row 3 from 0: feature 2 is nan"),
         ({"X": X * 1e200, "y": Y}, r"row 0 from 0: feature 1 is 5e\+199; numbers have to be finite"),
-        (sparse_arrays(indices=[0, 2, 1, 0, 1, 9]), "are no matrix in sparse row format"),
-        (sparse_arrays(indptr=[0, 2, 3]), "are no matrix in sparse row format"),
-        (sparse_arrays(shape=(4, 10**9)), r"take 32.0 GB as a dense table; the most is 2 GB"),
+        (sparse_arrays(indices=[0, 2, 1, 0, 1, 9]), "do not form a matrix in compressed sparse row format"),
+        (sparse_arrays(indptr=[0, 2, 3]), "do not form a matrix in compressed sparse row format"),
+        (sparse_arrays(shape=(4, 10**9)), r"take 32.0 GB as a dense table; the limit is 2 GB"),
     ],
 )
 def test_arrays_that_do_not_fit_have_errors_of_their_own(
@@ -150,7 +150,7 @@ def test_a_libsvm_file_without_features_is_refused(text: str, tmp_path: Path) ->
 
 def test_a_binary_file_is_not_libsvms_text(tmp_path: Path) -> None:
     (tmp_path / "data.bin").write_bytes(b"\xff\xfe\x00\x01")
-    with pytest.raises(DataError, match="not a text file"):
+    with pytest.raises(DataError, match="cannot be read as LIBSVM's text format"):
         read_libsvm(tmp_path / "data.bin")
 
 
@@ -187,11 +187,11 @@ def test_a_csv_that_cannot_be_read_is_reported_by_line_and_column(
 
 
 def test_a_column_that_is_not_there_is_a_wrong_option(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--label z: .* has no such column; there are a, y"):
+    with pytest.raises(ConfigError, match=r"--label z: .* has no such column; its columns are a, y"):
         read_table(write(tmp_path, "a,y\n1,1\n", "data.csv"), "z")
 
 
 @pytest.mark.parametrize("read", [read_arrays, read_libsvm, lambda file: read_table(file, None)])
-def test_a_file_that_is_not_there_is_a_wrong_file(read: Callable[[Path], Examples], tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_a_wrong_file(read: Callable[[Path], Dataset], tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         read(tmp_path / "missing")

@@ -1,4 +1,4 @@
-"""A challenger that becomes champion says what it would have said, and all that was written still follows."""
+"""A promoted challenger predicts as before, and all written records can still be derived."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def log() -> OutputLog:
 
 @pytest.fixture
 def recorded(log: OutputLog) -> Recording:
-    """To be sabotaged."""
+    """A run whose records a test may change."""
     fresh = copy(Recording.of(eventful(), log))
     fresh.predictions, fresh.outcomes = list(fresh.predictions), list(fresh.outcomes)
     return fresh
@@ -84,14 +84,14 @@ def test_predictions_after_it_are_those_of_one_who_was_champion_from_the_start(l
 
 
 def test_the_model_has_learned_all_outcomes_under_the_swapped_settings(log: OutputLog) -> None:
-    """So a worker that finds the snapshot damaged folds its way to the same bytes."""
-    fold = model_under(AFTER)
-    fold.learn_many([msgspec.json.decode(value, type=Outcome) for _, value in log.outcomes])
+    """A worker that finds the snapshot damaged learns the outcomes to the same bytes."""
+    expected = model_under(AFTER)
+    expected.learn_many([msgspec.json.decode(value, type=Outcome) for _, value in log.outcomes])
     task = log.restore()
-    assert pack(task.model) == pack(fold)
+    assert pack(task.model) == pack(expected)
     damaged = copy(log)
     damaged.snapshots = [b"damaged"] * len(log.snapshots)
-    assert pack(damaged.restore().model) == pack(fold)
+    assert pack(damaged.restore().model) == pack(expected)
 
 
 def test_an_audit_follows_the_switch(recorded: Recording) -> None:
@@ -117,18 +117,18 @@ def test_it_also_does_where_few_labels_are_asked_for() -> None:
     assert {True, False} == set(asked[run.state.earlier[0].predictions :])
     assert run.findings() == []
     assert run.audit(from_snapshot=True).findings == []
-    fold = model_under(AFTER)
-    fold.learn_many([msgspec.json.decode(value, type=Outcome) for _, value in log.outcomes])
-    assert pack(log.restore().model) == pack(fold)
+    expected = model_under(AFTER)
+    expected.learn_many([msgspec.json.decode(value, type=Outcome) for _, value in log.outcomes])
+    assert pack(log.restore().model) == pack(expected)
 
 
-@pytest.mark.parametrize(("place", "name"), [(-1, "wider"), (0, "former"), (0, "small")])
+@pytest.mark.parametrize(("shift", "name"), [(-1, "wider"), (0, "former"), (0, "small")])
 def test_the_last_bit_of_a_shadow_s_score_is_named_on_both_sides(
-    recorded: Recording, place: int, name: str
+    recorded: Recording, shift: int, name: str
 ) -> None:
-    number = recorded.state.earlier[0].predictions + place
-    said = prediction_of(recorded, number).challengers or {}
-    recorded.change_prediction(number, challengers=said | {name: raised(said[name])})
+    number = recorded.state.earlier[0].predictions + shift
+    scores = prediction_of(recorded, number).challengers or {}
+    recorded.change_prediction(number, challengers=scores | {name: raised(scores[name])})
     found = recorded.first()
     assert (found.topic, found.offset) == ("predictions", recorded.predictions[number].offset)
 
@@ -160,19 +160,19 @@ def test_what_is_printed_is_what_workers_need() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "former", "said"),
+    ("name", "former", "message"),
     [
-        ("widest", "former", "there is no challenger 'widest'. There are: wider, papers, linear"),
+        ("widest", "former", "there is no challenger 'widest'. Configured are: wider, papers, linear"),
         ("linear", "former", "challengers.linear is a rival (arow)"),
-        ("wider", "papers", "--former papers: the name is taken"),
-        ("wider", "champion", "--former champion: the name is taken"),
+        ("wider", "papers", "--former papers: the name is in use"),
+        ("wider", "champion", "--former champion: the name is in use"),
         ("wider", "the old one", "--former the old one: String should match pattern"),
     ],
 )
-def test_what_cannot_be_swapped_is_named(name: str, former: str, said: str) -> None:
+def test_what_cannot_be_swapped_is_named(name: str, former: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         swapped(configured(), name, former)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_without_challengers_the_error_names_their_setting() -> None:

@@ -1,4 +1,4 @@
-"""The log folded under other settings gives what would have come out under them."""
+"""Outcomes that are learned again under other settings give the predictions of these settings."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def run(given_inputs: Inputs, changes: dict[str, Any]) -> tuple[Task, Batch]:
 
 
 def as_written(batch: Batch) -> tuple[Iterator[Prediction], list[Outcome]]:
-    """The records as they come back from their topics."""
+    """Decode the records as they stand in their topics."""
     predictions, outcomes, *_ = records_of(batch)
     return iter(predictions), outcomes
 
@@ -87,12 +87,12 @@ def test_any_stream_comes_out_as_it_would_have_under_those_settings(
 
 
 def long_stream() -> Inputs:
-    """Labels late, early and never."""
-    shown = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(200)]
+    """Inputs with late, early and missing labels."""
+    interactions = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(200)]
     delays = [-15, 35, 0, 80, 35]
     known = [label(n, 10 * n + delays[n % 5], n % 3, n % 5, n % 7) for n in range(2, 200) if n % 11]
     known.sort(key=lambda each: each.timestamp)
-    return inputs(shown, known)
+    return inputs(interactions, known)
 
 
 @pytest.mark.parametrize("changes", OTHERS)
@@ -103,10 +103,10 @@ def test_so_does_a_long_one_whose_feature_map_changes(changes: dict[str, Any]) -
 def test_missing_records_are_named() -> None:
     _, batch = run(long_stream(), {})
     predictions, outcomes = as_written(batch)
-    kept = (each for each in predictions if each.sequence != 7)
+    remaining = (each for each in predictions if each.sequence != 7)
     [row] = [each for each in outcomes if each.prediction_sequence == 7]
     with pytest.raises(StateError, match=rf"prediction 7 of outcome {row.sequence} is missing"):
-        list(relearn(model({}), kept, outcomes))
+        list(relearn(model({}), remaining, outcomes))
     with pytest.raises(StateError, match="outcome 9 is missing: outcome 10 comes instead"):
         list(relearn(model({}), as_written(batch)[0], outcomes[:9] + outcomes[10:]))
 
@@ -123,7 +123,7 @@ def test_a_label_that_was_not_learned_counts_for_both_models() -> None:
     came = [outcome.watch_ratio is not None for outcome in written]
     assert found["labelled"].tolist() == came
     assert found["watched"].tolist() == [(outcome.watch_ratio or 0.0) > 0.75 for outcome in written]
-    assert any(outcome.label is None for outcome, told_of in zip(written, came, strict=True) if told_of)
+    assert any(outcome.label is None for outcome, learned in zip(written, came, strict=True) if learned)
     assert found["rebuilt"].tolist() == [outcome.score for outcome in written]
     assert pack(rebuilt) == pack(task.model)
 
@@ -137,7 +137,7 @@ def test_predictions_out_of_order_are_named() -> None:
 
 
 def scored_outcomes(*rows: tuple[int, float, float, bool, bool]) -> ScoredOutcomes:
-    """Timestamp, both scores, watched, labelled."""
+    """Scored outcomes of rows of timestamp, both scores, watched and labelled."""
     return np.array([(at, ran, now, float(w), w, known) for at, ran, now, w, known in rows], SCORED_OUTCOME)
 
 
@@ -175,8 +175,10 @@ def test_text_says_what_differs_and_what_became_of_the_snapshots() -> None:
     assert "learner.budget 200 (was 160)" in text
     assert "50.00%" in text
     assert "unchanged settings" in rendered(PartitionRebuild(0, 2, 2, True), rows=rows)
-    assert "the very bytes" in rendered(PartitionRebuild(0, 2, 2, True), rows=rows)
-    assert "do not give the group's snapshot" in rendered(PartitionRebuild(0, 2, 2, False), rows=rows)
+    assert "after 2 identical to the group's snapshot" in rendered(PartitionRebuild(0, 2, 2, True), rows=rows)
+    assert "after 2 not identical to the group's snapshot" in rendered(
+        PartitionRebuild(0, 2, 2, False), rows=rows
+    )
     assert "No label was joined yet" in rendered(PartitionRebuild(0, 0, None, None), rows=scored_outcomes())
 
 

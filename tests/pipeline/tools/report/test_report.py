@@ -15,7 +15,7 @@ from rich.console import Console
 
 from pipeline.task.state import COUNTERS
 from pipeline.tools.report import Report, render
-from pipeline.tools.report.comparison import LabelledScores, contest
+from pipeline.tools.report.comparison import LabelledScores, compare_learners
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, RECORDED, Counts, differences
 from pipeline.tools.report.figures import OUTCOME, Outcomes, report, running_means_margin
 from pipeline.tools.report.render import STAGES
@@ -48,9 +48,9 @@ def report_of(*partitions: Outcomes, window: int | None = None, **found: int) ->
     counts = []
     for partition in partitions:
         labelled = int(partition["labelled"].sum())
-        cases = Counter(predictions=len(partition), labelled=labelled, expired=len(partition) - labelled)
-        cases.update(found)
-        counts.append(Counts(cases, cases, cases))
+        counted = Counter(predictions=len(partition), labelled=labelled, expired=len(partition) - labelled)
+        counted.update(found)
+        counts.append(Counts(counted, counted, counted))
     return report(partitions, counts, window)
 
 
@@ -130,12 +130,12 @@ def test_counters_of_partitions_are_summed() -> None:
     assert tuple(counters) == COUNTERS
 
 
-@pytest.mark.parametrize("case", RECORDED)
-def test_a_record_too_few_or_too_many_is_reported(case: str) -> None:
-    assert differences([Counts(Counter({case: 5}), {case: 5}, {case: 5})]) == []
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_record_too_few_or_too_many_is_reported(name: str) -> None:
+    assert differences([Counts(Counter({name: 5}), {name: 5}, {name: 5})]) == []
     for found in (4, 6):
-        [told] = differences([Counts(Counter({case: found}), {case: 5}, {case: 5})])
-        assert case in told
+        [difference] = differences([Counts(Counter({name: found}), {name: 5}, {name: 5})])
+        assert name in difference
 
 
 def test_records_of_a_worker_that_goes_on_meanwhile_are_no_difference() -> None:
@@ -143,34 +143,34 @@ def test_records_of_a_worker_that_goes_on_meanwhile_are_no_difference() -> None:
 
 
 def test_a_dead_letter_of_no_known_fault_is_reported() -> None:
-    [told] = differences([Counts(Counter(unknown=1), {}, {})])
-    assert "unknown" in told
+    [difference] = differences([Counts(Counter(unknown=1), {}, {})])
+    assert "unknown" in difference
 
 
 def test_every_counter_is_shown() -> None:
-    assert sorted(case for cases in STAGES.values() for case in cases) == sorted(COUNTERS)
+    assert sorted(name for names in STAGES.values() for name in names) == sorted(COUNTERS)
     assert set(DEAD_LETTER_FAULTS) < set(COUNTERS)
 
 
 def test_labels_asked_for_are_counted_where_there_is_a_policy() -> None:
     found = report_of(outcomes({"label": 1}))
     asking = msgspec.structs.replace(found, counters=found.counters | {"asked": 3})
-    assert ("wanted" in text(found), "asked 3 · unasked 0" in text(asking)) == (False, True)
+    assert ("label requests" in text(found), "asked 3 · unasked 0" in text(asking)) == (False, True)
 
 
 def test_the_report_names_figures_baselines_and_differences() -> None:
     found = report_of(outcomes({"label": 0}, {"label": 1}, {"label": 1}, {"label": 1}))
-    shown = text(msgspec.structs.replace(found, differences=["partition 0: predictions: [red] too few"]))
-    assert "25.00%" in shown
-    assert 'always "watched"' in shown
-    assert "running means of user and video" in shown
-    assert "median 250 ms" in shown
-    assert "differs: partition 0: predictions: [red] too few" in shown
+    rendered = text(msgspec.structs.replace(found, differences=["partition 0: predictions: [red] too few"]))
+    assert "25.00%" in rendered
+    assert 'always "watched"' in rendered
+    assert "running means of user and video" in rendered
+    assert "median 250 ms" in rendered
+    assert "differs: partition 0: predictions: [red] too few" in rendered
 
 
 def test_a_run_without_labels_is_reported_as_such() -> None:
-    shown = text(report_of(outcomes({"label": 0, "labelled": False})))
-    assert "No label was joined yet" in shown
+    rendered = text(report_of(outcomes({"label": 0, "labelled": False})))
+    assert "No label was joined yet" in rendered
 
 
 def test_an_empty_run_is_reported_as_such() -> None:
@@ -196,7 +196,7 @@ def test_challengers_are_compared_with_the_champion_over_all_partitions() -> Non
         np.array([True, True]), {"champion": np.array([-1.0, -1.0]), "a": np.array([3.0, -1.0])}
     )
     nothing = LabelledScores(np.empty(0, np.bool_), {"champion": np.empty(0)})
-    found = contest([first, nothing, second], frozenset({"champion"}))
+    found = compare_learners([first, nothing, second], frozenset({"champion"}))
     assert found is not None
     champion, other = found.contenders
     assert found.events == 4
@@ -207,15 +207,18 @@ def test_challengers_are_compared_with_the_champion_over_all_partitions() -> Non
     assert other.log_loss is None
     assert other.auc == pytest.approx((1 + 0.5 + 0.0) / 3)
 
-    shown = text(msgspec.structs.replace(report_of(outcomes({}, {}, {}, {})), contest=found))
-    assert "over 4 of them" in shown
-    assert re.search(r"champion +50.00% +0\.\d+ +0\.\d+", shown)
-    assert re.search(r"a +50.00% +1 +1 +0.5000 +-", shown)
+    rendered = text(msgspec.structs.replace(report_of(outcomes({}, {}, {}, {})), comparison=found))
+    assert "over 4 of them" in rendered
+    assert re.search(r"champion +50.00% +0\.\d+ +0\.\d+", rendered)
+    assert re.search(r"a +50.00% +1 +1 +0.5000 +-", rendered)
 
 
 def test_without_challengers_there_is_nothing_to_compare() -> None:
-    assert contest([LabelledScores(np.array([True]), {"champion": np.array([1.0])})], frozenset()) is None
-    assert contest([], frozenset()) is None
+    assert (
+        compare_learners([LabelledScores(np.array([True]), {"champion": np.array([1.0])})], frozenset())
+        is None
+    )
+    assert compare_learners([], frozenset()) is None
     assert "of them" not in text(report_of(outcomes({}, {})))
 
 

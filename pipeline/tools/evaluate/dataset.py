@@ -1,4 +1,4 @@
-"""Vectors and labels, whatever file they come from: checked, and dense."""
+"""Check the vectors and labels of a file, whatever its format."""
 
 from __future__ import annotations
 
@@ -14,32 +14,37 @@ from forks.checks import LARGEST
 from pipeline.errors import DataError
 
 LARGEST_TABLE: Final = 2 * 10**9
-"""Bytes of a dense table; more is a mistake in an index sooner than data for a dense learner."""
+"""Bytes of a dense table, at most: a larger one is more likely due to a wrong index than to data."""
 
 
-class Examples(NamedTuple):
+class Dataset(NamedTuple):
     """Rows in the file's order: `X` has shape (n, d), `y` has shape (n,) and is -1 or +1."""
 
     X: FloatArray
     y: FloatArray
 
 
-def examples(X: NDArray[Any], labels: NDArray[Any], location: Callable[[int], str]) -> Examples:
-    """Check numbers and labels; 0 is taken for -1 where no label is -1.
+def checked_dataset(X: NDArray[Any], labels: NDArray[Any], location: Callable[[int], str]) -> Dataset:
+    """Check numbers and labels; where no label is -1, 0 stands for -1.
 
     Parameters
     ----------
     X
-        Shape (n, d).
+        Features, shape (n, d).
     labels
-        Shape (n,).
-    place
-        Says where a row comes from: the file, and the line where it has lines.
+        Labels, shape (n,).
+    location
+        Function that names the file and the line of a row.
+
+    Returns
+    -------
+    Dataset
+        Features and labels as float64.
 
     Raises
     ------
     DataError
-        Naming the first row that cannot be used.
+        If a row cannot be used; the error names the first one.
     """
     vectors, values = X.astype(np.float64), labels.astype(np.float64)
     bad = ~(np.abs(vectors) <= LARGEST).all(axis=1)
@@ -58,16 +63,16 @@ def examples(X: NDArray[Any], labels: NDArray[Any], location: Callable[[int], st
             f"{location(row)}: the label is {values[row]:g}; "
             "labels have to be -1 and 1, or 0 and 1, in the whole file"
         )
-    return Examples(vectors, np.where(values == 1.0, 1.0, -1.0))
+    return Dataset(vectors, np.where(values == 1.0, 1.0, -1.0))
 
 
 def check_shape(file: Path, rows: int, columns: int) -> None:
-    """Raise `DataError` where there is nothing to learn from, or more than fits as a dense table."""
+    """Raise `DataError` if a table is empty, or too large as a dense table."""
     if rows == 0 or columns == 0:
         raise DataError(f"{file}: there is no example: {rows} rows of {columns} features")
     size = rows * columns * 8
     if size > LARGEST_TABLE:
         raise DataError(
             f"{file}: {rows:,} rows of {columns:,} features take {size / 1e9:,.1f} GB as a dense table; "
-            f"the most is {LARGEST_TABLE / 1e9:g} GB"
+            f"the limit is {LARGEST_TABLE / 1e9:g} GB"
         )

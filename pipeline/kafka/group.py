@@ -1,0 +1,149 @@
+"""The consumer group of a pipeline for whoever is no worker: its offsets, its members, sole membership."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, Self, TypeAlias
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from pipeline.config.tree import Config
+from pipeline.errors import StateError
+from pipeline.kafka.clients import client_settings, group_consumer
+from pipeline.kafka.committed import CommittedOffset, committed_offsets
+from pipeline.kafka.errors import timed_out
+from pipeline.kafka.offsets import PartitionId
+from pipeline.kafka.retries import COORDINATOR_TIMEOUT
+from pipeline.kafka.topics import Topics, admin, partition_count
+
+CommittedOffsets: TypeAlias = Mapping[str, CommittedOffset]
+"""Committed offsets of one partition, by input topic."""
+
+BUSY: Final = (
+    "{who} of group {group}: stop every worker first. One with a name (kafka.instance) counts as a member "
+    "until worker.session_timeout is over"
+)
+
+
+class ConsumerGroup:
+    """The consumer group of a pipeline.
+
+    Use as a context manager.
+
+    Parameters
+    ----------
+    config
+        Whole configuration. `kafka.instance` is ignored, because a worker may run under this name.
+    topics
+        Topics of the pipeline.
+
+    Raises
+    ------
+    BrokerError
+        No broker answers.
+    TopicError
+        Topics are missing, or not as they have to be.
+    """
+
+    def __init__(self, config: Config, topics: Topics) -> None:
+        kafka = config.kafka.model_copy(update={"instance": None})
+        self.config = config.model_copy(update={"kafka": kafka})
+        self.topics = topics
+        self._admin = admin(client_settings(kafka))
+        self.partitions = partition_count(self._admin, topics)
+        """Number of partitions of each topic."""
+        self._consumer: Consumer = group_consumer(self.config)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._consumer.close()
+
+    def committed_offsets(
+        self, partitions: Iterable[int], timeout: float = COORDINATOR_TIMEOUT
+    ) -> dict[int, dict[str, CommittedOffset]]:
+        """Return the committed offsets of the inputs, by partition and topic.
+
+        An open transaction that commits offsets is waited for.
+
+        Parameters
+        ----------
+        partitions
+            Numbers of the partitions.
+        timeout
+            Seconds to wait for the group's coordinator.
+
+        Raises
+        ------
+        KafkaException
+            If the group's coordinator does not answer in time.
+        """
+        wanted = [PartitionId(topic, number) for topic in self.topics.inputs for number in partitions]
+        return committed_offsets(self._consumer, wanted, timeout)
+
+    @contextmanager
+    def sole_member(self) -> Iterator[Consumer]:
+        """Join the group as its only member, so that nobody else commits offsets.
+
+        A worker that joins meanwhile waits for a rebalance. Its membership then makes a later commit of
+        this member fail.
+
+        Raises
+        ------
+        StateError
+            If there are other members.
+        """
+        self.refuse_members()
+        assigned: list[TopicPartition] = []
+
+        def assign_paused(consumer: Consumer, topic_partitions: list[TopicPartition]) -> None:
+            consumer.assign(topic_partitions)
+            consumer.pause(topic_partitions)
+            assigned.extend(topic_partitions)
+
+        member: Consumer = group_consumer(self.config)
+        member.subscribe(list(self.topics.inputs), on_assign=assign_paused)
+        try:
+            end = time.monotonic() + COORDINATOR_TIMEOUT
+            while not assigned:
+                member.poll(0.1)
+                if time.monotonic() > end:
+                    raise timed_out(f"no assignment in group {self._name}")
+            if len(assigned) < self.partitions * len(self.topics.inputs):
+                raise StateError(BUSY.format(who="a worker has just become a member", group=self._name))
+            yield member
+        finally:
+            member.close()
+
+    def refuse_members(self) -> None:
+        """Raise `StateError` if the group has members.
+
+        Raises
+        ------
+        StateError
+            If the group has members; it names them.
+        """
+        members = self._members()
+        if members:
+            raise StateError(BUSY.format(who=f"there are members ({', '.join(members)})", group=self._name))
+
+    @property
+    def _name(self) -> str:
+        return self.config.kafka.group
+
+    def _members(self) -> list[str]:
+        described = self._admin.describe_consumer_groups([self._name], request_timeout=COORDINATOR_TIMEOUT)
+        try:
+            members = described[self._name].result().members
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                return []
+            raise
+        return [f"{member.group_instance_id or member.member_id} at {member.host}" for member in members]
