@@ -10,8 +10,8 @@ Each table has room for so much. Where that runs out, what would go next goes be
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -22,18 +22,34 @@ from pipeline.config.tree import Join as JoinSettings
 from pipeline.join.merge import Integers
 from pipeline.join.timers import TimerQueue
 from pipeline.records.decoding import NO_TIMESTAMP
-from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
 from pipeline.records.inputs import RawMessage, WatchLabel
-from pipeline.records.outcome_encoder import PLAIN_SUFFIX, outcome_prefix, outcome_suffix
 from pipeline.records.outputs import Prediction
 
 
-class Pending(msgspec.Struct, gc=False):
-    """A prediction that waits for its label. What the model says of it comes when the batch is judged.
+class ChallengerScores(msgspec.Struct, frozen=True, gc=False):
+    """Scores that challengers gave to an interaction."""
 
-    Features and text are kept as bytes: as single numbers they would be most of what a worker holds, and
-    scattered all over its memory.
+    names: tuple[str, ...]
+    """One object for all predictions of a batch."""
+    scores: bytes
+    """Float64, in the order of the names."""
+
+    @classmethod
+    def of(cls, scores: Mapping[str, float], names: tuple[str, ...] | None = None) -> ChallengerScores:
+        """Return the scores of a prediction; `names` is the tuple to share, if there is one."""
+        return cls(names or tuple(scores), array("d", scores.values()).tobytes())
+
+    def by_name(self) -> dict[str, float]:
+        """Return the scores by name."""
+        return dict(zip(self.names, np.frombuffer(self.scores).tolist(), strict=True))
+
+
+class Pending(msgspec.Struct, gc=False):
+    """A prediction that waits for its label. The model's output is filled in when its batch is run.
+
+    Numbers are kept as bytes: as single objects they would be most of what a worker holds, and scattered all
+    over its memory.
     """
 
     event_id: Id
@@ -42,20 +58,17 @@ class Pending(msgspec.Struct, gc=False):
     timestamp: int
     model_version: int
     sequence: int
-    score: float = math.nan
-    features: bytes = b""
-    """The running features, as float64."""
-    outcome_prefix: bytes = b""
-    """What its outcome begins with: see `pipeline.records.outcome_encoder.outcome_prefix`."""
-    outcome_suffix: bytes = PLAIN_SUFFIX
-    """What its outcome ends with: see `pipeline.records.outcome_encoder.outcome_suffix`."""
+    scored: bytes = b""
+    """Score, then running features, float64."""
     asked: bool | None = None
     """Whether its label was asked for; None where all labels are learned as they come."""
+    challengers: ChallengerScores | None = None
+    """None where there were no challengers."""
 
     @classmethod
     def of(cls, prediction: Prediction) -> Pending:
-        """One that was written."""
-        text = encode(prediction)
+        """Return the waiting prediction of a record."""
+        challengers = prediction.challengers
         return cls(
             prediction.event_id,
             prediction.user_id,
@@ -63,11 +76,9 @@ class Pending(msgspec.Struct, gc=False):
             prediction.timestamp,
             prediction.model_version,
             prediction.sequence,
-            prediction.score,
-            np.array(prediction.features, dtype=np.float64).tobytes(),
-            outcome_prefix(text),
-            outcome_suffix(text),
+            array("d", [prediction.score, *prediction.features]).tobytes(),
             prediction.asked,
+            None if challengers is None else ChallengerScores.of(challengers),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from pipeline.errors import StateError
 from pipeline.join.tables import Pending
 from pipeline.records.outputs import Outcome, Prediction
-from pipeline.task.sharing import Inbox
 from pipeline.task.state import OffsetIndex, State
 from pipeline.task.task import Task
 
@@ -25,28 +24,24 @@ class TaskRestorer:
     Parameters
     ----------
     task
-        New, its model restored from the record's snapshot if there is one.
+        The task of the state record: see `Task.restore`.
     state
         The last committed state record, see `pipeline.recovery.state_reader.read_snapshot`.
+    keep_waiting
+        Is given the predictions that wait for their label, in the order of their sequences: an encoder needs
+        their text for their outcomes.
     """
 
-    def __init__(self, task: Task, state: State) -> None:
+    def __init__(
+        self, task: Task, state: State, keep_waiting: Callable[[Sequence[Prediction]], None]
+    ) -> None:
         self.task = task
         self.state = state
+        self._keep_waiting = keep_waiting
         self._next_outcome: int | None = None
         self._first_outcome = min(state.outcomes_from, task.model.folded)
         self._next_prediction = state.pending_from
         self._closed: set[int] = set()
-        task.prediction_offsets = OffsetIndex(state.prediction_offset)
-        task.outcome_offsets = OffsetIndex(state.outcome_offset)
-        task.stream_time = state.stream_time
-        task.predicted = state.predictions
-        task.counters.update({name: state.counters.get(name, 0) for name in task.counters})
-        task.snapshot, task.previous = state.snapshot, state.previous
-        task.earlier = state.earlier
-        task.inbox = Inbox(task.partition, state.taken)
-        for saved in state.waiting:
-            task.join.add_early(saved.restore())
 
     @property
     def remaining_outcomes(self) -> int:
@@ -111,9 +106,10 @@ class TaskRestorer:
         predictions, offsets, sequences = predictions[needed:], offsets[needed:], sequences[needed:]
         self._check_sequences("prediction", sequences, offsets, range(first, state.predictions))
         self._next_prediction += len(predictions)
-        for prediction in predictions:
-            if prediction.sequence not in self._closed:
-                self.task.join.open(Pending.of(prediction))
+        waiting = [prediction for prediction in predictions if prediction.sequence not in self._closed]
+        for prediction in waiting:
+            self.task.join.open(Pending.of(prediction))
+        self._keep_waiting(waiting)
         _index_offsets(self.task.prediction_offsets, first, offsets)
 
     def finish(self) -> Task:

@@ -130,8 +130,8 @@ class Plan:
             chosen = [[column[row] for row in rows] for column in columns]
         return list(map(Pending, *chosen, [self.first + row for row in rows]))
 
-    def plays(self) -> InteractionColumns:
-        """Those carried, and then those to be judged."""
+    def interactions(self) -> InteractionColumns:
+        """Return the interactions of prior predictions, then those of the plan's own predictions."""
         prior_predictions = self.prior_predictions
         return InteractionColumns(
             [each.user_id for each in prior_predictions] + self.users,
@@ -139,10 +139,10 @@ class Plan:
             [each.timestamp for each in prior_predictions] + self.timestamps,
         )
 
-    def prior_features(self) -> NDArray[np.float64]:
-        """The features by which those carried were judged, a row for each."""
-        features = np.frombuffer(b"".join([each.features for each in self.prior_predictions]))
-        return features.reshape(len(self.prior_predictions), len(FEATURES))
+    def prior_outputs(self) -> NDArray[np.float64]:
+        """Return score and running features of each prior prediction, shape (n, 1 + features)."""
+        scored = np.frombuffer(b"".join([each.scored for each in self.prior_predictions]))
+        return scored.reshape(len(self.prior_predictions), 1 + len(FEATURES))
 
     def training_examples(self) -> TrainingExamples:
         """What the closings teach."""

@@ -22,6 +22,15 @@ INBOX_BYTES = 4_000_000
 """Bytes of shares that a partition holds until it has an outcome to take them over with."""
 
 
+class OutboxSettings(NamedTuple):
+    """What an outbox depends on, beside its partition."""
+
+    partitions: int
+    """How many partitions there are, at least 2."""
+    interval: int
+    """Outcomes in a share."""
+
+
 class Outbox:
     """What a partition has not yet told the others.
 

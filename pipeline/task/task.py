@@ -20,9 +20,10 @@ from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
 from pipeline.records.outputs import Share
 from pipeline.task import fast_path as stretch
 from pipeline.task.batch import Batch, run_plan
+from pipeline.task.columns import OutcomeColumns
 from pipeline.task.plan import DeadLetter, Plan
 from pipeline.task.record_queue import Position, RecordQueue
-from pipeline.task.sharing import Inbox, Outbox
+from pipeline.task.sharing import Inbox, Outbox, OutboxSettings
 from pipeline.task.state import OffsetIndex, SavedLabel, SettingsEpoch, SnapshotReference, State, counters
 
 
@@ -39,13 +40,26 @@ class Task:
         How predictions and labels find one another.
     interactions, labels
         Where to go on in the inputs.
+    policy
+        Decides which labels are asked for; None where all are learned as they come.
+    sharing
+        Settings of the outbox for the other partitions; None where nothing is shared.
     """
 
     def __init__(
-        self, partition: int, model: Model, settings: JoinSettings, interactions: Position, labels: Position
+        self,
+        partition: int,
+        model: Model,
+        settings: JoinSettings,
+        interactions: Position,
+        labels: Position,
+        *,
+        policy: LabelPolicy | None = None,
+        sharing: OutboxSettings | None = None,
     ) -> None:
         self.partition = partition
         self.model = model
+        self.policy = policy
         self.interactions = RecordQueue(interactions, settings.max_jump)
         self.labels = RecordQueue(labels, settings.max_jump)
         self.join = Join(settings)
@@ -61,14 +75,12 @@ class Task:
         """The snapshot before that."""
         self.earlier: list[SettingsEpoch] = []
         """The eras that have ended."""
-        self.outbox: Outbox | None = None
-        """What the other partitions are told; None to tell them nothing."""
+        self.outbox = Outbox(partition, *sharing, since=0) if sharing else None
+        """Collects what the other partitions are to learn; None where nothing is shared."""
         self.inbox = Inbox(partition, {})
-        """What they have told this one."""
+        """Holds what the other partitions shared, until it is learned."""
         self.comparison = Comparison(model) if model.challengers else None
-        """How champion and challengers have done; None where there are none."""
-        self.policy: LabelPolicy | None = None
-        """Which labels are asked for; None where all are learned as they come."""
+        """Counts of champion and challengers; None where there are no challengers."""
         self._missing_label = TARGET.missing_label(settings.on_missing)
         self._plan = Plan(0, 0)
         self._fast_limit = stretch.MAX_MESSAGES
@@ -111,13 +123,31 @@ class Task:
 
     def _finish_batch(self) -> Batch:
         plan = self._plan
-        taken: list[list[Share]] = []
-        while len(taken) < len(plan.closed) and (shares := self.inbox.drain()):
-            taken.append(shares)
-        batch = run_plan(plan, self.model, self.counters, taken=taken, outbox=self.outbox, policy=self.policy)
+        received: list[list[Share]] = []
+        while len(received) < len(plan.closed) and (shares := self.inbox.drain()):
+            received.append(shares)
+        batch = run_plan(
+            plan, self.model, self.counters, received=received, outbox=self.outbox, policy=self.policy
+        )
         if self.comparison is not None:
-            self.comparison.add(batch.outcomes.values, self.earlier[-1].predictions if self.earlier else 0)
+            self._compare(batch.outcomes, self.comparison)
         return batch
+
+    def _compare(self, outcomes: OutcomeColumns, comparison: Comparison) -> None:
+        """Count the labelled outcomes whose predictions the current learners made."""
+        since = self.earlier[-1].predictions if self.earlier else 0
+        rows = [
+            row
+            for row, (sequence, ratio) in enumerate(
+                zip(outcomes.prediction_sequences, outcomes.watch_ratios, strict=True)
+            )
+            if ratio is not None and sequence >= since
+        ]
+        comparison.add(
+            outcomes.scores[rows],
+            [outcomes.challengers[row] or {} for row in rows],
+            [outcomes.watch_ratios[row] or 0.0 for row in rows],
+        )
 
     def _next_queue(self) -> RecordQueue | None:
         """The input that the next message is taken from; None to wait for more."""
@@ -256,7 +286,7 @@ class Task:
         self._plan.dead_letters.append(DeadLetter(source, rejected.fault, rejected.reason))
 
     def state(self, settings: dict[str, str]) -> State:
-        """The state record of this moment, with the marks known so far."""
+        """Return the state record of this moment, with the offsets known so far."""
         prediction, outcome = self._lowest_needed()
         return State(
             partition=self.partition,
@@ -279,6 +309,52 @@ class Task:
             published=self.outbox.since if self.outbox else None,
             taken=dict(self.inbox.taken),
         )
+
+    @classmethod
+    def restore(
+        cls,
+        state: State,
+        model: Model,
+        settings: JoinSettings,
+        *,
+        policy: LabelPolicy | None = None,
+        sharing: OutboxSettings | None = None,
+    ) -> Task:
+        """Return the task of a state record: the inverse of `state`.
+
+        Outcomes since the snapshot, waiting predictions and closed events are not in the record. They are
+        read from the log: see `pipeline.recovery.restoration.TaskRestorer`.
+
+        Parameters
+        ----------
+        state
+            The last committed state record.
+        model
+            The model of its snapshot, or one that has learned nothing.
+        settings, policy, sharing
+            As for a new task.
+        """
+        task = cls(
+            state.partition, model, settings, state.interactions, state.labels, policy=policy, sharing=sharing
+        )
+        task.stream_time = state.stream_time
+        task.predicted = state.predictions
+        task.counters.update({name: state.counters.get(name, 0) for name in task.counters})
+        task.prediction_offsets = OffsetIndex(state.prediction_offset)
+        task.outcome_offsets = OffsetIndex(state.outcome_offset)
+        task.snapshot, task.previous = state.snapshot, state.previous
+        task.earlier = state.earlier
+        task.inbox = Inbox(state.partition, state.taken)
+        if sharing is not None:
+            since = state.outcomes if state.published is None else state.published
+            task.outbox = Outbox(state.partition, *sharing, since=since)
+        for saved in state.waiting:
+            task.join.add_early(saved.restore())
+        return task
+
+    def snapshot_written(self, reference: SnapshotReference) -> None:
+        """Note the snapshot that was written last; the one before it stays known as the previous one."""
+        self.previous, self.snapshot = self.snapshot, reference
 
     def _lowest_needed(self) -> tuple[int, int]:
         """The sequences from which a restart needs predictions and outcomes, beside those for the model."""

@@ -19,6 +19,7 @@ from pipeline.recovery.restore import recover
 from pipeline.task.batch import Batch
 from pipeline.task.task import Task
 from pipeline.worker.clock import IdleAdvance
+from pipeline.worker.encoder import RecordEncoder
 from pipeline.worker.membership import Membership
 from pipeline.worker.metrics import Gauges
 from pipeline.worker.progress import Progress
@@ -77,7 +78,8 @@ class Session:
         """Records that these still have to read."""
         self._committed_positions: dict[int, CommittedPosition] = {}
         """Where each partition began here, and where it stands since what was committed last."""
-        self._kept_tasks: dict[int, tuple[CommittedPosition, Task]] = {}
+        self._encoders: dict[int, RecordEncoder] = {}
+        self._kept_tasks: dict[int, tuple[CommittedPosition, Task, RecordEncoder]] = {}
         """Tasks of the partitions taken away last, as they were committed: they may come back."""
         self._advanced_while_idle: set[int] = set()
         """Partitions whose stream time has moved by itself since it was committed."""
@@ -122,7 +124,7 @@ class Session:
             self._run_once()
         self._end_commit()
         rest = [
-            PartitionCommit(task, Batch(), True)
+            PartitionCommit(task, Batch(), self._encoders[task.partition], True)
             for task in self._tasks.values()
             if self._outcomes_since_snapshot(task)
         ]
@@ -149,7 +151,9 @@ class Session:
             self._advanced_while_idle |= self._idle.punctuate(self._tasks, batches, limit, self._busy)
         self._busy = any(batch.steps == limit for batch in batches.values())
         parts = [
-            PartitionCommit(self._tasks[partition], batch, self._snapshot_due(partition))
+            PartitionCommit(
+                self._tasks[partition], batch, self._encoders[partition], self._snapshot_due(partition)
+            )
             for partition, batch in batches.items()
         ]
         parts = [part for part in parts if part.snapshot or not part.batch.empty]
@@ -256,12 +260,19 @@ class Session:
             )
             offsets = zip(self.topics.inputs, start[:2], strict=True)
             positions += [TopicPartition(topic, partition, offset) for topic, offset in offsets]
-            kept_position, task = self._kept_tasks.pop(partition, (None, None))
-            if task is not None and kept_position == start:
+            kept = self._kept_tasks.pop(partition, None)
+            if kept is not None and kept[0] == start:
+                _, task, self._encoders[partition] = kept
                 kept_tasks.append(task)
                 continue
+            encoder = self._encoders[partition] = RecordEncoder()
             self._restoring[partition] = recover(
-                partition, start, self._new_model, self._settings, self.config
+                partition,
+                start,
+                self._new_model,
+                self._settings,
+                self.config,
+                keep_waiting=encoder.restore,
             )
         self._kept_tasks.clear()
         self._source.assign(positions)
@@ -284,7 +295,7 @@ class Session:
             "revoked", partitions=sorted({topic_partition.partition for topic_partition in topic_partitions})
         )
         kept = {
-            partition: (self._committed_positions[partition], task)
+            partition: (self._committed_positions[partition], task, self._encoders[partition])
             for partition, task in self._tasks.items()
             if partition not in self._advanced_while_idle
         }
@@ -300,6 +311,7 @@ class Session:
         self._source.clear()
         for held in (
             self._tasks,
+            self._encoders,
             self._restoring,
             self._committed_positions,
             self._snapshot_times,

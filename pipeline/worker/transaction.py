@@ -24,9 +24,9 @@ from pipeline.recovery.checkpoint_writer import (
     write_state,
 )
 from pipeline.task.batch import Batch
-from pipeline.task.encoding import EncodedRecords
 from pipeline.task.plan import DeadLetter
 from pipeline.task.task import Task
+from pipeline.worker.encoder import EncodedRecords, RecordEncoder
 
 
 class PartitionCommit(NamedTuple):
@@ -34,6 +34,8 @@ class PartitionCommit(NamedTuple):
 
     task: Task
     batch: Batch
+    encoder: RecordEncoder
+    """The partition's encoder, which has encoded all batches before this one."""
     snapshot: bool
     """Whether the model's state is to be written too."""
 
@@ -218,23 +220,30 @@ class TransactionWriter:
             self._write_dead_letter(partition, dead_letter)
         for share in batch.shares:
             self._producer.produce(self._topics.shared, encode(share), str(partition), partition)
-        first_prediction = self._write_encoded_records(self._topics.predictions, partition, batch.predictions)
-        first_outcome = self._write_encoded_records(self._topics.outcomes, partition, batch.outcomes)
-        self._write_encoded_records(self._topics.label_requests, partition, batch.requests)
+        encoded = part.encoder.encode(batch)
+        first_prediction = self._write_encoded(self._topics.predictions, partition, encoded.predictions)
+        first_outcome = self._write_encoded(self._topics.outcomes, partition, encoded.outcomes)
+        self._write_encoded(self._topics.label_requests, partition, encoded.requests)
         return first_prediction, first_outcome
 
-    def _write_encoded_records(
-        self, topic: str, partition: int, lines: EncodedRecords
-    ) -> DeliveryReport | None:
-        """Write records; the receipt is of the first of them, if there are any."""
-        if not lines.values:
+    def _write_encoded(self, topic: str, partition: int, records: EncodedRecords) -> DeliveryReport | None:
+        """Write records; return the delivery report of the first, if there are any."""
+        if not records.values:
             return None
-        keys, receipt = keys_of(lines.users), DeliveryReport()
-        reports, no_headers = chain([receipt], repeat(None)), repeat(None)
-        every = (repeat(topic), lines.values, keys, repeat(partition), reports, no_headers, lines.timestamps)
+        keys, report = keys_of(records.users), DeliveryReport()
+        reports, no_headers = chain([report], repeat(None)), repeat(None)
+        every = (
+            repeat(topic),
+            records.values,
+            keys,
+            repeat(partition),
+            reports,
+            no_headers,
+            records.timestamps,
+        )
         for _ in map(self._producer.produce, *every):
             pass  # a call from a loop costs a tenth more, one with named arguments twice as much
-        return receipt
+        return report
 
     def _write_dead_letter(self, partition: int, dead_letter: DeadLetter) -> None:
         source = dead_letter.source
@@ -262,7 +271,6 @@ class TransactionWriter:
             flush(self._producer, self._timeout)
         for task, slot, data, delivery_reports in written:
             folded = task.model.folded
-            task.previous = task.snapshot
-            task.snapshot = snapshot_reference(
-                data, slot, delivery_reports, folded, task.outcome_offsets.floor(folded)
+            task.snapshot_written(
+                snapshot_reference(data, slot, delivery_reports, folded, task.outcome_offsets.floor(folded))
             )

@@ -14,8 +14,9 @@ from pipeline.model.label_policy import label_policy
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
 from pipeline.records.inputs import RawMessage
 from pipeline.task.record_queue import Position, RecordQueue
-from pipeline.task.sharing import Outbox
+from pipeline.task.sharing import OutboxSettings
 from pipeline.task.task import Task
+from pipeline.worker.encoder import RecordEncoder
 from pipeline.worker.transaction import InFlightCommit, PartitionCommit, TransactionWriter
 from tests.golden.recorder import Recorder
 from tests.golden.scenarios import Scenario
@@ -43,12 +44,16 @@ def replay(scenario: Scenario, *, batch: int, snapshot_every: int) -> dict[str, 
     blueprint = ModelFactory(config)
     settings = blueprint.settings(scenario.partitions)
     tasks = [_task(config, blueprint, scenario, number) for number in range(scenario.partitions)]
+    encoders = [RecordEncoder() for _ in tasks]
     producer = cast(Producer, recorder)
     writer, commits = TransactionWriter(producer, topics, settings, PATIENCE), InFlightCommit(producer)
     number = 0
     while True:
         number += 1
-        parts = [PartitionCommit(task, task.advance(batch), number % snapshot_every == 0) for task in tasks]
+        parts = [
+            PartitionCommit(task, task.advance(batch), encoder, number % snapshot_every == 0)
+            for task, encoder in zip(tasks, encoders, strict=True)
+        ]
         if all(part.batch.empty for part in parts):
             parts = [part._replace(snapshot=True) for part in parts]
         commits.begin(partial(writer.commit, parts, None))
@@ -64,10 +69,16 @@ def replay(scenario: Scenario, *, batch: int, snapshot_every: int) -> dict[str, 
 def _task(config: Config, blueprint: ModelFactory, scenario: Scenario, number: int) -> Task:
     """A partition's task with all of its messages."""
     topics, partitions = Topics(), scenario.partitions
-    task = Task(number, blueprint.new_model(), config.join, Position(0), Position(0))
-    task.policy = label_policy(config.labels)
-    if config.sharing.interval is not None:
-        task.outbox = Outbox(number, partitions, config.sharing.interval, 0)
+    interval = config.sharing.interval
+    task = Task(
+        number,
+        blueprint.new_model(),
+        config.join,
+        Position(0),
+        Position(0),
+        policy=label_policy(config.labels),
+        sharing=None if interval is None else OutboxSettings(partitions, interval),
+    )
     _feed(task.interactions, scenario, topics.interactions, number, INTERACTION_DECODER)
     _feed(task.labels, scenario, topics.labels, number, LABEL_DECODER)
     return task

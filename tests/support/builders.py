@@ -27,7 +27,9 @@ from pipeline.records.outputs import Outcome, Prediction
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
 from pipeline.task.record_queue import Position
+from pipeline.task.sharing import OutboxSettings
 from pipeline.task.task import Task
+from pipeline.worker.encoder import RecordEncoder
 from tests.support.entries import Entry, entries, queued
 
 Message: TypeAlias = Interaction | WatchLabel | bytes | None
@@ -90,10 +92,17 @@ def new_task(
     partition: int = 0,
     model: Model | None = None,
     policy: LabelPolicy | None = None,
+    sharing: OutboxSettings | None = None,
 ) -> Task:
-    task = Task(partition, model or new_model(), settings or join_settings(), Position(0), Position(0))
-    task.policy = policy
-    return task
+    return Task(
+        partition,
+        model or new_model(),
+        settings or join_settings(),
+        Position(0),
+        Position(0),
+        policy=policy,
+        sharing=sharing,
+    )
 
 
 def source(topic: str, offset: int, record: Message) -> RawMessage:
@@ -150,9 +159,10 @@ class BatchRecords(NamedTuple):
     steps: int
 
 
-def records_of(batch: Batch) -> BatchRecords:
-    """What was written, read."""
-    predictions, outcomes = batch.predictions.values, batch.outcomes.values
+def records_of(batch: Batch, encoder: RecordEncoder | None = None) -> BatchRecords:
+    """Return the records that a batch writes; an encoder is needed where others were written before."""
+    encoded = (RecordEncoder() if encoder is None else encoder).encode(batch)
+    predictions, outcomes = encoded.predictions.values, encoded.outcomes.values
     return BatchRecords(
         [msgspec.json.decode(value, type=Prediction) for value in predictions],
         [msgspec.json.decode(value, type=Outcome) for value in outcomes],
@@ -171,11 +181,14 @@ class Written(NamedTuple):
 
     @classmethod
     def of(cls, batches: Sequence[Batch]) -> Written:
+        """Return what the first batches of a task write."""
+        encoder = RecordEncoder()
+        encoded = [encoder.encode(batch) for batch in batches]
         return cls(
-            [value for batch in batches for value in batch.predictions.values],
-            [value for batch in batches for value in batch.outcomes.values],
+            [value for batch in encoded for value in batch.predictions.values],
+            [value for batch in encoded for value in batch.outcomes.values],
             [dead_letter for batch in batches for dead_letter in batch.dead_letters],
-            [value for batch in batches for value in batch.requests.values],
+            [value for batch in encoded for value in batch.requests.values],
         )
 
 

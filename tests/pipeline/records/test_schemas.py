@@ -26,6 +26,7 @@ from pipeline.records.outputs import Example, LabelRequest, Outcome, Prediction,
 from pipeline.task.plan import DeadLetter
 from pipeline.task.record_queue import Position
 from pipeline.task.state import COUNTERS, SavedLabel, SettingsEpoch, SnapshotReference, State
+from pipeline.worker.encoder import RecordEncoder
 from pipeline.worker.transaction import TransactionWriter
 from tests.support.builders import CHALLENGERS, Inputs, feed_all, join_settings, new_model, new_task
 from tests.support.record_strategies import WRITTEN, interactions, labels
@@ -165,11 +166,12 @@ def test_whatever_a_task_writes_is_valid(
     task = new_task(join_settings(on_missing=on_missing), model=model, policy=policy)
     feed_all(task, given_inputs)
     batch = task.advance(len(given_inputs))
-    for prediction in batch.predictions.values:
+    encoded = RecordEncoder().encode(batch)
+    for prediction in encoded.predictions.values:
         assert errors("prediction", prediction) == []
-    for request in batch.requests.values:
+    for request in encoded.requests.values:
         assert errors("label-request", request) == []
-    for outcome in batch.outcomes.values:
+    for outcome in encoded.outcomes.values:
         assert errors("outcome", outcome) == []
     assert errors("state", encode(task.state({"partitions": "1"}))) == []
     for letter in batch.dead_letters:

@@ -197,7 +197,7 @@ def test_json_of_a_record_holds_its_value() -> None:
 def test_a_state_record_shows_counters_positions_and_where_the_snapshot_is() -> None:
     task = new_task(partition=2)
     task.counters["late"] = 1_234
-    task.snapshot = SnapshotReference([40, 41], "ab" * 32, 1, 900, 17)
+    task.snapshot_written(SnapshotReference([40, 41], "ab" * 32, 1, 900, 17))
     text = rendered(Kind.CHECKPOINTS, message(encode(task.state({})), key=b"2/state"))
     for part in ("late 1,234", "slot 1 of 900 outcomes, chunks at 40, 41", "interactions 0, labels 0"):
         assert part in text
