@@ -81,7 +81,7 @@ def encode_label_fields(label_fields: Iterable[LabelFields]) -> Iterator[bytes]:
     >>> outcome_prefix(prediction)[-36:]
     b'"features":[0.25],"model_version":0,'
     >>> [rest] = encode_label_fields([LabelFields(9, 0.8, True, 6, True, 0.2, "labelled", sequence=4)])
-    >>> (outcome_prefix(prediction) + rest)[-56:]
+    >>> (outcome_prefix(prediction) + rest)[-59:]
     b'"correct":true,"loss":0.2,"status":"labelled","sequence":4}'
     """
     left = iter(label_fields)

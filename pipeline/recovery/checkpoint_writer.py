@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 from pipeline.kafka.committed import metadata
 from pipeline.kafka.topics import Topics
 from pipeline.records.encoding import encode
+from pipeline.records.names import snapshot_key, state_key
 from pipeline.task.state import SnapshotReference, State
 
 CHUNK = 900_000
@@ -67,7 +68,7 @@ def write_snapshot(
         producer.produce(
             topics.checkpoints,
             data[number * CHUNK : (number + 1) * CHUNK],
-            f"{partition}/snapshot/{slot}/{number}",
+            snapshot_key(partition, slot, number),
             partition,
             on_delivery=receipt,
         )
@@ -98,7 +99,7 @@ def write_state(producer: Producer, topics: Topics, state: State) -> DeliveryRep
     producer.produce(
         topics.checkpoints,
         encode(state),
-        f"{state.partition}/state",
+        state_key(state.partition),
         state.partition,
         on_delivery=receipt,
     )

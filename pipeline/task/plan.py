@@ -18,13 +18,14 @@ from pipeline.model.columns import InteractionColumns
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, RawMessage
+from pipeline.records.names import Fault
 
 
 class DeadLetter(NamedTuple):
     """A message that could not be used, and why."""
 
     source: RawMessage
-    fault: str
+    fault: Fault
     reason: str
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pipeline.records.decoding import NO_TIMESTAMP, Decoded, Record, RejectedRecord, times_of
 from pipeline.records.inputs import Interaction, KafkaMessage, RawMessage, WatchLabel
+from pipeline.records.names import Fault
 
 COMPACT_AFTER = 4_096
 """Messages taken, after which the room that they took is made free."""
@@ -175,7 +176,7 @@ class RecordQueue:
             return record
         self._fed_ahead = self._refused[offset] = time
         return RejectedRecord(
-            "future",
+            Fault.FUTURE,
             f"the timestamp {time} lies {time - clock} ms after the one before it; a jump beyond "
             f"join.max_jump ({self.max_jump} ms) counts as a wrong clock unless the next message confirms it",
         )

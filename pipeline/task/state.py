@@ -17,6 +17,7 @@ from pipeline.join.tables import EarlyLabel
 from pipeline.records.decoding import LABEL_DECODER
 from pipeline.records.fields import Count
 from pipeline.records.inputs import RawMessage
+from pipeline.records.names import Fault
 from pipeline.task.record_queue import Position
 
 STATE_VERSION = 3
@@ -29,15 +30,15 @@ COUNTERS = (
     "expired",
     "crowded_out",
     "early",
-    "orphan",
-    "late",
-    "mismatched",
+    Fault.ORPHAN.value,
+    Fault.LATE.value,
+    Fault.MISMATCHED.value,
     "duplicate_interactions",
     "duplicate_labels",
-    "undecodable",
-    "invalid",
-    "wrong_key",
-    "future",
+    Fault.UNDECODABLE.value,
+    Fault.INVALID.value,
+    Fault.WRONG_KEY.value,
+    Fault.FUTURE.value,
     "asked",
     "unasked",
 )

@@ -17,6 +17,7 @@ from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord
 from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
+from pipeline.records.names import Fault
 from pipeline.records.outputs import Share
 from pipeline.task import fast_path as stretch
 from pipeline.task.batch import Batch, run_plan
@@ -222,7 +223,7 @@ class Task:
 
     def _reject_orphan(self, early: EarlyLabel) -> None:
         reason = "no interaction with this event_id came while the label waited"
-        self._reject(early.source, RejectedRecord("orphan", reason))
+        self._reject(early.source, RejectedRecord(Fault.ORPHAN, reason))
 
     def _predict(self, interaction: Interaction) -> None:
         event_id, join = interaction.event_id, self.join
@@ -248,7 +249,7 @@ class Task:
         elif event_id in join.closed:
             if join.has_expired(event_id):
                 reason = "the label came after its prediction had expired"
-                self._reject(self.labels.source(), RejectedRecord("late", reason))
+                self._reject(self.labels.source(), RejectedRecord(Fault.LATE, reason))
             else:
                 self.counters["duplicate_labels"] += 1
         elif event_id in join.waiting:
@@ -262,7 +263,7 @@ class Task:
     def _join(self, label: WatchLabel, prediction: Pending, source: RawMessage | None) -> None:
         if label.user_id != prediction.user_id or label.video_id != prediction.video_id:
             reason = "user_id or video_id differ from those of the interaction"
-            self._reject(source or self.labels.source(), RejectedRecord("mismatched", reason))
+            self._reject(source or self.labels.source(), RejectedRecord(Fault.MISMATCHED, reason))
             return
         self._close(prediction, label)
 

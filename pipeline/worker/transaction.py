@@ -14,6 +14,13 @@ from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.topics import Topics
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode, keys_of
+from pipeline.records.names import (
+    EXCEPTION_HEADER,
+    MESSAGE_HEADER,
+    OFFSET_HEADER,
+    PARTITION_HEADER,
+    TOPIC_HEADER,
+)
 from pipeline.recovery.checkpoint_writer import (
     DeliveryReport,
     flush,
@@ -247,15 +254,17 @@ class TransactionWriter:
 
     def _write_dead_letter(self, partition: int, dead_letter: DeadLetter) -> None:
         source = dead_letter.source
-        about = {
-            "exception": dead_letter.fault,
-            "message": dead_letter.reason,
-            "topic": source.topic,
-            "partition": str(source.partition),
-            "offset": str(source.offset),
+        errors = {
+            EXCEPTION_HEADER: dead_letter.fault.value,
+            MESSAGE_HEADER: dead_letter.reason,
+            TOPIC_HEADER: source.topic,
+            PARTITION_HEADER: str(source.partition),
+            OFFSET_HEADER: str(source.offset),
         }
-        errors = [(f"__streams.errors.{name}", value.encode()) for name, value in about.items()]
-        headers: list[tuple[str, str | bytes | None]] = [*source.headers, *errors]
+        headers: list[tuple[str, str | bytes | None]] = [
+            *source.headers,
+            *((name, value.encode()) for name, value in errors.items()),
+        ]
         self._producer.produce(
             self._topics.dead_letters, source.value, source.key, partition, headers=headers
         )

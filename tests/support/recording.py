@@ -19,7 +19,7 @@ from pipeline.model.model import Model
 from pipeline.model.settings_text import challengers_text, learner_text
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.model.snapshot import unpack
-from pipeline.records.dead_letter import Letter
+from pipeline.records.dead_letter import DeadLetterHeaders
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
@@ -80,7 +80,7 @@ class Recording:
             [
                 DeadLetterMessage(
                     RawMessage("dead-letters", 0, number, dead_letter.source.key, dead_letter.source.value),
-                    Letter(
+                    DeadLetterHeaders(
                         dead_letter.fault,
                         dead_letter.reason,
                         *dead_letter.source[:3],

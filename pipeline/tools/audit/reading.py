@@ -13,7 +13,7 @@ from pipeline.kafka.committed import committed_position
 from pipeline.kafka.log import LogReader
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import Topics
-from pipeline.records.dead_letter import Headers, read_letter
+from pipeline.records.dead_letter import Headers, read_dead_letter
 from pipeline.records.inputs import RawMessage
 from pipeline.recovery.state_reader import read_state, snapshot_bytes
 from pipeline.task.state import State
@@ -183,7 +183,7 @@ class Reader:
     def dead_letters(self, topic: str) -> PartitionRecords[DeadLetterMessage]:
         """The dead letters."""
         dead_letter_message = (
-            DeadLetterMessage(_source(message), read_letter(message))
+            DeadLetterMessage(_source(message), read_dead_letter(message))
             for message in self._messages(topic, None)
         )
         return PartitionRecords(dead_letter_message, self.log_start_offset(topic), self.stable_offset(topic))

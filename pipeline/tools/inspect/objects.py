@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 from confluent_kafka import Message
 
-from pipeline.records.dead_letter import read_letter
-from pipeline.tools.inspect.chunk import read_chunk
+from pipeline.records.dead_letter import read_dead_letter
+from pipeline.records.names import parse_snapshot_key
 from pipeline.tools.inspect.kinds import Kind
 from pipeline.tools.inspect.readable import encoded
 
@@ -27,7 +27,7 @@ def as_object(kind: Kind, message: Message) -> dict[str, Any]:
         "key": key,
         "key_encoding": key_encoding,
     }
-    chunk = read_chunk(message.key()) if kind is Kind.CHECKPOINTS else None
+    chunk = parse_snapshot_key(message.key()) if kind is Kind.CHECKPOINTS else None
     if chunk is not None:
         return record | {"snapshot": chunk._asdict(), "bytes": len(message.value() or b"")}
     if kind is Kind.DEAD_LETTERS:
@@ -38,7 +38,7 @@ def as_object(kind: Kind, message: Message) -> dict[str, Any]:
 
 
 def _dead_letter(message: Message) -> dict[str, Any]:
-    dead_letter = read_letter(message)
+    dead_letter = read_dead_letter(message)
     headers = [
         dict(zip(("value", "encoding"), encoded(value), strict=True)) for _, value in dead_letter.headers
     ]

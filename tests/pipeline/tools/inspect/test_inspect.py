@@ -12,8 +12,8 @@ from rich.console import Console
 
 from pipeline.errors import ConfigError
 from pipeline.features.statistics import FEATURES
-from pipeline.records.dead_letter import ABOUT
 from pipeline.records.encoding import encode
+from pipeline.records.names import ERROR_HEADERS
 from pipeline.records.outputs import Example, Outcome, Prediction, Share, VideoCounts
 from pipeline.task.state import SnapshotReference
 from pipeline.tools.inspect import Kind, as_object, parse_start, show
@@ -46,7 +46,7 @@ HOSTILE = "\x1b[2J[bold]\r\n\u202e"
 
 def message(value: bytes | None, key: bytes | None = b"7", **headers: bytes) -> Message:
     named: list[tuple[str, str | bytes | None]] = [
-        (name.replace("streams_", ABOUT), content) for name, content in headers.items()
+        (name.replace("streams_", ERROR_HEADERS), content) for name, content in headers.items()
     ]
     return Message(
         topic="t",
