@@ -1,11 +1,11 @@
-"""Delayed labels: predictions wait for their label, early labels for their prediction.
+"""Tables of the join: predictions wait for their label, early labels for their interaction.
 
 Pure state, moved only by calls: no clock, no I/O. Time is stream time. A prediction at time t waits
 until t + `window`; after that it expires. A label waits `early` for its interaction; after that it
-is an orphan. What is closed is remembered for one more window, so that repetitions and labels that
-come too late are known for what they are.
+is an orphan. Closed events are remembered for one more window, so that duplicates and late labels are
+recognised.
 
-Each table has room for so much. Where that runs out, what would go next goes before its time.
+Each table has a capacity. Above it, the entry that is due next leaves before its deadline.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Join:
         self.waiting: dict[Id, EarlyLabel] = {}
         """Early labels, in the order in which they came."""
         self.waiting_bytes = 0
-        """Room that early labels take."""
+        """Size of the messages of early labels."""
         self._expiry_timers = TimerQueue(self.pending, attrgetter("sequence"), self.over_capacity)
         self._closed_timers = TimerQueue(self.closed, int, self._closed_over_capacity)
         self._early_timers = TimerQueue(self.waiting, attrgetter("source.offset"), self._early_over_capacity)
@@ -125,7 +125,7 @@ class Join:
         return self.closed.get(event_id, 0) % 2 == 1
 
     def deadline(self, prediction: Pending) -> int:
-        """The last moment at which the prediction's label is in time."""
+        """Return the last moment at which the prediction's label is in time, in milliseconds."""
         return prediction.timestamp + self.window
 
     def nothing_due(self, stream_time: int) -> bool:
@@ -137,11 +137,11 @@ class Join:
         )
 
     def next_deadline(self) -> int:
-        """The last stream time at which no prediction has expired and no early label waited too long."""
+        """Return the last stream time at which no prediction has expired and no early label is an orphan."""
         return min(self._expiry_timers.next(), self._early_timers.next())
 
     def has_room(self, predictions: int, outcomes: int) -> bool:
-        """Whether so many more leave no table too full."""
+        """Tell whether the tables have room for so many more entries."""
         return (
             len(self.pending) + predictions <= self.max_pending
             and len(self.closed) + outcomes <= self.max_closed
@@ -185,11 +185,11 @@ class Join:
         self._closed_timers.add_all(label_timestamps + self.window, numbers, event_ids)
 
     def remembered_until(self, timestamp: int, label_timestamp: int | None) -> int:
-        """The stream time up to which an event is known as closed: one window after it was."""
+        """Return the stream time until which a closed event is remembered: one window after it was closed."""
         return (timestamp + self.window if label_timestamp is None else label_timestamp) + self.window
 
     def remember(self, event_id: Id, timestamp: int, label_timestamp: int | None, sequence: int) -> None:
-        """Know an event as closed, with an outcome of this sequence."""
+        """Remember an event as closed, with an outcome of this sequence."""
         number, known = 2 * sequence + (label_timestamp is None), self.closed
         # An id used again after it was forgotten goes to the end: `closed` stays in the order of sequences.
         known.pop(event_id, None)
@@ -199,7 +199,7 @@ class Join:
             self.forget(NO_TIMESTAMP)
 
     def forget(self, stream_time: int) -> None:
-        """Forget the closed events whose time is over or for which there is no room, by when it is over."""
+        """Forget closed events that are due, or for which there is no room, by deadline."""
         for number, event_id in self._closed_timers.pop_until(stream_time):
             if self.closed.get(event_id) == number:
                 del self.closed[event_id]
@@ -207,7 +207,7 @@ class Join:
             del self.closed[event_id]
 
     def expired(self, stream_time: int) -> Iterator[Pending]:
-        """Predictions whose label has not come in time or for which there is no room, by deadline.
+        """Yield predictions that are overdue, or for which there is no room, in the order of their deadlines.
 
         The caller closes each before it asks for the next.
         """
@@ -225,14 +225,14 @@ class Join:
         self._early_timers.add(early.label.timestamp + self.early, early.source.offset, event_id)
 
     def pop_early(self, event_id: Id) -> EarlyLabel | None:
-        """The label that waits for this event, which then waits no longer."""
+        """Remove and return the early label of an event, if there is one."""
         early = self.waiting.pop(event_id, None)
         if early is not None:
             self.waiting_bytes -= early.source.size
         return early
 
     def orphans(self, stream_time: int) -> Iterator[EarlyLabel]:
-        """Labels that have waited too long or for which there is no room, the oldest first; they are gone."""
+        """Remove and yield early labels that are overdue, or for which there is no room, oldest first."""
         for event_id in self._early_timers.due(stream_time):
             early = self.waiting[event_id]
             self.pop_early(event_id)
@@ -245,7 +245,7 @@ class Join:
         return self.waiting_bytes > self.early_bytes
 
     def lowest_needed(self, next_prediction: int, next_outcome: int) -> tuple[int, int]:
-        """The sequences from which predictions and outcomes have to be read to build these tables again.
+        """Return the sequences from which predictions and outcomes are read to restore these tables.
 
         An outcome's sequence is never below the `model_version` of its prediction, which is how far
         back outcomes are needed to know which predictions are still pending.

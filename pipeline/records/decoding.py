@@ -1,4 +1,4 @@
-"""Messages of the inputs, decoded: records, or the reason why a message cannot be used."""
+"""Decode messages of the inputs: to records, or to the reason why a message cannot be used."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def decode(
 
 
 def times_of(records: list[Record]) -> NDArray[np.int64]:
-    """The timestamps of records, `NO_TIMESTAMP` for what cannot be used."""
+    """Return the timestamps of records, `NO_TIMESTAMP` for those that cannot be used."""
     return np.fromiter([record.timestamp for record in records], np.int64, len(records))
 
 

@@ -1,4 +1,4 @@
-"""A partition's task from its last committed state record and the log since."""
+"""Restore a partition's task from its last committed state record and the log since."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.task.state import OffsetIndex, State
 from pipeline.task.task import Task
 
 INDEX_INTERVAL = 1_000
-"""Records between two marks that are noted while reading."""
+"""Records between two entries of an offset index."""
 
 
 class TaskRestorer:
@@ -45,17 +45,17 @@ class TaskRestorer:
 
     @property
     def remaining_outcomes(self) -> int:
-        """Outcomes still to be read."""
+        """Number of outcomes still to be read."""
         return self.state.outcomes - self._expected_outcome
 
     @property
     def remaining_predictions(self) -> int:
-        """Predictions still to be read."""
+        """Number of predictions still to be read."""
         return self.state.predictions - self._next_prediction
 
     @property
     def left(self) -> int:
-        """Records still to be read."""
+        """Number of records still to be read."""
         return self.remaining_outcomes + self.remaining_predictions
 
     def outcomes(
@@ -64,14 +64,14 @@ class TaskRestorer:
         offsets: Sequence[int],
         features: NDArray[np.float64] | None = None,
     ) -> None:
-        """Take the next outcomes of the log: fold those that the snapshot does not hold.
+        """Process the next outcomes of the log: learn those that are not in the snapshot.
 
         Parameters
         ----------
         outcomes, offsets
             In the order of the log.
         features
-            Those of the outcomes, shape (n, features), where they are at hand.
+            Running features of the outcomes, shape (n, features), if they are decoded already.
         """
         if not outcomes:
             return
@@ -96,11 +96,11 @@ class TaskRestorer:
         _index_offsets(self.task.outcome_offsets, first, offsets)
 
     def predictions(self, predictions: Sequence[Prediction], offsets: Sequence[int]) -> None:
-        """Take the next predictions of the log: each waits for its label, unless it has an outcome."""
+        """Process the next predictions of the log: each waits for its label, unless it has an outcome."""
         state, first = self.state, self._next_prediction
         sequences = [prediction.sequence for prediction in predictions]
         needed = next(
-            (place for place, sequence in enumerate(sequences) if sequence >= state.pending_from),
+            (row for row, sequence in enumerate(sequences) if sequence >= state.pending_from),
             len(sequences),
         )
         predictions, offsets, sequences = predictions[needed:], offsets[needed:], sequences[needed:]
@@ -113,7 +113,7 @@ class TaskRestorer:
         _index_offsets(self.task.prediction_offsets, first, offsets)
 
     def finish(self) -> Task:
-        """The task, as it was when the state record was committed."""
+        """Check that nothing is missing; return the task as it was when the state record was written."""
         if self.remaining_outcomes:
             raise self._missing_record("outcome", self._expected_outcome, "at the end")
         if self.remaining_predictions:
@@ -154,6 +154,6 @@ class TaskRestorer:
 
 
 def _index_offsets(index: OffsetIndex, first: int, offsets: Sequence[int]) -> None:
-    """Note where some of the records are, of which the first has this sequence."""
-    for place in range(-first % INDEX_INTERVAL, len(offsets), INDEX_INTERVAL):
-        index.add(first + place, offsets[place])
+    """Note the offsets of some records, of which the first has this sequence."""
+    for row in range(-first % INDEX_INTERVAL, len(offsets), INDEX_INTERVAL):
+        index.add(first + row, offsets[row])

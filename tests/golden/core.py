@@ -41,9 +41,9 @@ def replay(scenario: Scenario, *, batch: int, snapshot_every: int) -> dict[str, 
         Transactions from one snapshot to the next.
     """
     config, recorder, topics = scenario.config, Recorder(), Topics()
-    blueprint = ModelFactory(config)
-    settings = blueprint.settings(scenario.partitions)
-    tasks = [_task(config, blueprint, scenario, number) for number in range(scenario.partitions)]
+    factory = ModelFactory(config)
+    settings = factory.settings(scenario.partitions)
+    tasks = [_task(config, factory, scenario, number) for number in range(scenario.partitions)]
     encoders = [RecordEncoder() for _ in tasks]
     producer = cast(Producer, recorder)
     writer, commits = TransactionWriter(producer, topics, settings, PATIENCE), InFlightCommit(producer)
@@ -66,13 +66,13 @@ def replay(scenario: Scenario, *, batch: int, snapshot_every: int) -> dict[str, 
             }
 
 
-def _task(config: Config, blueprint: ModelFactory, scenario: Scenario, number: int) -> Task:
-    """A partition's task with all of its messages."""
+def _task(config: Config, factory: ModelFactory, scenario: Scenario, number: int) -> Task:
+    """Return a partition's task with all of its messages."""
     topics, partitions = Topics(), scenario.partitions
     interval = config.sharing.interval
     task = Task(
         number,
-        blueprint.new_model(),
+        factory.new_model(),
         config.join,
         Position(0),
         Position(0),
@@ -84,11 +84,11 @@ def _task(config: Config, blueprint: ModelFactory, scenario: Scenario, number: i
     return task
 
 
-def _feed(inlet: RecordQueue, scenario: Scenario, topic: str, number: int, decoder: Any) -> None:
+def _feed(queue: RecordQueue, scenario: Scenario, topic: str, number: int, decoder: Any) -> None:
     given = scenario.of_partition(topic, number)
     sources = [RawMessage(topic, number, offset, each.key, each.value) for offset, each in enumerate(given)]
-    inlet.feed(queued(entries(sources, decoder, LATEST)))
-    inlet.at_end = True
+    queue.feed(queued(entries(sources, decoder, LATEST)))
+    queue.at_end = True
 
 
 def _share(tasks: list[Task], part: PartitionCommit, recorder: Recorder) -> None:
@@ -96,5 +96,5 @@ def _share(tasks: list[Task], part: PartitionCommit, recorder: Recorder) -> None
     shares = part.batch.shares
     first = recorder.last.get((Topics().shared, part.task.partition), 0) - len(shares)
     for task in tasks:
-        for place, share in enumerate(shares):
-            task.inbox.offer(share, first + place, 1_000)
+        for row, share in enumerate(shares):
+            task.inbox.offer(share, first + row, 1_000)

@@ -53,7 +53,7 @@ def join_settings(**changes: Any) -> JoinSettings:
 
 
 def small_learner(**changes: Any) -> ForksSettings:
-    """A learner that leaves stage 1 after a few events, and changes its map every third."""
+    """Return a learner that leaves stage 1 after a few events, and changes its map every third."""
     return learner_settings(
         Learner.model_validate({"budget": 4, "landmarks": 2, "rank": 2, "cycle": 3} | changes), 0
     )
@@ -83,7 +83,7 @@ def new_model(
 
 
 def model_under(settings: Mapping[str, str]) -> Model:
-    """A model of what a state record says."""
+    """Return a model of the settings in a state record."""
     return new_model(learner_from(settings), challengers=challengers_from(settings))
 
 
@@ -106,7 +106,7 @@ def new_task(
 
 
 def source(topic: str, offset: int, record: Message) -> RawMessage:
-    """A message at an offset."""
+    """Return a message at an offset."""
     if isinstance(record, Interaction | WatchLabel):
         return RawMessage(topic, 0, offset, str(record.user_id).encode(), encode(record), [])
     return RawMessage(topic, 0, offset, b"1", record, [("trace", b"\xff"), ("empty", None)])
@@ -120,7 +120,7 @@ class Inputs:
     labels: list[Entry]
 
     def from_positions(self, interactions: int, labels: int) -> Inputs:
-        """What is left from two offsets on."""
+        """Return the messages from two offsets on."""
         return Inputs(
             [entry for entry in self.interactions if entry.source.offset >= interactions],
             [entry for entry in self.labels if entry.source.offset >= labels],
@@ -131,7 +131,7 @@ class Inputs:
 
 
 def inputs(interactions: Sequence[Message], labels: Sequence[Message]) -> Inputs:
-    """The messages with every second offset, decoded."""
+    """Return the messages with every second offset, decoded."""
     return Inputs(
         _entries("interactions", interactions, INTERACTION_DECODER),
         _entries("watch-labels", labels, LABEL_DECODER),

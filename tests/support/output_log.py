@@ -58,7 +58,7 @@ class OutputLog:
     """Which labels are asked for."""
     requests: list[Slot] = field(default_factory=list)
     interval: int | None = None
-    """Outcomes of which two other partitions are told at once, if anything is shared."""
+    """Outcomes in a share for two other partitions; None where nothing is shared."""
     encoder: RecordEncoder = field(default_factory=RecordEncoder)
     """Of the task that writes at present."""
 
@@ -92,7 +92,7 @@ class OutputLog:
         return self.go_on_from(model, learner_text(learner))
 
     def go_on_from(self, model: Model, settings: dict[str, str]) -> Task:
-        """Begin an era under other settings with a model of them, and restore."""
+        """Begin an epoch under other settings with a model of them, and restore."""
         assert self.state is not None
         self.settings = settings
         reference = self._write(model, self.state.snapshot, self.state.outcome_offset)
@@ -101,7 +101,7 @@ class OutputLog:
         return self.restore()
 
     def restore(self, settings: JoinSettings | None = None) -> Task:
-        """The task as it was at the last commit, from what was written."""
+        """Restore the task as it was at the last commit, from what was written."""
         assert self.state is not None
         chunks = cast(LogReader, FakeLog(dict(enumerate(self.snapshots))))
         model, state = read_snapshot(chunks, Topics(), self.state, partial(model_under, self.settings))

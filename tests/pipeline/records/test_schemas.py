@@ -208,7 +208,7 @@ def test_all_faults_are_listed() -> None:
 
 
 def no_integral_float(value: object) -> bool:
-    """An integral float is an integer to JSON Schema, but not to the decoder."""
+    """Tell whether a value is no integral float: that is an integer to JSON Schema, not to the decoder."""
     return not (isinstance(value, float) and value.is_integer())
 
 
@@ -230,7 +230,7 @@ anything = st.recursive(
 
 @st.composite
 def changed(draw: st.DrawFn, records: st.SearchStrategy[msgspec.Struct]) -> Json:
-    """A record's object with some fields replaced, some left out, some added."""
+    """Draw a record's object with some fields replaced, some left out, some added."""
     value: Json = msgspec.to_builtins(draw(records))
     fields = list(value)
     for field in draw(st.lists(st.sampled_from(fields), max_size=2)):

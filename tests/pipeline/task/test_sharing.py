@@ -218,7 +218,7 @@ def test_a_group_that_begins_to_share_late_publishes_from_then_on() -> None:
 
 @pytest.fixture
 def shared_run() -> tuple[Recording, int]:
-    """A run with shares in it, and the number of the first outcome that has one."""
+    """Return a run with shares in it, and the number of the first outcome that has one."""
     worker_step = WorkerStep(Step(9, 9, False, 15), False, False, False)
     received = [ReceivedShare(share_of(1 + n % 2, 10 * n, 10 * n + 10), n) for n in range(10)]
     _, log = run_sharing(long_stream(), [worker_step] * 20, received)

@@ -38,7 +38,7 @@ INPUTS = {"interactions", "labels"}
 def play(
     interactions: list[Message], labels: list[Message], **changes: Any
 ) -> tuple[BatchRecords, Counter[str]]:
-    """The whole of two inputs, and the counters that are not zero, without those of the inputs."""
+    """Process two inputs; return the records, and the counters that are not zero but for those of inputs."""
     task = new_task(join_settings(**changes))
     feed_all(task, inputs(interactions, labels))
     batch = records_of(task.advance(ALL))
