@@ -1,4 +1,4 @@
-"""Kafka clients with the settings that this pipeline needs, and what their errors mean."""
+"""Kafka clients with the settings that this pipeline needs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import time
 from typing import Any
 
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, Producer
 
 from pipeline.config.tree import Config, Kafka, Worker
+from pipeline.kafka.errors import error_text as error_text  # noqa: PLC0414 - exported
+from pipeline.kafka.errors import is_fenced as is_fenced  # noqa: PLC0414 - exported
 
 LIBRDKAFKA_LOGGER = logging.getLogger("librdkafka")
 """Where librdkafka's own log lines go: one for every attempt to connect, so only when asked for."""
@@ -20,14 +22,6 @@ REPEAT_INTERVAL = 10.0
 
 _log = structlog.get_logger()
 _last_logged: dict[str, float] = {}
-
-FENCED_ERRORS = {
-    KafkaError._FATAL,  # what librdkafka says instead, once the first call was told the true code
-    KafkaError._FENCED,
-    KafkaError.PRODUCER_FENCED,
-    KafkaError.INVALID_PRODUCER_EPOCH,
-    KafkaError.FENCED_INSTANCE_ID,
-}
 
 
 def client_settings(kafka: Kafka) -> dict[str, Any]:
@@ -124,13 +118,3 @@ def transactional_producer(config: Config, instance: str, largest_message: int) 
         },
         logger=LIBRDKAFKA_LOGGER,
     )
-
-
-def is_fenced(error: KafkaException) -> bool:
-    """Whether somebody else has taken this client's place, so that it can do nothing more."""
-    return error.args[0].code() in FENCED_ERRORS
-
-
-def error_text(error: KafkaException) -> str:
-    """The error's name and text."""
-    return f"{error.args[0].name()}: {error.args[0].str()}"

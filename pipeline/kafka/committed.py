@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from pipeline.config.tree import Config
 from pipeline.errors import StateError
+from pipeline.kafka.clients import group_consumer
+from pipeline.kafka.errors import COORDINATOR_ERRORS
+from pipeline.kafka.offsets import PartitionId
+from pipeline.kafka.retries import COORDINATOR_TIMEOUT, retry
 from pipeline.kafka.topics import Topics
 
-TIMEOUT = 30.0
-"""Seconds to wait for the group's coordinator."""
-RETRY_BACKOFF = 0.1
-"""Seconds between two questions to a coordinator that is not ready."""
-RETRIABLE_ERRORS = {
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.NOT_COORDINATOR,
-}
-"""What brokers say while a group has no coordinator yet, or gets another one."""
+TIMEOUT = COORDINATOR_TIMEOUT
+RETRIABLE_ERRORS = COORDINATOR_ERRORS
+
+METADATA_PREFIX = "state="
+"""What stands before the state record's offset in the metadata of a committed offset."""
 
 
 class CommittedPosition(NamedTuple):
@@ -32,61 +31,135 @@ class CommittedPosition(NamedTuple):
     state_offset: int | None
 
 
+class CommittedOffset(NamedTuple):
+    """What a group has committed for one input of a partition."""
+
+    offset: int | None
+    """None if nothing was committed."""
+    metadata: str
+
+
 def metadata(state_offset: int) -> str:
-    """What is committed with the input offsets: where the state record is."""
-    return f"state={state_offset}"
+    """Return what is committed with the input offsets: where the state record is."""
+    return f"{METADATA_PREFIX}{state_offset}"
 
 
-def committed(
-    consumer: Consumer, topic_partitions: list[TopicPartition]
-) -> dict[int, dict[str, TopicPartition]]:
-    """What the consumer's group has committed, by partition and topic, in the order of the partitions.
+def committed_offsets(
+    consumer: Consumer, partitions: Iterable[PartitionId], timeout: float = COORDINATOR_TIMEOUT
+) -> dict[int, dict[str, CommittedOffset]]:
+    """Ask for the committed offsets of the consumer's group.
+
+    Parameters
+    ----------
+    consumer
+        Any consumer with the group's name; it need not be a member.
+    partitions
+        The partitions to ask for.
+    timeout
+        Seconds for the coordinator to answer.
+
+    Returns
+    -------
+    dict of int to dict of str to CommittedOffset
+        By partition and topic, in the order of the partitions.
 
     Raises
     ------
     KafkaException
-        If the group's coordinator does not tell.
+        The group's coordinator does not answer, or refuses to.
     """
-    end = time.monotonic() + TIMEOUT
-    while True:
-        try:
-            answered = consumer.committed(topic_partitions, TIMEOUT)
-            break
-        except KafkaException as error:
-            if error.args[0].code() not in RETRIABLE_ERRORS or time.monotonic() > end:
-                raise
-        time.sleep(RETRY_BACKOFF)
-    found: dict[int, dict[str, TopicPartition]] = defaultdict(dict)
-    for place in sorted(answered, key=lambda place: place.partition):
-        if place.error is not None:
-            raise KafkaException(place.error)
-        found[place.partition][place.topic] = place
+    wanted = [TopicPartition(*partition) for partition in partitions]
+    answered = retry(lambda: consumer.committed(wanted, timeout), COORDINATOR_ERRORS, timeout)
+    found: dict[int, dict[str, CommittedOffset]] = defaultdict(dict)
+    for answer in sorted(answered, key=lambda answer: answer.partition):
+        if answer.error is not None:
+            raise KafkaException(answer.error)
+        offset = answer.offset if answer.offset >= 0 else None
+        found[answer.partition][answer.topic] = CommittedOffset(offset, answer.metadata or "")
     return found
+
+
+def group_offsets(
+    config: Config, partitions: Iterable[PartitionId], timeout: float = COORDINATOR_TIMEOUT
+) -> dict[int, dict[str, CommittedOffset]]:
+    """Ask for the committed offsets of the pipeline's group: see `committed_offsets`."""
+    consumer = group_consumer(config)
+    try:
+        return committed_offsets(consumer, partitions, timeout)
+    finally:
+        consumer.close()
+
+
+def position_of(
+    partition: int,
+    offsets: Mapping[str, CommittedOffset],
+    topics: Topics,
+    low_watermark: Callable[[PartitionId], int],
+) -> CommittedPosition:
+    """Return where a partition goes on.
+
+    Parameters
+    ----------
+    partition
+        Its number.
+    offsets
+        What the group has committed for it, by topic.
+    topics
+        The names of the topics.
+    low_watermark
+        Finds the first offset of an input for which nothing was committed.
+
+    Returns
+    -------
+    CommittedPosition
+        The committed offsets, else the inputs' beginning and no state record.
+
+    Raises
+    ------
+    StateError
+        Offsets were committed by something else than a worker's transaction.
+    """
+    found = [offsets[topic] for topic in topics.inputs]
+    interactions, labels = (
+        low_watermark(PartitionId(topic, partition)) if committed.offset is None else committed.offset
+        for topic, committed in zip(topics.inputs, found, strict=True)
+    )
+    if all(committed.offset is None for committed in found):
+        return CommittedPosition(interactions, labels, None)
+    notes = {None if committed.offset is None else committed.metadata for committed in found}
+    note = notes.pop()
+    if notes or not note or not note.startswith(METADATA_PREFIX):
+        raise StateError(
+            f"the group's offsets of partition {partition} were not committed by a worker: they carry no "
+            "state. Take another kafka.group with another kafka.prefix, or delete the group's offsets and "
+            "all outputs to start anew"
+        )
+    return CommittedPosition(interactions, labels, int(note.removeprefix(METADATA_PREFIX)))
+
+
+def committed(
+    consumer: Consumer, topic_partitions: list[TopicPartition], timeout: float = COORDINATOR_TIMEOUT
+) -> dict[int, dict[str, TopicPartition]]:
+    """Ask as `committed_offsets` does, in the client's types."""
+    partitions = [PartitionId(asked.topic, asked.partition) for asked in topic_partitions]
+    return {
+        partition: {
+            topic: TopicPartition(
+                topic, partition, -1001 if found.offset is None else found.offset, found.metadata
+            )
+            for topic, found in by_topic.items()
+        }
+        for partition, by_topic in committed_offsets(consumer, partitions, timeout).items()
+    }
 
 
 def committed_position(
     topic_partitions: dict[str, TopicPartition], topics: Topics, beginning: Callable[[TopicPartition], int]
 ) -> CommittedPosition:
-    """Where to start, by the group's committed offsets of one partition by topic, else from the beginning.
-
-    Raises
-    ------
-    StateError
-        If offsets were committed that no transaction of a worker wrote.
-    """
-    offsets, notes = {}, set()
-    for topic in topics.inputs:
-        place = topic_partitions[topic]
-        offsets[topic] = place.offset if place.offset >= 0 else beginning(place)
-        notes.add(place.metadata or "" if place.offset >= 0 else None)
-    interactions, labels = offsets[topics.interactions], offsets[topics.labels]
-    if notes == {None}:
-        return CommittedPosition(interactions, labels, None)
-    note = notes.pop()
-    if notes or not note or not note.startswith("state="):
-        raise StateError(
-            f"the group's offsets of partition {topic_partitions[topics.interactions].partition} were not "
-            "committed by a worker: they carry no state. Take another kafka.group with another "
-            "kafka.prefix, or delete the group's offsets and all outputs to start anew"
-        )
-    return CommittedPosition(interactions, labels, int(note.removeprefix("state=")))
+    """Return what `position_of` does, from the client's types."""
+    offsets = {
+        topic: CommittedOffset(found.offset if found.offset >= 0 else None, found.metadata or "")
+        for topic, found in topic_partitions.items()
+    }
+    partition = topic_partitions[topics.interactions].partition
+    return position_of(partition, offsets, topics, lambda found: beginning(TopicPartition(*found)))

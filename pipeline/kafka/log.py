@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import StateError
 from pipeline.kafka.clients import groupless_consumer
+from pipeline.kafka.errors import is_partition_end, raise_unless_retriable
 from pipeline.kafka.liveness import Liveness
+from pipeline.kafka.retries import BROKER_TIMEOUT
 
 Record = TypeVar("Record")
 
@@ -20,8 +22,6 @@ MAX_POLL_RECORDS = 500
 """Messages handed over at once, at most: what they are decoded to then stays in the processor's cache."""
 FETCH_MAX_WAIT_MS = 10
 """Milliseconds that a fetch at the end may take; going to another topic waits for it, too."""
-TIMEOUT = 10.0
-"""Seconds for a broker to say where a topic is."""
 DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError)
 """What decoding raises for a record that no worker wrote."""
 
@@ -68,7 +68,7 @@ class LogReader:
             cannot be known then.
         """
         if topic not in self._known_topics:  # else librdkafka looks for the topic only a second later
-            self._consumer.list_topics(topic, TIMEOUT)
+            self._consumer.list_topics(topic, BROKER_TIMEOUT)
             self._known_topics.add(topic)
         place = TopicPartition(topic, partition, offset)
         self._consumer.assign([place])
@@ -80,7 +80,9 @@ class LogReader:
             pulse.check(received=first is not None)
             if first is None:
                 if at_end:
-                    self._consumer.get_watermark_offsets(place, TIMEOUT)  # fails while the broker is away
+                    self._consumer.get_watermark_offsets(
+                        place, BROKER_TIMEOUT
+                    )  # fails while the broker is away
                     yield []
                 continue
             for message in (first, *self._consumer.consume(MAX_POLL_RECORDS - 1, 0.0)):
@@ -88,10 +90,10 @@ class LogReader:
                 if error is None:
                     messages.append(message)
                     at_end = False
-                elif error.code() == KafkaError._PARTITION_EOF:
+                elif is_partition_end(error):
                     at_end = True
-                elif not error.retriable():
-                    raise KafkaException(error)
+                else:
+                    raise_unless_retriable(error)
             if messages:
                 yield messages
             if at_end:
@@ -110,7 +112,7 @@ class LogReader:
         Where begin and end are the same there is nothing; where they are not, it may all have been aborted.
         """
         place = TopicPartition(topic, partition)
-        low, high = self._consumer.get_watermark_offsets(place, TIMEOUT)
+        low, high = self._consumer.get_watermark_offsets(place, BROKER_TIMEOUT)
         return low == high or next(self.read_to_end(topic, partition), None) is None
 
     def at(self, topic: str, partition: int, offset: int) -> Message:
@@ -181,16 +183,16 @@ class Records(NamedTuple, Generic[Record]):
 
 
 def read_decoded(
-    log: LogReader, decoder: msgspec.json.Decoder[Record], place: TopicPartition
+    log: LogReader, decoder: msgspec.json.Decoder[Record], topic: str, partition: int, offset: int
 ) -> Iterator[Records[Record]]:
-    """Records from a place on, in the slices of `LogReader.read`.
+    """Read records from an offset on, in the slices of `LogReader.read`.
 
     Raises
     ------
     StateError
         At a record that no worker wrote.
     """
-    for messages in log.read(place.topic, place.partition, place.offset):
+    for messages in log.read(topic, partition, offset):
         yield Records(decode_records(decoder, messages), offsets_of(messages))
 
 

@@ -1,28 +1,17 @@
-"""Asking the partitions' leaders where their records begin and end."""
+"""Ask the partitions' leaders for offsets."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-TIMEOUT: Final = 10.0
-"""Seconds for a broker to answer, and for a partition to have a leader."""
-RETRY_BACKOFF: Final = 0.1
-"""Seconds between two questions to a partition that has none yet."""
+from pipeline.kafka.errors import LEADER_ERRORS
+from pipeline.kafka.retries import BROKER_TIMEOUT, retry
 
-RETRIABLE_ERRORS: Final = {
-    KafkaError._NOENT,  # no leader is known
-    KafkaError.FENCED_LEADER_EPOCH,
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    KafkaError.UNKNOWN_LEADER_EPOCH,
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-}
-"""What a partition says that has no leader yet, or another one now."""
+TIMEOUT = BROKER_TIMEOUT
 
 
 class PartitionId(NamedTuple):
@@ -32,30 +21,63 @@ class PartitionId(NamedTuple):
     partition: int
 
 
+def low_watermarks(client: AdminClient, partitions: Iterable[PartitionId]) -> dict[PartitionId, int]:
+    """Return the first offset that retention has left in each partition; raise as `list_offsets`."""
+    return list_offsets(client, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # lacks its types
+
+
+def last_stable_offsets(client: AdminClient, partitions: Iterable[PartitionId]) -> dict[PartitionId, int]:
+    """Return each partition's last stable offset, before which all is committed; raise as `list_offsets`."""
+    return list_offsets(client, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]  # as above
+
+
+def high_watermarks(client: AdminClient, partitions: Iterable[PartitionId]) -> dict[PartitionId, int]:
+    """Return each partition's high watermark, open transactions included; raise as `list_offsets`."""
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # as above
+    return list_offsets(client, partitions, latest, IsolationLevel.READ_UNCOMMITTED)
+
+
 def list_offsets(
-    client: AdminClient, partitions: Iterable[PartitionId], spec: OffsetSpec
+    client: AdminClient,
+    partitions: Iterable[PartitionId],
+    spec: OffsetSpec,
+    isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
 ) -> dict[PartitionId, int]:
-    """The committed offset that fits a specification, in each partition.
+    """Return the offset that fits a specification, in each partition.
 
     A partition that was just created or moved may have no leader for a moment: it is asked again.
+
+    Parameters
+    ----------
+    client
+        Asks.
+    partitions
+        The partitions to ask.
+    spec
+        Which offset is wanted.
+    isolation
+        Whether the records of open transactions count.
+
+    Returns
+    -------
+    dict of PartitionId to int
+        The offsets; -1 where no record fits.
 
     Raises
     ------
     KafkaException
-        If a partition does not answer in time.
+        A partition does not answer in time.
     """
-    wanted = {TopicPartition(*place): spec for place in partitions}
-    end = time.monotonic() + TIMEOUT
-    while True:
-        futures = client.list_offsets(
-            wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=TIMEOUT
-        )
-        try:
-            return {
-                PartitionId(at.topic, at.partition): found.result().offset for at, found in futures.items()
-            }
-        except KafkaException as error:
-            if error.args[0].code() not in RETRIABLE_ERRORS or time.monotonic() > end:
-                raise
-        time.sleep(RETRY_BACKOFF)
-        client.list_topics(timeout=TIMEOUT)  # else the client goes on with what it knew before
+    wanted = {TopicPartition(*partition): spec for partition in partitions}
+
+    def request() -> dict[PartitionId, int]:
+        futures = client.list_offsets(wanted, isolation_level=isolation, request_timeout=BROKER_TIMEOUT)
+        return {
+            PartitionId(asked.topic, asked.partition): future.result().offset
+            for asked, future in futures.items()
+        }
+
+    def refresh() -> None:  # without it the client goes on with the leaders that it knew
+        client.list_topics(timeout=BROKER_TIMEOUT)
+
+    return retry(request, LEADER_ERRORS, BROKER_TIMEOUT, refresh)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import TopicError
 from pipeline.kafka.clients import groupless_consumer
+from pipeline.kafka.errors import is_partition_end
 from pipeline.kafka.partitioner import partition
 from pipeline.kafka.topics import Topics
 
@@ -60,7 +61,7 @@ def _first_keys(kafka: Kafka, topics: Topics, partitions: int) -> list[tuple[str
                 error, key = message.error(), message.key()
                 if error is None and key is not None:
                     keys.append((message.topic() or "", message.partition() or 0, key))
-                elif error is not None and error.code() == KafkaError._PARTITION_EOF:
+                elif error is not None and is_partition_end(error):
                     ended += 1
     finally:
         consumer.close()

@@ -10,14 +10,13 @@ from confluent_kafka.admin import (
     AdminClient,
     ConfigResource,
     NewTopic,
-    OffsetSpec,
     ResourceType,
     TopicMetadata,
 )
 
 from pipeline.config.tree import Config
 from pipeline.errors import BrokerError, TopicError
-from pipeline.kafka.offsets import PartitionId, list_offsets
+from pipeline.kafka.offsets import PartitionId, low_watermarks
 
 LARGEST_DEAD_LETTER = 32 * 1024 * 1024
 KEEP_FOREVER = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -159,7 +158,7 @@ def create(client: AdminClient, topics: Topics, partitions: int, replication: in
         except KafkaException as error:
             raise TopicError(f"{name} cannot be created: {error.args[0].str()}") from error
     new = [PartitionId(name, number) for name in missing for number in range(partitions)]
-    list_offsets(client, new, OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # lacks its types
+    low_watermarks(client, new)
     return missing
 
 

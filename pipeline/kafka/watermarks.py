@@ -12,7 +12,14 @@ from pipeline.config.tree import Kafka
 from pipeline.errors import TopicError
 from pipeline.kafka.clients import client_settings
 from pipeline.kafka.log import LogReader
-from pipeline.kafka.offsets import TIMEOUT, PartitionId, list_offsets
+from pipeline.kafka.offsets import (
+    PartitionId,
+    high_watermarks,
+    last_stable_offsets,
+    list_offsets,
+    low_watermarks,
+)
+from pipeline.kafka.retries import BROKER_TIMEOUT
 from pipeline.kafka.topics import admin
 
 
@@ -36,7 +43,7 @@ class Watermarks:
 
     def __init__(self, kafka: Kafka, topics: Iterable[str]) -> None:
         self._admin = admin(client_settings(kafka))
-        present = self._admin.list_topics(timeout=TIMEOUT).topics
+        present = self._admin.list_topics(timeout=BROKER_TIMEOUT).topics
         wanted = list(topics)
         missing = [topic for topic in wanted if topic not in present]
         if missing:
@@ -53,9 +60,13 @@ class Watermarks:
 
     def ranges(self) -> dict[PartitionId, range]:
         """The offsets of each partition. Not at every one of them is there a committed record."""
-        begins = self._find(OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # lacks its types
-        ends = self._find(OffsetSpec.latest())  # type: ignore[no-untyped-call]  # as above
-        return {place: range(begins[place], ends[place]) for place in self.partitions}
+        begins = low_watermarks(self._admin, self.partitions)
+        ends = last_stable_offsets(self._admin, self.partitions)
+        return {partition: range(begins[partition], ends[partition]) for partition in self.partitions}
+
+    def high_watermarks(self) -> dict[PartitionId, int]:
+        """Return the offset behind the last record of each partition, open transactions included."""
+        return high_watermarks(self._admin, self.partitions)
 
     def offsets_for_times(self, timestamp: int) -> dict[PartitionId, int | None]:
         """Offsets before which no record has this timestamp (milliseconds) or a later one.
@@ -63,16 +74,13 @@ class Watermarks:
         None where no record has. The markers of transactions count too, with the time at which they
         were written: a record there may be an earlier one.
         """
-        found = self._find(OffsetSpec.for_timestamp(timestamp))
-        return {place: None if offset < 0 else offset for place, offset in found.items()}
-
-    def _find(self, spec: OffsetSpec) -> dict[PartitionId, int]:
-        return list_offsets(self._admin, self.partitions, spec)
+        found = list_offsets(self._admin, self.partitions, OffsetSpec.for_timestamp(timestamp))
+        return {partition: None if offset < 0 else offset for partition, offset in found.items()}
 
 
 def last_messages(
     log: LogReader,
-    place: PartitionId,
+    partition: PartitionId,
     offsets: range,
     count: int,
     wanted: Callable[[Message], bool] = lambda _: True,
@@ -85,7 +93,7 @@ def last_messages(
     reach = 2 * count + 8
     while True:
         begin = max(offsets.start, offsets.stop - reach)
-        found = deque(filter(wanted, log.read_to_end(*place, begin)), maxlen=count)
+        found = deque(filter(wanted, log.read_to_end(*partition, begin)), maxlen=count)
         if len(found) == count or begin == offsets.start:
             return list(found)
         reach *= 4

@@ -5,58 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
-
 from pipeline.kafka.committed import metadata
+from pipeline.kafka.producer import DeliveryReport as DeliveryReport  # noqa: PLC0414 - exported
+from pipeline.kafka.producer import flush as flush  # noqa: PLC0414 - exported
 from pipeline.kafka.topics import Topics
+from pipeline.kafka.types import Producer, TopicPartition
 from pipeline.records.encoding import encode
 from pipeline.records.names import snapshot_key, state_key
 from pipeline.task.state import SnapshotReference, State
 
 CHUNK = 900_000
 """Bytes of a snapshot in one message: brokers take a mebibyte unless told otherwise."""
-
-
-class DeliveryReport:
-    """Learns at which offset a message was written."""
-
-    def __init__(self) -> None:
-        self._offset: int | None = None
-        self._error: KafkaError | None = None
-
-    def __call__(self, error: KafkaError | None, message: Message) -> None:
-        """Take the delivery report."""
-        self._error = error
-        if error is None:
-            self._offset = message.offset()
-
-    @property
-    def offset(self) -> int:
-        """The offset, once the producer was flushed."""
-        if self._error is not None:
-            raise KafkaException(self._error)
-        assert self._offset is not None, "the producer was not flushed"
-        return self._offset
-
-
-def flush(producer: Producer, patience: float) -> None:
-    """Wait until all that was produced is written.
-
-    Raises
-    ------
-    KafkaException
-        If it is not within `patience` seconds.
-    """
-    try:
-        left = producer.flush(patience)
-    except SystemError as error:
-        # What a callback told the client, a fatal error for one, comes as the cause or gets lost on its way.
-        if isinstance(error.__cause__, KafkaException):
-            raise error.__cause__ from error
-        producer.abort_transaction(patience)  # which a fatal error forbids, and so it is said after all
-        raise KafkaException(KafkaError(KafkaError._FAIL, f"the client gave up a flush: {error}")) from error
-    if left:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "records were not acknowledged in time"))
 
 
 def write_snapshot(

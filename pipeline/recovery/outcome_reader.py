@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from confluent_kafka import TopicPartition
 from numpy.typing import NDArray
 
 from pipeline.kafka.log import DECODE_ERRORS, LogReader, decode_records, offsets_of
@@ -60,15 +59,15 @@ def decode_outcomes(values: Sequence[bytes]) -> tuple[list[RawOutcome], NDArray[
     return records, decode_rows([record.features for record in records], FEATURES_LENGTH)
 
 
-def read_outcomes(log: LogReader, topic_partition: TopicPartition) -> Iterator[OutcomeChunk]:
-    """Outcomes from a place on, in the slices of `LogReader.read`.
+def read_outcomes(log: LogReader, topic: str, partition: int, offset: int) -> Iterator[OutcomeChunk]:
+    """Read outcomes from an offset on, in the slices of `LogReader.read`.
 
     Raises
     ------
     StateError
         At a record that no worker wrote.
     """
-    for messages in log.read(topic_partition.topic, topic_partition.partition, topic_partition.offset):
+    for messages in log.read(topic, partition, offset):
         try:
             records, features = decode_outcomes([message.value() or b"" for message in messages])
         except DECODE_ERRORS:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 
 import msgspec
-from confluent_kafka import TopicPartition
 
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
@@ -91,16 +90,12 @@ def recover(
         restoration = TaskRestorer(task, state, keep_waiting)
         yield restoration.left
         begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
-        place = TopicPartition(topics.outcomes, partition, begin)
-        for outcomes in read_until(
-            read_outcomes(log, place), lambda: restoration.remaining_outcomes, patience
-        ):
+        chunks = read_outcomes(log, topics.outcomes, partition, begin)
+        for outcomes in read_until(chunks, lambda: restoration.remaining_outcomes, patience):
             restoration.outcomes(*outcomes)
             yield restoration.left
-        place = TopicPartition(topics.predictions, partition, state.prediction_offset)
-        for predictions in read_until(
-            read_decoded(log, _PREDICTIONS, place), lambda: restoration.remaining_predictions, patience
-        ):
+        slices = read_decoded(log, _PREDICTIONS, topics.predictions, partition, state.prediction_offset)
+        for predictions in read_until(slices, lambda: restoration.remaining_predictions, patience):
             restoration.predictions(*predictions)
             yield restoration.left
         yield restoration.finish()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer, KafkaException
 
-from pipeline.kafka import liveness as pulse
+from pipeline.kafka import liveness
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER
 from pipeline.kafka.liveness import Liveness
 
@@ -26,17 +26,17 @@ def lost() -> Iterator[Consumer]:
 def test_a_consumer_that_no_broker_answers_is_found_out(
     lost: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pulse, "MAX_SILENCE", 0.0)
-    monkeypatch.setattr(pulse, "ANSWER_TIMEOUT", 0.2)
+    monkeypatch.setattr(liveness, "MAX_SILENCE", 0.0)
+    monkeypatch.setattr(liveness, "ANSWER_TIMEOUT", 0.2)
     with pytest.raises(KafkaException):
         Liveness(lost, "interactions").check(received=False)
 
 
 def test_nobody_is_asked_as_long_as_something_comes(lost: Consumer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulse, "MAX_SILENCE", 0.0)
+    monkeypatch.setattr(liveness, "MAX_SILENCE", 0.0)
     Liveness(lost, "interactions").check(received=True)
 
 
 def test_nobody_is_asked_after_a_short_silence(lost: Consumer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulse, "MAX_SILENCE", float("inf"))
+    monkeypatch.setattr(liveness, "MAX_SILENCE", float("inf"))
     Liveness(lost, "interactions").check(received=False)

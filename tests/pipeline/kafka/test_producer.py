@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from pipeline.recovery.checkpoint_writer import flush
+from pipeline.kafka.producer import flush
 
 
 class Flushing:

@@ -1,0 +1,99 @@
+"""What the Kafka client's errors and events mean."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException
+
+FENCED_ERRORS: Final = frozenset(
+    {
+        KafkaError._FATAL,  # what librdkafka reports in place of the true code after the first call
+        KafkaError._FENCED,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.FENCED_INSTANCE_ID,
+    }
+)
+"""Codes that say that another client has the name of this one."""
+
+COORDINATOR_ERRORS: Final = frozenset(
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
+"""Codes of a group that has no coordinator yet, or gets another one: retry."""
+
+LEADER_ERRORS: Final = frozenset(
+    {
+        KafkaError._NOENT,  # no leader is known
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+    }
+)
+"""Codes of a partition that has no leader yet, or gets another one: retry."""
+
+MEMBERSHIP_ERRORS: Final = frozenset(
+    {
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.REBALANCE_IN_PROGRESS,
+        KafkaError.UNKNOWN_MEMBER_ID,
+    }
+)
+"""Codes with which a coordinator refuses the offsets of a group whose members have changed."""
+
+CONNECTION_ERRORS: Final = frozenset(
+    {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN}
+)
+"""Codes of a broker that does not answer."""
+
+
+def error_text(error: KafkaException) -> str:
+    """Return the error's name and text."""
+    return f"{error.args[0].name()}: {error.args[0].str()}"
+
+
+def is_fenced(error: KafkaException) -> bool:
+    """Return whether another client has the name of this one, which can do nothing more."""
+    return error.args[0].code() in FENCED_ERRORS
+
+
+def is_membership_change(error: KafkaException) -> bool:
+    """Return whether offsets were refused because the group's members have changed."""
+    return error.args[0].code() in MEMBERSHIP_ERRORS
+
+
+def is_partition_end(error: KafkaError) -> bool:
+    """Return whether an error is librdkafka's event for the end of a partition.
+
+    The position cannot tell: the markers of transactions at the end of a log keep it below the high
+    watermark for ever.
+    """
+    return error.code() == KafkaError._PARTITION_EOF
+
+
+def is_offset_lost(error: KafkaError) -> bool:
+    """Return whether the messages from the wanted offset on were deleted (`auto.offset.reset` is `error`)."""
+    return error.code() == KafkaError._AUTO_OFFSET_RESET
+
+
+def raise_unless_retriable(error: KafkaError) -> None:
+    """Raise an error of a consumer, unless the client goes on by itself.
+
+    Raises
+    ------
+    KafkaException
+        The error is neither the end of a partition nor one that the client retries.
+    """
+    if not (is_partition_end(error) or error.retriable()):
+        raise KafkaException(error)
+
+
+def timed_out(text: str) -> KafkaException:
+    """Make the error of a step that took too long."""
+    return KafkaException(KafkaError(KafkaError._TIMED_OUT, text))
