@@ -90,6 +90,22 @@ def group_offsets(
         consumer.close()
 
 
+def committed_positions(
+    consumer: Consumer, topics: Topics, partitions: Iterable[int]
+) -> dict[int, CommittedPosition]:
+    """Ask where some partitions go on: see `committed_offsets` and `position_of`."""
+    wanted = [PartitionId(topic, partition) for topic in topics.inputs for partition in partitions]
+
+    def low_watermark(partition: PartitionId) -> int:
+        low, _ = consumer.get_watermark_offsets(TopicPartition(*partition), COORDINATOR_TIMEOUT)
+        return low
+
+    return {
+        partition: position_of(partition, offsets, topics, low_watermark)
+        for partition, offsets in committed_offsets(consumer, wanted).items()
+    }
+
+
 def position_of(
     partition: int,
     offsets: Mapping[str, CommittedOffset],

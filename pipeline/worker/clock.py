@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping
 from typing import Final, NamedTuple
-
-from pipeline.task.batch import Batch
-from pipeline.task.task import Task
 
 _CLOCK_OFFSET: Final = time.time() - time.monotonic()
 
 
 def wall_clock() -> int:
-    """Milliseconds since 1970, by a clock that follows the machine's forwards and never backwards.
+    """Return milliseconds since 1970, by a clock that follows the machine's forwards and never backwards.
 
-    A clock that is set back would have the events of this very moment lie in the future.
+    By a clock that is set back, the events of this very moment would lie in the future.
     """
     return int(1000 * max(time.time(), _CLOCK_OFFSET + time.monotonic()))
 
 
 class IdlePeriod(NamedTuple):
-    """A time in which nothing comes, and stream time goes on by itself.
+    """A time without messages, in which stream time moves as fast as the monotonic clock.
 
-    It goes on as fast as time passes by a clock that nobody can set, so that a step of the wall clock lets
-    nothing expire.
+    Nobody can set that clock, so a step of the wall clock lets nothing expire.
 
     Examples
     --------
@@ -33,69 +29,56 @@ class IdlePeriod(NamedTuple):
     """
 
     stream_time: int
-    """What it was at the beginning, in milliseconds."""
+    """Stream time at the beginning, in milliseconds."""
     since: float
-    """When it began, by the monotonic clock, in seconds."""
+    """When the period began, by the monotonic clock, in seconds."""
 
     def stream_time_at(self, now: float) -> int:
-        """What stream time has come to when the monotonic clock shows `now`."""
+        """Return stream time, in milliseconds, when the monotonic clock shows `now`, in seconds."""
         return self.stream_time + int(1000 * (now - self.since))
 
 
 PUNCTUATION_INTERVAL = 1.0
-"""Seconds between two moves of a partition's stream time, where there is not more to close."""
+"""Seconds between two moves of a partition's stream time, unless the worker has more to do at once."""
 
 
 class IdleAdvance:
-    """Lets the stream time of partitions whose inputs are at their ends go on by itself.
+    """Moves the stream time of a partition whose inputs are at their ends.
 
     Parameters
     ----------
-    distance
-        Milliseconds by which it stays behind.
+    lag
+        Milliseconds by which stream time stays behind.
     """
 
     def __init__(self, lag: int) -> None:
         self._lag = lag
-        self._idle_periods: dict[int, IdlePeriod] = {}
-        self._last_punctuation = time.monotonic()
+        self._period: IdlePeriod | None = None
+        self._last_punctuation = -math.inf
 
-    def clear(self) -> None:
-        """Forget since when nothing comes."""
-        self._idle_periods.clear()
+    def reset(self) -> None:
+        """End the idle period: a message has arrived, or more may be there."""
+        self._period = None
 
-    def punctuate(
-        self, tasks: Mapping[int, Task], batches: dict[int, Batch], limit: int, busy: bool
-    ) -> set[int]:
-        """Move on the partitions whose batches are empty.
+    def stream_time(self, current: int, *, busy: bool) -> int | None:
+        """Return where the stream time of an idle partition is to move.
 
         Parameters
         ----------
-        tasks
-            By partition.
-        batches
-            What came of the inputs; what comes of time takes the places of those that are empty.
-        limit
-            Most steps in a batch.
+        current
+            Stream time now, in milliseconds.
         busy
-            Whether the last batches left something to do.
+            Whether the worker has more to do at once, for example more predictions to close.
 
         Returns
         -------
-        set of int
-            The partitions whose stream time has moved.
+        int or None
+            Milliseconds; None until the next punctuation is due.
         """
         now = time.monotonic()
-        due = busy or now - self._last_punctuation >= PUNCTUATION_INTERVAL
-        moved = set()
-        for partition, batch in batches.items():
-            task = tasks[partition]
-            if not (batch.empty and task.interactions.at_end and task.labels.at_end):
-                self._idle_periods.pop(partition, None)
-            elif due:
-                idle_period = self._idle_periods.setdefault(partition, IdlePeriod(task.stream_time, now))
-                batches[partition] = task.punctuate(idle_period.stream_time_at(now) - self._lag, limit)
-                moved.add(partition)
-        if due:
-            self._last_punctuation = now
-        return moved
+        if not busy and now - self._last_punctuation < PUNCTUATION_INTERVAL:
+            return None
+        self._last_punctuation = now
+        if self._period is None:
+            self._period = IdlePeriod(current, now)
+        return self._period.stream_time_at(now) - self._lag

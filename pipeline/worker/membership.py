@@ -1,18 +1,22 @@
-"""A worker's place in the group: whether it is still its own."""
+"""A worker's membership in the group, and how it is lost."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from pipeline.config.tree import Kafka
-from pipeline.kafka.clients import client_settings
-from pipeline.kafka.committed import TIMEOUT
+from pipeline.config.tree import Config
+from pipeline.kafka.clients import client_settings, heartbeat_interval
+from pipeline.kafka.retries import COORDINATOR_TIMEOUT
+from pipeline.worker.partition import Partition
 
 JOIN_TIMEOUT = 5.0
 """Seconds within which a worker that has fenced an older one is in the group."""
+HEARTBEAT_GRACE = 5.0
+"""Seconds within which the group answers a heartbeat, which tells a worker of a rebalance that it missed."""
 
 
 class Membership:
@@ -20,46 +24,85 @@ class Membership:
 
     Parameters
     ----------
-    kafka
-        Where the group is, its name, and the worker's if it has one.
+    config
+        The whole configuration: where the group is, its name, the worker's if it has one, and its heartbeats.
     consumer
-        The worker's.
+        The worker's consumer.
     """
 
-    def __init__(self, kafka: Kafka, consumer: Consumer) -> None:
-        self._kafka = kafka
+    def __init__(self, config: Config, consumer: Consumer) -> None:
+        self._kafka = config.kafka
+        self._heartbeat = heartbeat_interval(config.worker) / 1000
         self._consumer = consumer
         self._own_ids: set[str] = set()
+        self.metadata: object = None
+        """The membership at the last assignment, which brokers check when offsets are committed."""
 
-    def note(self) -> None:
-        """Remember the id that the group gives this worker now: it changes whenever it joins anew."""
-        self._own_ids.add(self._consumer.memberid() or "")
+    def note_assignment(self) -> None:
+        """Remember the membership under which partitions were assigned."""
+        self._note_id()
+        self.metadata = self._consumer.consumer_group_metadata()
 
-    def replaced(self) -> bool:
-        """Whether another worker is in the group by this one's name, or comes to be within a moment.
+    def await_revocation(self, partition: Partition, poll: Callable[[], None]) -> None:
+        """Poll until the group has taken away a partition that another worker has advanced.
 
-        A transaction that outlasts its time is fenced too, by nobody: a broker that was away does that. A
-        worker of the same name fences first, and is in the group a moment later.
+        Parameters
+        ----------
+        partition
+            The partition, which is being restored.
+        poll
+            Polls the consumer.
 
         Raises
         ------
         KafkaException
-            If the group's coordinator does not tell.
+            The group does not take it away within a heartbeat.
+        """
+        end = time.monotonic() + self._heartbeat + HEARTBEAT_GRACE
+        while partition.restoring:
+            if time.monotonic() > end:
+                raise KafkaException(
+                    KafkaError(
+                        KafkaError.ILLEGAL_GENERATION,
+                        f"another worker advanced partition {partition.number} while it was restored here",
+                    )
+                )
+            poll()
+
+    def replaced(self) -> bool:
+        """Return whether another worker is in the group under this one's name, or joins it within seconds.
+
+        A broker also fences a transaction that outlasts its timeout; then there is no other worker. A worker
+        of the same name fences first, and is in the group a moment later.
+
+        Returns
+        -------
+        bool
+            False too if the worker has no name.
+
+        Raises
+        ------
+        KafkaException
+            The group's coordinator does not answer.
         """
         name, group = self._kafka.instance, self._kafka.group
         if name is None:
             return False
-        client = AdminClient(
-            {"log_level": 0, **client_settings(self._kafka)}
-        )  # answers come as long as it is there
+        client = AdminClient({"log_level": 0, **client_settings(self._kafka)})
         end, other_ids = time.monotonic() + JOIN_TIMEOUT, set[str]()
-        while other_ids or time.monotonic() < end:  # who is there is looked at again, however late it is
-            described = client.describe_consumer_groups([group], request_timeout=TIMEOUT)[group].result()
+        while other_ids or time.monotonic() < end:  # an id that was seen late is looked for once more
+            described = client.describe_consumer_groups([group], request_timeout=COORDINATOR_TIMEOUT)[
+                group
+            ].result()
             holders = {member.member_id for member in described.members if member.group_instance_id == name}
-            self.note()
+            self._note_id()
             holders -= self._own_ids
             if other_ids & holders:
                 return True
             other_ids = holders  # once may be this one, that has joined anew and does not know its id yet
             time.sleep(JOIN_TIMEOUT / 10)
         return False
+
+    def _note_id(self) -> None:
+        """Remember the id that the group gives this worker now: it changes whenever the worker joins."""
+        self._own_ids.add(self._consumer.memberid() or "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
@@ -14,9 +14,8 @@ from prometheus_client.registry import Collector
 from pipeline.config.tree import Config
 from pipeline.errors import ConfigError
 from pipeline.model.comparison import LearnerMetrics
-from pipeline.task.task import Task
+from pipeline.worker.partition import Partition
 from pipeline.worker.source import ConsumerSource
-from pipeline.worker.throttle import DeadLetterThrottle
 
 PARTITION_GAUGES: Final = {
     "pending_predictions": "Predictions that wait for their label.",
@@ -79,10 +78,11 @@ class PartitionFigures(NamedTuple):
     """By learner: see `COMPARISON_COUNTERS`."""
 
     @classmethod
-    def of(cls, task: Task, intake: ConsumerSource, throttle: DeadLetterThrottle) -> PartitionFigures:
+    def of(cls, partition: Partition, source: ConsumerSource) -> PartitionFigures:
         """The figures of now."""
+        task, throttle = partition.task, partition.throttle
         join, statistics = task.join, task.model.statistics
-        paused = intake.paused(task.partition)
+        paused = source.paused(partition.number)
         return cls(
             interactions=InputFigures(len(task.interactions), task.interactions.bytes, paused[0]),
             labels=InputFigures(len(task.labels), task.labels.bytes, paused[1]),
@@ -97,8 +97,8 @@ class PartitionFigures(NamedTuple):
             held_share_bytes=task.inbox.bytes,
             asked_labels=task.counters["asked"],
             unasked_labels=task.counters["unasked"],
-            dead_letters_this_minute=throttle.dead_letters(task.partition),
-            held_back=throttle.is_throttled(task.partition),
+            dead_letters_this_minute=throttle.dead_letters,
+            held_back=throttle.active,
             compared=task.comparison.learner_metrics if task.comparison else {},
         )
 
@@ -133,17 +133,19 @@ class Gauges(Collector):
             ),
         }
 
-    def update(self, tasks: Mapping[int, Task], intake: ConsumerSource, throttle: DeadLetterThrottle) -> None:
-        """Tell the figures of now in place of those before, if these are a second old."""
+    def update(self, partitions: Iterable[Partition], source: ConsumerSource) -> None:
+        """Publish the figures of the running partitions, if those before are a second old."""
         if time.monotonic() - self._updated >= REFRESH_INTERVAL:
             self._updated = time.monotonic()
-            self._figures = {
-                partition: PartitionFigures.of(task, intake, throttle) for partition, task in tasks.items()
-            }
+            self.publish({each.number: PartitionFigures.of(each, source) for each in partitions})
+
+    def publish(self, figures: Mapping[int, PartitionFigures]) -> None:
+        """Replace all figures, by partition."""
+        self._figures = figures
 
     def clear(self) -> None:
-        """Tell of no partition."""
-        self._figures = {}
+        """Clear all gauges of partitions."""
+        self.publish({})
 
     def collect(self) -> Iterator[Metric]:
         """What a scrape finds."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import structlog
 
 from pipeline.task.task import Task
+from pipeline.worker.partition import Partition
 
 LOG_INTERVAL = 10.0
 """Seconds between two log lines."""
@@ -31,21 +32,15 @@ class Progress:
         self._predicted += task.predicted
         self._folded += task.model.folded
 
-    def report(self, tasks: Collection[Task], restoring: Mapping[int, int]) -> None:
-        """Log what came about since the last line, if one is due.
-
-        Parameters
-        ----------
-        tasks
-            Those at work.
-        restoring
-            Records still to be read of the partitions that are being restored.
-        """
+    def report(self, partitions: Collection[Partition]) -> None:
+        """Log what was restored and processed since the last report, if one is due."""
         seconds = time.monotonic() - self._since
         if seconds < LOG_INTERVAL:
             return
-        for partition, left in restoring.items():
-            _log.info("restoring", partition=partition, records_left=left)
+        for partition in partitions:
+            if partition.records_left:
+                _log.info("restoring", partition=partition.number, records_left=partition.records_left)
+        tasks = [partition.task for partition in partitions if partition.running]
         predicted = sum(task.predicted for task in tasks)
         folded = sum(task.model.folded for task in tasks)
         if (predicted, folded) != (self._predicted, self._folded):

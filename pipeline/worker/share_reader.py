@@ -6,20 +6,20 @@ from collections.abc import Collection
 
 import msgspec
 import structlog
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from pipeline.config.tree import Config, Kafka
 from pipeline.kafka.clients import groupless_consumer
+from pipeline.kafka.errors import raise_unless_retriable
 from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.log import decode_record
+from pipeline.kafka.retries import BROKER_TIMEOUT
 from pipeline.kafka.topics import Topics
 from pipeline.records.outputs import Share
 from pipeline.task.sharing import Inbox
 
 MAX_MESSAGES = 1_000
 """Messages taken at once, at most."""
-TIMEOUT = 10.0
-"""Seconds for a broker to say what a partition holds."""
 
 _SHARES = msgspec.json.Decoder(Share)
 _log = structlog.get_logger()
@@ -69,8 +69,7 @@ class Exchange:
         for message in messages:
             error = message.error()
             if error is not None:
-                if error.code() != KafkaError._PARTITION_EOF and not error.retriable():
-                    raise KafkaException(error)
+                raise_unless_retriable(error)
                 continue
             share, offset = decode_record(_SHARES, message), message.offset() or 0
             self._positions[share.partition] = offset + 1
@@ -96,7 +95,9 @@ class Exchange:
 
     def _warn_if_deleted(self, partition: int, wanted: int) -> None:
         """Say if retention has deleted what was not yet taken over: the client goes on with what is left."""
-        begin, _ = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), TIMEOUT)
+        begin, _ = self._consumer.get_watermark_offsets(
+            TopicPartition(self._topic, partition), BROKER_TIMEOUT
+        )
         if begin > wanted:
             _log.warning(
                 "shared outcomes were deleted before they were read",

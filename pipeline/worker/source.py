@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
+from pipeline.kafka.errors import is_offset_lost, is_partition_end
 from pipeline.kafka.liveness import Liveness
+from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import Topics
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, decode
 from pipeline.records.inputs import sizes
 from pipeline.task.record_queue import PolledMessages, RecordQueue
-from pipeline.task.task import Task
 from pipeline.worker.clock import wall_clock
 
 MIN_READ_AHEAD = 40_000
 """Messages of an input that are always read ahead, if their bytes allow: a fetch brings some thousands."""
 CONSUME_SIZE = 1_000
 """Messages taken together: few enough to stay in the processor's cache, and mostly of one place."""
-
-PartitionId: TypeAlias = tuple[str, int]
-"""A topic and a partition of it."""
 
 
 @dataclass
@@ -65,21 +62,22 @@ class ConsumerSource:
         self._liveness = Liveness(consumer, self._topics.interactions)
         self._inputs: dict[PartitionId, _Input] = {}
 
-    def assign(self, starts: list[TopicPartition]) -> None:
-        """Be responsible for these places from these offsets on, but read nothing before `connect`."""
-        self._inputs = {(start.topic, start.partition): _Input(start.offset) for start in starts}
+    def assign(self, offsets: Mapping[PartitionId, int]) -> None:
+        """Take over input partitions from these offsets on; each is paused until `connect`."""
+        self._inputs = {topic_partition: _Input(offset) for topic_partition, offset in offsets.items()}
+        starts = [TopicPartition(*topic_partition, offset) for topic_partition, offset in offsets.items()]
         self._consumer.assign(starts)
         self._consumer.pause(starts)
 
-    def connect(self, task: Task) -> None:
-        """Read into the inlets of a task that is restored."""
-        for topic, queue in zip(self._topics.inputs, (task.interactions, task.labels), strict=True):
-            input_ = self._inputs[topic, task.partition]
+    def connect(self, partition: int, queues: tuple[RecordQueue, RecordQueue]) -> None:
+        """Read a partition's interactions and labels into the queues of its task, which is restored."""
+        for topic, queue in zip(self._topics.inputs, queues, strict=True):
+            input_ = self._inputs[PartitionId(topic, partition)]
             input_.queue = queue
-            self._resume((topic, task.partition), input_)
+            self._resume(PartitionId(topic, partition), input_)
 
     def clear(self) -> None:
-        """Be responsible for nothing."""
+        """Read no input partition any more."""
         self._inputs.clear()
 
     def poll(self, timeout: float) -> None:
@@ -143,7 +141,9 @@ class ConsumerSource:
 
     def paused(self, partition: int) -> tuple[bool, bool]:
         """Whether interactions, and labels, of a partition are not read for now."""
-        interactions, labels = (self._inputs[topic, partition].paused for topic in self._topics.inputs)
+        interactions, labels = (
+            self._inputs[PartitionId(topic, partition)].paused for topic in self._topics.inputs
+        )
         return interactions, labels
 
     def _resume(self, topic_partition: PartitionId, input_: _Input) -> None:
@@ -167,15 +167,14 @@ class ConsumerSource:
         topics, partitions = list(map(Message.topic, messages)), list(map(Message.partition, messages))
         # Not counted by `None`: an error that is compared with it leaves an exception behind.
         if not any(map(Message.error, messages)) and _all_equal(topics) and _all_equal(partitions):
-            return {(topics[0] or "", partitions[0] or 0): messages}
-        polled: dict[PartitionId, list[Message]] = defaultdict(list)
+            return {PartitionId(topics[0] or "", partitions[0] or 0): messages}
+        polled: dict[tuple[str, int], list[Message]] = defaultdict(list)
         for message, topic, partition in zip(messages, topics, partitions, strict=True):
-            topic_partition = (topic or "", partition or 0)
             if message.error() is None:
-                polled[topic_partition].append(message)
+                polled[topic or "", partition or 0].append(message)
             else:
-                self._handle_event(message, topic_partition)
-        return polled
+                self._handle_event(message, PartitionId(topic or "", partition or 0))
+        return {PartitionId(*topic_partition): found for topic_partition, found in polled.items()}
 
     def _decoded(self, topic: str, messages: list[Message], latest: int) -> PolledMessages:
         keys, values = list(map(Message.key, messages)), list(map(Message.value, messages))
@@ -189,10 +188,10 @@ class ConsumerSource:
     def _handle_event(self, message: Message, topic_partition: PartitionId) -> None:
         error = message.error()
         assert error is not None
-        if error.code() == KafkaError._PARTITION_EOF:
+        if is_partition_end(error):
             if topic_partition in self._inputs:
                 self._inputs[topic_partition].end = message.offset() or 0
-        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+        elif is_offset_lost(error):
             raise StateError(
                 f"{topic_partition[0]} has lost messages of partition {topic_partition[1]} that were not "
                 "yet processed: "

@@ -1,62 +1,62 @@
-"""Holding a partition back in which too much turns into dead letters."""
+"""Pause a partition with too many dead letters."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 
 import structlog
 
 MINUTE = 60.0
-"""Seconds that each partition's dead letters are counted over, from the first of them on."""
+"""Seconds over which a partition's dead letters are counted, from the first of them on."""
 
 _log = structlog.get_logger()
 
 
 class DeadLetterThrottle:
-    """Counts dead letters, and tells which partitions have to wait.
+    """Counts a partition's dead letters, and pauses it for the rest of a minute with too many.
 
-    A producer gone wrong can fill the topic of dead letters, and the disk under it, at the speed at which
-    the worker reads. A partition that has as many dead letters as a minute may have waits until it is over;
-    its inputs keep what is not processed, so nothing is lost.
+    A faulty producer can fill the topic of dead letters, and the disk under it, as fast as the worker reads.
+    A paused partition loses nothing: its inputs keep what is not processed.
 
     Parameters
     ----------
+    partition
+        The partition's number, for the log.
     limit
-        Dead letters that a partition may have in a minute. The batch that reaches it is finished.
+        Dead letters in a minute at which the partition is paused. The batch that reaches it is finished.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, partition: int, limit: int) -> None:
+        self._partition = partition
         self._limit = limit
-        self._minute_starts: dict[int, float] = {}
-        self._counts: Counter[int] = Counter()
+        self._minute_start: float | None = None
+        self._count = 0
 
-    def dead_letters(self, partition: int) -> int:
-        """Dead letters of the minute under way."""
-        self._end_minute(partition)
-        return self._counts[partition]
+    @property
+    def dead_letters(self) -> int:
+        """Dead letters of the current minute."""
+        if self._minute_start is not None and time.monotonic() - self._minute_start >= MINUTE:
+            self._minute_start, self._count = None, 0
+        return self._count
 
-    def is_throttled(self, partition: int) -> bool:
-        """Whether a partition has to wait."""
-        return self.dead_letters(partition) >= self._limit
+    @property
+    def active(self) -> bool:
+        """Whether the partition is paused."""
+        return self.dead_letters >= self._limit
 
-    def note(self, partition: int, dead_letters: int) -> None:
+    def note(self, dead_letters: int) -> None:
         """Count dead letters that were written."""
         if not dead_letters:
             return
-        was_throttled = self.is_throttled(partition)
-        begin = self._minute_starts.setdefault(partition, time.monotonic())
-        self._counts[partition] += dead_letters
-        if self.is_throttled(partition) and not was_throttled:
+        was_active = self.active
+        if self._minute_start is None:
+            self._minute_start = time.monotonic()
+        self._count += dead_letters
+        if self.active and not was_active:
             _log.warning(
                 "too many dead letters: the partition is paused for the rest of the minute",
-                partition=partition,
-                dead_letters=self._counts[partition],
+                partition=self._partition,
+                dead_letters=self._count,
                 limit=self._limit,
-                wait_s=round(begin + MINUTE - time.monotonic(), 1),
+                wait_s=round(self._minute_start + MINUTE - time.monotonic(), 1),
             )
-
-    def _end_minute(self, partition: int) -> None:
-        begin = self._minute_starts.get(partition)
-        if begin is not None and time.monotonic() - begin >= MINUTE:
-            del self._minute_starts[partition], self._counts[partition]

@@ -20,7 +20,7 @@ from pipeline.broker.temporary import temporary_broker
 from pipeline.worker.transaction import PartitionCommit
 from tests.integration.harness import Feed, Pipeline, assert_as_in_one_go, invented_events, until
 from tests.integration.proxy import CUT, END_TRANSACTION, HEARTBEAT, LOSE_ANSWER, PASS, SWALLOW, Proxy
-from tests.integration.test_session import run_until, session_of
+from tests.integration.test_session import learned, run_until, session_of
 
 MAX_SILENCE = 8.0
 """Seconds, longer than a session and a transaction."""
@@ -134,20 +134,19 @@ def test_who_was_lost_to_the_group_commits_nothing_though_the_client_knows_it_be
     straight = pipeline.kafka
     pipeline.kafka = straight.model_copy(update={"bootstrap": f"127.0.0.1:{proxy.port}"})
     with session_of(pipeline, "lost") as lost:
-        run_until(lost, lambda tasks: bool(tasks) and tasks[0].model.folded >= third, "the first outcomes")
-        member, task = lost._consumer.memberid(), lost._tasks[0]
+        run_until(lost, lambda: learned(lost, third), "the first outcomes")
+        member, task = lost.consumer.memberid(), lost.partitions[0].task
         proxy.fault_rule = lambda request: CUT if request == HEARTBEAT else PASS
         pipeline.kafka = straight
         with session_of(pipeline, "other") as other:
-            run_until(
-                other, lambda tasks: bool(tasks) and tasks[0].model.folded >= 2 * third, "more outcomes"
-            )
-            until(lambda: lost._consumer.memberid() != member, "news of the group")
+            run_until(other, lambda: learned(other, 2 * third), "more outcomes")
+            until(lambda: lost.consumer.memberid() != member, "news of the group")
             batch = task.advance(50)
             assert not batch.empty
             with pytest.raises(KafkaException):
-                lost._transaction_writer.commit(
-                    [PartitionCommit(task, batch, lost._encoders[0], snapshot=False)], lost._group_metadata
+                lost.writer.commit(
+                    [PartitionCommit(task, batch, lost.partitions[0].encoder, snapshot=False)],
+                    lost.membership.metadata,
                 ).wait()
-            run_until(other, lambda tasks: tasks[0].model.folded == len(events), "all outcomes")
+            run_until(other, lambda: learned(other, len(events)), "all outcomes")
     assert_as_in_one_go(pipeline, events)

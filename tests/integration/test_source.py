@@ -4,11 +4,10 @@ import json
 from contextlib import closing
 from pathlib import Path
 
-from confluent_kafka import TopicPartition
-
 from pipeline.config.tree import Config, Worker
 from pipeline.features.tables import Tables
 from pipeline.kafka.clients import group_consumer
+from pipeline.kafka.offsets import PartitionId
 from pipeline.model.model import Model
 from pipeline.records.encoding import encode
 from pipeline.task.record_queue import Position, RecordQueue
@@ -38,8 +37,8 @@ def test_large_messages_get_through_a_small_buffer(bootstrap: str, topic_prefix:
     queues = (task.interactions, task.labels)
     with closing(group_consumer(config)) as consumer:
         source = ConsumerSource(consumer, config)
-        source.assign([TopicPartition(topic, 0, 0) for topic in topics.inputs])
-        source.connect(task)
+        source.assign({PartitionId(topic, 0): 0 for topic in topics.inputs})
+        source.connect(0, queues)
         seen = list[int]()
 
         def read() -> None:

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from confluent_kafka import Consumer
 
-from pipeline.config.tree import Kafka
+from pipeline.config.tree import Config, Kafka
 from pipeline.worker import membership
 from pipeline.worker.membership import JOIN_TIMEOUT, Membership
 
@@ -46,7 +46,7 @@ def replaced(monkeypatch: pytest.MonkeyPatch, holders: list[str], seconds: float
     monkeypatch.setattr(membership, "AdminClient", lambda _: group)
     monkeypatch.setattr(membership, "time", group)
     consumer = cast(Consumer, SimpleNamespace(memberid=lambda: "own"))
-    return Membership(Kafka(instance="node"), consumer).replaced()
+    return Membership(Config(kafka=Kafka(instance="node")), consumer).replaced()
 
 
 def test_another_member_under_the_same_name_has_replaced_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,7 @@ def test_challengers_have_counters_beside_the_champion() -> None:
     gauges, inputs = Gauges(CONFIG), InputFigures(0, 0, False)
     learner_metrics = {"champion": LearnerMetrics(10, 3, 5.5), "linear": LearnerMetrics(10, 4, None)}
     figures = PartitionFigures._make([inputs, inputs, *(0 for _ in PARTITION_GAUGES), learner_metrics])
-    gauges._figures = {7: figures}
+    gauges.publish({7: figures})
     lines = generate_latest(cast(CollectorRegistry, gauges)).decode().splitlines()
     assert sorted(line for line in lines if line.startswith("forks_compared_")) == [
         'forks_compared_events_total{learner="champion",partition="7"} 10.0',

@@ -5,7 +5,11 @@ from types import SimpleNamespace
 import pytest
 from structlog.testing import capture_logs
 
+from pipeline.config.tree import Config
+from pipeline.kafka.committed import CommittedPosition
+from pipeline.task.task import Task
 from pipeline.worker import progress
+from pipeline.worker.partition import Partition
 from pipeline.worker.progress import LOG_INTERVAL, Progress
 from tests.support.builders import inputs, interaction, new_task, run
 
@@ -17,27 +21,37 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return now
 
 
+def partition_with(*steps: Task | int) -> Partition:
+    """A partition whose restoration has come as far as these steps."""
+    partition = Partition(3, Config(), lambda position, **_: (step for step in steps))
+    partition.assign(CommittedPosition(0, 0, None))
+    for _ in steps:
+        partition.restore()
+    return partition
+
+
 def test_what_was_restored_is_no_progress(clock: SimpleNamespace) -> None:
     done, _ = run(inputs([interaction(n, n) for n in range(5)], []))
-    said = Progress()
-    said.begin(done)
+    progress_log = Progress()
+    progress_log.begin(done)
     clock.seconds += LOG_INTERVAL
     with capture_logs() as lines:
-        said.report([done], {})
+        progress_log.report([partition_with(done)])
     assert lines == []
 
 
 def test_progress_is_logged_when_it_is_due_and_not_before(clock: SimpleNamespace) -> None:
-    said = Progress()
-    said.begin(new_task())
+    progress_log = Progress()
+    progress_log.begin(new_task())
     done, _ = run(inputs([interaction(n, n) for n in range(20)], []))
+    partitions = [partition_with(done), partition_with(700)]
     clock.seconds += LOG_INTERVAL / 2
     with capture_logs() as lines:
-        said.report([done], {3: 700})
+        progress_log.report(partitions)
         assert lines == []
         clock.seconds += LOG_INTERVAL / 2
-        said.report([done], {3: 700})
-        said.report([done], {3: 700})
+        progress_log.report(partitions)
+        progress_log.report(partitions)
     restoring = {"event": "restoring", "partition": 3, "records_left": 700, "log_level": "info"}
     worked = {
         "event": "progress",

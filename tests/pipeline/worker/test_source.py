@@ -1,5 +1,7 @@
-"""Messages go to the inlets of their places, however a client mixes them; `tests/integration` has the
-rest."""
+"""Messages go to the record queues of their partitions, however a client mixes them.
+
+`tests/integration` has the rest.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +9,27 @@ from collections.abc import Sequence
 from typing import Any
 from unittest.mock import Mock
 
-from confluent_kafka import KafkaError, Message, TopicPartition
+from confluent_kafka import KafkaError, Message
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.tree import Config, Worker
+from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import Topics
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import RawMessage
 from pipeline.task.record_queue import RecordQueue
 from pipeline.task.task import Task
-from pipeline.worker.source import CONSUME_SIZE, ConsumerSource, PartitionId
+from pipeline.worker.source import CONSUME_SIZE, ConsumerSource
 from tests.support.builders import interaction, join_settings, label, new_task
 from tests.support.entries import delivered
 
 TOPICS = Topics("")
 PARTITIONS = 2
 ASSIGNED: list[PartitionId] = [
-    (topic, partition) for topic in TOPICS.inputs for partition in range(PARTITIONS)
+    PartitionId(topic, partition) for topic in TOPICS.inputs for partition in range(PARTITIONS)
 ]
-REVOKED: PartitionId = (TOPICS.interactions, PARTITIONS)
+REVOKED: PartitionId = PartitionId(TOPICS.interactions, PARTITIONS)
 UNKNOWN = -1001
 """What a client says of a watermark that it has not seen."""
 
@@ -41,8 +44,8 @@ class Queue:
         return self.left.pop(0) if self.left else None
 
     def consume(self, most: int, timeout: float) -> list[Message]:  # noqa: ARG002 - as the client has it
-        taken, self.left = self.left[:most], self.left[most:]
-        return taken
+        consumed, self.left = self.left[:most], self.left[most:]
+        return consumed
 
     def get_watermark_offsets(self, *_: Any, **__: Any) -> tuple[int, int]:
         return UNKNOWN, UNKNOWN
@@ -64,19 +67,19 @@ def end_of(topic_partition: PartitionId, offset: int) -> Message:
 def new_consumer_source(
     queue: Queue, batch: int = 5_000
 ) -> tuple[ConsumerSource, dict[PartitionId, RecordQueue]]:
-    """One that has read nothing, and the inlets that it reads into."""
+    """One that has read nothing, and the record queues that it reads into."""
     config = Config(join=join_settings(max_idle="0s"), worker=Worker(batch=batch))
-    intake = ConsumerSource(queue, config)  # type: ignore[arg-type]  # all of a consumer that it uses
-    intake.assign([TopicPartition(*topic_partition, 0) for topic_partition in ASSIGNED])
+    source = ConsumerSource(queue, config)  # type: ignore[arg-type]  # all of a consumer that it uses
+    source.assign(dict.fromkeys(ASSIGNED, 0))
     queues: dict[PartitionId, RecordQueue] = {}
     for partition in range(PARTITIONS):
         task: Task = new_task(config.join, partition)
-        intake.connect(task)
+        source.connect(partition, (task.interactions, task.labels))
         queues |= {
-            (TOPICS.interactions, partition): task.interactions,
-            (TOPICS.labels, partition): task.labels,
+            PartitionId(TOPICS.interactions, partition): task.interactions,
+            PartitionId(TOPICS.labels, partition): task.labels,
         }
-    return intake, queues
+    return source, queues
 
 
 topic_partitions = st.lists(st.sampled_from([*ASSIGNED, REVOKED]) | st.just(ASSIGNED[0]), max_size=30)
@@ -95,31 +98,31 @@ def test_each_message_goes_to_its_topic_partition_in_order(
     for at, topic_partition in ends:
         messages.insert(at, end_of(topic_partition, order.count(topic_partition)))
     queue = Queue(messages)
-    intake, queues = new_consumer_source(queue)
-    intake.poll(0.0)
+    source, queues = new_consumer_source(queue)
+    source.poll(0.0)
     assert not queue.left
-    for topic_partition, inlet in queues.items():
-        assert len(inlet) == order.count(topic_partition)
-        for offset in range(len(inlet)):
-            inlet.pop()
-            source = inlet.source()
-            assert (source.topic, source.partition, source.offset) == (*topic_partition, offset)
-    intake.poll(0.0)
-    assert {topic_partition for topic_partition, inlet in queues.items() if inlet.at_end} == {
+    for topic_partition, record_queue in queues.items():
+        assert len(record_queue) == order.count(topic_partition)
+        for offset in range(len(record_queue)):
+            record_queue.pop()
+            raw = record_queue.source()
+            assert (raw.topic, raw.partition, raw.offset) == (*topic_partition, offset)
+    source.poll(0.0)
+    assert {topic_partition for topic_partition, record_queue in queues.items() if record_queue.at_end} == {
         topic_partition for _, topic_partition in ends
     }
 
 
 def test_no_more_than_a_batch_is_polled_at_once() -> None:
     topic_partition, batch = ASSIGNED[0], CONSUME_SIZE + 500
-    intake, queues = new_consumer_source(
+    source, queues = new_consumer_source(
         Queue([message(topic_partition, offset) for offset in range(3 * batch)]), batch
     )
-    taken = []
+    buffered = []
     for _ in range(2):
-        intake.poll(0.0)
-        taken.append(len(queues[topic_partition]))
-    assert taken == [1 + batch, 2 + 2 * batch]
+        source.poll(0.0)
+        buffered.append(len(queues[topic_partition]))
+    assert buffered == [1 + batch, 2 + 2 * batch]
 
 
 def test_what_is_not_needed_stays_in_the_queue() -> None:
@@ -127,9 +130,9 @@ def test_what_is_not_needed_stays_in_the_queue() -> None:
     queue = Queue(
         [message(topic_partition, offset) for offset in range(batch) for topic_partition in ASSIGNED]
     )
-    intake, _ = new_consumer_source(queue, batch)
+    source, _ = new_consumer_source(queue, batch)
     while queue.left:
-        intake.poll(0.0)
+        source.poll(0.0)
     queue.left = [message(ASSIGNED[0], batch + offset) for offset in range(many)]
-    intake.poll(0.0)
+    source.poll(0.0)
     assert len(queue.left) == many - 1
