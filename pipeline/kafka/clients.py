@@ -1,4 +1,4 @@
-"""Kafka clients with the settings that this pipeline needs."""
+"""Make Kafka clients with the settings that this pipeline needs."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from pipeline.kafka.errors import error_text as error_text  # noqa: PLC0414 - ex
 from pipeline.kafka.errors import is_fenced as is_fenced  # noqa: PLC0414 - exported
 
 LIBRDKAFKA_LOGGER = logging.getLogger("librdkafka")
-"""Where librdkafka's own log lines go: one for every attempt to connect, so only when asked for."""
+"""Where librdkafka's own log lines go. It logs every attempt to connect, so the level is high."""
 LIBRDKAFKA_LOGGER.setLevel(logging.CRITICAL)
 
 REPEAT_INTERVAL = 10.0
-"""Seconds for which the same trouble is not said again."""
+"""Seconds for which the same error is not logged again."""
 
 _log = structlog.get_logger()
 _last_logged: dict[str, float] = {}
 
 
 def client_settings(kafka: Kafka) -> dict[str, Any]:
-    """Settings of every client."""
+    """Return the settings of every client."""
     return {
         "bootstrap.servers": kafka.bootstrap,
-        "reconnect.backoff.ms": 20,  # half of it is also what a client may wait before it connects at all
+        "reconnect.backoff.ms": 20,  # a client may also wait half of it before its first connection
         **kafka.client,
     }
 
 
 def log_client_error(error: KafkaError) -> None:
-    """Log a trouble that the client goes on to cope with, such as a broker that is away."""
+    """Log an error that the client recovers from by itself, such as a broker that is away."""
     now = time.monotonic()
     if now - _last_logged.get(error.name(), -REPEAT_INTERVAL) >= REPEAT_INTERVAL:
         _last_logged[error.name()] = now
@@ -42,16 +42,16 @@ def log_client_error(error: KafkaError) -> None:
 
 
 def heartbeat_interval(worker: Worker) -> int:
-    """Milliseconds between two signs of life to the group, whose answers tell what has become of it."""
+    """Return the milliseconds between two heartbeats, whose answers tell a member of rebalances."""
     return max(1_000, worker.session_timeout // 5)
 
 
 def group_consumer(config: Config) -> Consumer:
-    """The consumer of the group: offsets are committed by transactions only.
+    """Make a consumer of the group; it commits nothing, because transactions commit the offsets.
 
-    A rebalance waits for members that are silent for as long as these may be between two polls. A worker
-    polls after each transaction and between two slices of a restore; the longest is a transaction whose
-    every step takes all of its time, four of them, and then it is thrown away.
+    A rebalance waits for silent members as long as `max.poll.interval.ms` allows. A worker polls after each
+    transaction and between two slices of a restore. The longest time between two polls is a transaction in
+    which each of four steps takes its whole timeout; after that the consumer is closed.
     """
     settings = client_settings(config.kafka) | {
         "error_cb": log_client_error,
@@ -69,8 +69,8 @@ def group_consumer(config: Config) -> Consumer:
         "enable.partition.eof": True,
         "fetch.queue.backoff.ms": 10,
         "fetch.wait.max.ms": 100,
-        # Of what may be read ahead, the inlets have half. This one queue of all partitions goes beyond its
-        # limit by what a fetch brings.
+        # Half of the buffer is for the record queues. This one queue of all partitions exceeds its limit by
+        # up to one fetch.
         "queued.max.messages.kbytes": config.worker.buffer // 4 // 1024,
         "fetch.max.bytes": config.worker.buffer // 4,
     }
@@ -80,10 +80,20 @@ def group_consumer(config: Config) -> Consumer:
 
 
 def groupless_consumer(kafka: Kafka, fetch_max_wait_ms: int = 100) -> Consumer:
-    """A consumer outside any group, that reads what is committed and tells where the end is.
+    """Make a consumer outside any group that reads committed records and reports the ends of partitions.
 
-    At the end, brokers keep it waiting for `fetch_max_wait_ms` milliseconds: so late it hears that it is
-    there, or goes to another partition.
+    Parameters
+    ----------
+    kafka
+        Where to read.
+    fetch_max_wait_ms
+        Milliseconds for which a broker holds a fetch at the end of a partition. So much later the consumer
+        reports the end, or reads another partition.
+
+    Returns
+    -------
+    Consumer
+        A consumer with no assignment yet.
     """
     return Consumer(
         client_settings(kafka)
@@ -103,7 +113,7 @@ def groupless_consumer(kafka: Kafka, fetch_max_wait_ms: int = 100) -> Consumer:
 
 
 def transactional_producer(config: Config, instance: str, largest_message: int) -> Producer:
-    """The producer of a worker; its name makes sure that an older one with it can do nothing more."""
+    """Make a worker's producer; it fences older producers with the same instance name."""
     return Producer(
         client_settings(config.kafka)
         | {

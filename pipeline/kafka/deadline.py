@@ -1,4 +1,4 @@
-"""A limit on calls that have none of their own."""
+"""Set a deadline on calls that have none of their own."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from pipeline.kafka.errors import timed_out
 
 Result = TypeVar("Result")
 
 
 class BackgroundCall(Generic[Result]):
-    """A call in a thread of its own, for which nobody waits longer than they want.
+    """Runs a call in a thread of its own, so that the caller can stop waiting for it.
 
-    librdkafka's `send_offsets_to_transaction` does not heed its timeout while the group's coordinator is
-    away, and may then wait for ever, also when it is back (librdkafka issues 5456 and 5511). Whoever
-    gives up on it leaves the client, and the thread that waits in it, to their fate.
+    librdkafka's `send_offsets_to_transaction` ignores its timeout while the group's coordinator is away, and
+    may then wait for ever, even after the coordinator is back (librdkafka issues 5456 and 5511). After a
+    timeout the thread goes on in the background, and its client must not be used any more.
 
     Parameters
     ----------
     call
-        Begins at once.
+        The call; it begins at once.
     """
 
     def __init__(self, call: Callable[[], Result]) -> None:
@@ -43,18 +43,28 @@ class BackgroundCall(Generic[Result]):
         return not self._thread.is_alive()
 
     def result(self, seconds: float) -> Result:
-        """What came of the call.
+        """Wait for the call and return its result.
+
+        Parameters
+        ----------
+        seconds
+            The longest time to wait.
+
+        Returns
+        -------
+        Result
+            What the call returned.
 
         Raises
         ------
         Exception
             The call's own.
         KafkaException
-            `_TIMED_OUT`, if it does not end within so many seconds.
+            With code `_TIMED_OUT`: the call has not ended in time.
         """
         self._thread.join(seconds)
         if self._failures:
             raise self._failures[0]
         if not self._results:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer within {seconds:g} s"))
+            raise timed_out(f"no answer within {seconds:g} s")
         return self._results[0]

@@ -1,4 +1,4 @@
-"""Whether a consumer that hears nothing is only idle, or has lost its brokers."""
+"""Find out whether a consumer without messages is idle, or has lost its brokers."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Final
 from confluent_kafka import Consumer
 
 MAX_SILENCE: Final = 10.0
-"""Seconds without a message after which the brokers are asked for a sign of life."""
+"""Seconds without a message after which the brokers are asked for metadata."""
 ANSWER_TIMEOUT: Final = 5.0
-"""Seconds that they have for it."""
+"""Seconds for a broker to answer."""
 
 
 class Liveness:
-    """Asks for a sign of life when nothing has come for a while.
+    """Asks the brokers for metadata when no message has arrived for a while.
 
-    A broker that shuts down may name no broker at all in its last answer. librdkafka then forgets all that
-    it knows, those that it was given at first included, and neither says so nor ever connects again (its
-    issue 5301). Only a new client helps.
+    A broker that shuts down may name no broker at all in its last answer. librdkafka then forgets all
+    brokers, the bootstrap servers included, reports no error and never connects again (its issue 5301). Only
+    a new client helps.
 
     Parameters
     ----------
     consumer
-        The one to look after.
+        The consumer to check.
     topic
-        Any that it reads.
+        Any topic that it reads.
     """
 
     def __init__(self, consumer: Consumer, topic: str) -> None:
@@ -34,7 +34,12 @@ class Liveness:
         self._last_seen = time.monotonic()
 
     def check(self, *, received: bool) -> None:
-        """Note that something has come, or look into it if nothing has for too long.
+        """Note that messages were received, or ask the brokers if none were for too long.
+
+        Parameters
+        ----------
+        received
+            Whether the last poll returned a message or an event.
 
         Raises
         ------

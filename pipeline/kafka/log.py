@@ -19,15 +19,15 @@ from pipeline.kafka.retries import BROKER_TIMEOUT
 Record = TypeVar("Record")
 
 MAX_POLL_RECORDS = 500
-"""Messages handed over at once, at most: what they are decoded to then stays in the processor's cache."""
+"""Messages in a slice, at most: few enough that their decoded records stay in the processor's cache."""
 FETCH_MAX_WAIT_MS = 10
-"""Milliseconds that a fetch at the end may take; going to another topic waits for it, too."""
+"""Milliseconds that a fetch at the end may take; a change to another topic waits for it too."""
 DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError)
-"""What decoding raises for a record that no worker wrote."""
+"""What a decoder raises for a record that no worker wrote."""
 
 
 class LogReader:
-    """Reads single partitions of topics, from any offset, as far as they are committed.
+    """Reads the committed messages of one partition at a time, from any offset.
 
     Use as a context manager, or `close` it.
 
@@ -51,38 +51,49 @@ class LogReader:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._consumer.close()
 
     def read(self, topic: str, partition: int, offset: int = OFFSET_BEGINNING) -> Iterator[list[Message]]:
-        """Messages from an offset on, in slices; at the end an empty slice, again each tenth of a second.
+        """Read messages from an offset on, in slices.
 
-        It never ends by itself, since more may be committed: the caller stops at an empty slice, or
-        goes on to wait for more. Nothing is yielded for longer than a tenth of a second only while
-        the broker does not answer.
+        The iterator never ends by itself, since more may be committed: the caller stops at an empty slice,
+        or goes on to wait for more.
+
+        Parameters
+        ----------
+        topic
+            The topic's name.
+        partition
+            The partition's number.
+        offset
+            Where to begin.
+
+        Yields
+        ------
+        list of Message
+            Messages in the order of their offsets; an empty list at the end, again every tenth of a second.
 
         Raises
         ------
         KafkaException
-            The partition cannot be read, or no broker answers any more: at its end, what comes after it
-            cannot be known then.
+            The partition cannot be read, or no broker answers any more.
         """
-        if topic not in self._known_topics:  # else librdkafka looks for the topic only a second later
+        if topic not in self._known_topics:  # without it librdkafka asks for the topic a second later
             self._consumer.list_topics(topic, BROKER_TIMEOUT)
             self._known_topics.add(topic)
-        place = TopicPartition(topic, partition, offset)
-        self._consumer.assign([place])
-        pulse = Liveness(self._consumer, topic)
-        at_end = False  # the client tells of it once
+        topic_partition = TopicPartition(topic, partition, offset)
+        self._consumer.assign([topic_partition])
+        liveness = Liveness(self._consumer, topic)
+        at_end = False  # the client reports the end once
         while True:
             messages = []
-            first = self._consumer.poll(0.1)  # consume() alone would wait for a slice to be full
-            pulse.check(received=first is not None)
+            first = self._consumer.poll(0.1)  # consume() alone would wait for a full slice
+            liveness.check(received=first is not None)
             if first is None:
                 if at_end:
-                    self._consumer.get_watermark_offsets(
-                        place, BROKER_TIMEOUT
-                    )  # fails while the broker is away
+                    # Fails while no broker answers.
+                    self._consumer.get_watermark_offsets(topic_partition, BROKER_TIMEOUT)
                     yield []
                 continue
             for message in (first, *self._consumer.consume(MAX_POLL_RECORDS - 1, 0.0)):
@@ -100,28 +111,28 @@ class LogReader:
                 yield []
 
     def read_to_end(self, topic: str, partition: int, offset: int = OFFSET_BEGINNING) -> Iterator[Message]:
-        """Messages from an offset to the end as it is when it is reached."""
+        """Read messages from an offset to the end of the partition at that moment: see `read`."""
         for messages in self.read(topic, partition, offset):
             if not messages:
                 return
             yield from messages
 
     def empty(self, topic: str, partition: int) -> bool:
-        """Whether nothing is committed.
+        """Return whether a partition has no committed record.
 
-        Where begin and end are the same there is nothing; where they are not, it may all have been aborted.
+        Without offsets between the watermarks there is none; with some, all records may have been aborted.
         """
-        place = TopicPartition(topic, partition)
-        low, high = self._consumer.get_watermark_offsets(place, BROKER_TIMEOUT)
+        topic_partition = TopicPartition(topic, partition)
+        low, high = self._consumer.get_watermark_offsets(topic_partition, BROKER_TIMEOUT)
         return low == high or next(self.read_to_end(topic, partition), None) is None
 
     def at(self, topic: str, partition: int, offset: int) -> Message:
-        """The committed message at an offset.
+        """Read the committed message at an offset, waiting up to `patience` for open transactions.
 
         Raises
         ------
         StateError
-            If there is none, or none any more, also not after a transaction that may hide it has ended.
+            There is no such message, or no longer.
         """
         begin = time.monotonic()
         for messages in self.read(topic, partition, offset):
@@ -133,12 +144,12 @@ class LogReader:
 
 
 def decode_record(decoder: msgspec.json.Decoder[Record], message: Message) -> Record:
-    """The record that a worker wrote.
+    """Decode a record of a worker.
 
     Raises
     ------
     StateError
-        If no worker can have written it.
+        No worker can have written it.
     """
     try:
         return decoder.decode(message.value() or b"")
@@ -150,22 +161,22 @@ def decode_record(decoder: msgspec.json.Decoder[Record], message: Message) -> Re
 
 
 def decode_records(decoder: msgspec.json.Decoder[Record], messages: Sequence[Message]) -> list[Record]:
-    """The records that a worker wrote.
+    """Decode records of workers.
 
     Raises
     ------
     StateError
-        If no worker can have written one of them: see `decode_record`.
+        No worker can have written one of them: see `decode_record`.
     """
     decode = decoder.decode
     try:
         return [decode(message.value() or b"") for message in messages]
     except DECODE_ERRORS:
-        return [decode_record(decoder, message) for message in messages]  # which of them, and why
+        return [decode_record(decoder, message) for message in messages]  # finds the faulty one
 
 
 def offsets_of(messages: Sequence[Message]) -> list[int]:
-    """Where the messages are."""
+    """Return the offsets of messages."""
     return [message.offset() or 0 for message in messages]
 
 
@@ -197,10 +208,21 @@ def read_decoded(
 
 
 def read_until(slices: Iterable[Chunk], left: Callable[[], int], patience: float) -> Iterator[Chunk]:
-    """Slices as `LogReader.read` gives them, up to the end.
+    """Pass on slices of `LogReader.read` until nothing is left to read.
 
-    They go past it as long as records known to be there are hidden by a transaction, at most for `patience`
-    seconds.
+    Parameters
+    ----------
+    slices
+        The slices.
+    left
+        Counts the records that are known to be there and were not yet read.
+    patience
+        Seconds to wait at the end for such records, while an open transaction hides them.
+
+    Yields
+    ------
+    Chunk
+        The slices, empty ones included.
     """
     begin = time.monotonic()
     for each in slices:

@@ -1,6 +1,6 @@
-"""Which partition a key belongs to, as the Java clients' default partitioner has it.
+"""Assign keys to partitions as the Java clients' default partitioner does.
 
-librdkafka calls it `murmur2_random`. Here it is computed to foresee where records go.
+librdkafka calls it `murmur2_random`. It is computed here to know a record's partition before it is written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition(key: bytes, partitions: int) -> int:
-    """Give the partition of a record with this key.
+    """Return the partition of a record with this key.
 
     Examples
     --------

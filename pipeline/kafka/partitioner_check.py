@@ -1,4 +1,4 @@
-"""Whether both inputs were written with the partitioner that keeps a user's events together."""
+"""Check that both inputs were written with the partitioner that keeps a user's events together."""
 
 from __future__ import annotations
 
@@ -15,21 +15,30 @@ from pipeline.kafka.partitioner import partition
 from pipeline.kafka.topics import Topics
 
 SAMPLE = 1_000
-"""Messages to look at, at most."""
-PATIENCE = 30.0
-"""Seconds to look, at most."""
+"""Messages that are checked, at most."""
+CHECK_TIMEOUT = 30.0
+"""Seconds for the check, at most."""
 
 
 def check_partitioning(kafka: Kafka, topics: Topics, partitions: int) -> None:
-    """Look at the first messages of the inputs, whether their keys are where murmur2 puts them.
+    """Check that the keys of the inputs' first messages are in the partitions that murmur2 gives.
 
-    Both inputs have to be spread alike, or a label never meets its interaction; librdkafka's own
-    default differs from that of the Java clients.
+    Both inputs need the same partitioner, or a label and its interaction are in different partitions.
+    librdkafka's own default differs from that of the Java clients.
+
+    Parameters
+    ----------
+    kafka
+        Where the inputs are.
+    topics
+        Their names.
+    partitions
+        How many partitions each of them has.
 
     Raises
     ------
     TopicError
-        Naming the topic, if most of its keys are elsewhere.
+        Most keys of a topic are in other partitions.
     """
     if partitions == 1:
         return
@@ -47,16 +56,16 @@ def check_partitioning(kafka: Kafka, topics: Topics, partitions: int) -> None:
 
 
 def _first_keys(kafka: Kafka, topics: Topics, partitions: int) -> list[tuple[str, int, bytes]]:
-    """Topic, partition and key of some messages at the beginning of every partition."""
-    places = [TopicPartition(t, p, OFFSET_BEGINNING) for t in topics.inputs for p in range(partitions)]
+    """Return topic, partition and key of some messages at the beginning of every partition."""
+    starts = [TopicPartition(t, p, OFFSET_BEGINNING) for t in topics.inputs for p in range(partitions)]
     keys: list[tuple[str, int, bytes]] = []
     ended = 0
     consumer = groupless_consumer(kafka)
     try:
-        consumer.list_topics(timeout=PATIENCE)
-        consumer.assign(places)
-        end = time.monotonic() + PATIENCE
-        while len(keys) < SAMPLE and ended < len(places) and time.monotonic() < end:
+        consumer.list_topics(timeout=CHECK_TIMEOUT)
+        consumer.assign(starts)
+        end = time.monotonic() + CHECK_TIMEOUT
+        while len(keys) < SAMPLE and ended < len(starts) and time.monotonic() < end:
             for message in consumer.consume(SAMPLE, 0.1):
                 error, key = message.error(), message.key()
                 if error is None and key is not None:

@@ -1,4 +1,4 @@
-"""The topics: what they are called, how they have to be, and what of that does not hold."""
+"""The topics: their names, the settings that they need, and a check of both."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from pipeline.errors import BrokerError, TopicError
 from pipeline.kafka.offsets import PartitionId, low_watermarks
 
 LARGEST_DEAD_LETTER = 32 * 1024 * 1024
+"""Bytes of a message that is written as a dead letter, at most."""
 KEEP_FOREVER = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""The outputs are the log that everything is derived from again: kept for ever unless told otherwise."""
+"""Settings of a topic that is the log from which everything is derived again."""
 
 SHARED_RETENTION_MS = 30 * 86_400_000
-"""Milliseconds for which partitions find what others share: what they take over is in their own outcomes."""
+"""Milliseconds for which shared outcomes are kept: partitions write those that they learn as their own."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Topics:
 
     prefix: str = ""
     requests_labels: bool = False
-    """Whether labels are asked for, which takes one more."""
+    """Whether labels are requested, which needs one more topic."""
 
     @property
     def interactions(self) -> str:
@@ -74,22 +75,22 @@ class Topics:
 
     @property
     def inputs(self) -> tuple[str, str]:
-        """What is read."""
+        """The topics that workers read."""
         return self.interactions, self.labels
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """What workers write."""
+        """The topics that workers write."""
         always = (self.predictions, self.outcomes, self.dead_letters, self.checkpoints, self.shared)
         return (*always, self.label_requests) if self.requests_labels else always
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Every topic that is needed."""
+        """All topics of the pipeline."""
         return (*self.inputs, *self.outputs)
 
     def settings(self, name: str) -> dict[str, str]:
-        """Settings with which a topic is created."""
+        """Return the settings with which a topic is created."""
         if name == self.checkpoints:
             return {"cleanup.policy": "compact"}
         if name == self.shared:
@@ -100,12 +101,12 @@ class Topics:
 
 
 def topics_of(config: Config) -> Topics:
-    """The topics of a pipeline with this configuration."""
+    """Return the topics of a pipeline with this configuration."""
     return Topics(config.kafka.prefix, requests_labels=config.labels.policy != "all")
 
 
 class TopicDifference(NamedTuple):
-    """Something about a topic that is not as the pipeline needs it."""
+    """A property of a topic that is not as the pipeline needs it."""
 
     topic: str
     what: str
@@ -117,12 +118,22 @@ class TopicDifference(NamedTuple):
 
 
 def admin(settings: dict[str, str | int | float | bool]) -> AdminClient:
-    """An administrative client that is known to reach the broker.
+    """Make an administrative client, and check that it reaches a broker.
+
+    Parameters
+    ----------
+    settings
+        The settings of every client: see `pipeline.kafka.clients.client_settings`.
+
+    Returns
+    -------
+    AdminClient
+        The client.
 
     Raises
     ------
     BrokerError
-        Naming the address, if no broker answers within five seconds.
+        No broker answers within five seconds.
     """
     client = AdminClient({"log_level": 0, **settings})
     try:
@@ -138,10 +149,26 @@ def admin(settings: dict[str, str | int | float | bool]) -> AdminClient:
 def create(client: AdminClient, topics: Topics, partitions: int, replication: int) -> list[str]:
     """Create the topics that are missing, and return their names once every partition answers.
 
+    Parameters
+    ----------
+    client
+        Creates them.
+    topics
+        The topics that are needed.
+    partitions
+        Partitions of each.
+    replication
+        Replicas of each partition.
+
+    Returns
+    -------
+    list of str
+        The names of the topics that were created.
+
     Raises
     ------
     TopicError
-        If the broker refuses one, with its reason.
+        The broker refuses to create one.
     """
     existing = client.list_topics(timeout=10.0).topics
     missing = [name for name in topics.all if name not in existing]
@@ -163,12 +190,12 @@ def create(client: AdminClient, topics: Topics, partitions: int, replication: in
 
 
 def partition_count(client: AdminClient, topics: Topics) -> int:
-    """Partitions of the inputs, once all topics fit.
+    """Check all topics, and return how many partitions each of them has.
 
     Raises
     ------
     TopicError
-        With everything that does not fit.
+        A topic is not as needed; the text names all differences.
     """
     fatal = [difference for difference in check(client, topics) if difference.fatal]
     if fatal:
@@ -177,7 +204,7 @@ def partition_count(client: AdminClient, topics: Topics) -> int:
 
 
 def check(client: AdminClient, topics: Topics) -> list[TopicDifference]:
-    """Everything in which the topics differ from what is needed."""
+    """Return all differences between the topics and what the pipeline needs."""
     existing = client.list_topics(timeout=10.0).topics
     differences = [
         TopicDifference(name, "the topic does not exist", _creation(topics, name))
@@ -188,7 +215,7 @@ def check(client: AdminClient, topics: Topics) -> list[TopicDifference]:
     differences += _partitions(topics, existing)
     if present:
         settings = _settings(client, present)
-        differences += [d for name in present for d in _policy(topics, name, settings[name])]
+        differences += [found for name in present for found in _policy(topics, name, settings[name])]
         differences += _sizes(topics, settings)
     return differences
 
@@ -231,7 +258,7 @@ def _policy(topics: Topics, name: str, settings: dict[str, str]) -> list[TopicDi
             TopicDifference(
                 name,
                 f"retention.ms is {settings['retention.ms']}",
-                "what it deletes cannot be derived again; set it to -1 to keep everything",
+                "deleted records cannot be derived again; set it to -1 to keep everything",
                 fatal=False,
             )
         ]

@@ -1,4 +1,4 @@
-"""Where a topic's committed records are."""
+"""Find where a topic's committed records are."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Watermarks:
     Parameters
     ----------
     kafka
-        Where to look.
+        Where the topics are.
     topics
-        Which.
+        Their names.
 
     Raises
     ------
@@ -59,7 +59,7 @@ class Watermarks:
         """Every partition, by topic and number."""
 
     def ranges(self) -> dict[PartitionId, range]:
-        """The offsets of each partition. Not at every one of them is there a committed record."""
+        """Return the offsets of each partition; not every one of them has a committed record."""
         begins = low_watermarks(self._admin, self.partitions)
         ends = last_stable_offsets(self._admin, self.partitions)
         return {partition: range(begins[partition], ends[partition]) for partition in self.partitions}
@@ -69,10 +69,20 @@ class Watermarks:
         return high_watermarks(self._admin, self.partitions)
 
     def offsets_for_times(self, timestamp: int) -> dict[PartitionId, int | None]:
-        """Offsets before which no record has this timestamp (milliseconds) or a later one.
+        """Return, for each partition, the offset before which all records are earlier than a time.
 
-        None where no record has. The markers of transactions count too, with the time at which they
-        were written: a record there may be an earlier one.
+        The markers of transactions count too, with the time at which they were written, so the first record
+        from the offset on may still be an earlier one.
+
+        Parameters
+        ----------
+        timestamp
+            The time, in milliseconds.
+
+        Returns
+        -------
+        dict of PartitionId to int or None
+            The offsets; None for a partition without a record of that time or later.
         """
         found = list_offsets(self._admin, self.partitions, OffsetSpec.for_timestamp(timestamp))
         return {partition: None if offset < 0 else offset for partition, offset in found.items()}
@@ -85,10 +95,28 @@ def last_messages(
     count: int,
     wanted: Callable[[Message], bool] = lambda _: True,
 ) -> list[Message]:
-    """The last committed messages of a partition, at most `count`, in the order of their offsets.
+    """Read the last committed messages of a partition.
 
-    At many an offset there is none: the markers of transactions take some, and so do messages that
-    were aborted or compacted away. So this goes back ever farther, until it has found enough.
+    Not every offset has one: some belong to markers of transactions, and to messages that were aborted or
+    compacted away. So this begins ever earlier, until it finds enough.
+
+    Parameters
+    ----------
+    log
+        Reads the partition.
+    partition
+        Which one.
+    offsets
+        The offsets to read: see `Watermarks.ranges`.
+    count
+        Messages to return, at most.
+    wanted
+        Whether a message counts.
+
+    Returns
+    -------
+    list of Message
+        In the order of their offsets.
     """
     reach = 2 * count + 8
     while True:

@@ -1,4 +1,4 @@
-"""How a partition's state gets into a transaction: snapshots in chunks, the state record, the offsets."""
+"""Write a partition's checkpoint into a transaction: chunks of a snapshot, state record, offsets."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from pipeline.records.names import snapshot_key, state_key
 from pipeline.task.state import SnapshotReference, State
 
 CHUNK = 900_000
-"""Bytes of a snapshot in one message: brokers take a mebibyte unless told otherwise."""
+"""Bytes of a snapshot in one message: the default limit of brokers is a mebibyte."""
 
 
 def write_snapshot(
     producer: Producer, topics: Topics, partition: int, slot: int, data: bytes
 ) -> list[DeliveryReport]:
-    """Write a snapshot's bytes into a slot; the receipts are of its chunks, in their order."""
+    """Write a snapshot's bytes into a slot; return the delivery reports of its chunks, in their order."""
     delivery_reports = [DeliveryReport() for _ in range(0, len(data), CHUNK)]
-    for number, receipt in enumerate(delivery_reports):
+    for number, report in enumerate(delivery_reports):
         producer.produce(
             topics.checkpoints,
             data[number * CHUNK : (number + 1) * CHUNK],
             snapshot_key(partition, slot, number),
             partition,
-            on_delivery=receipt,
+            on_delivery=report,
         )
     return delivery_reports
 
 
 def next_slot(snapshot: SnapshotReference | None) -> int:
-    """The slot for the snapshot after this one: of two, in turn, so that compaction leaves this one."""
+    """Return the slot of the next snapshot: there are two, in turn, so that compaction keeps this one."""
     return 1 - snapshot.slot if snapshot else 0
 
 
 def snapshot_reference(
     data: bytes, slot: int, delivery_reports: Sequence[DeliveryReport], folded: int, outcome_offset: int
 ) -> SnapshotReference:
-    """What a state record says of a snapshot, once its chunks are written: see `SnapshotReference`."""
+    """Return what a state record holds of a snapshot whose chunks are written: see `SnapshotReference`."""
     return SnapshotReference(
-        chunks=[receipt.offset for receipt in delivery_reports],
+        chunks=[report.offset for report in delivery_reports],
         sha256=hashlib.sha256(data).hexdigest(),
         slot=slot,
         folded=folded,
@@ -53,20 +53,20 @@ def snapshot_reference(
 
 
 def write_state(producer: Producer, topics: Topics, state: State) -> DeliveryReport:
-    """Write a state record."""
-    receipt = DeliveryReport()
+    """Write a state record; return its delivery report."""
+    report = DeliveryReport()
     producer.produce(
         topics.checkpoints,
         encode(state),
         state_key(state.partition),
         state.partition,
-        on_delivery=receipt,
+        on_delivery=report,
     )
-    return receipt
+    return report
 
 
 def input_offsets(topics: Topics, state: State, offset: int) -> list[TopicPartition]:
-    """The input offsets of a state record, to be committed with the offset at which it was written."""
+    """Return the input offsets of a state record, with the metadata that names its own offset."""
     note = metadata(offset)
     return [
         TopicPartition(topic, state.partition, position.offset, note)

@@ -1,4 +1,4 @@
-"""Outcomes for a fold: their features are read into columns, many records at a time."""
+"""Read outcomes to learn from; features are decoded into columns, many records at a time."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pipeline.records.outputs import Example, Outcome
 
 
 class RawOutcome(Outcome, frozen=True, gc=False):
-    """An outcome whose features are text still: lists of numbers cost more than all else of it."""
+    """An outcome whose features are not yet decoded: lists of numbers cost more than all other fields."""
 
-    features: msgspec.Raw  # type: ignore[assignment]  # the text of what the outcome has
+    features: msgspec.Raw  # type: ignore[assignment]  # the features' text
 
     @property
     def example(self) -> Example | None:
-        """What it teaches, if anything."""
+        """The training example; None if the outcome has no label."""
         if self.label is None:
             return None
         features = _FEATURES.decode(self.features)
@@ -31,12 +31,12 @@ class RawOutcome(Outcome, frozen=True, gc=False):
 
 
 class OutcomeChunk(NamedTuple):
-    """A slice of a log of outcomes."""
+    """A slice of the outcomes' log."""
 
     records: list[RawOutcome]
     offsets: list[int]
     features: NDArray[np.float64]
-    """A row for each, shape (n, features)."""
+    """The features of the records, shape (n, features), float64."""
 
     def __bool__(self) -> bool:
         return bool(self.records)
@@ -48,12 +48,24 @@ _OUTCOMES = msgspec.json.Decoder(Outcome)
 
 
 def decode_outcomes(values: Sequence[bytes]) -> tuple[list[RawOutcome], NDArray[np.float64]]:
-    """The records, and their features, shape (n, features).
+    """Decode outcomes.
+
+    Parameters
+    ----------
+    values
+        The records' JSON.
+
+    Returns
+    -------
+    list of RawOutcome
+        The records.
+    ndarray
+        Their features, shape (n, features), float64.
 
     Raises
     ------
     msgspec.DecodeError, UnicodeDecodeError
-        One of them is no outcome.
+        One of the values is no outcome.
     """
     records = list(map(_RAW.decode, values))
     return records, decode_rows([record.features for record in records], FEATURES_LENGTH)
@@ -65,12 +77,12 @@ def read_outcomes(log: LogReader, topic: str, partition: int, offset: int) -> It
     Raises
     ------
     StateError
-        At a record that no worker wrote.
+        A record was not written by a worker.
     """
     for messages in log.read(topic, partition, offset):
         try:
             records, features = decode_outcomes([message.value() or b"" for message in messages])
         except DECODE_ERRORS:
-            decode_records(_OUTCOMES, messages)  # which of them, and why
+            decode_records(_OUTCOMES, messages)  # names the faulty one
             raise
         yield OutcomeChunk(records, offsets_of(messages), features)

@@ -1,4 +1,4 @@
-"""From committed offsets to a task: read the state record, the snapshot, and the log since."""
+"""Restore a task from committed offsets: the state record, the snapshot, and the log since."""
 
 from __future__ import annotations
 

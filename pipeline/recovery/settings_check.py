@@ -1,4 +1,4 @@
-"""Refuse outputs that depend on other settings."""
+"""Refuse to go on under settings that differ from those of the outputs."""
 
 from __future__ import annotations
 
@@ -19,34 +19,41 @@ from pipeline.model.settings_text import (
 from pipeline.task.state import State
 
 Changes: TypeAlias = dict[str, tuple[str | None, str | None]]
-"""Settings that differ, as they were and as they are here; None where one is not there."""
+"""Settings that differ, each with its stored and its current value; None where it is missing."""
 
 
 def refuse_other_settings(state: State, settings: Mapping[str, str]) -> None:
-    """Make sure that the outputs so far depend on these settings.
+    """Check that the outputs so far were made under these settings.
+
+    Parameters
+    ----------
+    state
+        The committed state record, which holds the settings of the outputs.
+    settings
+        The current settings.
 
     Raises
     ------
     StateError
-        Naming what differs, and how to go on.
+        Settings differ; the text names them and what to do.
     """
     stored = state.settings
     found = differences(stored, settings)
     if not found:
         return
-    what = "; ".join(f"{name} is {current!r}, was {before!r}" for name, (before, current) in found.items())
+    changes = "; ".join(f"{name} is {new!r}, was {old!r}" for name, (old, new) in found.items())
     rebuild = ""
     if all(map(_may_be_rebuilt, found, found.values())):
         command = rebuild_command({name: current or "" for name, (_, current) in found.items()})
-        rebuild = f"stop the group's workers and let it go on under these with `{command}`, or "
+        rebuild = f"stop the group's workers and continue under the new ones with `{command}`, or "
     raise StateError(
-        f"the outputs so far were made under other settings: {what}. Go back to those, or {rebuild}"
+        f"the outputs so far were made under other settings: {changes}. Go back to those, or {rebuild}"
         "take another kafka.group with another kafka.prefix"
     )
 
 
 def differences(stored: Mapping[str, str], current: Mapping[str, str]) -> Changes:
-    """What differs, as it is there and here; of a challenger that is another one, or missing, only its kind.
+    """Return the settings that differ; only the kind of a challenger that is missing or of another kind.
 
     Examples
     --------
@@ -70,7 +77,18 @@ def _may_be_rebuilt(name: str, values: tuple[str | None, str | None]) -> bool:
 
 
 def rebuild_command(wanted: Mapping[str, str]) -> str:
-    """The command after which a group goes on with these settings, challengers as the configuration has them.
+    """Return the command that rebuilds a group's state under other settings.
+
+    Parameters
+    ----------
+    wanted
+        The settings that differ, with their new values. Challengers need no option: the command takes them
+        from the configuration.
+
+    Returns
+    -------
+    str
+        The command, quoted for a shell.
 
     Examples
     --------

@@ -27,12 +27,28 @@ _log = structlog.get_logger()
 
 
 def read_state(log: LogReader, topics: Topics, partition: int, position: CommittedPosition) -> State:
-    """The state record that was committed with the offsets.
+    """Read the state record that was committed with the offsets.
+
+    Parameters
+    ----------
+    log
+        Reads it.
+    topics
+        The names of the topics.
+    partition
+        The partition's number.
+    position
+        What the group has committed for it.
+
+    Returns
+    -------
+    State
+        The state record.
 
     Raises
     ------
     StateError
-        If it is not there, of another version, or of other offsets.
+        It is missing, of another version, or of other offsets.
     """
     assert position.state_offset is not None
     message = log.at(topics.checkpoints, partition, position.state_offset)
@@ -56,17 +72,33 @@ def read_state(log: LogReader, topics: Topics, partition: int, position: Committ
 def read_snapshot(
     log: LogReader, topics: Topics, state: State, new_model: Callable[[], Model]
 ) -> tuple[Model, State]:
-    """The model of the latest snapshot that can be used, and the state record without those that cannot.
+    """Restore the model of the latest usable snapshot.
 
-    If there is none at all, the model is one that has seen nothing, into which all outcomes are to be folded.
+    Parameters
+    ----------
+    log
+        Reads the snapshots.
+    topics
+        The names of the topics.
+    state
+        The state record, which names its last snapshots.
+    new_model
+        Makes a model that has seen nothing.
+
+    Returns
+    -------
+    Model
+        The model; one that has seen nothing, which has to learn all outcomes, if no snapshot is usable.
+    State
+        The state record without the snapshots that cannot be used.
     """
-    left = state.snapshots
-    while left:
-        model, reference = new_model(), left.pop(0)
+    references = state.snapshots
+    while references:
+        model, reference = new_model(), references.pop(0)
         try:
             unpack(snapshot_bytes(log, topics, state.partition, reference), model)
         except StateError as error:
-            instead = "trying the one before it" if left else "learning all outcomes again instead"
+            instead = "trying the one before it" if references else "learning all outcomes again instead"
             _log.warning(
                 f"snapshot unusable, {instead}",
                 partition=state.partition,
@@ -74,18 +106,18 @@ def read_snapshot(
                 reason=str(error),
             )
         else:
-            previous = left[0] if left else None
+            previous = references[0] if references else None
             return model, msgspec.structs.replace(state, snapshot=reference, previous=previous)
     return new_model(), msgspec.structs.replace(state, snapshot=None, previous=None)
 
 
 def snapshot_bytes(log: LogReader, topics: Topics, partition: int, reference: SnapshotReference) -> bytes:
-    """A snapshot as it was written.
+    """Read the bytes of a snapshot.
 
     Raises
     ------
     StateError
-        If a chunk is not there, or its bytes are not those that the state record names.
+        A chunk is missing, or the bytes do not have the SHA-256 that the state record names.
     """
     chunks = [log.at(topics.checkpoints, partition, offset).value() or b"" for offset in reference.chunks]
     data = b"".join(chunks)

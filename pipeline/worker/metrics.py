@@ -1,4 +1,4 @@
-"""Gauges of what is bounded, beside the bounds, for Prometheus to scrape."""
+"""Metrics for Prometheus: what each partition holds, beside its limits."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ from pipeline.worker.source import ConsumerSource
 
 PARTITION_GAUGES: Final = {
     "pending_predictions": "Predictions that wait for their label.",
-    "closed_events": "Closed events that repetitions and late labels are known by.",
+    "closed_events": "Closed events by which duplicates and late labels are recognised.",
     "early_labels": "Labels that wait for their interaction.",
     "early_label_bytes": "Bytes of the labels that wait for their interaction.",
     "users": "Users that running statistics are kept for.",
     "videos": "Videos that running statistics are kept for.",
-    "published_outcomes": "Outcomes that the other partitions were told of.",
-    "outcomes_of_others": "Outcomes of other partitions that were taken over since the partition came here.",
-    "held_share_bytes": "Bytes that other partitions have shared and that wait for an outcome to go with.",
-    "asked_labels": "Predictions whose label was asked for.",
-    "unasked_labels": "Labels that were joined, but not asked for.",
-    "dead_letters_this_minute": "Dead letters of the minute under way.",
-    "held_back": "1 while the partition waits because it has too many dead letters.",
+    "published_outcomes": "Outcomes published to the other partitions.",
+    "outcomes_of_others": "Outcomes of other partitions learned since the partition was assigned.",
+    "held_share_bytes": "Bytes of shared outcomes in the inbox that are not yet learned.",
+    "asked_labels": "Predictions whose label was requested.",
+    "unasked_labels": "Labels that were joined, but not requested.",
+    "dead_letters_this_minute": "Dead letters of the current minute.",
+    "held_back": "1 while the partition is paused because it has too many dead letters.",
 }
 INPUT_GAUGES: Final = {
     "buffered_messages": "Messages that were read and not yet processed.",
     "buffered_bytes": "Bytes of the messages that were read and not yet processed.",
-    "paused": "1 while the input is not read on, because enough is buffered.",
+    "paused": "1 while the input is not read, because enough is buffered.",
 }
 COMPARISON_COUNTERS: Final = {
-    "events": "Labelled events since the partition came here.",
-    "mistakes": "Of these, the events that the learner had wrong.",
-    "log_loss": "Sum of the learner's log loss over these, in nats, where its scores are log-odds.",
+    "events": "Labelled events since the partition was assigned.",
+    "mistakes": "Labelled events that the learner predicted wrongly.",
+    "log_loss": "Sum of the learner's log loss over labelled events, in nats, where its scores are log-odds.",
 }
-"""Of champion and challengers, where there are challengers."""
+"""Counters of the champion and the challengers, where there are challengers."""
 INPUTS: Final = ("interactions", "labels")
 REFRESH_INTERVAL: Final = 1.0
-"""Seconds from one set of figures to the next."""
+"""Seconds between two updates of the figures."""
 
 
 class InputFigures(NamedTuple):
-    """What an input of a partition held a moment ago: see `INPUT_GAUGES`."""
+    """What an input of a partition held at the last update: see `INPUT_GAUGES`."""
 
     buffered_messages: int
     buffered_bytes: int
@@ -57,7 +57,7 @@ class InputFigures(NamedTuple):
 
 
 class PartitionFigures(NamedTuple):
-    """What a partition held a moment ago: see `PARTITION_GAUGES`."""
+    """What a partition held at the last update: see `PARTITION_GAUGES`."""
 
     interactions: InputFigures
     labels: InputFigures
@@ -79,7 +79,7 @@ class PartitionFigures(NamedTuple):
 
     @classmethod
     def of(cls, partition: Partition, source: ConsumerSource) -> PartitionFigures:
-        """The figures of now."""
+        """Return the figures of a running partition."""
         task, throttle = partition.task, partition.throttle
         join, statistics = task.join, task.model.statistics
         paused = source.paused(partition.number)
@@ -104,10 +104,10 @@ class PartitionFigures(NamedTuple):
 
 
 class Gauges(Collector):
-    """The figures of a worker's partitions, as it told them last, and its limits.
+    """The figures of a worker's partitions at their last update, and the worker's limits.
 
-    The worker tells from its loop, whole figures at a time; a scrape comes in a thread of its own and
-    never looks at what the loop is changing.
+    The worker's loop replaces all figures at once. A scrape runs in a thread of its own and reads only these,
+    never what the loop is changing.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class Gauges(Collector):
         self.publish({})
 
     def collect(self) -> Iterator[Metric]:
-        """What a scrape finds."""
+        """Return the metrics of a scrape."""
         figures = self._figures
         for name, (limit, text) in self._limits.items():
             yield GaugeMetricFamily(f"forks_{name}", text, value=limit)
@@ -174,12 +174,19 @@ class Gauges(Collector):
 
 @contextmanager
 def serve_metrics(gauges: Gauges, address: str | None) -> Iterator[None]:
-    """Answer scrapes at an address, if there is one, with the gauges and the process's own figures.
+    """Serve the gauges and the process's own metrics over HTTP.
+
+    Parameters
+    ----------
+    gauges
+        The figures of the partitions.
+    address
+        Where to listen, ``host:port``; None to serve nothing.
 
     Raises
     ------
     ConfigError
-        If the address cannot be listened on.
+        The address cannot be listened on.
     """
     if address is None:
         yield

@@ -1,4 +1,4 @@
-"""How far a worker has come, said at times."""
+"""Log a worker's progress from time to time."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from pipeline.task.task import Task
 from pipeline.worker.partition import Partition
 
 LOG_INTERVAL = 10.0
-"""Seconds between two log lines."""
+"""Seconds between two reports."""
 
 _log = structlog.get_logger()
 
 
 class Progress:
-    """Counts from where each partition began, so that what was restored is not taken for work done."""
+    """Counts what partitions do from where each began here, without what was restored."""
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Start over: no partition is held."""
+        """Start over, without partitions."""
         self._since = time.monotonic()
-        self._predicted = self._folded = 0
+        self._predicted = self._learned = 0
 
     def begin(self, task: Task) -> None:
-        """Count on from where a task is."""
+        """Count a task from where it is."""
         self._predicted += task.predicted
-        self._folded += task.model.folded
+        self._learned += task.model.folded
 
     def report(self, partitions: Collection[Partition]) -> None:
         """Log what was restored and processed since the last report, if one is due."""
@@ -42,8 +42,8 @@ class Progress:
                 _log.info("restoring", partition=partition.number, records_left=partition.records_left)
         tasks = [partition.task for partition in partitions if partition.running]
         predicted = sum(task.predicted for task in tasks)
-        folded = sum(task.model.folded for task in tasks)
-        if (predicted, folded) != (self._predicted, self._folded):
+        learned = sum(task.model.folded for task in tasks)
+        if (predicted, learned) != (self._predicted, self._learned):
             rate = round((predicted - self._predicted) / seconds)
-            _log.info("progress", predictions=predicted, outcomes=folded, predictions_per_s=rate)
-        self._since, self._predicted, self._folded = time.monotonic(), predicted, folded
+            _log.info("progress", predictions=predicted, outcomes=learned, predictions_per_s=rate)
+        self._since, self._predicted, self._learned = time.monotonic(), predicted, learned

@@ -1,4 +1,4 @@
-"""What partitions publish for one another, read beside the inputs and never waited for."""
+"""Read the outcomes that partitions share, beside the inputs; nothing waits for them."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from pipeline.records.outputs import Share
 from pipeline.task.sharing import Inbox
 
 MAX_MESSAGES = 1_000
-"""Messages taken at once, at most."""
+"""Messages that one poll reads, at most."""
 
 _SHARES = msgspec.json.Decoder(Share)
 _log = structlog.get_logger()
 
 
 class Exchange:
-    """Reads what partitions have shared for those of a worker.
+    """Reads shared outcomes into the inboxes of a worker's partitions.
 
-    One consumer serves them all. Where they stand differs, and one that holds enough wants no more for a
-    while, so it goes back to where the first of them wants to go on; the others pass over what they have.
+    One consumer serves all inboxes. They are at different offsets, and a full inbox wants nothing for a
+    while. So the consumer reads from the lowest offset that an inbox wants; the others skip what they have.
 
     Parameters
     ----------
     kafka
         Where to read.
     topic
-        The topic's name.
+        The name of the topic of shared outcomes.
     partitions
-        How many it has.
+        How many partitions it has.
     """
 
     def __init__(self, kafka: Kafka, topic: str, partitions: int) -> None:
@@ -47,21 +47,21 @@ class Exchange:
         self._partitions = range(partitions)
         self._liveness = Liveness(self._consumer, topic)
         self._positions: dict[int, int] = {}
-        """By partition that is read, where the next message is to come from."""
+        """The offset of the next message, by partition that is read."""
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._consumer.close()
 
     def poll(self, inboxes: Collection[Inbox]) -> None:
-        """Hand over what is there, without waiting.
+        """Read into the inboxes what is there, without waiting.
 
         Raises
         ------
         KafkaException
-            The consumer reads no more, or no broker answers it.
+            The consumer cannot go on, or no broker answers it.
         StateError
-            A record is there that no worker wrote.
+            A record was not written by a worker.
         """
         self._seek(inboxes)
         messages = self._consumer.consume(MAX_MESSAGES, 0.0) if self._positions else []
@@ -79,10 +79,10 @@ class Exchange:
     def _seek(self, inboxes: Collection[Inbox]) -> None:
         positions = {}
         for partition in self._partitions:
-            wanted = [inbox.next_offset(partition) for inbox in inboxes]
-            known = [offset for offset in wanted if offset is not None]
-            if known:
-                first = min(known)
+            offsets = [inbox.next_offset(partition) for inbox in inboxes]
+            wanted = [offset for offset in offsets if offset is not None]
+            if wanted:
+                first = min(wanted)
                 positions[partition] = min(first, self._positions.get(partition, first))
         if positions == self._positions:
             return
@@ -94,7 +94,7 @@ class Exchange:
         )
 
     def _warn_if_deleted(self, partition: int, wanted: int) -> None:
-        """Say if retention has deleted what was not yet taken over: the client goes on with what is left."""
+        """Warn if retention has deleted outcomes before they were learned: the client skips to those left."""
         begin, _ = self._consumer.get_watermark_offsets(
             TopicPartition(self._topic, partition), BROKER_TIMEOUT
         )
@@ -108,7 +108,7 @@ class Exchange:
 
 
 def make_exchange(config: Config, partitions: int) -> Exchange | None:
-    """What brings what other partitions share, if that is wanted and there are others."""
+    """Make the reader of shared outcomes; None if nothing is shared or there is one partition only."""
     if config.sharing.interval is None or partitions == 1:
         return None
     return Exchange(config.kafka, Topics(config.kafka.prefix).shared, partitions)

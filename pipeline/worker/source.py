@@ -1,4 +1,4 @@
-"""From the consumer to the inlets: what has come, where inputs end, and when to stop reading ahead."""
+"""Read the inputs into the tasks' record queues: messages, the ends of inputs, backpressure."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from pipeline.task.record_queue import PolledMessages, RecordQueue
 from pipeline.worker.clock import wall_clock
 
 MIN_READ_AHEAD = 40_000
-"""Messages of an input that are always read ahead, if their bytes allow: a fetch brings some thousands."""
+"""Messages of an input that may always be read ahead, if the buffer allows: a fetch returns thousands."""
 CONSUME_SIZE = 1_000
-"""Messages taken together: few enough to stay in the processor's cache, and mostly of one place."""
+"""Messages decoded together: few enough for the processor's cache, and mostly of one partition."""
 
 
 @dataclass
 class _Input:
-    """How far one place has been read."""
+    """How far one partition of an input has been read."""
 
     position: int
-    """The next offset to come."""
+    """The offset of the next message."""
     queue: RecordQueue | None = None
-    """Where its messages go; none until its partition is restored."""
+    """Where its messages go; None until its partition is restored."""
     last_message_at: float = field(default_factory=time.monotonic)
-    """When the last message came."""
+    """When the last message arrived, in seconds of the monotonic clock."""
     end: int = -1
-    """Where the consumer has seen the end last."""
+    """Offset at which the consumer reported the end last."""
     paused: bool = True
 
 
 class ConsumerSource:
-    """Reads the assigned places into the inlets of their tasks.
+    """Reads the assigned partitions of both inputs into the record queues of their tasks.
 
     Parameters
     ----------
     consumer
-        The group's.
+        A consumer of the group.
     config
         The whole configuration.
     """
@@ -81,19 +81,19 @@ class ConsumerSource:
         self._inputs.clear()
 
     def poll(self, timeout: float) -> None:
-        """Take what is there: at once if something is, so that nothing waits for a batch to fill.
+        """Read the messages that are there; no message waits for a batch to fill.
 
         Parameters
         ----------
         timeout
-            Seconds to wait if nothing is.
+            Seconds to wait for a first message.
 
         Raises
         ------
         KafkaException
-            The consumer reads no more, or no broker answers it.
+            The consumer cannot go on, or no broker answers it.
         StateError
-            Messages that were to be processed are gone.
+            Messages that were not yet processed have been deleted.
         """
         first = self._consumer.poll(timeout)
         self._liveness.check(received=first is not None)
@@ -102,9 +102,9 @@ class ConsumerSource:
         self._update_at_end()
 
     def _read_batch(self, first: Message) -> None:
-        """Take a message and what else is there, if it is needed, for one batch at most.
+        """Enqueue a message and, as far as the tasks need them, those behind it, for one batch at most.
 
-        What is not needed yet waits in the client's queue: pausing an input throws that away.
+        Other messages stay in the client's queue, which a pause of their input would throw away.
         """
         left = self._batch_size if self._needs_messages() else 0
         messages = [first, *self._consumer.consume(min(CONSUME_SIZE, left), 0.0)]
@@ -115,7 +115,7 @@ class ConsumerSource:
             left -= len(messages)
 
     def _needs_messages(self) -> bool:
-        """Whether some input has not enough for a whole batch."""
+        """Return whether some record queue holds less than a batch."""
         return any(
             len(input_.queue) < self._batch_size
             for input_ in self._inputs.values()
@@ -123,10 +123,10 @@ class ConsumerSource:
         )
 
     def apply_backpressure(self) -> None:
-        """Stop reading an input that runs ahead of the other, until the merge has caught up.
+        """Pause an input that is ahead of the other, until the merge has caught up.
 
-        Each place has a share of the buffer for itself: the merge needs both inputs, so neither may be kept
-        from being read because the other has filled it.
+        Each input partition has its own share of the buffer: the merge needs both inputs, so one must not
+        be stopped because the other has filled the buffer.
         """
         for topic_partition, input_ in self._inputs.items():
             queue = input_.queue
@@ -140,7 +140,7 @@ class ConsumerSource:
                 self._resume(topic_partition, input_)
 
     def paused(self, partition: int) -> tuple[bool, bool]:
-        """Whether interactions, and labels, of a partition are not read for now."""
+        """Return whether interactions, and labels, of a partition are paused."""
         interactions, labels = (
             self._inputs[PartitionId(topic, partition)].paused for topic in self._topics.inputs
         )
@@ -153,19 +153,19 @@ class ConsumerSource:
     def _enqueue(self, messages: list[Message]) -> None:
         latest = wall_clock() + self._join.max_ahead
         for topic_partition, delivered in self._by_partition(messages).items():
-            if topic_partition not in self._inputs:  # it was taken away while the messages were on their way
+            if topic_partition not in self._inputs:  # revoked while the messages were on their way
                 continue
             input_ = self._inputs[topic_partition]
             if input_.queue is None:
                 raise RuntimeError(f"{topic_partition} delivered messages before it was restored")
-            input_.queue.feed(self._decoded(topic_partition[0], delivered, latest))
+            input_.queue.feed(self._decoded(topic_partition.topic, delivered, latest))
             input_.position = (delivered[-1].offset() or 0) + 1
             input_.last_message_at = time.monotonic()
 
     def _by_partition(self, messages: list[Message]) -> dict[PartitionId, list[Message]]:
-        """The messages of each place; events are met."""
+        """Group messages by input partition, and handle the events among them."""
         topics, partitions = list(map(Message.topic, messages)), list(map(Message.partition, messages))
-        # Not counted by `None`: an error that is compared with it leaves an exception behind.
+        # `any` and not a comparison with None: comparing a KafkaError leaves an exception behind.
         if not any(map(Message.error, messages)) and _all_equal(topics) and _all_equal(partitions):
             return {PartitionId(topics[0] or "", partitions[0] or 0): messages}
         polled: dict[tuple[str, int], list[Message]] = defaultdict(list)
@@ -193,20 +193,19 @@ class ConsumerSource:
                 self._inputs[topic_partition].end = message.offset() or 0
         elif is_offset_lost(error):
             raise StateError(
-                f"{topic_partition[0]} has lost messages of partition {topic_partition[1]} that were not "
-                "yet processed: "
-                f"{error.str()}. Its retention is too short for how far the worker is behind, or it was "
-                "deleted and created anew"
+                f"{topic_partition.topic} has lost messages of partition {topic_partition.partition} that "
+                f"were not yet processed: {error.str()}. Its retention is too short for how far the worker is "
+                "behind, or it was deleted and created anew"
             )
         else:
             raise KafkaException(error)
 
     def _update_at_end(self) -> None:
-        """Find the inputs that the others need not wait for.
+        """Find the inputs that are at their ends, for which the merge need not wait.
 
-        An input's end is known from an event, and often sooner from the end that the last fetch saw.
-        Where transactions wrote the input, their markers lie between the last message and that end;
-        then only the event tells.
+        An event reports the end, and often the last fetch has seen it sooner. Where transactions wrote the
+        input, their markers lie between the last message and the end of that fetch; then only the event
+        tells.
         """
         for topic_partition, input_ in self._inputs.items():
             if input_.queue is None or input_.queue.ready:

@@ -1,4 +1,4 @@
-"""Several workers on one machine: processes that start, stop and fail together."""
+"""Run several workers on one machine: processes that start, stop and fail together."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from typing import Final, TypeAlias
 import structlog
 
 RegisterStop: TypeAlias = Callable[[Callable[[], None]], None]
-"""What a member calls, once it can be stopped, with what stops it."""
+"""A worker calls it once it can be stopped, with the function that stops it."""
 WorkerMain: TypeAlias = Callable[[int, RegisterStop], None]
-"""What a process does, given its number; it can be pickled."""
+"""The main function of a process: it is given the worker's number, and can be pickled."""
 
 ORPHANED: Final = 1
-"""Exit code of a member whose crew is gone."""
+"""Exit code of a worker whose supervisor has ended."""
 SIGNAL_EXIT_BASE: Final = 128
-"""A process that a signal ended is told of as a shell does: by this and the signal's number."""
+"""The exit code of a process that a signal ended, as in a shell, is this and the signal's number."""
 
 _log = structlog.get_logger()
 
 
 class Supervisor:
-    """Processes that all do the same, and of which none goes on or is started again when one has failed.
+    """Runs worker processes; when one of them fails, it stops all, and starts none again.
 
-    Members do not listen to signals: the process that holds the crew does, and passes on what it is told.
-    When it is gone, they end at once.
+    Workers ignore signals: the supervisor's process receives them and stops the workers. When that process
+    is gone, they end at once.
 
     Parameters
     ----------
-    member
-        What each of them does.
+    worker_main
+        The main function of each worker.
     size
-        How many there are.
+        How many workers there are.
     """
 
     def __init__(self, worker_main: WorkerMain, size: int) -> None:
@@ -46,26 +46,26 @@ class Supervisor:
         pipes = [context.Pipe(duplex=False) for _ in range(size)]
         self._stop_pipes = [mine for _, mine in pipes]
         self._processes: list[BaseProcess] = [
-            context.Process(target=_run_member, args=(worker_main, number, theirs), daemon=True)
+            context.Process(target=_run_worker, args=(worker_main, number, theirs), daemon=True)
             for number, (theirs, _) in enumerate(pipes)
         ]
         self._stopping = False
 
     def stop(self) -> None:
-        """Tell all members to stop in good order, once."""
+        """Tell all workers once to stop after their batch."""
         if not self._stopping:
             self._stopping = True
             for pipe in self._stop_pipes:
-                with suppress(BrokenPipeError):  # that one has ended already
+                with suppress(BrokenPipeError):  # this worker has ended already
                     pipe.send_bytes(b"")
 
     def run(self) -> int:
-        """Start the members and wait until all have ended.
+        """Start the workers and wait until all have ended.
 
         Returns
         -------
         int
-            The exit code of the one that failed first; 0 if none has.
+            The exit code of the worker that failed first; 0 if none has.
         """
         try:
             with _signals_blocked():
@@ -100,12 +100,12 @@ def _exit_code(process: BaseProcess) -> int:
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Let processes that are started here never get the signals that are for this process to pass on.
+    """Start processes in this context with SIGINT and SIGTERM blocked.
 
-    What is blocked stays so in processes that are started, and waits here. Ignored, a signal that comes in
-    between would be lost.
+    Processes inherit blocked signals. In this process such a signal is delivered afterwards; if it were
+    ignored meanwhile, it would be lost.
     """
-    resource_tracker.ensure_running()  # its start would let the signals through again
+    resource_tracker.ensure_running()  # its start would unblock the signals
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
@@ -113,7 +113,7 @@ def _signals_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _run_member(worker_main: WorkerMain, number: int, stop_pipe: Connection) -> None:
+def _run_worker(worker_main: WorkerMain, number: int, stop_pipe: Connection) -> None:
     def register_stop(stop: Callable[[], None]) -> None:
         threading.Thread(target=_stop_on_request, args=(stop_pipe, stop), daemon=True).start()
 
@@ -121,7 +121,7 @@ def _run_member(worker_main: WorkerMain, number: int, stop_pipe: Connection) -> 
 
 
 def _stop_on_request(stop_pipe: Connection, stop: Callable[[], None]) -> None:
-    """Stop when told to; end at once when there is nobody any more who could."""
+    """Stop when the supervisor says so; end the process at once when the supervisor is gone."""
     try:
         stop_pipe.recv_bytes()
         stop()

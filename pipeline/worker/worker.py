@@ -1,7 +1,7 @@
-"""The long-lived consumer. Whatever goes wrong: forget memory, restore from the log.
+"""A long-lived worker. After every fault it forgets its memory and restores from the log.
 
-A `Worker` runs one `Session` after the other. When a transaction fails, the broker goes away or the
-group moves on, the session is thrown away and the next one restores: one path for every fault.
+A `Worker` runs one `Session` after the other. When a transaction fails, a broker goes away or the group
+rebalances without the worker, the session is thrown away and the next one restores.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from pipeline.worker.metrics import Gauges, serve_metrics
 from pipeline.worker.session import Session
 
 MAX_BACKOFF = 10.0
-"""Seconds between two attempts to get on, at most."""
+"""Seconds between two sessions, at most."""
 
 _log = structlog.get_logger()
 
 
 def tune_garbage_collector() -> None:
-    """Let the garbage collector look for cycles seldom, and never again at what is there by now.
+    """Let the garbage collector run seldom, and never look at the objects that exist by now.
 
-    A batch makes ten thousands of objects, which go as they came, without any cycle. Looking through them
-    every few hundred took a sixth of a worker's time.
+    A batch makes tens of thousands of objects without cycles. With the default thresholds the collector took
+    a sixth of a worker's time.
     """
     gc.collect()
     gc.freeze()
@@ -45,7 +45,7 @@ def tune_garbage_collector() -> None:
 
 
 class Worker:
-    """Runs until told to stop, over any number of sessions.
+    """Runs sessions until told to stop.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Worker:
     Raises
     ------
     ConfigError, BrokerError, TopicError, DataError
-        On construction, if the pipeline cannot run like this.
+        On construction: the pipeline cannot run with this configuration.
     """
 
     def __init__(self, config: Config) -> None:
@@ -77,7 +77,7 @@ class Worker:
         self._startup_seconds = time.monotonic() - begin
 
     def stop(self) -> None:
-        """Finish the batch, write the models whole, and return from `run`."""
+        """Finish the batch, write snapshots of the models, and return from `run`."""
         _log.info("stopping after this batch; a second signal ends at once")
         self._stopping.set()
 
@@ -87,13 +87,13 @@ class Worker:
         Raises
         ------
         FencedError
-            If another worker took over this one's instance name.
+            Another worker runs under this one's instance name.
         StateError
-            If what the topics hold does not fit together.
+            What the topics hold does not fit together.
         ConfigError
-            If the address for gauges cannot be listened on.
+            The address for metrics cannot be listened on.
         """
-        # Said no sooner: whoever reads it may send a signal, which is heeded only from here on.
+        # Not logged sooner: a user or a script may then send a signal, which has an effect only from here on.
         _log.info("ready", instance=self._instance, seconds=round(self._startup_seconds, 1))
         with serve_metrics(self._gauges, self.config.metrics.address):
             self._run_sessions()
