@@ -194,8 +194,8 @@ class ConsumerSource:
         elif is_offset_lost(error):
             raise StateError(
                 f"{topic_partition.topic} has lost messages of partition {topic_partition.partition} that "
-                f"were not yet processed: {error.str()}. Its retention is too short for how far the worker is "
-                "behind, or it was deleted and created anew"
+                f"were not yet processed: {error.str()}. Its retention is too short for how far the worker "
+                "is behind, or it was deleted and created anew"
             )
         else:
             raise KafkaException(error)

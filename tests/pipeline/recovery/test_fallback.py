@@ -1,4 +1,4 @@
-"""A snapshot that cannot be used: the one before it, else all outcomes are folded. The model is the same."""
+"""In place of an unusable snapshot the one before it is used, else all outcomes are learned again."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ PREVIOUS, LATEST = 1, 2
 def written() -> tuple[Task, OutputLog]:
     """A task, and the log that it wrote: each snapshot is older than the outcomes after it."""
     task, log = new_task(), OutputLog()
-    shown = [interaction(n, 10 * n, n % 4, n % 5) for n in range(80)]
-    delivery = Delivery(task, inputs(shown, [label(n, 10 * n + 25, n % 3, n % 4, n % 5) for n in range(80)]))
+    interactions = [interaction(n, 10 * n, n % 4, n % 5) for n in range(80)]
+    delivery = Delivery(
+        task, inputs(interactions, [label(n, 10 * n + 25, n % 3, n % 4, n % 5) for n in range(80)])
+    )
     for number in range(8):
         delivery.deliver(Step(20, 20, False, 10))
         log.commit(task, task.advance(20), snapshot=number in {1, 3, 5})
@@ -61,7 +63,7 @@ def write_as_another_version(log: OutputLog, index: int) -> str:
 
 
 def change(log: OutputLog, index: int, **changes: object) -> None:
-    """Let the state record say something else of a snapshot."""
+    """Change what the state record holds of a snapshot."""
     assert log.state is not None
     name = "snapshot" if index == LATEST else "previous"
     reference = msgspec.structs.replace(getattr(log.state, name), **changes)

@@ -1,4 +1,4 @@
-"""Outcomes whose features are columns are the outcomes, and those that no worker wrote are refused."""
+"""Outcomes are decoded with their features in columns; records that no worker wrote are refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VALUES = [source.value or b"" for source in eventful_run().outcomes]
 PLAIN = [msgspec.json.decode(value, type=Outcome) for value in VALUES]
 
 
-def test_they_say_what_outcomes_say() -> None:
+def test_raw_outcomes_equal_outcomes() -> None:
     records, features = decode_outcomes(VALUES)
     assert features.tolist() == [outcome.features for outcome in PLAIN]
     assert [record.example for record in records] == [outcome.example for outcome in PLAIN]
@@ -24,12 +24,12 @@ def test_they_say_what_outcomes_say() -> None:
         assert asdict(record) | {"features": None} == asdict(outcome) | {"features": None}
 
 
-def test_what_teaches_nothing_has_no_example() -> None:
+def test_an_outcome_without_a_label_has_no_example() -> None:
     records, _ = decode_outcomes([encode(replace(PLAIN[0], label=None, correct=None, loss=None))])
     assert records[0].example is None
 
 
-def test_none() -> None:
+def test_no_outcomes_have_no_features() -> None:
     records, features = decode_outcomes([])
     assert (records, features.shape) == ([], (0, len(PLAIN[0].features)))
 

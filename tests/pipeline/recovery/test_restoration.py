@@ -40,7 +40,7 @@ from tests.support.streams import policies, streams, tight
 
 @pytest.fixture(autouse=True, scope="module")
 def index_short_logs() -> Iterator[None]:
-    """Let marks be noted while reading, which else happens every thousand records."""
+    """Index offsets every three records while reading, where it is every thousand otherwise."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(restoration, "INDEX_INTERVAL", 3)
         yield
@@ -118,9 +118,9 @@ def test_deaths_do_not_show_in_what_is_written(
 
 
 def long_stream() -> Inputs:
-    shown = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(200)]
+    interactions = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(200)]
     labels = [label(n, 10 * n + 35, n % 3, user_id=n % 5, video_id=n % 7) for n in range(200) if n % 10]
-    return inputs(shown, labels)
+    return inputs(interactions, labels)
 
 
 @settings(max_examples=12)
@@ -142,8 +142,8 @@ def test_offset_index_entries_never_lie_above_their_records(
     assert log.state is not None
     needed = [(log.state.prediction_offset, log.state.pending_from, log.predictions)]
     needed.append((log.state.outcome_offset, log.state.outcomes_from, log.outcomes))
-    for mark, sequence, topic in needed:
-        assert all(offset >= mark for offset, _ in topic[sequence:])
+    for indexed, sequence, topic in needed:
+        assert all(offset >= indexed for offset, _ in topic[sequence:])
 
 
 def test_reading_starts_near_what_is_needed_not_at_the_beginning() -> None:
@@ -160,10 +160,10 @@ def test_reading_starts_near_what_is_needed_not_at_the_beginning() -> None:
 
 def test_an_id_used_again_after_it_was_forgotten_is_restored_as_the_later_one() -> None:
     """Reading starts below what is needed, so an outcome of the id's first use is read as well."""
-    shown = [interaction(1, 0), interaction(2, 10), interaction(1, 400), interaction(3, 440)]
+    interactions = [interaction(1, 0), interaction(2, 10), interaction(1, 400), interaction(3, 440)]
     labels = [label(1, 5), label(2, 100), label(1, 420)]
     task, log = new_task(), OutputLog()
-    feed_all(task, inputs(shown, labels))
+    feed_all(task, inputs(interactions, labels))
     log.commit(task, task.advance(REST.limit), snapshot=False)
     again = rebuilt(task, log)
     assert again.join.closed == {1: 2 * 2}
@@ -176,9 +176,9 @@ def test_an_id_used_again_after_it_was_forgotten_is_restored_as_the_later_one() 
 
 def test_an_outcome_is_needed_as_long_as_an_older_prediction_waits_though_its_event_is_forgotten() -> None:
     """Without it, its prediction, read again from the older one on, would seem to wait."""
-    shown = [interaction(1, 50), interaction(2, 60), interaction(3, 131)]
+    interactions = [interaction(1, 50), interaction(2, 60), interaction(3, 131)]
     task, log = new_task(), OutputLog()
-    feed_all(task, inputs(shown, [label(2, 30), label(3, 135), label(9, 140)]))
+    feed_all(task, inputs(interactions, [label(2, 30), label(3, 135), label(9, 140)]))
     while not (batch := task.advance(1)).empty:
         log.commit(task, batch, snapshot=True)
     assert list(task.join.pending) == [1]
@@ -199,8 +199,8 @@ def test_an_event_that_is_forgotten_as_soon_as_it_is_closed_is_so_in_both() -> N
 def log() -> OutputLog:
     """A log of several batches: 3 predictions wait at its end, and the snapshot is an older one."""
     task, log = new_task(), OutputLog()
-    shown = [interaction(n, 10 * n) for n in range(30)]
-    delivery = Delivery(task, inputs(shown, [label(n, 10 * n + 25) for n in range(30)]))
+    interactions = [interaction(n, 10 * n) for n in range(30)]
+    delivery = Delivery(task, inputs(interactions, [label(n, 10 * n + 25) for n in range(30)]))
     for number in range(6):
         delivery.deliver(Step(5, 5, number == 5, REST.limit))
         log.commit(task, task.advance(10), snapshot=number == 1)

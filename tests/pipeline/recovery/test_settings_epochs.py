@@ -1,4 +1,4 @@
-"""A partition goes on under other settings that were installed, and all that was written still follows."""
+"""A partition goes on under other settings that were installed, and all records can still be derived."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run_in_epochs(
     learners: Sequence[ForksSettings] = LEARNERS,
     policy: LabelPolicy | None = None,
 ) -> tuple[Task, OutputLog]:
-    """Batch by batch, each with a snapshot or without; from one era to the next, other settings."""
+    """Batch by batch, each with a snapshot or without; each epoch has other settings than the one before."""
     task, log = new_task(policy=policy), OutputLog(policy=policy)
     for number, batches in enumerate(epochs):
         if number:
@@ -87,7 +87,7 @@ def test_a_damaged_snapshot_is_not_replaced_by_one_of_the_epoch_before() -> None
 
 @pytest.fixture(scope="module")
 def recorded() -> Recording:
-    """Three eras over a stream with every fate in it; predictions of each wait when the next begins."""
+    """Three epochs over a stream with every disposition; predictions of each wait when the next begins."""
     steady = [(Step(9, 9, False, 15), False)] * 8
     task, log = run_in_epochs(eventful(), [steady, steady, [*steady, (REST, False)]])
     assert task.model.learner.settings == WIDER
@@ -96,7 +96,7 @@ def recorded() -> Recording:
 
 @pytest.fixture
 def run(recorded: Recording) -> Recording:
-    """To be sabotaged."""
+    """A copy that a test may change."""
     fresh = copy(recorded)
     fresh.predictions, fresh.outcomes = list(recorded.predictions), list(recorded.outcomes)
     return fresh

@@ -1,4 +1,4 @@
-"""Whether another worker has a worker's name, by what a group that is asked says."""
+"""Whether another worker has a worker's name, by the members that the group reports."""
 
 from __future__ import annotations
 

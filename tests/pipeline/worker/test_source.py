@@ -31,7 +31,7 @@ ASSIGNED: list[PartitionId] = [
 ]
 REVOKED: PartitionId = PartitionId(TOPICS.interactions, PARTITIONS)
 UNKNOWN = -1001
-"""What a client says of a watermark that it has not seen."""
+"""What a client returns for a watermark that it has not seen."""
 
 
 class Queue:

@@ -5,19 +5,29 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import psutil
 import pytest
+import structlog
 
 from pipeline.cli.signals import stop_on_signals
 from pipeline.worker.supervisor import RegisterStop, Supervisor
 from tests.support.members import failing, killed, obedient
 
-HOLDER = (sys.executable, "-c", "from tests.support.members import main; main()")
+SUPERVISOR_PROCESS = (sys.executable, "-c", "from tests.support.members import main; main()")
+
+
+@pytest.fixture
+def same_logs_afterwards() -> Iterator[None]:
+    """Restore the configuration of logs after the test."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
 
 
 def wait_for(*files: Path) -> None:
@@ -26,9 +36,11 @@ def wait_for(*files: Path) -> None:
 
 
 @contextmanager
-def holder(kind: str, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], list[psutil.Process]]]:
-    """A process with a crew of two, which are both there, in a group of its own as in a terminal."""
-    process = subprocess.Popen((*HOLDER, kind, str(folder)), start_new_session=True)
+def supervisor_process(
+    kind: str, folder: Path
+) -> Iterator[tuple[subprocess.Popen[bytes], list[psutil.Process]]]:
+    """A supervisor with two running workers, in a process group of its own as in a terminal."""
+    process = subprocess.Popen((*SUPERVISOR_PROCESS, kind, str(folder)), start_new_session=True)
     try:
         begun = [folder / f"begun-{number}" for number in range(2)]
         wait_for(*begun)
@@ -40,28 +52,28 @@ def holder(kind: str, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], l
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_all_processes_stops_them_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
-    with holder("obedient", tmp_path) as (process, _):
+    with supervisor_process("obedient", tmp_path) as (process, _):
         os.killpg(process.pid, number)
         assert process.wait() == 0
     assert all((tmp_path / f"done-{n}").exists() for n in range(2))
 
 
-def test_a_signal_during_the_start_of_the_workers_stops_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop_after_first_start(event: str, worker: int, **_: object) -> None:
-        if worker == 0:
+@pytest.mark.usefixtures("same_logs_afterwards")
+def test_a_signal_during_the_start_of_the_workers_stops_them(tmp_path: Path) -> None:
+    def stop_after_first_start(_: object, __: str, event: MutableMapping[str, object]) -> NoReturn:
+        if event["event"] == "started" and event["worker"] == 0:
             signal.raise_signal(signal.SIGTERM)
+        raise structlog.DropEvent
 
-    monkeypatch.setattr("pipeline.worker.supervisor._log.info", stop_after_first_start)
-    crew = Supervisor(partial(obedient, tmp_path), 2)
-    with stop_on_signals(crew.stop):
-        assert crew.run() == 0
+    structlog.configure(processors=[stop_after_first_start])
+    supervisor = Supervisor(partial(obedient, tmp_path), 2)
+    with stop_on_signals(supervisor.stop):
+        assert supervisor.run() == 0
     assert all((tmp_path / f"done-{n}").exists() for n in range(2))
 
 
 def test_a_second_signal_ends_all_at_once(tmp_path: Path) -> None:
-    with holder("stubborn", tmp_path) as (process, members):
+    with supervisor_process("stubborn", tmp_path) as (process, members):
         process.send_signal(signal.SIGTERM)
         wait_for(*(tmp_path / f"told-{n}" for n in range(2)))
         process.send_signal(signal.SIGTERM)
@@ -70,7 +82,7 @@ def test_a_second_signal_ends_all_at_once(tmp_path: Path) -> None:
 
 
 def test_workers_end_with_their_supervisor(tmp_path: Path) -> None:
-    with holder("obedient", tmp_path) as (process, members):
+    with supervisor_process("obedient", tmp_path) as (process, members):
         process.send_signal(signal.SIGKILL)
         psutil.wait_procs(members)
     assert not any((tmp_path / f"done-{n}").exists() for n in range(2))
