@@ -28,9 +28,10 @@ class Restore(Protocol):
     """Begins to restore a task."""
 
     def __call__(
-        self, position: CommittedPosition, *, keep_waiting: Callable[[Sequence[Prediction]], None]
+        self, position: CommittedPosition, /, *, keep_waiting: Callable[[Sequence[Prediction]], None]
     ) -> Restoration:
         """Restore from a committed position; see `pipeline.recovery.restore.recover`."""
+
 
 _log = structlog.get_logger()
 
@@ -53,7 +54,8 @@ class Partition:
     """The life cycle of one partition: closed, restoring, running, kept.
 
     It owns the partition's task and encoder, the committed position, the time of the last snapshot, the
-    throttle of dead letters and the idle time. The throttle lasts through all states, so a rebalance does not reset it.
+    throttle of dead letters and the idle time. The throttle lasts through all states, so a rebalance does not
+    reset it.
 
     Parameters
     ----------
