@@ -25,6 +25,7 @@ from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.restore import recover
 from pipeline.recovery.state_reader import read_snapshot, read_state, snapshot_bytes
 from pipeline.task.task import Task
+from pipeline.worker.encoder import RecordEncoder
 from pipeline.worker.worker import tune_garbage_collector
 
 _PREDICTIONS = msgspec.json.Decoder(Prediction)
@@ -87,7 +88,9 @@ class Restores:
     def _timed(self, start: CommittedPosition) -> tuple[float, float]:
         begin, spent = time.perf_counter(), time.process_time()
         settings = self.factory.settings(1)
-        *_, task = recover(0, start, self.factory.new_model, settings, self.config)
+        *_, task = recover(
+            0, start, self.factory.new_model, settings, self.config, keep_waiting=RecordEncoder().restore
+        )
         if not isinstance(task, Task):
             raise SystemExit("nothing was restored")
         return time.perf_counter() - begin, time.process_time() - spent
@@ -110,8 +113,8 @@ class Restores:
             end_step("connect, read the state record")
             model, state = read_snapshot(log, topics, state, self.factory.new_model)
             end_step("read the snapshot")
-            task = Task(0, model, self.config.join, state.interactions, state.labels)
-            restoration = TaskRestorer(task, state)
+            task = Task.restore(state, model, self.config.join)
+            restoration = TaskRestorer(task, state, RecordEncoder().restore)
             begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
             read = log.read(topics.outcomes, 0, begin)
             for messages in read_until(read, lambda: restoration.remaining_outcomes, log.patience):

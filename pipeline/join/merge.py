@@ -1,4 +1,4 @@
-"""The merge of both inputs by time, compiled: which of the messages at hand come next, and in which order.
+"""Merge both inputs by time, compiled: which of the buffered messages come next, and in which order.
 
 Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
 """
@@ -36,20 +36,20 @@ def merge(
 
     Parameters
     ----------
-    shown, told
+    interaction_times, label_times
         Times of interactions, shape (n,), and labels, shape (m,), in milliseconds.
-    more_shown, more_told
+    more_interactions, more_labels
         Whether more of them may come, which the other input then waits for.
     window
         How long an interaction's prediction waits for its label, in milliseconds.
-    quiet
-        The last time at which nothing is overdue, but for the predictions of these interactions.
-    most
-        Messages to merge.
+    next_deadline
+        Last time at which nothing is overdue, but for the predictions of these interactions, in milliseconds.
+    max_messages
+        Most messages to merge.
     labels_before
-        Shape (n,), written: labels merged before each interaction.
+        Written: labels merged before each interaction, shape (n,).
     interactions_before
-        Shape (m,), written: interactions merged before each label.
+        Written: interactions merged before each label, shape (m,).
 
     Returns
     -------
@@ -82,6 +82,6 @@ def merge(
 
 
 def warm_up() -> None:
-    """Compile, or fetch what was compiled before."""
+    """Compile, or load what was compiled before."""
     nothing = np.empty(0, dtype=np.int64)
     merge(nothing, nothing, True, True, 0, 0, 0, nothing, nothing)

@@ -1,17 +1,17 @@
-"""Delayed labels: predictions wait for their label, early labels for their prediction.
+"""Tables of the join: predictions wait for their label, early labels for their interaction.
 
 Pure state, moved only by calls: no clock, no I/O. Time is stream time. A prediction at time t waits
 until t + `window`; after that it expires. A label waits `early` for its interaction; after that it
-is an orphan. What is closed is remembered for one more window, so that repetitions and labels that
-come too late are known for what they are.
+is an orphan. Closed events are remembered for one more window, so that duplicates and late labels are
+recognised.
 
-Each table has room for so much. Where that runs out, what would go next goes before its time.
+Each table has a capacity. Above it, the entry that is due next leaves before its deadline.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -22,18 +22,34 @@ from pipeline.config.tree import Join as JoinSettings
 from pipeline.join.merge import Integers
 from pipeline.join.timers import TimerQueue
 from pipeline.records.decoding import NO_TIMESTAMP
-from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
 from pipeline.records.inputs import RawMessage, WatchLabel
-from pipeline.records.outcome_encoder import PLAIN_SUFFIX, outcome_prefix, outcome_suffix
 from pipeline.records.outputs import Prediction
 
 
-class Pending(msgspec.Struct, gc=False):
-    """A prediction that waits for its label. What the model says of it comes when the batch is judged.
+class ChallengerScores(msgspec.Struct, frozen=True, gc=False):
+    """Scores that challengers gave to an interaction."""
 
-    Features and text are kept as bytes: as single numbers they would be most of what a worker holds, and
-    scattered all over its memory.
+    names: tuple[str, ...]
+    """One object for all predictions of a batch."""
+    scores: bytes
+    """Float64, in the order of the names."""
+
+    @classmethod
+    def of(cls, scores: Mapping[str, float], names: tuple[str, ...] | None = None) -> ChallengerScores:
+        """Return the scores of a prediction; `names` is the tuple to share, if there is one."""
+        return cls(names or tuple(scores), array("d", scores.values()).tobytes())
+
+    def by_name(self) -> dict[str, float]:
+        """Return the scores by name."""
+        return dict(zip(self.names, np.frombuffer(self.scores).tolist(), strict=True))
+
+
+class Pending(msgspec.Struct, gc=False):
+    """A prediction that waits for its label. The model's output is filled in when its batch is run.
+
+    Numbers are kept as bytes: as single objects they would be most of what a worker holds, and scattered all
+    over its memory.
     """
 
     event_id: Id
@@ -42,20 +58,17 @@ class Pending(msgspec.Struct, gc=False):
     timestamp: int
     model_version: int
     sequence: int
-    score: float = math.nan
-    features: bytes = b""
-    """The running features, as float64."""
-    outcome_prefix: bytes = b""
-    """What its outcome begins with: see `pipeline.records.outcome_encoder.outcome_prefix`."""
-    outcome_suffix: bytes = PLAIN_SUFFIX
-    """What its outcome ends with: see `pipeline.records.outcome_encoder.outcome_suffix`."""
+    scored: bytes = b""
+    """Score, then running features, float64."""
     asked: bool | None = None
     """Whether its label was asked for; None where all labels are learned as they come."""
+    challengers: ChallengerScores | None = None
+    """None where there were no challengers."""
 
     @classmethod
     def of(cls, prediction: Prediction) -> Pending:
-        """One that was written."""
-        text = encode(prediction)
+        """Return the waiting prediction of a record."""
+        challengers = prediction.challengers
         return cls(
             prediction.event_id,
             prediction.user_id,
@@ -63,11 +76,9 @@ class Pending(msgspec.Struct, gc=False):
             prediction.timestamp,
             prediction.model_version,
             prediction.sequence,
-            prediction.score,
-            np.array(prediction.features, dtype=np.float64).tobytes(),
-            outcome_prefix(text),
-            outcome_suffix(text),
+            array("d", [prediction.score, *prediction.features]).tobytes(),
             prediction.asked,
+            None if challengers is None else ChallengerScores.of(challengers),
         )
 
 
@@ -100,7 +111,7 @@ class Join:
         self.waiting: dict[Id, EarlyLabel] = {}
         """Early labels, in the order in which they came."""
         self.waiting_bytes = 0
-        """Room that early labels take."""
+        """Size of the messages of early labels."""
         self._expiry_timers = TimerQueue(self.pending, attrgetter("sequence"), self.over_capacity)
         self._closed_timers = TimerQueue(self.closed, int, self._closed_over_capacity)
         self._early_timers = TimerQueue(self.waiting, attrgetter("source.offset"), self._early_over_capacity)
@@ -114,7 +125,7 @@ class Join:
         return self.closed.get(event_id, 0) % 2 == 1
 
     def deadline(self, prediction: Pending) -> int:
-        """The last moment at which the prediction's label is in time."""
+        """Return the last moment at which the prediction's label is in time, in milliseconds."""
         return prediction.timestamp + self.window
 
     def nothing_due(self, stream_time: int) -> bool:
@@ -126,11 +137,11 @@ class Join:
         )
 
     def next_deadline(self) -> int:
-        """The last stream time at which no prediction has expired and no early label waited too long."""
+        """Return the last stream time at which no prediction has expired and no early label is an orphan."""
         return min(self._expiry_timers.next(), self._early_timers.next())
 
     def has_room(self, predictions: int, outcomes: int) -> bool:
-        """Whether so many more leave no table too full."""
+        """Tell whether the tables have room for so many more entries."""
         return (
             len(self.pending) + predictions <= self.max_pending
             and len(self.closed) + outcomes <= self.max_closed
@@ -174,11 +185,11 @@ class Join:
         self._closed_timers.add_all(label_timestamps + self.window, numbers, event_ids)
 
     def remembered_until(self, timestamp: int, label_timestamp: int | None) -> int:
-        """The stream time up to which an event is known as closed: one window after it was."""
+        """Return the stream time until which a closed event is remembered: one window after it was closed."""
         return (timestamp + self.window if label_timestamp is None else label_timestamp) + self.window
 
     def remember(self, event_id: Id, timestamp: int, label_timestamp: int | None, sequence: int) -> None:
-        """Know an event as closed, with an outcome of this sequence."""
+        """Remember an event as closed, with an outcome of this sequence."""
         number, known = 2 * sequence + (label_timestamp is None), self.closed
         # An id used again after it was forgotten goes to the end: `closed` stays in the order of sequences.
         known.pop(event_id, None)
@@ -188,7 +199,7 @@ class Join:
             self.forget(NO_TIMESTAMP)
 
     def forget(self, stream_time: int) -> None:
-        """Forget the closed events whose time is over or for which there is no room, by when it is over."""
+        """Forget closed events that are due, or for which there is no room, by deadline."""
         for number, event_id in self._closed_timers.pop_until(stream_time):
             if self.closed.get(event_id) == number:
                 del self.closed[event_id]
@@ -196,7 +207,7 @@ class Join:
             del self.closed[event_id]
 
     def expired(self, stream_time: int) -> Iterator[Pending]:
-        """Predictions whose label has not come in time or for which there is no room, by deadline.
+        """Yield predictions that are overdue, or for which there is no room, in the order of their deadlines.
 
         The caller closes each before it asks for the next.
         """
@@ -214,14 +225,14 @@ class Join:
         self._early_timers.add(early.label.timestamp + self.early, early.source.offset, event_id)
 
     def pop_early(self, event_id: Id) -> EarlyLabel | None:
-        """The label that waits for this event, which then waits no longer."""
+        """Remove and return the early label of an event, if there is one."""
         early = self.waiting.pop(event_id, None)
         if early is not None:
             self.waiting_bytes -= early.source.size
         return early
 
     def orphans(self, stream_time: int) -> Iterator[EarlyLabel]:
-        """Labels that have waited too long or for which there is no room, the oldest first; they are gone."""
+        """Remove and yield early labels that are overdue, or for which there is no room, oldest first."""
         for event_id in self._early_timers.due(stream_time):
             early = self.waiting[event_id]
             self.pop_early(event_id)
@@ -234,7 +245,7 @@ class Join:
         return self.waiting_bytes > self.early_bytes
 
     def lowest_needed(self, next_prediction: int, next_outcome: int) -> tuple[int, int]:
-        """The sequences from which predictions and outcomes have to be read to build these tables again.
+        """Return the sequences from which predictions and outcomes are read to restore these tables.
 
         An outcome's sequence is never below the `model_version` of its prediction, which is how far
         back outcomes are needed to know which predictions are still pending.

@@ -1,4 +1,4 @@
-"""Deadlines that come in order, in columns: as objects, hundreds of thousands would litter the memory."""
+"""Timers in ascending order, in columns: as objects, hundreds of thousands would fragment the memory."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ Timer: TypeAlias = tuple[int, int, Id]
 """A deadline, the number of a value, and its event."""
 
 COMPACT_AFTER = 4_096
-"""Entries taken, at least, before the room that they took is made free."""
+"""Removed timers, at least, before their room is freed."""
 
 COMPACT_RATIO = 8
-"""Of so many entries, at most one has been taken and still takes room, beyond those `COMPACT_AFTER`."""
+"""At most one of so many rows, beyond `COMPACT_AFTER`, holds a removed timer."""
 
 
 class OrderedTimers:
-    """Entries in their order; they are added at the end and taken from the beginning.
+    """Timers in ascending order; they are added at the end and removed from the beginning.
 
     Examples
     --------
-    >>> line = OrderedTimers()
-    >>> line.extend(np.array([10, 30]), np.array([0, 1]), ["a", "b"])
-    >>> line.head, line.last, len(line)
+    >>> timers = OrderedTimers()
+    >>> timers.extend(np.array([10, 30]), np.array([0, 1]), ["a", "b"])
+    >>> timers.head, timers.last, len(timers)
     ((10, 0, 'a'), (30, 1), 2)
-    >>> list(line.pop_until(30)), list(line)
+    >>> list(timers.pop_until(30)), list(timers)
     ([(0, 'a')], [(30, 1, 'b')])
-    >>> line.drop()
-    >>> line.head is None
+    >>> timers.drop()
+    >>> timers.head is None
     True
     """
 
@@ -43,7 +43,7 @@ class OrderedTimers:
         self._deadlines, self._numbers = array("q"), array("q")
         self._ids: list[Id] = []
         self._head_index = 0
-        """Entries taken that are still in the columns."""
+        """Row of the first timer: those before are removed."""
 
     def __len__(self) -> int:
         return len(self._ids) - self._head_index
@@ -54,17 +54,17 @@ class OrderedTimers:
 
     @property
     def head(self) -> Timer | None:
-        """The first entry, if there is one."""
+        """The first timer, if there is one."""
         at = self._head_index
         return (self._deadlines[at], self._numbers[at], self._ids[at]) if at < len(self._ids) else None
 
     @property
     def last(self) -> tuple[int, int]:
-        """Deadline and number of the last entry, of at least one."""
+        """Deadline and number of the last timer, of at least one."""
         return self._deadlines[-1], self._numbers[-1]
 
     def append(self, timer: Timer) -> None:
-        """Add an entry, later than all."""
+        """Add a timer, later than all."""
         deadline, number, event_id = timer
         self._deadlines.append(deadline)
         self._numbers.append(number)
@@ -73,24 +73,24 @@ class OrderedTimers:
     def extend(
         self, deadlines: NDArray[np.int64], numbers: NDArray[np.int64], event_ids: Sequence[Id]
     ) -> None:
-        """Add entries, later than all, in their order."""
+        """Add timers, later than all, in their order."""
         self._deadlines.frombytes(deadlines.tobytes())
         self._numbers.frombytes(numbers.tobytes())
         self._ids.extend(event_ids)
 
     def drop(self) -> None:
-        """Take the first entry."""
+        """Remove the first timer."""
         self._forget(1)
 
     def drop_stale_head(self, is_live: Callable[[int, Id], bool]) -> None:
-        """Take the entries before the first that stays, by its number and event."""
+        """Remove the timers before the first that is live, by its number and event."""
         numbers, ids, at = self._numbers, self._ids, self._head_index
         while at < len(ids) and not is_live(numbers[at], ids[at]):
             at += 1
         self._forget(at - self._head_index)
 
     def retain(self, is_live: Callable[[int, Id], bool]) -> None:
-        """Take the entries that do not stay."""
+        """Remove the timers that are not live."""
         left = slice(self._head_index, None)
         deadlines, numbers, ids = self._deadlines[left], self._numbers[left], self._ids[left]
         kept = list(map(is_live, numbers, ids))
@@ -100,7 +100,7 @@ class OrderedTimers:
         self._head_index = 0
 
     def pop_until(self, time: int) -> Iterator[tuple[int, Id]]:
-        """Take the entries whose deadline lies before `time`: their numbers and events."""
+        """Remove the timers whose deadline lies before `time`, and return their numbers and events."""
         due = slice(self._head_index, bisect_left(self._deadlines, time, self._head_index))
         numbers, ids = self._numbers[due], self._ids[due]
         self._forget(len(ids))

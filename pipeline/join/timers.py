@@ -1,4 +1,4 @@
-"""The entries of a table in the order of their deadlines."""
+"""A timer queue: the entries of a table in the order of their deadlines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.records.fields import Id
 Value = TypeVar("Value")
 
 STALE_ALLOWANCE = 1_000
-"""Entries without a value that are not worth a search for them."""
+"""Stale timers that are not worth a search for them."""
 NEVER: Final = 2**63
 """Later than any deadline."""
 
@@ -23,19 +23,19 @@ NEVER: Final = 2**63
 class TimerQueue(Generic[Value]):
     """Finds what is due in a table of events.
 
-    Deadlines mostly come in order, and then wait in a line, which costs the same however long it is; those
-    that come out of order wait in a heap. The entries of events that leave the table before are passed over
-    when they come up, and searched for when they are most of what waits: that stays within the size of the
-    table, not of all that has been in it.
+    Deadlines mostly come in ascending order. Those are kept in columns, at a cost that does not grow with
+    their number; those that come out of order are kept in a heap. Timers of events that left the table before
+    are stale: they are skipped when they are due, and dropped when most timers are stale. So memory follows
+    the size of the table.
 
     Parameters
     ----------
     table
         Values by event.
     number
-        The number of a value, which tells it from earlier and later ones of the same event.
-    crowded
-        Whether the table holds more than it should.
+        Returns the number of a value, which differs from that of other values of the same event.
+    over_capacity
+        Returns whether the table holds more than it should.
 
     Attributes
     ----------
@@ -70,13 +70,13 @@ class TimerQueue(Generic[Value]):
 
     def add(self, deadline: int, number: int, event_id: Id) -> None:
         """Note the deadline of an event that is in the table now."""
-        timer, line = (deadline, number, event_id), self._ordered
-        if not line or (deadline, number) > line.last:
-            line.append(timer)
+        timer, ordered = (deadline, number, event_id), self._ordered
+        if not ordered or (deadline, number) > ordered.last:
+            ordered.append(timer)
         else:
             heappush(self._heap, timer)
         self.first = min(self.first, deadline)
-        if len(line) + len(self._heap) > self._sweep_above:
+        if len(ordered) + len(self._heap) > self._sweep_above:
             self._drop_stale()
 
     def add_all(
@@ -85,18 +85,18 @@ class TimerQueue(Generic[Value]):
         """`add` each."""
         if not len(deadlines):
             return
-        line, first = self._ordered, int(deadlines[0])
-        if (line and first <= line.last[0]) or (deadlines[1:] < deadlines[:-1]).any():
+        ordered, first = self._ordered, int(deadlines[0])
+        if (ordered and first <= ordered.last[0]) or (deadlines[1:] < deadlines[:-1]).any():
             for each in zip(deadlines.tolist(), numbers.tolist(), event_ids, strict=True):
                 self.add(*each)
             return
-        line.extend(deadlines, numbers, event_ids)
+        ordered.extend(deadlines, numbers, event_ids)
         self.first = min(self.first, first)
         if len(self) > self._sweep_above:
             self._drop_stale()
 
     def next(self) -> int:
-        """The earliest deadline of a value that is in the table, `NEVER` if it is empty."""
+        """Return the earliest deadline of a value that is in the table, `NEVER` if it is empty."""
         heap = self._heap
         self._ordered.drop_stale_head(self._is_live)
         while heap and not self._is_live(*heap[0][1:]):
@@ -106,9 +106,9 @@ class TimerQueue(Generic[Value]):
         return self.first
 
     def due(self, time: int) -> Iterator[Id]:
-        """Events whose deadline lies before `time`, or for which there is no room, by deadline.
+        """Yield events whose deadline lies before `time`, or for which there is no room, by deadline.
 
-        The caller takes each from the table before it asks for the next.
+        The caller removes each from the table before it asks for the next.
         """
         while (head := self._head()) is not None:
             deadline, number, event_id = head
@@ -122,14 +122,14 @@ class TimerQueue(Generic[Value]):
         self.first = NEVER
 
     def pop_until(self, time: int) -> Iterator[tuple[int, Id]]:
-        """Take entries that are due at `time`, at less cost than by `due`, as far as the line goes.
+        """Remove timers that are due at `time` and in ascending order, at less cost than `due`.
 
-        Their numbers and events, some of which may have left the table; `due` gives the rest.
+        Returns their numbers and events, some of which may have left the table; `due` yields the rest.
         """
         return self._ordered.pop_until(min(time, self._heap[0][0]) if self._heap else time)
 
     def _head(self) -> Timer | None:
-        """The entry with the earliest deadline."""
+        """Return the timer with the earliest deadline."""
         first, heap = self._ordered.head, self._heap
         return heap[0] if heap and (first is None or heap[0] < first) else first
 
@@ -140,7 +140,7 @@ class TimerQueue(Generic[Value]):
             heappop(self._heap)
 
     def _drop_stale(self) -> None:
-        """Drop the entries without a value, if they are many, and say when to look again."""
+        """Drop stale timers, and set the number of timers above which to do so again."""
         self._ordered.retain(self._is_live)
         self._heap = [timer for timer in self._heap if self._is_live(*timer[1:])]
         heapify(self._heap)

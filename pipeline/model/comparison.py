@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from forks import LOSSES
@@ -14,7 +13,6 @@ from pipeline.config.tree import CHAMPION
 from pipeline.features.target import TARGET
 from pipeline.model.model import Model
 from pipeline.model.shadow import Booleans, Floats
-from pipeline.records.fields import Status
 
 
 class LearnerMetrics(NamedTuple):
@@ -24,19 +22,6 @@ class LearnerMetrics(NamedTuple):
     mistakes: int
     log_loss: float | None
     """In nats; None for a learner whose scores are not log-odds."""
-
-
-class _LabelledOutcome(msgspec.Struct):
-    """The part of an outcome that is compared."""
-
-    score: float
-    prediction_sequence: int
-    watch_ratio: float | None
-    status: Status
-    challengers: dict[str, float] = {}
-
-
-_OUTCOMES: Final = msgspec.json.Decoder(_LabelledOutcome)
 
 
 class Comparison:
@@ -60,40 +45,37 @@ class Comparison:
             name: LearnerMetrics(0, 0, 0.0 if loss == "logistic" else None) for name, loss in losses.items()
         }
 
-    def add(self, encoded: Sequence[bytes], since: int) -> None:
-        """Add outcomes.
+    def add(
+        self, scores: Floats, challengers: Sequence[Mapping[str, float]], watch_ratios: Sequence[float]
+    ) -> None:
+        """Count labelled events that the current learners predicted.
 
         Parameters
         ----------
-        encoded
-            The outcomes as JSON. Those without a label do not count.
-        since
-            The sequence of the first prediction that the present champion and challengers made. Outcomes of
-            earlier predictions do not count.
+        scores
+            Scores of the champion, shape (n,).
+        challengers
+            Scores of the challengers by name, n of them.
+        watch_ratios
+            Labels of the events, n of them.
         """
-        outcomes = map(_OUTCOMES.decode, encoded)
-        labelled = [
-            outcome
-            for outcome in outcomes
-            if outcome.status == "labelled" and outcome.prediction_sequence >= since
-        ]
-        if not labelled:
+        if not challengers:
             return
-        labels = np.array(TARGET.positives(outcome.watch_ratio or 0.0 for outcome in labelled))
-        learner_metrics = {}
-        for name, metrics in self.learner_metrics.items():
-            if name == CHAMPION:
-                scores = np.array([outcome.score for outcome in labelled])
-            else:
-                scores = np.array([outcome.challengers[name] for outcome in labelled])
-            learner_metrics[name] = _added(metrics, scores, labels)
-        self.learner_metrics = learner_metrics
+        labels = TARGET.are_positive(np.array(watch_ratios))
+        self.learner_metrics = {
+            name: _add_scores(
+                metrics,
+                scores if name == CHAMPION else np.array([each[name] for each in challengers]),
+                labels,
+            )
+            for name, metrics in self.learner_metrics.items()
+        }
 
 
-def _added(metrics: LearnerMetrics, scores: Floats, labels: Booleans) -> LearnerMetrics:
+def _add_scores(metrics: LearnerMetrics, scores: Floats, labels: Booleans) -> LearnerMetrics:
     """Return the metrics with more events."""
-    total = metrics.log_loss
-    if total is not None:
-        total += float(loss_values(scores, np.where(labels, 1.0, -1.0), LOSSES["logistic"]).sum())
+    log_loss = metrics.log_loss
+    if log_loss is not None:
+        log_loss += float(loss_values(scores, np.where(labels, 1.0, -1.0), LOSSES["logistic"]).sum())
     mistakes = int(np.sum((scores > 0.0) != labels))
-    return LearnerMetrics(metrics.events + len(labels), metrics.mistakes + mistakes, total)
+    return LearnerMetrics(metrics.events + len(labels), metrics.mistakes + mistakes, log_loss)

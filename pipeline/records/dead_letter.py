@@ -1,18 +1,23 @@
-"""What the headers of a dead letter say."""
+"""Read the headers of dead letters."""
 
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from pipeline.records.inputs import Headers, KafkaMessage
+from pipeline.records.names import (
+    ERROR_HEADERS,
+    EXCEPTION_HEADER,
+    MESSAGE_HEADER,
+    OFFSET_HEADER,
+    PARTITION_HEADER,
+    TOPIC_HEADER,
+)
 
-ABOUT: Final = "__streams.errors."
-"""What the names of the headers that say why a message is here begin with (Kafka Streams' names)."""
 
-
-class Letter(NamedTuple):
-    """Why a message could not be used, and where it came from; None where that is not said."""
+class DeadLetterHeaders(NamedTuple):
+    """Why a message could not be used, and where it came from; None where a header is missing."""
 
     fault: str | None
     reason: str | None
@@ -20,24 +25,27 @@ class Letter(NamedTuple):
     partition: int | None
     offset: int | None
     headers: Headers
-    """Those that the message had when it came."""
+    """Headers that the message had in its input."""
 
 
-def read_letter(message: KafkaMessage) -> Letter:
-    """Read a dead letter's headers; a message that had been one before tells of its last time."""
+def read_dead_letter(message: KafkaMessage) -> DeadLetterHeaders:
+    """Read the headers of a dead letter.
+
+    A message that was a dead letter before has each error header twice; the later one counts.
+    """
     own: list[tuple[str, bytes | None]] = []
-    about: dict[str, str] = {}
+    errors: dict[str, str] = {}
     for name, value in cast(Headers, message.headers() or ()):
-        if name.startswith(ABOUT):
-            about[name.removeprefix(ABOUT)] = (value or b"").decode(errors="replace")
+        if name.startswith(ERROR_HEADERS):
+            errors[name] = (value or b"").decode(errors="replace")
         else:
             own.append((name, value))
-    return Letter(
-        fault=about.get("exception"),
-        reason=about.get("message"),
-        topic=about.get("topic"),
-        partition=_number(about.get("partition")),
-        offset=_number(about.get("offset")),
+    return DeadLetterHeaders(
+        fault=errors.get(EXCEPTION_HEADER),
+        reason=errors.get(MESSAGE_HEADER),
+        topic=errors.get(TOPIC_HEADER),
+        partition=_number(errors.get(PARTITION_HEADER)),
+        offset=_number(errors.get(OFFSET_HEADER)),
         headers=own,
     )
 

@@ -1,9 +1,8 @@
-"""The JSON of rows of numbers with few decimals, compiled: such digits are written, not searched for.
+"""Encode and decode rows of numbers with few decimals as JSON, compiled.
 
-They are read as whole numbers, of millionths.
-
-What is written is what msgspec writes, the shortest text that reads back to the same bits. For a number that
-was rounded to six decimals, that is these decimals without the zeros at their end.
+Such numbers are handled as whole numbers of millionths, without a search for their shortest digits. The text
+is that of msgspec: the shortest that reads back to the same bits. For a number that was rounded to six
+decimals, that is these decimals without the zeros at their end.
 
 Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
 """
@@ -28,7 +27,7 @@ _UNIT = 1_000_000
 _LARGEST = 1e9
 """Below, six decimals make 15 digits at most, which read back to the number that they were made of."""
 _MAX_BYTES = 20
-"""Bytes that a number and what follows it take at most."""
+"""Most bytes of a number and the character behind it."""
 MAX_WHOLE_DIGITS = 9
 """Digits before the point of such numbers, at most."""
 _EXPONENT = 10
@@ -38,14 +37,14 @@ _ZERO, _MINUS, _POINT, _COMMA, _OPEN, _CLOSE, _NEWLINE = (np.uint8(ord(sign)) fo
 _E, _SIX, _NINE = np.uint8(ord("e")), np.uint8(ord("6")), np.uint8(ord("9"))
 
 _SENTINEL = b"\0"
-"""Behind what is read, so that nothing has to be looked for beyond it."""
+"""Ends the text that is read, so that no index has to be checked."""
 
 _encode_lines = msgspec.json.Encoder().encode_lines
 _decode_row = msgspec.json.Decoder(list[float]).decode
 
 
 def encode_rows(rows: Floats) -> list[bytes]:
-    """JSON arrays of the rows, shape (n, numbers).
+    """Encode rows, shape (n, numbers), as JSON arrays.
 
     The bytes are those of msgspec for each row as a list, whatever the numbers; it is three times as quick if
     all of them were rounded to `DECIMALS`.
@@ -58,12 +57,12 @@ def encode_rows(rows: Floats) -> list[bytes]:
     n, numbers = rows.shape
     out = np.empty(n * (numbers * _MAX_BYTES + 3), dtype=np.uint8)
     end = _write(rows, out)
-    lines = out[:end].tobytes() if end >= 0 else _encode_lines(rows.tolist())
-    return lines.split(b"\n")[:n]
+    text = out[:end].tobytes() if end >= 0 else _encode_lines(rows.tolist())
+    return text.split(b"\n")[:n]
 
 
 def decode_rows(texts: Sequence[bytes | msgspec.Raw], numbers: int) -> Floats:
-    """What JSON arrays of so many numbers each stand for, shape (n, numbers), whatever the numbers.
+    """Decode JSON arrays of so many numbers each into rows, shape (n, numbers).
 
     Each text has to be one JSON value, such as `msgspec.Raw` is. It is several times as quick if all are as
     `encode_rows` writes what was rounded to `DECIMALS`.
@@ -89,7 +88,7 @@ def decode_rows(texts: Sequence[bytes | msgspec.Raw], numbers: int) -> Floats:
 
 @njit(cache=True, nogil=True)
 def _write(rows: Floats, out: Bytes) -> int:
-    """Write the lines to `out`; give their end, negative if a number has more decimals or is too large."""
+    """Write rows to `out`; return their end, negative if a number has more decimals or is too large."""
     at = 0
     for i in range(rows.shape[0]):
         out[at] = _OPEN
@@ -116,7 +115,7 @@ def _write(rows: Floats, out: Bytes) -> int:
 
 @njit(cache=True)
 def _write_number(units: int, out: Bytes, at: int) -> int:
-    """Write so many millionths from a place on; give the place behind them."""
+    """Write so many millionths at an index of `out`; return the index behind them."""
     if 0 < units < _EXPONENT:
         out[at], out[at + 1], out[at + 2], out[at + 3] = _ZERO + units, _E, _MINUS, _SIX
         return at + 4
@@ -137,7 +136,7 @@ def _write_number(units: int, out: Bytes, at: int) -> int:
 
 @njit(cache=True)
 def _write_digits(number: np.uint32, end: int, digits: int, out: Bytes) -> None:
-    """Write the last digits of a whole number, up to a place."""
+    """Write the last digits of a whole number, up to an index of `out`."""
     for index in range(end - 1, end - 1 - digits, -1):
         rest = number // np.uint32(10)
         out[index] = _ZERO + np.uint8(number - rest * np.uint32(10))
@@ -166,7 +165,7 @@ def _read(text: Bytes, out: Floats) -> bool:
 
 @njit(cache=True)
 def _read_number(text: Bytes, at: int) -> tuple[int, float]:
-    """Read a number from a place on; give the place behind it, negative if it is not of the kind."""
+    """Read a number at an index; return the index behind it, negative if `_write` writes it otherwise."""
     negative = text[at] == _MINUS
     begin = at + negative
     point, units = _read_digits(text, begin, MAX_WHOLE_DIGITS)
@@ -186,7 +185,7 @@ def _read_number(text: Bytes, at: int) -> tuple[int, float]:
 
 @njit(cache=True)
 def _read_digits(text: Bytes, at: int, max_digits: int) -> tuple[int, int]:
-    """Read at most so many digits; give the place behind them, and their number."""
+    """Read at most so many digits at an index of `text`; return the index behind them, and their number."""
     number = 0
     for index in range(at, at + max_digits):
         if not _ZERO <= text[index] <= _NINE:

@@ -1,8 +1,8 @@
-"""Messages of the inputs, decoded: records, or the reason why a message cannot be used."""
+"""Decode messages of the inputs: to records, or to the reason why a message cannot be used."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -10,15 +10,16 @@ from numpy.typing import NDArray
 
 from pipeline.records.encoding import keys_of
 from pipeline.records.inputs import Interaction, WatchLabel
+from pipeline.records.names import Fault
 
 NO_TIMESTAMP = -1
 """Merge time of a message that cannot be used: it goes before everything that has a timestamp."""
 
 
 class RejectedRecord(NamedTuple):
-    """Why a message cannot be used. `fault` is the counter it goes to."""
+    """A message that cannot be used, and why."""
 
-    fault: Literal["undecodable", "invalid", "wrong_key", "future", "orphan", "late", "mismatched"]
+    fault: Fault
     reason: str
 
     @property
@@ -70,8 +71,9 @@ def decode(
     >>> good = b'{"event_id":1,"user_id":7,"video_id":3,"timestamp":5,"video_duration":900}'
     >>> decode([b"7"], [good], INTERACTION_DECODER, latest=10).records[0].video_duration
     900.0
-    >>> decode([b"8"], [good], INTERACTION_DECODER, latest=10).records
-    [RejectedRecord(fault='wrong_key', reason='the key is b\'8\', but user_id is 7: the key has to be "7"')]
+    >>> [rejected] = decode([b"8"], [good], INTERACTION_DECODER, latest=10).records
+    >>> rejected.reason
+    'the key is b\'8\', but user_id is 7: the key has to be "7"'
     """
     try:
         parsed: list[Any] = list(map(decoder.decode, values))  # type: ignore[arg-type]  # TypeError for None
@@ -86,27 +88,27 @@ def decode(
 
 
 def times_of(records: list[Record]) -> NDArray[np.int64]:
-    """The timestamps of records, `NO_TIMESTAMP` for what cannot be used."""
+    """Return the timestamps of records, `NO_TIMESTAMP` for those that cannot be used."""
     return np.fromiter([record.timestamp for record in records], np.int64, len(records))
 
 
 def _decode(key: bytes | None, value: bytes | None, decoder: InputDecoder, latest: int) -> Record:
     if value is None:
-        return RejectedRecord("undecodable", "the value is null (a tombstone)")
+        return RejectedRecord(Fault.UNDECODABLE, "the value is null (a tombstone)")
     try:
         record = decoder.decode(value)
     except msgspec.ValidationError as error:
-        return RejectedRecord("invalid", str(error))
+        return RejectedRecord(Fault.INVALID, str(error))
     except _MALFORMED as error:
-        return RejectedRecord("undecodable", f"the value is not a JSON object: {error}")
+        return RejectedRecord(Fault.UNDECODABLE, f"the value is not a JSON object: {error}")
     expected = str(record.user_id)
     if key != expected.encode():
         return RejectedRecord(
-            "wrong_key",
+            Fault.WRONG_KEY,
             f'the key is {key!r}, but user_id is {record.user_id!r}: the key has to be "{expected}"',
         )
     if record.timestamp > latest:
         return RejectedRecord(
-            "future", f"the timestamp {record.timestamp} lies in the future (accepted up to {latest})"
+            Fault.FUTURE, f"the timestamp {record.timestamp} lies in the future (accepted up to {latest})"
         )
     return record

@@ -16,21 +16,21 @@ encode = _encoder.encode
 
 
 def keys_of(users: Sequence[Id]) -> list[bytes]:
-    r"""The keys of messages about these users: what they are called, in UTF-8.
+    r"""Return the keys of messages about these users: their ids as text, in UTF-8.
 
     Examples
     --------
     >>> keys_of([7, "Zoë"])
     [b'7', b'Zo\xc3\xab']
     """
-    lines = _encoder.encode_lines(users)
-    if b'"' in lines:  # of integers, and only of them, what is written is the name
+    encoded = _encoder.encode_lines(users)
+    if b'"' in encoded:  # only an integer is encoded as its text
         return [str(user).encode() for user in users]
-    return lines.split(b"\n")[:-1]
+    return encoded.split(b"\n")[:-1]
 
 
 def encode_all(records: Iterable[object]) -> list[bytes]:
-    """`encode` each, at less cost: JSON has no line feeds but those that stand between two records here."""
+    """Do as `encode` with each record, at less cost: the only line feeds are those between two records."""
     values = _encoder.encode_lines(list(records)).split(b"\n")
     values.pop()
     return values

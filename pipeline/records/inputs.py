@@ -1,4 +1,4 @@
-"""Records of the input topics, and their messages as they came."""
+"""Records of the input topics, and their raw messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeline.records.fields import Duration, Id, Timestamp, WatchRatio
 
 
 class Interaction(msgspec.Struct, frozen=True, gc=False):
-    """A user is shown a video."""
+    """A video is presented to a user."""
 
     event_id: Id
     user_id: Id
@@ -46,7 +46,7 @@ class KafkaMessage(Protocol):
 
 
 class RawMessage(NamedTuple):
-    """A message as it came, wherever it came from."""
+    """A message before it is decoded."""
 
     topic: str
     partition: int
@@ -57,7 +57,7 @@ class RawMessage(NamedTuple):
 
     @classmethod
     def of(cls, message: KafkaMessage) -> RawMessage:
-        """What was delivered."""
+        """Copy what a client delivered."""
         return cls(
             message.topic() or "",
             message.partition() or 0,
@@ -69,13 +69,13 @@ class RawMessage(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes in key, value and headers."""
+        """Size of key, value and headers, in bytes."""
         [size] = sizes([self.key], [self.value], [self.headers])
         return size
 
 
 def sizes(keys: Sequence[bytes | None], values: Sequence[bytes | None], headers: Sequence[Any]) -> list[int]:
-    """Bytes in the key, the value and the headers, pairs or None, of each message."""
+    """Return the size of each message's key, value and headers (pairs or None), in bytes."""
     bare = [len(key or b"") + len(value or b"") for key, value in zip(keys, values, strict=True)]
     if not any(headers):
         return bare

@@ -1,4 +1,4 @@
-"""The text of outcomes, made of their predictions as they were written and of what labels add to them."""
+"""Encode outcomes from the text of their predictions and from what labels add to them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from pipeline.records.outputs import Share
 _encode_lines = msgspec.json.Encoder().encode_lines
 
 CHUNK = 500
-"""Endings that are encoded together: few enough to stay in the processor's cache."""
+"""Records that are encoded together: few enough to stay in the processor's cache."""
 
 
 class LabelFields(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What an outcome says beyond its prediction: the middle of `Outcome`, field by field."""
+    """The fields of `Outcome` behind those that it has in common with its prediction, in the same order.
+
+    A test holds names and types to those of `Outcome`.
+    """
 
     prediction_sequence: int
     watch_ratio: float | None
@@ -29,27 +32,28 @@ class LabelFields(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     status: Status
     sequence: int
     shared: list[Share] | None = None
+    challengers: dict[str, float] | None = None
+    asked: bool | None = None
 
 
-_NUMBER: Final = b'"sequence":'
-"""The name of a prediction's number: nothing before it can look like this, since text escapes its quotes."""
-
-PLAIN_SUFFIX: Final = b"}"
-"""`outcome_suffix` of a prediction that ends with its number."""
+_SEQUENCE: Final = b'"sequence":'
+"""The name of a prediction's sequence. No field before it can hold this text: strings escape their quotes."""
 
 
 def outcome_prefix(prediction: bytes) -> bytes:
-    """What an outcome begins with: its prediction as it was written, up to its number."""
+    """Return the part of a prediction's text that its outcome begins with: all before its sequence."""
     return prediction[: prefix_end(prediction)]
 
 
 def prefix_end(prediction: bytes) -> int:
-    """Where its number begins."""
-    return prediction.index(_NUMBER)
+    """Return where the outcome's prefix ends in the text of its prediction."""
+    return prediction.index(_SEQUENCE)
 
 
 def plain_prefix_ends(first: int, count: int) -> list[int]:
-    """`prefix_end` of predictions of consecutive numbers that end with these, counted from their ends.
+    """Return `prefix_end` for predictions of consecutive sequences, counted from the ends of their texts.
+
+    The texts have to end with the sequence, without challengers and without a label policy.
 
     Examples
     --------
@@ -58,35 +62,28 @@ def plain_prefix_ends(first: int, count: int) -> list[int]:
     >>> b'{..."sequence":9}'[-13:], b'{..."sequence":10}'[-14:]
     (b'"sequence":9}', b'"sequence":10}')
     """
-    behind = len(_NUMBER) + len(PLAIN_SUFFIX)
+    behind = len(_SEQUENCE) + len(b"}")
     if len(str(first)) == len(str(first + count)):
         return [-behind - len(str(first))] * count
     return [-behind - len(str(number)) for number in range(first, first + count)]
 
 
-def outcome_suffix(prediction: bytes) -> bytes:
-    """What an outcome ends with: its prediction as it was written, from behind its number."""
-    return prediction[prediction.index(_NUMBER) + len(_NUMBER) :].lstrip(b"0123456789")
-
-
 def encode_label_fields(label_fields: Iterable[LabelFields]) -> Iterator[bytes]:
-    """Encode what follows on outcomes' openings.
+    """Encode what follows the prefixes of outcomes. Prefix and this text together encode the `Outcome`.
 
-    A conclusion that is not `PLAIN_SUFFIX` takes the place of the brace at its end. Together they are the
-    bytes of the `Outcome`, whose numbers are not written anew.
+    The numbers of the prediction are not written again, which is most of the cost of an outcome.
 
     Examples
     --------
     >>> from pipeline.records.encoding import encode
     >>> from pipeline.records.outputs import Prediction
-    >>> said = Prediction("e", 7, 3, 5, 0.5, None, True, [0.25], model_version=0, sequence=9)
-    >>> prediction = encode(msgspec.structs.replace(said, challengers={"nogd": -0.5}))
-    >>> outcome_prefix(prediction)[-36:], outcome_suffix(prediction)
-    (b'"features":[0.25],"model_version":0,', b',"challengers":{"nogd":-0.5}}')
-    >>> [ending] = encode_label_fields([LabelFields(9, 0.8, True, 6, True, 0.2, "labelled", sequence=4)])
-    >>> (outcome_prefix(prediction) + ending[:-1] + outcome_suffix(prediction))[-61:]
-    b'"status":"labelled","sequence":4,"challengers":{"nogd":-0.5}}'
+    >>> prediction = encode(Prediction("e", 7, 3, 5, 0.5, None, True, [0.25], model_version=0, sequence=9))
+    >>> outcome_prefix(prediction)[-36:]
+    b'"features":[0.25],"model_version":0,'
+    >>> [rest] = encode_label_fields([LabelFields(9, 0.8, True, 6, True, 0.2, "labelled", sequence=4)])
+    >>> (outcome_prefix(prediction) + rest)[-59:]
+    b'"correct":true,"loss":0.2,"status":"labelled","sequence":4}'
     """
     left = iter(label_fields)
-    while some := list(islice(left, CHUNK)):
-        yield from _encode_lines(some)[1:-1].split(b"\n{")
+    while chunk := list(islice(left, CHUNK)):
+        yield from _encode_lines(chunk)[1:-1].split(b"\n{")

@@ -17,7 +17,7 @@ from pipeline.records.fields import Count, Features, Id, Status, Timestamp, Watc
 
 
 class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What the model said of an interaction, with all that is needed to say it again."""
+    """What the model predicted for an interaction, with all that is needed to derive it again."""
 
     event_id: Id
     user_id: Id
@@ -33,7 +33,7 @@ class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     sequence: Count
     """The prediction's number in its partition, from 0."""
     challengers: dict[str, float] | None = None
-    """What the challengers said, by name, in the order of their names; not written if there were none."""
+    """Scores of the challengers by name, in the order of their names; not written if there were none."""
     asked: bool | None = None
     """Whether its label is asked for; not written where all labels are learned as they come."""
 
@@ -52,7 +52,7 @@ class LabelRequest(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, prediction: Prediction, sequence: int) -> LabelRequest:
-        """What asks for a prediction's label, after so many others."""
+        """Return the request for a prediction's label that has this sequence."""
         return cls(
             prediction.event_id,
             prediction.user_id,
@@ -65,7 +65,7 @@ class LabelRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 class VideoCounts(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What labels of one video come to."""
+    """Counts of one video's labels."""
 
     video_id: Id
     events: Count
@@ -81,7 +81,7 @@ class VideoCounts(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Example(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What a learner is taught by an outcome."""
+    """The training example of an outcome."""
 
     user_id: Id
     video_id: Id
@@ -93,13 +93,13 @@ class Example(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Share(msgspec.Struct, frozen=True, gc=False):
-    """What a partition tells the others of a stretch of its outcomes."""
+    """What a partition shares with the others of a range of its outcomes."""
 
     partition: Count
     since: Count
-    """The stretch's first outcome, by its sequence."""
+    """Sequence of the first outcome."""
     until: Count
-    """The one after its last."""
+    """Sequence after that of the last."""
     videos: list[VideoCounts]
     examples: list[Example]
 
@@ -109,7 +109,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     `label` is what the model learns: None where it learns nothing, because no label came (with
     `join.on_missing = "drop"`), or because it was not asked for (`labels.policy`).
-    `correct` judges the prediction by it, and so does `loss`, but for squared loss: see
+    `correct` compares the prediction with it, and so does `loss`, but for squared loss: see
     `pipeline.features.target.Target.value`.
     """
 
@@ -132,7 +132,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     sequence: Count
     """Outcomes of the partition folded before this one."""
     shared: list[Share] | None = None
-    """What was taken over from other partitions, folded right before this one; not written if nothing was."""
+    """Shares of other partitions, learned right before this outcome; not written if there are none."""
     challengers: dict[str, float] | None = None
     """The prediction's."""
     asked: bool | None = None
@@ -140,8 +140,8 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def example(self) -> Example | None:
-        """What it teaches, if anything."""
+        """The training example, if anything is learned."""
         if self.label is None:
             return None
-        play = (self.user_id, self.video_id, self.timestamp, self.features)
-        return Example(*play, self.label, self.watch_ratio or 0.0)
+        interaction = (self.user_id, self.video_id, self.timestamp, self.features)
+        return Example(*interaction, self.label, self.watch_ratio or 0.0)

@@ -11,6 +11,7 @@ from pipeline.kafka.producer import flush as flush  # noqa: PLC0414 - exported
 from pipeline.kafka.topics import Topics
 from pipeline.kafka.types import Producer, TopicPartition
 from pipeline.records.encoding import encode
+from pipeline.records.names import snapshot_key, state_key
 from pipeline.task.state import SnapshotReference, State
 
 CHUNK = 900_000
@@ -26,7 +27,7 @@ def write_snapshot(
         producer.produce(
             topics.checkpoints,
             data[number * CHUNK : (number + 1) * CHUNK],
-            f"{partition}/snapshot/{slot}/{number}",
+            snapshot_key(partition, slot, number),
             partition,
             on_delivery=report,
         )
@@ -57,7 +58,7 @@ def write_state(producer: Producer, topics: Topics, state: State) -> DeliveryRep
     producer.produce(
         topics.checkpoints,
         encode(state),
-        f"{state.partition}/state",
+        state_key(state.partition),
         state.partition,
         on_delivery=report,
     )

@@ -1,8 +1,8 @@
-"""A partition's task from its last committed state record and the log since."""
+"""Restore a partition's task from its last committed state record and the log since."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 
 import numpy as np
@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from pipeline.errors import StateError
 from pipeline.join.tables import Pending
 from pipeline.records.outputs import Outcome, Prediction
-from pipeline.task.sharing import Inbox
 from pipeline.task.state import OffsetIndex, State
 from pipeline.task.task import Task
 
 INDEX_INTERVAL = 1_000
-"""Records between two marks that are noted while reading."""
+"""Records between two entries of an offset index."""
 
 
 class TaskRestorer:
@@ -25,42 +24,38 @@ class TaskRestorer:
     Parameters
     ----------
     task
-        New, its model restored from the record's snapshot if there is one.
+        The task of the state record: see `Task.restore`.
     state
         The last committed state record, see `pipeline.recovery.state_reader.read_snapshot`.
+    keep_waiting
+        Is given the predictions that wait for their label, in the order of their sequences: an encoder needs
+        their text for their outcomes.
     """
 
-    def __init__(self, task: Task, state: State) -> None:
+    def __init__(
+        self, task: Task, state: State, keep_waiting: Callable[[Sequence[Prediction]], None]
+    ) -> None:
         self.task = task
         self.state = state
+        self._keep_waiting = keep_waiting
         self._next_outcome: int | None = None
         self._first_outcome = min(state.outcomes_from, task.model.folded)
         self._next_prediction = state.pending_from
         self._closed: set[int] = set()
-        task.prediction_offsets = OffsetIndex(state.prediction_offset)
-        task.outcome_offsets = OffsetIndex(state.outcome_offset)
-        task.stream_time = state.stream_time
-        task.predicted = state.predictions
-        task.counters.update({name: state.counters.get(name, 0) for name in task.counters})
-        task.snapshot, task.previous = state.snapshot, state.previous
-        task.earlier = state.earlier
-        task.inbox = Inbox(task.partition, state.taken)
-        for saved in state.waiting:
-            task.join.add_early(saved.restore())
 
     @property
     def remaining_outcomes(self) -> int:
-        """Outcomes still to be read."""
+        """Number of outcomes still to be read."""
         return self.state.outcomes - self._expected_outcome
 
     @property
     def remaining_predictions(self) -> int:
-        """Predictions still to be read."""
+        """Number of predictions still to be read."""
         return self.state.predictions - self._next_prediction
 
     @property
     def left(self) -> int:
-        """Records still to be read."""
+        """Number of records still to be read."""
         return self.remaining_outcomes + self.remaining_predictions
 
     def outcomes(
@@ -69,14 +64,14 @@ class TaskRestorer:
         offsets: Sequence[int],
         features: NDArray[np.float64] | None = None,
     ) -> None:
-        """Take the next outcomes of the log: fold those that the snapshot does not hold.
+        """Process the next outcomes of the log: learn those that are not in the snapshot.
 
         Parameters
         ----------
         outcomes, offsets
             In the order of the log.
         features
-            Those of the outcomes, shape (n, features), where they are at hand.
+            Running features of the outcomes, shape (n, features), if they are decoded already.
         """
         if not outcomes:
             return
@@ -101,23 +96,24 @@ class TaskRestorer:
         _index_offsets(self.task.outcome_offsets, first, offsets)
 
     def predictions(self, predictions: Sequence[Prediction], offsets: Sequence[int]) -> None:
-        """Take the next predictions of the log: each waits for its label, unless it has an outcome."""
+        """Process the next predictions of the log: each waits for its label, unless it has an outcome."""
         state, first = self.state, self._next_prediction
         sequences = [prediction.sequence for prediction in predictions]
         needed = next(
-            (place for place, sequence in enumerate(sequences) if sequence >= state.pending_from),
+            (row for row, sequence in enumerate(sequences) if sequence >= state.pending_from),
             len(sequences),
         )
         predictions, offsets, sequences = predictions[needed:], offsets[needed:], sequences[needed:]
         self._check_sequences("prediction", sequences, offsets, range(first, state.predictions))
         self._next_prediction += len(predictions)
-        for prediction in predictions:
-            if prediction.sequence not in self._closed:
-                self.task.join.open(Pending.of(prediction))
+        waiting = [prediction for prediction in predictions if prediction.sequence not in self._closed]
+        for prediction in waiting:
+            self.task.join.open(Pending.of(prediction))
+        self._keep_waiting(waiting)
         _index_offsets(self.task.prediction_offsets, first, offsets)
 
     def finish(self) -> Task:
-        """The task, as it was when the state record was committed."""
+        """Check that nothing is missing; return the task as it was when the state record was written."""
         if self.remaining_outcomes:
             raise self._missing_record("outcome", self._expected_outcome, "at the end")
         if self.remaining_predictions:
@@ -158,6 +154,6 @@ class TaskRestorer:
 
 
 def _index_offsets(index: OffsetIndex, first: int, offsets: Sequence[int]) -> None:
-    """Note where some of the records are, of which the first has this sequence."""
-    for place in range(-first % INDEX_INTERVAL, len(offsets), INDEX_INTERVAL):
-        index.add(first + place, offsets[place])
+    """Note the offsets of some records, of which the first has this sequence."""
+    for row in range(-first % INDEX_INTERVAL, len(offsets), INDEX_INTERVAL):
+        index.add(first + row, offsets[row])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 
 import msgspec
 
@@ -19,7 +19,7 @@ from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.recovery.state_reader import read_snapshot, read_state
 from pipeline.task.record_queue import Position
-from pipeline.task.sharing import Outbox
+from pipeline.task.sharing import OutboxSettings
 from pipeline.task.task import Task
 
 _PREDICTIONS = msgspec.json.Decoder(Prediction)
@@ -31,8 +31,31 @@ def recover(
     new_model: Callable[[], Model],
     settings: Mapping[str, str],
     config: Config,
+    *,
+    keep_waiting: Callable[[Sequence[Prediction]], None],
 ) -> Generator[Task | int]:
     """Build the task of a partition. Yields how many records are left to read, and the task at last.
+
+    Parameters
+    ----------
+    partition
+        Number of the partition.
+    position
+        Where the group stands in it.
+    new_model
+        Makes a model that has learned nothing.
+    settings
+        What the outputs depend on.
+    config
+        The whole configuration.
+    keep_waiting
+        Is given the predictions that wait for their label: see
+        `pipeline.recovery.restoration.TaskRestorer`.
+
+    Yields
+    ------
+    int or Task
+        Records left to read; at last, the task.
 
     Raises
     ------
@@ -44,22 +67,27 @@ def recover(
     with LogReader(config.kafka, patience) as log:
         if position.state_offset is None:
             _refuse_existing_outputs(log, topics, partition)
-            model = new_model()
-            task = Task(
-                partition, model, config.join, Position(position.interactions), Position(position.labels)
+            yield Task(
+                partition,
+                new_model(),
+                config.join,
+                Position(position.interactions),
+                Position(position.labels),
+                policy=label_policy(config.labels),
+                sharing=_outbox_settings(settings, config),
             )
-            task.outbox = _outbox(partition, settings, config, since=0)
-            task.policy = label_policy(config.labels)
-            yield task
             return
         state = read_state(log, topics, partition, position)
         refuse_other_settings(state, settings)
         model, state = read_snapshot(log, topics, state, new_model)
-        task = Task(partition, model, config.join, state.interactions, state.labels)
-        since = state.outcomes if state.published is None else state.published
-        task.outbox = _outbox(partition, settings, config, since)
-        task.policy = label_policy(config.labels)
-        restoration = TaskRestorer(task, state)
+        task = Task.restore(
+            state,
+            model,
+            config.join,
+            policy=label_policy(config.labels),
+            sharing=_outbox_settings(settings, config),
+        )
+        restoration = TaskRestorer(task, state, keep_waiting)
         yield restoration.left
         begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
         chunks = read_outcomes(log, topics.outcomes, partition, begin)
@@ -73,12 +101,12 @@ def recover(
         yield restoration.finish()
 
 
-def _outbox(partition: int, settings: Mapping[str, str], config: Config, since: int) -> Outbox | None:
-    """Make the outbox of a partition; None if it shares nothing."""
+def _outbox_settings(settings: Mapping[str, str], config: Config) -> OutboxSettings | None:
+    """Return what is shared with the other partitions, if anything."""
     partitions, interval = int(settings["partitions"]), config.sharing.interval
     if interval is None or partitions == 1:
         return None
-    return Outbox(partition, partitions, interval, since)
+    return OutboxSettings(partitions, interval)
 
 
 def _refuse_existing_outputs(log: LogReader, topics: Topics, partition: int) -> None:

@@ -1,37 +1,44 @@
-"""A batch: what the model makes, all at once, of what its messages come to."""
+"""A batch: the model runs all predictions and training examples of a plan at once."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress, count, repeat
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pipeline.features.statistics import FEATURES
+from pipeline.join.tables import ChallengerScores
 from pipeline.model.columns import InteractionColumns, ModelOutputs
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.records.outputs import Example, Share
-from pipeline.task import encoding as lines
-from pipeline.task.encoding import NO_RECORDS, EncodedRecords, PredictionColumns
+from pipeline.task.columns import LabelRequestColumns, OutcomeColumns, PredictionColumns
 from pipeline.task.plan import DeadLetter, Plan, TrainingExamples
 from pipeline.task.sharing import Outbox
+
+NO_PREDICTIONS: Final = PredictionColumns()
+NO_OUTCOMES: Final = OutcomeColumns()
+NO_REQUESTS: Final = LabelRequestColumns()
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What came of the messages merged, and of the time that has passed, since the last batch."""
+    """What became of the messages merged, and of the time that has passed, since the last batch."""
 
-    predictions: EncodedRecords = NO_RECORDS
-    outcomes: EncodedRecords = NO_RECORDS
+    predictions: PredictionColumns = NO_PREDICTIONS
+    outcomes: OutcomeColumns = NO_OUTCOMES
     dead_letters: Sequence[DeadLetter] = ()
     steps: int = 0
     """Messages processed, and predictions and early labels whose time ran out."""
     shares: Sequence[Share] = ()
-    """What the other partitions are told."""
-    requests: EncodedRecords = NO_RECORDS
-    """Predictions whose label is asked for."""
+    """Shares for the other partitions."""
+    requests: LabelRequestColumns = NO_REQUESTS
 
     @property
     def empty(self) -> bool:
@@ -44,98 +51,208 @@ def run_plan(
     model: Model,
     counters: Counter[str],
     *,
-    taken: Sequence[list[Share]] = (),
+    received: Sequence[list[Share]] = (),
     outbox: Outbox | None = None,
     policy: LabelPolicy | None = None,
 ) -> Batch:
-    """Have everything judged and learned, in the order planned.
+    """Make the predictions of a plan and learn its outcomes, in the order planned.
 
     Parameters
     ----------
     plan
-        What is to be done.
+        Predictions and outcomes of the batch.
     model
-        What does it.
+        Predicts and learns.
     counters
-        Those of the partition. Under a policy, labels asked for and labels that came unasked are counted.
-    taken
-        What is folded right before each of the first closings, and goes into their outcomes.
-    publication
-        Who else is to be told.
+        Counters of the partition. Under a policy, labels that are asked for and labels that came unasked are
+        counted.
+    received
+        Shares of other partitions for each of the first outcomes, learned right before it and kept in its
+        record.
+    outbox
+        Collects what the other partitions are to learn; None where nothing is shared.
     policy
         Decides which labels are asked for; None where all are learned as they come.
+
+    Returns
+    -------
+    Batch
+        Columns of what happened.
     """
-    cuts = set(range(len(taken))) | set(plan.policy_split_points() if policy else ())
-    predictions = outcomes = requests = NO_RECORDS
-    for piece in plan.split(sorted(cuts)):
+    split_points = set(range(len(received))) | set(plan.policy_split_points() if policy else ())
+    predictions, outcomes = list[PredictionColumns](), list[OutcomeColumns]()
+    first_request = counters["asked"]
+    for piece in plan.split(sorted(split_points)):
         if not (piece.event_ids or piece.closed):
             continue
         number = piece.folded - plan.folded
-        shared = taken[number] if piece.closed and number < len(taken) else None
-        model.merge_shared(shared or ())
-        asked: list[bool] | None = None
+        shares = received[number] if piece.closed and number < len(received) else []
+        model.merge_shared(shares)
         if policy is not None:
             piece.apply_policy(policy)
             counters["unasked"] += piece.count_unasked()
-        plays, training_examples = piece.plays(), piece.training_examples()
-        outputs = _run_model(piece, plays, training_examples, model)
-        if policy is not None:
-            asked, wanted = lines.request_labels(piece, outputs, policy, counters)
-            requests = requests.concat(wanted)
-        written = lines.predicted(piece, outputs, asked)
-        predictions = predictions.concat(written)
-        prediction_columns = lines.prediction_columns(piece, plays, outputs, written, asked)
-        _store_outputs(piece, outputs, prediction_columns, asked)
-        outcomes = outcomes.concat(lines.closed(piece, training_examples, prediction_columns, shared, model))
+        ran = _run_piece(piece, model)
+        asked = None if policy is None else _ask_for_labels(ran, policy, counters)
+        predictions.append(_prediction_columns(ran, asked))
+        outcomes.append(_outcome_columns(ran, asked, shares, model))
+        _store_outputs(ran, asked)
         if outbox is not None:
-            for example in _examples(piece, plays, training_examples, outputs):
+            for example in _examples(ran):
                 outbox.add(example)
-    told: Sequence[Share] = () if outbox is None else outbox.drain()
-    return Batch(predictions, outcomes, plan.dead_letters, plan.steps, told, requests)
-
-
-def _run_model(
-    plan: Plan, plays: InteractionColumns, training_examples: TrainingExamples, model: Model
-) -> ModelOutputs:
-    """Judge, and teach the model. Plays are judged, or learned, or both."""
-    n, outcome_mask, rows = len(plays.users), plan.outcome_mask(), training_examples.rows
-    labels, ratios = np.zeros(n, dtype=np.bool_), np.zeros(n)
-    labels[rows], ratios[rows] = training_examples.labels, training_examples.ratios
-    order, taken = np.empty(len(outcome_mask), dtype=np.int64), np.ones(len(outcome_mask), dtype=np.bool_)
-    order[~outcome_mask], order[outcome_mask] = np.arange(len(plan.prior_predictions), n), n + rows
-    taken[outcome_mask] = training_examples.learned
-    outputs = model.run(order[taken], plays, plan.prior_features(), labels, ratios)
-    model.folded += len(rows)
-    return outputs
-
-
-def _store_outputs(
-    plan: Plan, outputs: ModelOutputs, prediction_columns: PredictionColumns, asked: list[bool] | None
-) -> None:
-    """Let those that wait know what the model says of them."""
-    first, begin, prefix_texts, prefix_ends = (
-        plan.first,
-        len(plan.prior_predictions),
-        prediction_columns.prefix_texts,
-        prediction_columns.prefix_ends,
+    batch_predictions = PredictionColumns.concat(predictions) if predictions else NO_PREDICTIONS
+    return Batch(
+        batch_predictions,
+        OutcomeColumns.concat(outcomes) if outcomes else NO_OUTCOMES,
+        plan.dead_letters,
+        plan.steps,
+        () if outbox is None else outbox.drain(),
+        _label_requests(first_request, batch_predictions),
     )
-    features, size = outputs.features.tobytes(), outputs.features.itemsize * len(FEATURES)
-    for prediction in plan.waiting:
-        row = prediction.sequence - first
-        prediction.score = outputs.scores[row]
-        prediction.features = features[row * size : (row + 1) * size]
-        prediction.outcome_prefix = prefix_texts[begin + row][: prefix_ends[begin + row]]
-        prediction.outcome_suffix = prediction_columns.suffixes[begin + row]
-        prediction.asked = None if asked is None else asked[row]
 
 
-def _examples(
-    plan: Plan, plays: InteractionColumns, training_examples: TrainingExamples, outputs: ModelOutputs
-) -> Iterator[Example | None]:
-    """What each closing teaches, if anything."""
-    features = np.concatenate([plan.prior_features(), outputs.features])
-    for place, watched, ratio in zip(
-        training_examples.rows.tolist(), plan.watched, plan.watch_ratios, strict=True
+class _Run(NamedTuple):
+    """A piece of a plan, and what the model predicted in it."""
+
+    plan: Plan
+    interactions: InteractionColumns
+    """Those of prior predictions, then those of the plan's own."""
+    examples: TrainingExamples
+    prior: NDArray[np.float64]
+    """Scores and running features of prior predictions: see `Plan.prior_outputs`."""
+    outputs: ModelOutputs
+    """Of the plan's own predictions."""
+
+
+def _run_piece(plan: Plan, model: Model) -> _Run:
+    """Run the model over a plan. Each interaction is predicted, or learned, or both."""
+    interactions, examples, prior = plan.interactions(), plan.training_examples(), plan.prior_outputs()
+    n, outcome_mask, rows = len(interactions.users), plan.outcome_mask(), examples.rows
+    labels, ratios = np.zeros(n, dtype=np.bool_), np.zeros(n)
+    labels[rows], ratios[rows] = examples.labels, examples.ratios
+    order, included = np.empty(len(outcome_mask), dtype=np.int64), np.ones(len(outcome_mask), dtype=np.bool_)
+    order[~outcome_mask], order[outcome_mask] = np.arange(len(prior), n), n + rows
+    included[outcome_mask] = examples.learned
+    outputs = model.run(order[included], interactions, prior[:, 1:], labels, ratios)
+    model.folded += len(rows)
+    return _Run(plan, interactions, examples, prior, outputs)
+
+
+def _ask_for_labels(ran: _Run, policy: LabelPolicy, counters: Counter[str]) -> list[bool]:
+    """Decide for each prediction whether its label is asked for, and count the requests."""
+    plan, outputs, asked = ran.plan, ran.outputs, list[bool]()
+    for sequence, event_id, score, features in zip(
+        count(plan.first), plan.event_ids, outputs.scores, outputs.features.tolist(), strict=False
     ):
-        play = (plays.users[place], plays.videos[place], plays.timestamps[place], features[place].tolist())
-        yield None if watched is None else Example(*play, watched, ratio or 0.0)
+        wanted = policy.asks(event_id, score, features, predicted=sequence, asked=counters["asked"])
+        counters["asked"] += wanted
+        asked.append(wanted)
+    return asked
+
+
+def _label_requests(first: int, predictions: PredictionColumns) -> LabelRequestColumns:
+    if not predictions.asked:
+        return NO_REQUESTS
+    return LabelRequestColumns(first, list(compress(count(), predictions.asked)))
+
+
+def _prediction_columns(ran: _Run, asked: list[bool] | None) -> PredictionColumns:
+    plan, outputs = ran.plan, ran.outputs
+    return PredictionColumns(
+        plan.first,
+        plan.event_ids,
+        plan.users,
+        plan.videos,
+        plan.timestamps,
+        outputs.scores,
+        outputs.probabilities,
+        outputs.features,
+        plan.versions,
+        outputs.challengers,
+        asked,
+    )
+
+
+def _outcome_columns(
+    ran: _Run, asked: list[bool] | None, shares: list[Share], model: Model
+) -> OutcomeColumns:
+    """Join predictions with their labels, and compute the losses of those that are learned.
+
+    Parameters
+    ----------
+    ran
+        A piece of a plan and its predictions.
+    asked
+        Whether the labels of these predictions are asked for; None without a policy.
+    shares
+        Shares of other partitions that were learned right before the first outcome.
+    model
+        Computes the losses.
+    """
+    plan, interactions, examples, prior, outputs = ran
+    if not plan.closed:
+        return OutcomeColumns(plan.folded)
+    rows: list[int] = examples.rows.tolist()
+    scores = np.concatenate([prior[:, 0], outputs.scores])[examples.rows]
+    losses: list[float | None] = [*model.losses(scores, examples.labels, examples.ratios)]
+    correct: list[bool | None] = ((scores > 0.0) == examples.labels).tolist()
+    for number in np.flatnonzero(~examples.learned).tolist():
+        losses[number] = correct[number] = None
+    scores_by_name = [
+        None if each.challengers is None else each.challengers.by_name() for each in plan.prior_predictions
+    ]
+    asked_column = [each.asked for each in plan.prior_predictions]
+    asked_column += repeat(None, len(outputs.scores)) if asked is None else asked
+    return OutcomeColumns(
+        plan.folded,
+        plan.closed,
+        _select(interactions.users, rows),
+        _select(interactions.timestamps, rows),
+        scores,
+        plan.watch_ratios,
+        plan.watched,
+        plan.label_timestamps,
+        correct,
+        losses,
+        {0: shares} if shares else {},
+        _select_optional([*scores_by_name, *outputs.challengers], rows),
+        _select_optional(asked_column, rows),
+    )
+
+
+def _store_outputs(ran: _Run, asked: list[bool] | None) -> None:
+    """Keep what the model predicted in the predictions that wait for their label."""
+    plan, outputs = ran.plan, ran.outputs
+    if not plan.waiting:
+        return
+    scored = np.column_stack([outputs.scores, outputs.features])
+    stored, size = scored.tobytes(), scored.itemsize * scored.shape[1]
+    names = tuple(outputs.challengers[0] or ())
+    for prediction in plan.waiting:
+        row = prediction.sequence - plan.first
+        prediction.scored = stored[row * size : (row + 1) * size]
+        prediction.asked = None if asked is None else asked[row]
+        if names:
+            prediction.challengers = ChallengerScores.of(outputs.challengers[row] or {}, names)
+
+
+def _examples(ran: _Run) -> Iterator[Example | None]:
+    """Yield the training example of each outcome; None where nothing is learned."""
+    plan, interactions, examples, prior, outputs = ran
+    features = np.concatenate([prior[:, 1:], outputs.features])
+    for row, watched, ratio in zip(examples.rows.tolist(), plan.watched, plan.watch_ratios, strict=True):
+        interaction = (
+            interactions.users[row],
+            interactions.videos[row],
+            interactions.timestamps[row],
+            features[row].tolist(),
+        )
+        yield None if watched is None else Example(*interaction, watched, ratio or 0.0)
+
+
+def _select(column: Sequence[Value], rows: list[int]) -> list[Value]:
+    return [column[row] for row in rows]
+
+
+def _select_optional(column: list[Value | None], rows: list[int]) -> list[Value | None]:
+    """Do as `_select`, at less cost where all is None."""
+    return [None] * len(rows) if column.count(None) == len(column) else _select(column, rows)

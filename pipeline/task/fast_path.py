@@ -1,9 +1,9 @@
-"""Stretches of the merge in which nothing unusual happens, taken at once.
+"""The fast path: process many messages at once, where nothing unusual happens.
 
-Nearly always an interaction is new and a label finds its prediction. Messages of which all that is true
-come to the same whether `pipeline.task.task` takes one after the other or all of them at once, which costs
-less. What may be otherwise (repetitions, early labels, messages that cannot be used, a table that is full, a
-prediction about to expire) is left to the task.
+Nearly always an interaction is new and a label finds its prediction. For such messages, one by one in
+`pipeline.task.task` and all at once here give the same result, and all at once costs less. Everything else
+(duplicates, early labels, messages that cannot be used, a full table, a prediction about to expire) is left
+to the task.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from pipeline.task.plan import Plan
 from pipeline.task.record_queue import RecordQueue
 
 MIN_MESSAGES = 8
-"""Messages that are worth a look."""
+"""Fewest messages for which the fast path is tried."""
 MAX_MESSAGES = 1024
-"""Messages that are looked at together: few enough to stay in the processor's cache."""
+"""Most messages processed together: few enough to stay in the processor's cache."""
 
 MAX_TIME = 2**62
-"""As late as a compiled comparison takes."""
+"""Latest time that the compiled merge accepts."""
 
 
 class MergedMessages(NamedTuple):
-    """The next messages of both inputs, and how they follow one another."""
+    """The next messages of both inputs, and their order."""
 
     interactions: list[Interaction]
     labels: list[WatchLabel]
@@ -51,19 +51,19 @@ class MergedMessages(NamedTuple):
 def merge_queued(
     interactions: RecordQueue, labels: RecordQueue, join: Join, max_messages: int
 ) -> MergedMessages:
-    """The messages that need not wait for others, up to one that cannot be used, before anything is overdue.
+    """Merge buffered messages up to one that has to wait, cannot be used, or makes anything overdue.
 
     Parameters
     ----------
     interactions, labels
-        Nothing is taken from them.
+        Queues of the inputs; nothing is removed from them.
     join
-        Tells what will be overdue.
-    most
-        Messages, at most.
+        Tables with the next deadline.
+    max_messages
+        Most messages to merge.
     """
-    shown, interaction_times, more_interactions = _peek(interactions, max_messages)
-    told, label_times, more_labels = _peek(labels, max_messages)
+    interaction_records, interaction_times, more_interactions = _peek(interactions, max_messages)
+    label_records, label_times, more_labels = _peek(labels, max_messages)
     labels_before, interactions_before = np.empty((2, max_messages), dtype=np.int64)
     n, m, time = merge(
         interaction_times,
@@ -77,8 +77,8 @@ def merge_queued(
         interactions_before,
     )
     return MergedMessages(
-        shown[:n],
-        told[:m],
+        interaction_records[:n],
+        label_records[:m],
         interaction_times[:n],
         label_times[:m],
         labels_before[:n],
@@ -88,7 +88,7 @@ def merge_queued(
 
 
 def _peek(queue: RecordQueue, max_messages: int) -> tuple[list[Any], Integers, bool]:
-    """Records up to one that cannot be used, their times, and whether there may be more messages."""
+    """Return records up to one that cannot be used, their times, and whether more messages may come."""
     ahead, records = queue.peek(max_messages)
     times = np.frombuffer(ahead, dtype=np.int64)
     more = len(records) < len(queue) or not queue.at_end
@@ -99,25 +99,25 @@ def _peek(queue: RecordQueue, max_messages: int) -> tuple[list[Any], Integers, b
 
 
 def try_plan(messages: MergedMessages, join: Join, predicted: int, folded: int) -> Plan | None:
-    """What the messages come to, if every interaction is new and every label finds its prediction.
+    """Return the plan of messages, if every interaction is new and every label finds its prediction.
 
     Parameters
     ----------
     messages
-        In which nothing becomes overdue.
+        Merged messages; nothing becomes overdue in them.
     join
-        Nothing changes in it.
+        Tables; nothing changes in them.
     predicted, folded
         Predictions and outcomes planned before.
 
     Returns
     -------
     Plan or None
-        Of its predictions, those wait that are not closed in it. None if something is unusual.
+        Plan in which the predictions wait that are not closed in it; None if something is unusual.
     """
-    shown, told = messages.interactions, messages.labels
-    n, m = len(shown), len(told)
-    event_ids, label_event_ids = [each.event_id for each in shown], [each.event_id for each in told]
+    interactions, labels = messages.interactions, messages.labels
+    n, m = len(interactions), len(labels)
+    event_ids, label_event_ids = [each.event_id for each in interactions], [each.event_id for each in labels]
     rows_by_event = dict(zip(event_ids, range(n), strict=True))
     if (
         len(rows_by_event) < n
@@ -129,13 +129,13 @@ def try_plan(messages: MergedMessages, join: Join, predicted: int, folded: int) 
     if found is None:
         return None
     rows, prior_predictions = found
-    ratios = [each.watch_ratio for each in told]
+    ratios = [each.watch_ratio for each in labels]
     plan = Plan(
         first=predicted,
         folded=folded,
         event_ids=event_ids,
-        users=[each.user_id for each in shown],
-        videos=[each.video_id for each in shown],
+        users=[each.user_id for each in interactions],
+        videos=[each.video_id for each in interactions],
         timestamps=messages.interaction_times.tolist(),
         versions=(folded + messages.labels_before).tolist(),
         watched=list(TARGET.positives(ratios)),
@@ -159,10 +159,10 @@ def try_plan(messages: MergedMessages, join: Join, predicted: int, folded: int) 
 def _match_labels(
     label_event_ids: list[Id], rows_by_event: dict[Id, int], pending: dict[Id, Pending]
 ) -> tuple[Integers, list[Pending]] | None:
-    """The predictions that labels are for; None if one is missing.
+    """Find the predictions of labels; None if one is missing.
 
-    They are numbered: first the new ones, by `rows_by_event`, and then those that wait, which are given as
-    well.
+    Returns the row of each label's prediction, and the prior predictions. Rows count the new predictions
+    first, by `rows_by_event`, then the prior ones.
     """
     n = len(rows_by_event)
     rows = np.array([rows_by_event.get(event_id, n) for event_id in label_event_ids], dtype=np.int64)

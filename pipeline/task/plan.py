@@ -1,4 +1,4 @@
-"""What a batch's messages come to before the model is asked: whom to judge, what to learn, in which order."""
+"""The plan of a batch: predictions and outcomes in their order, before the model runs."""
 
 from __future__ import annotations
 
@@ -18,33 +18,34 @@ from pipeline.model.columns import InteractionColumns
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, RawMessage
+from pipeline.records.names import Fault
 
 
 class DeadLetter(NamedTuple):
     """A message that could not be used, and why."""
 
     source: RawMessage
-    fault: str
+    fault: Fault
     reason: str
 
 
 class TrainingExamples(NamedTuple):
-    """What closings teach, column by column."""
+    """Training examples of outcomes, column by column."""
 
     rows: Integers
-    """Which of the plays each is of."""
+    """Row of each example's interaction: see `Plan.interactions`."""
     learned: NDArray[np.bool_]
-    """Whether they teach anything."""
+    """Whether anything is learned from them."""
     labels: NDArray[np.bool_]
     ratios: NDArray[np.float64]
 
 
 @dataclass
 class Plan:
-    """What messages, and the time that has passed, come to before the model was asked, in columns.
+    """Predictions and outcomes of messages and of passing time, before the model runs, in columns.
 
-    Predictions are made, and closings learned, each in their order. A prediction's version is the number of
-    outcomes before it: that says which comes first.
+    Predictions and outcomes are each in their order. A prediction's version is the number of outcomes before
+    it, which gives their common order.
     """
 
     first: int
@@ -58,27 +59,27 @@ class Plan:
     timestamps: list[int] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
     waiting: list[Pending] = field(default_factory=list)
-    """Those of them that the join, or a later piece, has to do with: they are told what the model says."""
+    """Predictions that the join, or a later piece, needs: the model's output is stored in them."""
     closed: array[int] = field(default_factory=lambda: array("q"))
-    """The sequences of the predictions whose wait ends; the next three say how."""
+    """Sequences of the predictions that get an outcome; the next three columns are of these outcomes."""
     watched: list[bool | None] = field(default_factory=list)
-    """What is learned; None for nothing. A policy has its say once the prediction is judged."""
+    """What is learned; None for nothing. A label policy may change it once the prediction is made."""
     watch_ratios: list[float | None] = field(default_factory=list)
-    """The labels', if one came in time."""
+    """Watch ratios of the labels; None where none came in time."""
     label_timestamps: list[int | None] = field(default_factory=list)
     prior_predictions: list[Pending] = field(default_factory=list)
-    """Those of the closed that were judged before, in their order."""
+    """Those of the closed that were predicted before this plan, in their order."""
     dead_letters: list[DeadLetter] = field(default_factory=list)
     steps: int = 0
     """Messages processed, and predictions and early labels whose time ran out."""
 
     @property
     def outcomes(self) -> int:
-        """Outcomes that come before the next one."""
+        """Number of outcomes before the next one."""
         return self.folded + len(self.closed)
 
     def predict(self, interaction: Interaction) -> Pending:
-        """Judge this next; give what waits for its label."""
+        """Append a prediction; return it as it waits for its label."""
         row = len(self.event_ids)
         self.event_ids.append(interaction.event_id)
         self.users.append(interaction.user_id)
@@ -96,7 +97,7 @@ class Plan:
         watch_ratio: float | None,
         label_timestamp: int | None,
     ) -> None:
-        """Learn from this next."""
+        """Append an outcome."""
         self.closed.append(prediction.sequence)
         self.watched.append(watched)
         self.watch_ratios.append(watch_ratio)
@@ -105,7 +106,7 @@ class Plan:
             self.prior_predictions.append(prediction)
 
     def extend(self, later: Plan) -> None:
-        """Do what follows on this next."""
+        """Append a later plan."""
         self.event_ids += later.event_ids
         self.users += later.users
         self.videos += later.videos
@@ -123,15 +124,15 @@ class Plan:
         self.steps += later.steps
 
     def pending(self, rows: Sequence[int]) -> list[Pending]:
-        """What waits for the labels of these predictions."""
+        """Return the waiting predictions of these rows."""
         columns: list[list[Any]] = [self.event_ids, self.users, self.videos, self.timestamps, self.versions]
         chosen = columns
         if len(rows) < len(self.event_ids):
             chosen = [[column[row] for row in rows] for column in columns]
         return list(map(Pending, *chosen, [self.first + row for row in rows]))
 
-    def plays(self) -> InteractionColumns:
-        """Those carried, and then those to be judged."""
+    def interactions(self) -> InteractionColumns:
+        """Return the interactions of prior predictions, then those of the plan's own predictions."""
         prior_predictions = self.prior_predictions
         return InteractionColumns(
             [each.user_id for each in prior_predictions] + self.users,
@@ -139,13 +140,13 @@ class Plan:
             [each.timestamp for each in prior_predictions] + self.timestamps,
         )
 
-    def prior_features(self) -> NDArray[np.float64]:
-        """The features by which those carried were judged, a row for each."""
-        features = np.frombuffer(b"".join([each.features for each in self.prior_predictions]))
-        return features.reshape(len(self.prior_predictions), len(FEATURES))
+    def prior_outputs(self) -> NDArray[np.float64]:
+        """Return score and running features of each prior prediction, shape (n, 1 + features)."""
+        scored = np.frombuffer(b"".join([each.scored for each in self.prior_predictions]))
+        return scored.reshape(len(self.prior_predictions), 1 + len(FEATURES))
 
     def training_examples(self) -> TrainingExamples:
-        """What the closings teach."""
+        """Return the training examples of the outcomes."""
         sequences = np.frombuffer(self.closed, dtype=np.int64)
         rows = sequences + (len(self.prior_predictions) - self.first)
         rows[sequences < self.first] = np.arange(len(self.prior_predictions))
@@ -157,7 +158,7 @@ class Plan:
         )
 
     def outcome_mask(self) -> NDArray[np.bool_]:
-        """Which steps are closings, the others being predictions; shape (predictions + closings,)."""
+        """Return which steps are outcomes, the others being predictions; shape (predictions + outcomes,)."""
         outcome_mask = np.ones(len(self.event_ids) + len(self.closed), dtype=np.bool_)
         outcome_mask[
             np.arange(len(self.versions)) + np.array(self.versions, dtype=np.int64) - self.folded
@@ -165,16 +166,18 @@ class Plan:
         return outcome_mask
 
     def split(self, numbers: Sequence[int]) -> list[Plan]:
-        """What comes before the closings of these numbers, ascending, and after the last: one piece more.
+        """Split the plan before the outcomes of these numbers, ascending: into one piece more.
 
-        A closing is the first of a piece, with what comes after it. Dead letters and steps are in none.
+        Such an outcome is the first of its piece. Dead letters and steps are in no piece.
         """
         if not numbers:
             return [self]
-        shown = [0, *self._predictions_before(numbers).tolist(), len(self.event_ids)]
+        rows_at = [0, *self._predictions_before(numbers).tolist(), len(self.event_ids)]
         pieces = [
             self._piece(slice(*rows), slice(*outcomes))
-            for rows, outcomes in zip(pairwise(shown), pairwise([0, *numbers, len(self.closed)]), strict=True)
+            for rows, outcomes in zip(
+                pairwise(rows_at), pairwise([0, *numbers, len(self.closed)]), strict=True
+            )
         ]
         held = {each.sequence: each for each in (*self.prior_predictions, *self.waiting)}
         for piece in pieces:
@@ -203,20 +206,20 @@ class Plan:
         )
 
     def policy_split_points(self) -> list[int]:
-        """The closings before which to cut, so that each piece closes what was judged in an earlier one."""
-        shown, predicted, numbers = self._predictions_before(range(len(self.closed))).tolist(), 0, []
+        """Return the outcomes before which to split: each piece then closes predictions of earlier pieces."""
+        before, predicted, numbers = self._predictions_before(range(len(self.closed))).tolist(), 0, []
         for number, sequence in enumerate(self.closed):
             if sequence - self.first >= predicted:
-                predicted = shown[number]
+                predicted = before[number]
                 numbers.append(number)
         return numbers
 
     def _predictions_before(self, numbers: Sequence[int]) -> Integers:
-        """How many predictions come before each of these closings."""
+        """Return how many predictions come before each of these outcomes."""
         return np.searchsorted(self.versions, [self.folded + number for number in numbers], side="right")
 
     def apply_policy(self, policy: LabelPolicy) -> None:
-        """Teach nothing where the policy says so; all predictions closed here are carried."""
+        """Learn nothing where the policy decides so; all predictions closed here are prior ones."""
         for number, (prediction, came) in enumerate(
             zip(self.prior_predictions, self.label_timestamps, strict=True)
         ):
@@ -224,6 +227,6 @@ class Plan:
                 self.watched[number] = None
 
     def count_unasked(self) -> int:
-        """Labels that came though they were not asked for; all predictions closed here are carried."""
+        """Count labels that were not asked for; all predictions closed here are prior ones."""
         pairs = zip(self.prior_predictions, self.label_timestamps, strict=True)
         return sum(prediction.asked is False and came is not None for prediction, came in pairs)

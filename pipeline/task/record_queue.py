@@ -1,4 +1,4 @@
-"""One input of one partition: what has been read and not yet processed, in the order of offsets."""
+"""A record queue: messages of one input of one partition that are read and not yet processed."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from numpy.typing import NDArray
 
 from pipeline.records.decoding import NO_TIMESTAMP, Decoded, Record, RejectedRecord, times_of
 from pipeline.records.inputs import Interaction, KafkaMessage, RawMessage, WatchLabel
+from pipeline.records.names import Fault
 
 COMPACT_AFTER = 4_096
-"""Messages taken, after which the room that they took is made free."""
+"""Processed messages after which their room is freed."""
 
 
 class PolledMessages(NamedTuple):
     """Messages in the order of their offsets, column by column."""
 
     messages: Sequence[KafkaMessage]
-    """As they came."""
+    """Before they are decoded."""
     decoded: Decoded
-    """What they come to."""
+    """Their records."""
     sizes: list[int]
     """In bytes."""
 
@@ -42,8 +43,8 @@ class Position(msgspec.Struct):
 class RecordQueue:
     """A queue of decoded messages that knows whether more may come.
 
-    A timestamp more than `max_jump` beyond the one accepted before it is refused once, lest a single
-    wrong clock push stream time ahead and let everything expire. If the next message confirms it (the
+    A timestamp more than `max_jump` beyond the one accepted before it is refused once, so that a single
+    wrong clock cannot push stream time ahead and let everything expire. If the next message confirms it (the
     stream was silent that long), time goes on from there.
     """
 
@@ -52,7 +53,7 @@ class RecordQueue:
         self.at_end = False
         """Whether the input is known to hold nothing beyond what was fed."""
         self.bytes = 0
-        """Size of the messages, as they came, that were fed and not yet taken."""
+        """Size of the messages that were fed and not yet processed."""
         self.time: int | None = None
         """Merge time of the next message; None if there is none."""
         self._next, self._clock, self._ahead = position.offset, position.clock, position.ahead
@@ -61,7 +62,7 @@ class RecordQueue:
         self._clear()
 
     def _clear(self) -> None:
-        """Hold nothing: columns of what was fed, in which what was taken lies before `_head_index`."""
+        """Empty the columns of what was fed; processed messages lie before `_head_index`."""
         self._times = array("q")
         self._records: list[Record] = []
         self._sizes: list[int] = []
@@ -75,7 +76,7 @@ class RecordQueue:
 
     @property
     def position(self) -> Position:
-        """How far the messages were taken."""
+        """Position up to which messages were processed."""
         return Position(self._next, self._clock, self._ahead)
 
     def feed(self, polled: PolledMessages) -> None:
@@ -106,7 +107,7 @@ class RecordQueue:
         return self.time is not None or self.at_end
 
     def pop(self) -> Record:
-        """Take the next message; its offset then counts as processed."""
+        """Remove and return the next record; its offset then counts as processed."""
         at = self._head_index
         time, record = self._times[at], self._records[at]
         self._advance(1)
@@ -117,12 +118,12 @@ class RecordQueue:
         return record
 
     def peek(self, max_messages: int) -> tuple[array[int], list[Record]]:
-        """Merge times and records of the next messages, without taking them."""
+        """Return merge times and records of the next messages, without removing them."""
         ahead = slice(self._head_index, self._head_index + max_messages)
         return self._times[ahead], self._records[ahead]
 
     def skip(self, count: int) -> None:
-        """Take messages that all can be used."""
+        """Remove messages, all of which can be used."""
         if count:
             self._clock, self._ahead = self._times[self._head_index + count - 1], None
             self._advance(count)
@@ -143,8 +144,8 @@ class RecordQueue:
         self.time = self._times[self._head_index] if len(self) else None
 
     def source(self) -> RawMessage:
-        """The message that was taken last."""
-        assert self._last is not None, "none was taken"
+        """Return the message that was removed last."""
+        assert self._last is not None, "no message was processed yet"
         return RawMessage.of(self._last)
 
     def _within_max_jump(self, times: NDArray[np.int64]) -> bool:
@@ -158,7 +159,7 @@ class RecordQueue:
         return True
 
     def _check_jumps(self, polled: PolledMessages) -> list[Record]:
-        """The records, of which some are refused for their jump."""
+        """Return the records, of which some are refused for their jump."""
         return [
             record if isinstance(record, RejectedRecord) else self._check_jump(record, _offset(message))
             for record, message in zip(polled.decoded.records, polled.messages, strict=True)
@@ -175,7 +176,7 @@ class RecordQueue:
             return record
         self._fed_ahead = self._refused[offset] = time
         return RejectedRecord(
-            "future",
+            Fault.FUTURE,
             f"the timestamp {time} lies {time - clock} ms after the one before it; a jump beyond "
             f"join.max_jump ({self.max_jump} ms) counts as a wrong clock unless the next message confirms it",
         )

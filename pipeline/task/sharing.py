@@ -1,8 +1,8 @@
-"""What partitions tell one another of their outcomes, so that each learns from the users of all.
+"""Shares: what partitions exchange about their outcomes, so that each learns from the users of all.
 
-Of every so many outcomes, a partition publishes what their labels come to for each video, and some of them
-whole. Others take that over when they fold an outcome of their own, in whose record it is kept: their log
-alone still determines their model, and what was published may come late, or be deleted, without harm to it.
+For every interval of outcomes, a partition publishes the counts of each video's labels, and some outcomes as
+whole examples. Other partitions learn a share right before an outcome of their own, in whose record it is
+kept. So their own log still determines their model, and shares may come late or be deleted without harm.
 """
 
 from __future__ import annotations
@@ -16,14 +16,23 @@ from pipeline.records.fields import Count, Id
 from pipeline.records.outputs import Example, Share, VideoCounts
 
 MAX_SHARES_BYTES = 250_000
-"""Bytes from which on no further share is taken over with an outcome. With one share more, and itself, the
-outcome stays below a mebibyte: see `pipeline.config.tree.Sharing`."""
+"""Bytes from which on no further share goes into an outcome. With one share more, and itself, the outcome
+ stays below a mebibyte: see `pipeline.config.tree.Sharing`."""
 INBOX_BYTES = 4_000_000
-"""Bytes of shares that a partition holds until it has an outcome to take them over with."""
+"""Bytes of shares that a partition buffers until it has an outcome for them."""
+
+
+class OutboxSettings(NamedTuple):
+    """What an outbox depends on, beside its partition."""
+
+    partitions: int
+    """How many partitions there are, at least 2."""
+    interval: int
+    """Outcomes in a share."""
 
 
 class Outbox:
-    """What a partition has not yet told the others.
+    """Collects what a partition has not yet shared with the others.
 
     Examples are so many that a partition learns from as many of the others' together as of its own.
 
@@ -36,7 +45,7 @@ class Outbox:
     interval
         Outcomes in a share.
     since
-        The first outcome that the others have not been told of, by its sequence.
+        Sequence of the first outcome that is not yet shared.
 
     Attributes
     ----------
@@ -66,11 +75,11 @@ class Outbox:
 
     @property
     def since(self) -> int:
-        """The first outcome that was not in what was taken."""
+        """Sequence of the first outcome that is in no share that was drained."""
         return self._shares[0].since if self._shares else self._since
 
     def add(self, example: Example | None) -> None:
-        """Count what the next outcome teaches, if anything."""
+        """Count the training example of the next outcome, if there is one."""
         if example is not None:
             self._count(example)
             if self.next % self._others == 0:
@@ -82,7 +91,7 @@ class Outbox:
             self._begin()
 
     def drain(self) -> list[Share]:
-        """What is ready to be published, once."""
+        """Return the shares that are ready to be published, each once."""
         shares, self._shares = self._shares, []
         return shares
 
@@ -107,14 +116,14 @@ class _BufferedShare(NamedTuple):
 
 
 class Inbox:
-    """What others have told a partition, until it takes that over: each share once, in order.
+    """Buffers shares of other partitions until they are learned: each once, in order.
 
     Parameters
     ----------
     partition
         Its number.
     taken
-        By other partition, the offset after the last share that was taken over.
+        By other partition, the offset after the last share that was learned.
 
     Attributes
     ----------
@@ -129,18 +138,18 @@ class Inbox:
         self.bytes = 0
         """Size of what is held."""
         self.outcomes = 0
-        """Outcomes of others that what was taken here tells of."""
+        """Outcomes of other partitions in the shares that were drained here."""
         self._full = False
         self._next = dict(taken)
 
     def next_offset(self, partition: int) -> int | None:
-        """The offset to go on from in what a partition publishes; None while nothing is wanted of it."""
+        """Return the offset from which to read a partition's shares; None while nothing is wanted of it."""
         if partition == self.partition or self._full:
             return None
         return self._next.get(partition, 0)
 
     def offer(self, share: Share, offset: int, size: int) -> None:
-        """Hold a share, of so many bytes, published at an offset, if it is wanted."""
+        """Buffer a share of `size` bytes, published at an offset, if it is wanted."""
         wanted = self.next_offset(share.partition)
         if wanted is not None and offset >= wanted:
             self._buffer.append(_BufferedShare(share, offset, size))
@@ -149,14 +158,14 @@ class Inbox:
             self._next[share.partition] = offset + 1
 
     def drain(self) -> list[Share]:
-        """What is to be folded with the next outcome; for the one after stays what there is no room for."""
-        taken, size = [], 0
+        """Return the shares to learn with the next outcome; those without room stay for the one after."""
+        drained, size = [], 0
         while self._buffer and size < MAX_SHARES_BYTES:
             buffered = self._buffer.popleft()
             size += buffered.size
             self.taken[buffered.share.partition] = buffered.offset + 1
             self.outcomes += buffered.share.until - buffered.share.since
-            taken.append(buffered.share)
+            drained.append(buffered.share)
         self.bytes -= size
         self._full = self._full and self.bytes > INBOX_BYTES // 2
-        return taken
+        return drained

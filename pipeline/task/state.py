@@ -1,8 +1,8 @@
 """The state record: what a restart needs to know beside the log itself.
 
 One is written in every transaction, and its offset is the metadata of the committed input offsets.
-The marks in it are lower bounds: records of the very transaction have no offset yet when it is
-written, and sequence numbers tell which of the records read again are already in.
+The offsets in it are lower bounds: records of the same transaction have no offset yet when it is
+written. Sequences identify the records that are read again but known already.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pipeline.join.tables import EarlyLabel
 from pipeline.records.decoding import LABEL_DECODER
 from pipeline.records.fields import Count
 from pipeline.records.inputs import RawMessage
+from pipeline.records.names import Fault
 from pipeline.task.record_queue import Position
 
 STATE_VERSION = 3
@@ -29,20 +30,20 @@ COUNTERS = (
     "expired",
     "crowded_out",
     "early",
-    "orphan",
-    "late",
-    "mismatched",
+    Fault.ORPHAN.value,
+    Fault.LATE.value,
+    Fault.MISMATCHED.value,
     "duplicate_interactions",
     "duplicate_labels",
-    "undecodable",
-    "invalid",
-    "wrong_key",
-    "future",
+    Fault.UNDECODABLE.value,
+    Fault.INVALID.value,
+    Fault.WRONG_KEY.value,
+    Fault.FUTURE.value,
     "asked",
     "unasked",
 )
-"""The counters. Every message read is in `interactions` or `labels`, and in just one of its fates; `early`
-labels and `crowded_out` predictions have another one besides. Under a policy, `asked` counts the predictions
+"""The counters. Every message read is in `interactions` or `labels`, and in exactly one disposition; `early`
+labels and `crowded_out` predictions have another one, too. Under a policy, `asked` counts the predictions
 whose label was asked for, and `unasked` the labels that were joined though theirs was not."""
 
 
@@ -71,23 +72,23 @@ class SavedLabel(msgspec.Struct, frozen=True):
 
     @classmethod
     def save(cls, early: EarlyLabel) -> SavedLabel:
-        """The message of an early label."""
+        """Save the message of an early label."""
         source = early.source
         return cls(*source[:4], source.value or b"", list(source.headers))
 
     def restore(self) -> EarlyLabel:
-        """The early label of this message."""
+        """Return the early label of this message."""
         source = RawMessage(self.topic, self.partition, self.offset, self.key, self.value, self.headers)
         return EarlyLabel(LABEL_DECODER.decode(self.value), source)
 
 
 class SettingsEpoch(msgspec.Struct, frozen=True):
-    """A time that has ended, in which the outputs depended on other settings."""
+    """An epoch that has ended, in which the outputs depended on other settings."""
 
     settings: dict[str, str]
-    """What they depended on."""
+    """Settings of that time."""
     predictions: Count
-    """Predictions below this sequence were made under these settings, from the era before on."""
+    """Predictions below this sequence were made under these settings, from the epoch before on."""
     outcomes: Count
     """The same of outcomes."""
 
@@ -121,11 +122,11 @@ class State(msgspec.Struct, frozen=True):
     previous: SnapshotReference | None = None
     """The snapshot before `snapshot`, in case that cannot be used; of the same settings."""
     earlier: list[SettingsEpoch] = []
-    """The eras that have ended, oldest first."""
+    """The epochs of settings that have ended, oldest first."""
     published: Count | None = None
-    """Outcomes that the other partitions were told of; None while nothing is shared."""
+    """Outcomes that were shared with the other partitions; None while nothing is shared."""
     taken: dict[Annotated[int, msgspec.Meta(ge=0)], Count] = {}
-    """By other partition, the offset in `shared` after what was taken over of it."""
+    """By other partition, the offset in `shared` after the last of its shares that was learned."""
     version: int = STATE_VERSION
 
     @property
@@ -134,7 +135,7 @@ class State(msgspec.Struct, frozen=True):
         return [each for each in (self.snapshot, self.previous) if each is not None]
 
     def with_settings(self, settings: dict[str, str]) -> State:
-        """The record with which an era under other settings begins where this one ends; with no snapshot."""
+        """Return the record with which an epoch of other settings begins; it has no snapshot."""
         ended = SettingsEpoch(self.settings, self.predictions, self.outcomes)
         return msgspec.structs.replace(
             self, settings=settings, snapshot=None, previous=None, earlier=[*self.earlier, ended]
@@ -142,13 +143,13 @@ class State(msgspec.Struct, frozen=True):
 
 
 class OffsetIndex:
-    """Offsets at which some of a topic's sequence numbers are known to be.
+    """Offsets of some of a topic's sequences.
 
     Examples
     --------
-    >>> marks = OffsetIndex(start=5)
-    >>> marks.add(sequence=100, offset=130)
-    >>> marks.floor(99), marks.floor(100), marks.floor(250)
+    >>> index = OffsetIndex(start=5)
+    >>> index.add(sequence=100, offset=130)
+    >>> index.floor(99), index.floor(100), index.floor(250)
     (5, 130, 130)
     """
 
@@ -157,21 +158,21 @@ class OffsetIndex:
         self._offsets = [start]
 
     def add(self, sequence: int, offset: int) -> None:
-        """Note where a sequence number is; later notes are of later ones."""
+        """Note the offset of a sequence; sequences ascend from call to call."""
         if sequence > self._sequences[-1]:
             self._sequences.append(sequence)
             self._offsets.append(offset)
 
     def floor(self, sequence: int) -> int:
-        """An offset below which neither this sequence number nor any later one is."""
+        """Return an offset below which neither this sequence nor any later one is."""
         return self._offsets[bisect_right(self._sequences, sequence) - 1]
 
     def forget(self, sequence: int) -> None:
-        """Drop what is only needed for smaller sequence numbers than this."""
+        """Drop what is only needed for smaller sequences than this."""
         keep = bisect_right(self._sequences, sequence) - 1
         del self._sequences[:keep], self._offsets[:keep]
 
 
 def counters() -> Counter[str]:
-    """All counters at zero."""
+    """Return all counters at zero."""
     return Counter(dict.fromkeys(COUNTERS, 0))

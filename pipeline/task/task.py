@@ -1,8 +1,8 @@
-"""The pure core of one partition: messages in, records out, no clock, no I/O, no Kafka.
+"""The pure core of one partition: messages in, columns out, without clock, I/O or Kafka.
 
-What is to be predicted and learned, and in which order, depends on ids and times alone. So a batch's messages
-are merged and joined first, one after the other, and the model then takes all of it at once, with the same
-bits as one by one (`pipeline.task.batch`). The result does not depend on how messages fell into batches.
+The order of predictions and training examples depends on ids and times alone. So the messages of a batch are
+merged and joined first, and then the model runs all of them at once, with the same bits as one by one
+(`pipeline.task.batch`). The result does not depend on how messages fell into batches.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord
 from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
+from pipeline.records.names import Fault
 from pipeline.records.outputs import Share
-from pipeline.task import fast_path as stretch
+from pipeline.task import fast_path
 from pipeline.task.batch import Batch, run_plan
+from pipeline.task.columns import OutcomeColumns
 from pipeline.task.plan import DeadLetter, Plan
 from pipeline.task.record_queue import Position, RecordQueue
-from pipeline.task.sharing import Inbox, Outbox
+from pipeline.task.sharing import Inbox, Outbox, OutboxSettings
 from pipeline.task.state import OffsetIndex, SavedLabel, SettingsEpoch, SnapshotReference, State, counters
 
 
@@ -34,18 +36,31 @@ class Task:
     partition
         Its number.
     model
-        The fold so far.
+        Model with the outcomes learned so far.
     settings
         How predictions and labels find one another.
     interactions, labels
-        Where to go on in the inputs.
+        Committed positions in the inputs.
+    policy
+        Decides which labels are asked for; None where all are learned as they come.
+    sharing
+        Settings of the outbox for the other partitions; None where nothing is shared.
     """
 
     def __init__(
-        self, partition: int, model: Model, settings: JoinSettings, interactions: Position, labels: Position
+        self,
+        partition: int,
+        model: Model,
+        settings: JoinSettings,
+        interactions: Position,
+        labels: Position,
+        *,
+        policy: LabelPolicy | None = None,
+        sharing: OutboxSettings | None = None,
     ) -> None:
         self.partition = partition
         self.model = model
+        self.policy = policy
         self.interactions = RecordQueue(interactions, settings.max_jump)
         self.labels = RecordQueue(labels, settings.max_jump)
         self.join = Join(settings)
@@ -60,19 +75,17 @@ class Task:
         self.previous: SnapshotReference | None = None
         """The snapshot before that."""
         self.earlier: list[SettingsEpoch] = []
-        """The eras that have ended."""
-        self.outbox: Outbox | None = None
-        """What the other partitions are told; None to tell them nothing."""
+        """The epochs of settings that have ended."""
+        self.outbox = Outbox(partition, *sharing, since=0) if sharing else None
+        """Collects what the other partitions are to learn; None where nothing is shared."""
         self.inbox = Inbox(partition, {})
-        """What they have told this one."""
+        """Holds what the other partitions shared, until it is learned."""
         self.comparison = Comparison(model) if model.challengers else None
-        """How champion and challengers have done; None where there are none."""
-        self.policy: LabelPolicy | None = None
-        """Which labels are asked for; None where all are learned as they come."""
+        """Counts of champion and challengers; None where there are no challengers."""
         self._missing_label = TARGET.missing_label(settings.on_missing)
         self._plan = Plan(0, 0)
-        self._fast_limit = stretch.MAX_MESSAGES
-        """Messages that may make a stretch: fewer where the last one was shorter."""
+        self._fast_limit = fast_path.MAX_MESSAGES
+        """Most messages to process at once: fewer after the fast path was refused."""
 
     def advance(self, limit: int) -> Batch:
         """Merge and process messages, as far as the inputs allow, in at most `limit` steps.
@@ -101,7 +114,7 @@ class Task:
         return self._finish_batch()
 
     def rewind(self) -> None:
-        """Forget what was read ahead: both inputs will be fed again from their positions on."""
+        """Drop buffered messages: both inputs will be fed again from their positions on."""
         self.interactions.rewind()
         self.labels.rewind()
 
@@ -111,16 +124,34 @@ class Task:
 
     def _finish_batch(self) -> Batch:
         plan = self._plan
-        taken: list[list[Share]] = []
-        while len(taken) < len(plan.closed) and (shares := self.inbox.drain()):
-            taken.append(shares)
-        batch = run_plan(plan, self.model, self.counters, taken=taken, outbox=self.outbox, policy=self.policy)
+        received: list[list[Share]] = []
+        while len(received) < len(plan.closed) and (shares := self.inbox.drain()):
+            received.append(shares)
+        batch = run_plan(
+            plan, self.model, self.counters, received=received, outbox=self.outbox, policy=self.policy
+        )
         if self.comparison is not None:
-            self.comparison.add(batch.outcomes.values, self.earlier[-1].predictions if self.earlier else 0)
+            self._compare(batch.outcomes, self.comparison)
         return batch
 
+    def _compare(self, outcomes: OutcomeColumns, comparison: Comparison) -> None:
+        """Count the labelled outcomes whose predictions the current learners made."""
+        since = self.earlier[-1].predictions if self.earlier else 0
+        rows = [
+            row
+            for row, (sequence, ratio) in enumerate(
+                zip(outcomes.prediction_sequences, outcomes.watch_ratios, strict=True)
+            )
+            if ratio is not None and sequence >= since
+        ]
+        comparison.add(
+            outcomes.scores[rows],
+            [outcomes.challengers[row] or {} for row in rows],
+            [outcomes.watch_ratios[row] or 0.0 for row in rows],
+        )
+
     def _next_queue(self) -> RecordQueue | None:
-        """The input that the next message is taken from; None to wait for more."""
+        """Return the input with the next message; None to wait for more."""
         next_interaction, next_label = self.interactions.time, self.labels.time
         if next_interaction is None:
             if next_label is None or not self.interactions.at_end:
@@ -131,19 +162,19 @@ class Task:
         return self.labels if next_label <= next_interaction else self.interactions
 
     def _run_fast_path(self, max_messages: int) -> int:
-        """Take the next messages at once, if they make a stretch; else tell how many to take one by one."""
-        if len(self.interactions) + len(self.labels) < stretch.MIN_MESSAGES:
-            return stretch.MIN_MESSAGES
+        """Process the next messages at once, if possible; else return how many to process one by one."""
+        if len(self.interactions) + len(self.labels) < fast_path.MIN_MESSAGES:
+            return fast_path.MIN_MESSAGES
         join, folded = self.join, self._plan.outcomes
-        messages = stretch.merge_queued(self.interactions, self.labels, join, max_messages)
+        messages = fast_path.merge_queued(self.interactions, self.labels, join, max_messages)
         n, m = len(messages.interactions), len(messages.labels)
         found = None
-        if n + m >= stretch.MIN_MESSAGES:
-            found = stretch.try_plan(messages, join, self.predicted, folded)
+        if n + m >= fast_path.MIN_MESSAGES:
+            found = fast_path.try_plan(messages, join, self.predicted, folded)
         if found is None:
-            self._fast_limit = max(stretch.MIN_MESSAGES, min(max_messages, n + m) // 2)
-            return stretch.MIN_MESSAGES
-        self._fast_limit = min(stretch.MAX_MESSAGES, 2 * (n + m))
+            self._fast_limit = max(fast_path.MIN_MESSAGES, min(max_messages, n + m) // 2)
+            return fast_path.MIN_MESSAGES
+        self._fast_limit = min(fast_path.MAX_MESSAGES, 2 * (n + m))
         self.interactions.skip(n)
         self.labels.skip(m)
         self.counters.update(interactions=n, labels=m, predictions=n, labelled=m)
@@ -167,9 +198,9 @@ class Task:
             self._match(record)
 
     def _advance_stream_time(self, time: int, limit: int) -> bool:
-        """Close what is overdue at a later time, as far as the limit allows; whether it has come with that.
+        """Close what is overdue at a later time, within the limit; return whether all of it is closed.
 
-        While something is left, stream time stays: whoever goes on from a state record finds the rest again.
+        Otherwise stream time stays as it is, so that a restart from the state record finds the rest again.
         """
         if not self.join.nothing_due(time):
             plan = self._plan
@@ -192,7 +223,7 @@ class Task:
 
     def _reject_orphan(self, early: EarlyLabel) -> None:
         reason = "no interaction with this event_id came while the label waited"
-        self._reject(early.source, RejectedRecord("orphan", reason))
+        self._reject(early.source, RejectedRecord(Fault.ORPHAN, reason))
 
     def _predict(self, interaction: Interaction) -> None:
         event_id, join = interaction.event_id, self.join
@@ -218,7 +249,7 @@ class Task:
         elif event_id in join.closed:
             if join.has_expired(event_id):
                 reason = "the label came after its prediction had expired"
-                self._reject(self.labels.source(), RejectedRecord("late", reason))
+                self._reject(self.labels.source(), RejectedRecord(Fault.LATE, reason))
             else:
                 self.counters["duplicate_labels"] += 1
         elif event_id in join.waiting:
@@ -232,12 +263,12 @@ class Task:
     def _join(self, label: WatchLabel, prediction: Pending, source: RawMessage | None) -> None:
         if label.user_id != prediction.user_id or label.video_id != prediction.video_id:
             reason = "user_id or video_id differ from those of the interaction"
-            self._reject(source or self.labels.source(), RejectedRecord("mismatched", reason))
+            self._reject(source or self.labels.source(), RejectedRecord(Fault.MISMATCHED, reason))
             return
         self._close(prediction, label)
 
     def _close(self, prediction: Pending, label: WatchLabel | None) -> None:
-        """Let an outcome come of a prediction, to learn from."""
+        """Append the outcome of a prediction."""
         if label is None:
             watched, ratio, known_at = self._missing_label, None, None
             self.counters["expired"] += 1
@@ -256,7 +287,7 @@ class Task:
         self._plan.dead_letters.append(DeadLetter(source, rejected.fault, rejected.reason))
 
     def state(self, settings: dict[str, str]) -> State:
-        """The state record of this moment, with the marks known so far."""
+        """Return the state record of this moment, with the offsets known so far."""
         prediction, outcome = self._lowest_needed()
         return State(
             partition=self.partition,
@@ -280,13 +311,59 @@ class Task:
             taken=dict(self.inbox.taken),
         )
 
+    @classmethod
+    def restore(
+        cls,
+        state: State,
+        model: Model,
+        settings: JoinSettings,
+        *,
+        policy: LabelPolicy | None = None,
+        sharing: OutboxSettings | None = None,
+    ) -> Task:
+        """Return the task of a state record: the inverse of `state`.
+
+        Outcomes since the snapshot, waiting predictions and closed events are not in the record. They are
+        read from the log: see `pipeline.recovery.restoration.TaskRestorer`.
+
+        Parameters
+        ----------
+        state
+            The last committed state record.
+        model
+            The model of its snapshot, or one that has learned nothing.
+        settings, policy, sharing
+            As for a new task.
+        """
+        task = cls(
+            state.partition, model, settings, state.interactions, state.labels, policy=policy, sharing=sharing
+        )
+        task.stream_time = state.stream_time
+        task.predicted = state.predictions
+        task.counters.update({name: state.counters.get(name, 0) for name in task.counters})
+        task.prediction_offsets = OffsetIndex(state.prediction_offset)
+        task.outcome_offsets = OffsetIndex(state.outcome_offset)
+        task.snapshot, task.previous = state.snapshot, state.previous
+        task.earlier = state.earlier
+        task.inbox = Inbox(state.partition, state.taken)
+        if sharing is not None:
+            since = state.outcomes if state.published is None else state.published
+            task.outbox = Outbox(state.partition, *sharing, since=since)
+        for saved in state.waiting:
+            task.join.add_early(saved.restore())
+        return task
+
+    def snapshot_written(self, reference: SnapshotReference) -> None:
+        """Note the snapshot that was written last; the one before it stays known as the previous one."""
+        self.previous, self.snapshot = self.snapshot, reference
+
     def _lowest_needed(self) -> tuple[int, int]:
-        """The sequences from which a restart needs predictions and outcomes, beside those for the model."""
+        """Return the first predictions and outcomes that a restart needs, apart from the model's."""
         prediction, outcome = self.join.lowest_needed(self.predicted, self.model.folded)
         return prediction, min(outcome, self.outbox.since) if self.outbox else outcome
 
     def note_offsets(self, batch: Batch, prediction_offset: int | None, outcome_offset: int | None) -> None:
-        """Learn at which offsets the first prediction and the first outcome of a batch were written."""
+        """Note the offsets at which the first prediction and the first outcome of a batch were written."""
         prediction, outcome = self._lowest_needed()
         if prediction_offset is not None:
             self.prediction_offsets.add(batch.predictions.first, prediction_offset)

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from enum import Enum, auto
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import structlog
 
 from pipeline.config.tree import Config
 from pipeline.kafka.committed import CommittedPosition
+from pipeline.records.outputs import Prediction
 from pipeline.task.batch import Batch
 from pipeline.task.record_queue import RecordQueue
 from pipeline.task.task import Task
 from pipeline.worker.clock import IdleAdvance
+from pipeline.worker.encoder import RecordEncoder
 from pipeline.worker.throttle import DeadLetterThrottle
 from pipeline.worker.transaction import PartitionCommit
 
 Restoration: TypeAlias = Generator[Task | int]
 """Yields how many records are left to read, and at last the task: see `pipeline.recovery.restore.recover`."""
+
+
+class Restore(Protocol):
+    """Begins to restore a task."""
+
+    def __call__(
+        self, position: CommittedPosition, /, *, keep_waiting: Callable[[Sequence[Prediction]], None]
+    ) -> Restoration:
+        """Restore from a committed position; see `pipeline.recovery.restore.recover`."""
+
 
 _log = structlog.get_logger()
 
@@ -41,8 +53,9 @@ class PartitionState(Enum):
 class Partition:
     """The life cycle of one partition: closed, restoring, running, kept.
 
-    It owns the partition's task, the committed position, the time of the last snapshot, the throttle of dead
-    letters and the idle time. The throttle lasts through all states, so a rebalance does not reset it.
+    It owns the partition's task and encoder, the committed position, the time of the last snapshot, the
+    throttle of dead letters and the idle time. The throttle lasts through all states, so a rebalance does not
+    reset it.
 
     Parameters
     ----------
@@ -54,15 +67,15 @@ class Partition:
         Begins to restore the task from a committed position.
     """
 
-    def __init__(
-        self, number: int, config: Config, restore: Callable[[CommittedPosition], Restoration]
-    ) -> None:
+    def __init__(self, number: int, config: Config, restore: Restore) -> None:
         self.number = number
         self.state = PartitionState.CLOSED
         self.position: CommittedPosition | None = None
         """Where a restart would go on: what was committed last."""
         self.records_left = 0
         """Records that are still to be read while the task is restored."""
+        self.encoder = RecordEncoder()
+        """Encodes the task's batches, in their order; another one for each task."""
         self.throttle = DeadLetterThrottle(number, config.worker.dead_letters)
         lag = config.join.idle_advance
         self._idle = None if lag is None else IdleAdvance(lag)
@@ -109,7 +122,8 @@ class Partition:
             return
         self.close()
         self.position = position
-        self._restoration = self._restore(position)
+        self.encoder = RecordEncoder()
+        self._restoration = self._restore(position, keep_waiting=self.encoder.restore)
         self.state = PartitionState.RESTORING
 
     def restore(self) -> bool:
@@ -159,11 +173,15 @@ class Partition:
                 batch = self.task.punctuate(stream_time, limit)
                 self._advanced_while_idle = True
         snapshot = self._snapshot_due()
-        return PartitionCommit(self.task, batch, snapshot) if snapshot or not batch.empty else None
+        if batch.empty and not snapshot:
+            return None
+        return PartitionCommit(self.task, batch, self.encoder, snapshot)
 
     def last_commit(self) -> PartitionCommit | None:
         """Return the snapshot that makes the next restart short, None if the last one is still exact."""
-        return PartitionCommit(self.task, Batch(), True) if self._outcomes_since_snapshot() else None
+        if not self._outcomes_since_snapshot():
+            return None
+        return PartitionCommit(self.task, Batch(), self.encoder, True)
 
     def begin_commit(self, commit: PartitionCommit) -> None:
         """Note that a transaction with this part has begun."""
@@ -199,6 +217,7 @@ class Partition:
         if self._restoration is not None:
             self._restoration.close()
         self._restoration = self._task = self.position = None
+        self.encoder = RecordEncoder()
         self.records_left, self._advanced_while_idle = 0, False
         self.state = PartitionState.CLOSED
 

@@ -1,4 +1,4 @@
-"""Transactions: everything that came of a batch, or nothing, written while the next batch is processed."""
+"""Write transactions: all records of a batch, or none, while the next batch is processed."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.topics import Topics
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode, keys_of
+from pipeline.records.names import (
+    EXCEPTION_HEADER,
+    MESSAGE_HEADER,
+    OFFSET_HEADER,
+    PARTITION_HEADER,
+    TOPIC_HEADER,
+)
 from pipeline.recovery.checkpoint_writer import (
     DeliveryReport,
     flush,
@@ -24,16 +31,18 @@ from pipeline.recovery.checkpoint_writer import (
     write_state,
 )
 from pipeline.task.batch import Batch
-from pipeline.task.encoding import EncodedRecords
 from pipeline.task.plan import DeadLetter
 from pipeline.task.task import Task
+from pipeline.worker.encoder import EncodedRecords, RecordEncoder
 
 
 class PartitionCommit(NamedTuple):
-    """What one partition has to say in a transaction."""
+    """The part of one partition in a transaction."""
 
     task: Task
     batch: Batch
+    encoder: RecordEncoder
+    """The partition's encoder, which has encoded all batches before this one."""
     snapshot: bool
     """Whether the model's state is to be written too."""
 
@@ -43,17 +52,17 @@ DeliveryReports: TypeAlias = tuple[DeliveryReport | None, DeliveryReport | None]
 
 
 class Commit:
-    """A transaction that the brokers are at.
+    """A transaction that is being committed.
 
     Parameters
     ----------
     parts
-        What it consists of.
-    receipts
-        Of each part's first prediction and first outcome.
-    attempt
-        Comes to where each part starts from after it.
-    patience
+        Parts of the transaction.
+    delivery_reports
+        Delivery reports of each part's first prediction and first outcome.
+    call
+        Commits, and returns the committed position of each part.
+    timeout
         Seconds that it may take.
     """
 
@@ -71,21 +80,21 @@ class Commit:
 
     @property
     def done(self) -> bool:
-        """Whether it came about, or failed."""
+        """Whether it is committed, or failed."""
         return self._call.done
 
     def wait(self) -> list[CommittedPosition]:
-        """Wait until it came about.
+        """Wait until it is committed.
 
         Returns
         -------
-        list of Start
-            Of each part, where a restart would begin now.
+        list of CommittedPosition
+            Position of each part, from which a restart would begin now.
 
         Raises
         ------
         KafkaException
-            If it did not, or if that is not known.
+            If it failed, or if that is not known.
         """
         positions = self._call.result(max(0.0, self._end - time.monotonic()))
         for part, (prediction, outcome) in zip(self.parts, self._delivery_reports, strict=True):
@@ -101,7 +110,7 @@ class InFlightCommit:
     Parameters
     ----------
     producer
-        Aborts a transaction that does not come about, so that nobody waits for its time to run out.
+        Aborts a transaction that failed, so that readers need not wait for its timeout.
     """
 
     def __init__(self, producer: Producer) -> None:
@@ -110,11 +119,11 @@ class InFlightCommit:
 
     @property
     def done(self) -> bool:
-        """Whether there is one that came about, or failed."""
+        """Whether there is one that is committed, or failed."""
         return self._commit is not None and self._commit.done
 
     def begin(self, write: Callable[[], Commit]) -> None:
-        """Have one written; the one before has to be ended."""
+        """Write a transaction; the one before has to be ended."""
         assert self._commit is None, "a transaction is under way"
         try:
             self._commit = write()
@@ -123,12 +132,12 @@ class InFlightCommit:
             raise
 
     def end(self) -> list[tuple[PartitionCommit, CommittedPosition]]:
-        """Wait for the one that is under way, if there is one: its parts, and where each would begin now.
+        """Wait for the transaction in flight, if any; return its parts and their committed positions.
 
         Raises
         ------
         KafkaException
-            If it did not come about, or if that is not known.
+            If it failed, or if that is not known.
         """
         if self._commit is None:
             return []
@@ -141,7 +150,7 @@ class InFlightCommit:
         return list(zip(parts, positions, strict=True))
 
     def abandon(self) -> None:
-        """Leave the one that is under way to itself."""
+        """Abandon the transaction in flight."""
         self._commit = None
 
     def _abort(self, error: KafkaException) -> None:
@@ -160,7 +169,7 @@ class TransactionWriter:
         Where to write.
     settings
         What the outputs depend on; goes into every state record.
-    patience
+    timeout
         Seconds that each step may take.
     """
 
@@ -173,21 +182,21 @@ class TransactionWriter:
     def commit(self, parts: Sequence[PartitionCommit], group_metadata: object) -> Commit:
         """Write the parts, their state records and the input offsets, all in one transaction.
 
-        What they say is taken at once, and the tasks may go on, while the brokers are still at it.
+        The parts are encoded and handed to the producer before this returns: tasks may go on meanwhile.
 
         Parameters
         ----------
         parts
             What to write.
-        membership
-            As the consumer had it when it was given the partitions, by its `consumer_group_metadata`: brokers
-            refuse offsets of a member that is none any more. Asking for it each time costs a third of a
-            millisecond, and tells what the client knows by then.
+        group_metadata
+            The consumer's `consumer_group_metadata` when partitions were assigned: brokers refuse offsets of
+            a former member. Asking for it each time costs a third of a millisecond, and returns what the
+            client knows by then.
 
         Raises
         ------
         KafkaException
-            If it cannot come about. Memory is then ahead of the log, and has to be thrown away.
+            If it cannot be written. Memory is then ahead of the log, and has to be restored.
         """
         self._producer.begin_transaction()
         delivery_reports = [self._write_records(part) for part in parts]
@@ -198,61 +207,70 @@ class TransactionWriter:
         def finish() -> list[CommittedPosition]:
             flush(self._producer, self._timeout)
             offsets = [
-                place
-                for state, receipt in zip(states, written, strict=True)
-                for place in input_offsets(self._topics, state, receipt.offset)
+                offset
+                for state, report in zip(states, written, strict=True)
+                for offset in input_offsets(self._topics, state, report.offset)
             ]
             self._producer.send_offsets_to_transaction(offsets, group_metadata, self._timeout)
             self._producer.commit_transaction(self._timeout)
             return [
-                CommittedPosition(state.interactions.offset, state.labels.offset, receipt.offset)
-                for state, receipt in zip(states, written, strict=True)
+                CommittedPosition(state.interactions.offset, state.labels.offset, report.offset)
+                for state, report in zip(states, written, strict=True)
             ]
 
         return Commit(parts, delivery_reports, BackgroundCall(finish), 3 * self._timeout)
 
     def _write_records(self, part: PartitionCommit) -> DeliveryReports:
-        """Write what came of a batch; the receipts are of the first prediction and the first outcome."""
+        """Write a batch; return the delivery reports of the first prediction and the first outcome."""
         partition, batch = part.task.partition, part.batch
         for dead_letter in batch.dead_letters:
             self._write_dead_letter(partition, dead_letter)
         for share in batch.shares:
             self._producer.produce(self._topics.shared, encode(share), str(partition), partition)
-        first_prediction = self._write_encoded_records(self._topics.predictions, partition, batch.predictions)
-        first_outcome = self._write_encoded_records(self._topics.outcomes, partition, batch.outcomes)
-        self._write_encoded_records(self._topics.label_requests, partition, batch.requests)
+        encoded = part.encoder.encode(batch)
+        first_prediction = self._write_encoded(self._topics.predictions, partition, encoded.predictions)
+        first_outcome = self._write_encoded(self._topics.outcomes, partition, encoded.outcomes)
+        self._write_encoded(self._topics.label_requests, partition, encoded.requests)
         return first_prediction, first_outcome
 
-    def _write_encoded_records(
-        self, topic: str, partition: int, lines: EncodedRecords
-    ) -> DeliveryReport | None:
-        """Write records; the receipt is of the first of them, if there are any."""
-        if not lines.values:
+    def _write_encoded(self, topic: str, partition: int, records: EncodedRecords) -> DeliveryReport | None:
+        """Write records; return the delivery report of the first, if there are any."""
+        if not records.values:
             return None
-        keys, receipt = keys_of(lines.users), DeliveryReport()
-        reports, no_headers = chain([receipt], repeat(None)), repeat(None)
-        every = (repeat(topic), lines.values, keys, repeat(partition), reports, no_headers, lines.timestamps)
+        keys, report = keys_of(records.users), DeliveryReport()
+        reports, no_headers = chain([report], repeat(None)), repeat(None)
+        every = (
+            repeat(topic),
+            records.values,
+            keys,
+            repeat(partition),
+            reports,
+            no_headers,
+            records.timestamps,
+        )
         for _ in map(self._producer.produce, *every):
             pass  # a call from a loop costs a tenth more, one with named arguments twice as much
-        return receipt
+        return report
 
     def _write_dead_letter(self, partition: int, dead_letter: DeadLetter) -> None:
         source = dead_letter.source
-        about = {
-            "exception": dead_letter.fault,
-            "message": dead_letter.reason,
-            "topic": source.topic,
-            "partition": str(source.partition),
-            "offset": str(source.offset),
+        errors = {
+            EXCEPTION_HEADER: dead_letter.fault.value,
+            MESSAGE_HEADER: dead_letter.reason,
+            TOPIC_HEADER: source.topic,
+            PARTITION_HEADER: str(source.partition),
+            OFFSET_HEADER: str(source.offset),
         }
-        errors = [(f"__streams.errors.{name}", value.encode()) for name, value in about.items()]
-        headers: list[tuple[str, str | bytes | None]] = [*source.headers, *errors]
+        headers: list[tuple[str, str | bytes | None]] = [
+            *source.headers,
+            *((name, value.encode()) for name, value in errors.items()),
+        ]
         self._producer.produce(
             self._topics.dead_letters, source.value, source.key, partition, headers=headers
         )
 
     def _write_snapshots(self, tasks: Sequence[Task]) -> None:
-        """Write models whole."""
+        """Write a snapshot of each model."""
         written = []
         for task in tasks:
             data, slot = pack(task.model), next_slot(task.snapshot)
@@ -262,7 +280,6 @@ class TransactionWriter:
             flush(self._producer, self._timeout)
         for task, slot, data, delivery_reports in written:
             folded = task.model.folded
-            task.previous = task.snapshot
-            task.snapshot = snapshot_reference(
-                data, slot, delivery_reports, folded, task.outcome_offsets.floor(folded)
+            task.snapshot_written(
+                snapshot_reference(data, slot, delivery_reports, folded, task.outcome_offsets.floor(folded))
             )

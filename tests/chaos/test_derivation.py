@@ -66,8 +66,7 @@ def outputs(asking: LabelPolicy | None) -> Outputs:
     configured = Config.model_validate({"challengers": json.loads(CHALLENGERS["FORKS_CHALLENGERS"])})
     beside = resolve_challengers(configured.challengers, 0)
     model = Model(learner_settings(Learner(), 0), Tables(), 1_000_000, beside)
-    task = Task(PARTITION, model, settings, Position(0), Position(0))
-    task.policy = asking
+    task = Task(PARTITION, model, settings, Position(0), Position(0), policy=asking)
     for is_label, queue, decoder in (
         (False, task.interactions, INTERACTION_DECODER),
         (True, task.labels, LABEL_DECODER),

@@ -35,7 +35,7 @@ def digests(folder: Path | None) -> dict[str, Any]:
 
 
 def digests_apart(folder: Path | None) -> dict[str, Any]:
-    """The same in a process of its own, with the linear algebra of the recorded digests."""
+    """Return the same from a process of its own, with the linear algebra of the recorded digests."""
     command = [sys.executable, "-m", "tests.golden", *(("--kuairec", str(folder)) if folder else ())]
     root = Path(__file__).parents[2]
     path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])

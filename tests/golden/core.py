@@ -14,8 +14,9 @@ from pipeline.model.label_policy import label_policy
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
 from pipeline.records.inputs import RawMessage
 from pipeline.task.record_queue import Position, RecordQueue
-from pipeline.task.sharing import Outbox
+from pipeline.task.sharing import OutboxSettings
 from pipeline.task.task import Task
+from pipeline.worker.encoder import RecordEncoder
 from pipeline.worker.transaction import InFlightCommit, PartitionCommit, TransactionWriter
 from tests.golden.recorder import Recorder
 from tests.golden.scenarios import Scenario
@@ -40,15 +41,19 @@ def replay(scenario: Scenario, *, batch: int, snapshot_every: int) -> dict[str, 
         Transactions from one snapshot to the next.
     """
     config, recorder, topics = scenario.config, Recorder(), Topics()
-    blueprint = ModelFactory(config)
-    settings = blueprint.settings(scenario.partitions)
-    tasks = [_task(config, blueprint, scenario, number) for number in range(scenario.partitions)]
+    factory = ModelFactory(config)
+    settings = factory.settings(scenario.partitions)
+    tasks = [_task(config, factory, scenario, number) for number in range(scenario.partitions)]
+    encoders = [RecordEncoder() for _ in tasks]
     producer = cast(Producer, recorder)
     writer, commits = TransactionWriter(producer, topics, settings, PATIENCE), InFlightCommit(producer)
     number = 0
     while True:
         number += 1
-        parts = [PartitionCommit(task, task.advance(batch), number % snapshot_every == 0) for task in tasks]
+        parts = [
+            PartitionCommit(task, task.advance(batch), encoder, number % snapshot_every == 0)
+            for task, encoder in zip(tasks, encoders, strict=True)
+        ]
         if all(part.batch.empty for part in parts):
             parts = [part._replace(snapshot=True) for part in parts]
         commits.begin(partial(writer.commit, parts, None))
@@ -61,23 +66,29 @@ def replay(scenario: Scenario, *, batch: int, snapshot_every: int) -> dict[str, 
             }
 
 
-def _task(config: Config, blueprint: ModelFactory, scenario: Scenario, number: int) -> Task:
-    """A partition's task with all of its messages."""
+def _task(config: Config, factory: ModelFactory, scenario: Scenario, number: int) -> Task:
+    """Return a partition's task with all of its messages."""
     topics, partitions = Topics(), scenario.partitions
-    task = Task(number, blueprint.new_model(), config.join, Position(0), Position(0))
-    task.policy = label_policy(config.labels)
-    if config.sharing.interval is not None:
-        task.outbox = Outbox(number, partitions, config.sharing.interval, 0)
+    interval = config.sharing.interval
+    task = Task(
+        number,
+        factory.new_model(),
+        config.join,
+        Position(0),
+        Position(0),
+        policy=label_policy(config.labels),
+        sharing=None if interval is None else OutboxSettings(partitions, interval),
+    )
     _feed(task.interactions, scenario, topics.interactions, number, INTERACTION_DECODER)
     _feed(task.labels, scenario, topics.labels, number, LABEL_DECODER)
     return task
 
 
-def _feed(inlet: RecordQueue, scenario: Scenario, topic: str, number: int, decoder: Any) -> None:
+def _feed(queue: RecordQueue, scenario: Scenario, topic: str, number: int, decoder: Any) -> None:
     given = scenario.of_partition(topic, number)
     sources = [RawMessage(topic, number, offset, each.key, each.value) for offset, each in enumerate(given)]
-    inlet.feed(queued(entries(sources, decoder, LATEST)))
-    inlet.at_end = True
+    queue.feed(queued(entries(sources, decoder, LATEST)))
+    queue.at_end = True
 
 
 def _share(tasks: list[Task], part: PartitionCommit, recorder: Recorder) -> None:
@@ -85,5 +96,5 @@ def _share(tasks: list[Task], part: PartitionCommit, recorder: Recorder) -> None
     shares = part.batch.shares
     first = recorder.last.get((Topics().shared, part.task.partition), 0) - len(shares)
     for task in tasks:
-        for place, share in enumerate(shares):
-            task.inbox.offer(share, first + place, 1_000)
+        for row, share in enumerate(shares):
+            task.inbox.offer(share, first + row, 1_000)

@@ -88,7 +88,7 @@ class Recorder:
         self.digests[stream].update(repr(record).encode())
 
     def hexdigests(self) -> dict[str, str]:
-        """Records and digest of each stream that has any, as text."""
+        """Return records and digest of each stream that has any, as text."""
         return {
             stream: f"{self.records[stream] or '-'} {digest.hexdigest()}"
             for stream, digest in sorted(self.digests.items())

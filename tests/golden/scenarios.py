@@ -60,7 +60,7 @@ class Scenario:
         return Config(**self.settings)
 
     def environment(self) -> dict[str, str]:
-        """The settings as environment variables of a worker."""
+        """Return the settings as environment variables of a worker."""
         return {f"FORKS_{section.upper()}": json.dumps(given) for section, given in self.settings.items()}
 
     def of_partition(self, topic: str, number: int) -> list[Input]:
@@ -73,7 +73,7 @@ class Scenario:
 
 
 def kuairec(folder: Path) -> Scenario:
-    """The shared sample of KuaiRec, in two partitions, with the default settings and all tables."""
+    """Return the shared sample of KuaiRec, in two partitions, with the default settings and all tables."""
     topics = Topics()
     rows = list(read_events(folder).frame.iter_rows(named=True))
     by_label_time = sorted(rows, key=lambda row: row["label_timestamp"])

@@ -32,6 +32,7 @@ from pipeline.sources.kuairec import read_events
 from pipeline.sources.synth import Size, write_files
 from pipeline.task.record_queue import Position
 from pipeline.task.task import Task
+from pipeline.worker.encoder import RecordEncoder
 from tests.support.entries import entries, queued
 
 TIMEOUT = 300.0
@@ -366,7 +367,8 @@ def in_one_go(pipeline: Pipeline, events: pl.DataFrame) -> tuple[list[bytes], li
         queue.feed(queued(entries(sources, decoder, latest=2**53)))
         queue.at_end = True
     batch = task.advance(len(interactions) + len(labels))
-    return batch.predictions.values, batch.outcomes.values
+    encoded = RecordEncoder().encode(batch)
+    return encoded.predictions.values, encoded.outcomes.values
 
 
 def assert_as_in_one_go(pipeline: Pipeline, events: pl.DataFrame) -> None:

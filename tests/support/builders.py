@@ -27,7 +27,9 @@ from pipeline.records.outputs import Outcome, Prediction
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
 from pipeline.task.record_queue import Position
+from pipeline.task.sharing import OutboxSettings
 from pipeline.task.task import Task
+from pipeline.worker.encoder import RecordEncoder
 from tests.support.entries import Entry, entries, queued
 
 Message: TypeAlias = Interaction | WatchLabel | bytes | None
@@ -51,7 +53,7 @@ def join_settings(**changes: Any) -> JoinSettings:
 
 
 def small_learner(**changes: Any) -> ForksSettings:
-    """A learner that leaves stage 1 after a few events, and changes its map every third."""
+    """Return a learner that leaves stage 1 after a few events, and changes its map every third."""
     return learner_settings(
         Learner.model_validate({"budget": 4, "landmarks": 2, "rank": 2, "cycle": 3} | changes), 0
     )
@@ -81,7 +83,7 @@ def new_model(
 
 
 def model_under(settings: Mapping[str, str]) -> Model:
-    """A model of what a state record says."""
+    """Return a model of the settings in a state record."""
     return new_model(learner_from(settings), challengers=challengers_from(settings))
 
 
@@ -90,14 +92,21 @@ def new_task(
     partition: int = 0,
     model: Model | None = None,
     policy: LabelPolicy | None = None,
+    sharing: OutboxSettings | None = None,
 ) -> Task:
-    task = Task(partition, model or new_model(), settings or join_settings(), Position(0), Position(0))
-    task.policy = policy
-    return task
+    return Task(
+        partition,
+        model or new_model(),
+        settings or join_settings(),
+        Position(0),
+        Position(0),
+        policy=policy,
+        sharing=sharing,
+    )
 
 
 def source(topic: str, offset: int, record: Message) -> RawMessage:
-    """A message at an offset."""
+    """Return a message at an offset."""
     if isinstance(record, Interaction | WatchLabel):
         return RawMessage(topic, 0, offset, str(record.user_id).encode(), encode(record), [])
     return RawMessage(topic, 0, offset, b"1", record, [("trace", b"\xff"), ("empty", None)])
@@ -111,7 +120,7 @@ class Inputs:
     labels: list[Entry]
 
     def from_positions(self, interactions: int, labels: int) -> Inputs:
-        """What is left from two offsets on."""
+        """Return the messages from two offsets on."""
         return Inputs(
             [entry for entry in self.interactions if entry.source.offset >= interactions],
             [entry for entry in self.labels if entry.source.offset >= labels],
@@ -122,7 +131,7 @@ class Inputs:
 
 
 def inputs(interactions: Sequence[Message], labels: Sequence[Message]) -> Inputs:
-    """The messages with every second offset, decoded."""
+    """Return the messages with every second offset, decoded."""
     return Inputs(
         _entries("interactions", interactions, INTERACTION_DECODER),
         _entries("watch-labels", labels, LABEL_DECODER),
@@ -150,9 +159,10 @@ class BatchRecords(NamedTuple):
     steps: int
 
 
-def records_of(batch: Batch) -> BatchRecords:
-    """What was written, read."""
-    predictions, outcomes = batch.predictions.values, batch.outcomes.values
+def records_of(batch: Batch, encoder: RecordEncoder | None = None) -> BatchRecords:
+    """Return the records that a batch writes; an encoder is needed where others were written before."""
+    encoded = (RecordEncoder() if encoder is None else encoder).encode(batch)
+    predictions, outcomes = encoded.predictions.values, encoded.outcomes.values
     return BatchRecords(
         [msgspec.json.decode(value, type=Prediction) for value in predictions],
         [msgspec.json.decode(value, type=Outcome) for value in outcomes],
@@ -171,11 +181,14 @@ class Written(NamedTuple):
 
     @classmethod
     def of(cls, batches: Sequence[Batch]) -> Written:
+        """Return what the first batches of a task write."""
+        encoder = RecordEncoder()
+        encoded = [encoder.encode(batch) for batch in batches]
         return cls(
-            [value for batch in batches for value in batch.predictions.values],
-            [value for batch in batches for value in batch.outcomes.values],
+            [value for batch in encoded for value in batch.predictions.values],
+            [value for batch in encoded for value in batch.outcomes.values],
             [dead_letter for batch in batches for dead_letter in batch.dead_letters],
-            [value for batch in batches for value in batch.requests.values],
+            [value for batch in encoded for value in batch.requests.values],
         )
 
 

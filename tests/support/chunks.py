@@ -15,7 +15,7 @@ class FakeLog:
         self._chunks = chunks
 
     def at(self, topic: str, partition: int, offset: int) -> SimpleNamespace:
-        """The message there."""
+        """Return the message at an offset."""
         if offset not in self._chunks:
             raise StateError(f"{topic} has no record at offset {offset} of partition {partition}")
         return SimpleNamespace(value=lambda: self._chunks[offset], timestamp=lambda: (1, 0))

@@ -26,7 +26,7 @@ def entries(sources: Sequence[RawMessage], decoder: InputDecoder, latest: int) -
 
 
 def queued(decoded: Sequence[Entry]) -> PolledMessages:
-    """Decoded messages as an inlet takes them."""
+    """Return decoded messages as a record queue is fed."""
     records = [entry.record for entry in decoded]
     return PolledMessages(
         [delivered(entry.source) for entry in decoded],
@@ -36,5 +36,5 @@ def queued(decoded: Sequence[Entry]) -> PolledMessages:
 
 
 def delivered(source: RawMessage) -> Message:
-    """The message as a client hands it over."""
+    """Return the message as a client delivers it."""
     return Message(**source._asdict() | {"headers": source.headers or None})

@@ -27,7 +27,7 @@ class Pair(NamedTuple):
 
 
 def pairs_of(folder: Path) -> list[Pair]:
-    """The usable rows, by time."""
+    """Return the usable rows, by time."""
     return [
         Pair(
             Interaction(

@@ -57,7 +57,7 @@ def merged_entries(given: Inputs) -> list[Entry]:
 
 
 def expected_run(given: Inputs, settings: JoinSettings) -> ExpectedRun:
-    """What the join has to make of the inputs, which hold no jumps."""
+    """Return what the join has to do with inputs that hold no jumps."""
     result, now = ExpectedRun(), -1
     for entry in merged_entries(given):
         source, record = entry

@@ -27,10 +27,10 @@ from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.state_reader import read_snapshot
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
-from pipeline.task.record_queue import Position
-from pipeline.task.sharing import Outbox
+from pipeline.task.sharing import OutboxSettings
 from pipeline.task.state import SnapshotReference, State
 from pipeline.task.task import Task
+from pipeline.worker.encoder import RecordEncoder
 from tests.support.builders import LEARNER, Written, join_settings, model_under, new_model
 from tests.support.chunks import FakeLog
 
@@ -58,18 +58,21 @@ class OutputLog:
     """Which labels are asked for."""
     requests: list[Slot] = field(default_factory=list)
     interval: int | None = None
-    """Outcomes of which two other partitions are told at once, if anything is shared."""
+    """Outcomes in a share for two other partitions; None where nothing is shared."""
+    encoder: RecordEncoder = field(default_factory=RecordEncoder)
+    """Of the task that writes at present."""
 
     def commit(self, task: Task, batch: Batch, snapshot: bool) -> None:
         """Write a batch, and the model if so asked."""
-        first_prediction = _append(self.predictions, batch.predictions.values)
-        first_outcome = _append(self.outcomes, batch.outcomes.values)
-        _append(self.requests, batch.requests.values)
+        encoded = self.encoder.encode(batch)
+        first_prediction = _append(self.predictions, encoded.predictions.values)
+        first_outcome = _append(self.outcomes, encoded.outcomes.values)
+        _append(self.requests, encoded.requests.values)
         self.dead_letters += batch.dead_letters
         self.shares += [msgspec.json.decode(encode(share), type=Share) for share in batch.shares]
         if snapshot:
-            reference = self._write(task.model, task.snapshot, task.outcome_offsets.floor(task.model.folded))
-            task.snapshot, task.previous = reference, task.snapshot
+            offset = task.outcome_offsets.floor(task.model.folded)
+            task.snapshot_written(self._write(task.model, task.snapshot, offset))
         self.state = msgspec.json.decode(encode(task.state(self.settings)), type=State)
         task.note_offsets(batch, first_prediction, first_outcome)
 
@@ -89,7 +92,7 @@ class OutputLog:
         return self.go_on_from(model, learner_text(learner))
 
     def go_on_from(self, model: Model, settings: dict[str, str]) -> Task:
-        """Begin an era under other settings with a model of them, and restore."""
+        """Begin an epoch under other settings with a model of them, and restore."""
         assert self.state is not None
         self.settings = settings
         reference = self._write(model, self.state.snapshot, self.state.outcome_offset)
@@ -98,16 +101,16 @@ class OutputLog:
         return self.restore()
 
     def restore(self, settings: JoinSettings | None = None) -> Task:
-        """The task as it was at the last commit, from what was written."""
+        """Restore the task as it was at the last commit, from what was written."""
         assert self.state is not None
         chunks = cast(LogReader, FakeLog(dict(enumerate(self.snapshots))))
         model, state = read_snapshot(chunks, Topics(), self.state, partial(model_under, self.settings))
         lowest = state.snapshot.outcome_offset if state.snapshot else 0
-        positions = (copied(state.interactions), copied(state.labels))
-        task = Task(0, model, settings or join_settings(), *positions)
-        task.policy = self.policy
-        task.outbox = self.outbox(state.outcomes if state.published is None else state.published)
-        restoration = TaskRestorer(task, state)
+        task = Task.restore(
+            copied(state), model, settings or join_settings(), policy=self.policy, sharing=self.sharing
+        )
+        self.encoder = RecordEncoder()
+        restoration = TaskRestorer(task, state, self.encoder.restore)
         for offsets, values in slices(self.outcomes, min(lowest, state.outcome_offset)):
             outcomes, features = decode_outcomes(values)
             restoration.outcomes(outcomes, offsets, features)
@@ -116,9 +119,10 @@ class OutputLog:
             restoration.predictions(predictions, offsets)
         return restoration.finish()
 
-    def outbox(self, since: int) -> Outbox | None:
-        """What is shared from an outcome on."""
-        return Outbox(0, 3, self.interval, since) if self.interval else None
+    @property
+    def sharing(self) -> OutboxSettings | None:
+        """What is shared, with two other partitions."""
+        return OutboxSettings(3, self.interval) if self.interval else None
 
     @property
     def written(self) -> Written:
@@ -131,9 +135,9 @@ class OutputLog:
         )
 
 
-def copied(position: Position) -> Position:
-    """A copy: tasks move theirs."""
-    return msgspec.structs.replace(position)
+def copied(state: State) -> State:
+    """Return a copy that shares no position with the original: tasks move theirs."""
+    return msgspec.json.decode(encode(state), type=State)
 
 
 def slices(topic: list[Slot], start: int) -> Iterator[tuple[list[int], list[bytes]]]:

@@ -19,7 +19,7 @@ from pipeline.model.model import Model
 from pipeline.model.settings_text import challengers_text, learner_text
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.model.snapshot import unpack
-from pipeline.records.dead_letter import Letter
+from pipeline.records.dead_letter import DeadLetterHeaders
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
@@ -69,7 +69,7 @@ class Recording:
 
     @classmethod
     def of(cls, given: Inputs, log: OutputLog) -> Recording:
-        """What a run has left."""
+        """Collect what a run has written."""
         assert log.state is not None
         reference = log.state.snapshot
         return cls(
@@ -80,7 +80,7 @@ class Recording:
             [
                 DeadLetterMessage(
                     RawMessage("dead-letters", 0, number, dead_letter.source.key, dead_letter.source.value),
-                    Letter(
+                    DeadLetterHeaders(
                         dead_letter.fault,
                         dead_letter.reason,
                         *dead_letter.source[:3],
@@ -109,7 +109,7 @@ class Recording:
         self.predictions[number] = changed(self.predictions[number], Prediction, **changes)
 
     def audit(self, *, from_snapshot: bool = False) -> AuditResult:
-        """What an audit makes of it."""
+        """Audit the recording."""
         earlier, result = self.state.earlier, AuditResult(0)
         current = self.model() if from_snapshot else self._new_model()
         epochs = SettingsEpochs(earlier, [model_under(epoch.settings) for epoch in earlier], current)
@@ -117,17 +117,17 @@ class Recording:
         return result
 
     def findings(self) -> list[Finding]:
-        """What differs."""
+        """Return the differences that an audit finds."""
         return self.audit().findings
 
     def first(self) -> Finding:
-        """The first that differs."""
+        """Return the first difference."""
         findings = self.findings()
         assert findings, "the sabotage was not found"
         return findings[0]
 
     def model(self) -> Model:
-        """The model of the snapshot."""
+        """Return the model of the snapshot."""
         model = self._new_model()
         unpack(self.snapshot or b"", model)
         return model
@@ -154,7 +154,7 @@ class Recording:
 
 
 def changed(source: RawMessage, record_type: type[AnyOutput], **changes: Any) -> RawMessage:
-    """The message with another record in it."""
+    """Return the message with another record in it."""
     record = msgspec.json.decode(source.value or b"", type=record_type)
     return source._replace(value=encode(msgspec.structs.replace(record, **changes)))
 
@@ -185,16 +185,16 @@ def record(
 
 
 def eventful() -> Inputs:
-    """Two hundred events with every fate in them, and a few that still wait at the end."""
-    shown: list[Message] = []
+    """Two hundred events with every disposition, and a few that still wait at the end."""
+    interactions: list[Message] = []
     labels: list[Message] = []
     for n in range(200):
         user, video, at = n % 5, n % 7, 10 * n
-        shown.append(interaction(n, at, user, video))
+        interactions.append(interaction(n, at, user, video))
         if n % 10:
             labels.append(label(n, at + 35, n % 3, user, video))
         if n % 40 == 7:
-            shown.append(interaction(n, at, user, video))
+            interactions.append(interaction(n, at, user, video))
             labels.append(label(n, at + 36, n % 3, user, video))
         if n % 50 == 3:
             labels.append(label(1_000 + n, at + 35))
@@ -202,12 +202,12 @@ def eventful() -> Inputs:
         if n % 50 == 11:
             labels.append(label(n - 1, at + 35, 1.0, 4, 6))
         if n % 60 == 30:
-            shown.append(b"{")
+            interactions.append(b"{")
             labels.append(None)
-            shown.append(interaction(2_000 + n, at + 5_000))
-    shown.append(interaction(3_001, 2_010))
+            interactions.append(interaction(2_000 + n, at + 5_000))
+    interactions.append(interaction(3_001, 2_010))
     labels.append(label(3_000, 2_020))
-    return inputs(shown, labels)
+    return inputs(interactions, labels)
 
 
 @cache
@@ -218,7 +218,7 @@ def _eventful_run(labels: Labels) -> Recording:
 
 
 def eventful_run(labels: Labels | None = None) -> Recording:
-    """A run over `eventful`, with lists of its own."""
+    """Return a run over `eventful`, with lists of its own."""
     run = copy(_eventful_run(labels or Labels()))
     for name in ("interactions", "labels", "predictions", "outcomes", "dead_letters", "requests"):
         setattr(run, name, list(getattr(run, name)))

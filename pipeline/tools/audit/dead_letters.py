@@ -9,18 +9,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from pipeline.records.dead_letter import ABOUT
 from pipeline.records.decoding import LABEL_DECODER
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
 from pipeline.records.inputs import RawMessage
+from pipeline.records.names import ERROR_HEADERS, MESSAGE_FAULTS, Fault
 from pipeline.tools.audit.differences import AuditResult
 from pipeline.tools.audit.topic_records import AuditInput, DeadLetterMessage
-
-FAULTS = ("undecodable", "invalid", "wrong_key", "future")
-"""Faults of a message that is rejected when it is read."""
-JOIN_FAULTS = ("orphan", "late", "mismatched")
-"""Faults of a valid label that cannot be joined."""
 
 
 class DeadLetterDigest(NamedTuple):
@@ -52,8 +47,8 @@ class DeadLetters:
         self._result = result
         state = audit_input.state
         self._accepted = {
-            audit_input.topics.interactions: (state.interactions.offset, FAULTS),
-            audit_input.topics.labels: (state.labels.offset, (*FAULTS, *JOIN_FAULTS)),
+            audit_input.topics.interactions: (state.interactions.offset, MESSAGE_FAULTS),
+            audit_input.topics.labels: (state.labels.offset, tuple(Fault)),
         }
         self._waiting = {(saved.topic, saved.offset) for saved in state.waiting}
         self._open: dict[tuple[str, int], DeadLetterDigest] = {}
@@ -93,7 +88,7 @@ class DeadLetters:
         self._open[source_offset] = DeadLetterDigest(
             dead_letter.fault, source.offset, _digest(source, dead_letter.headers)
         )
-        if dead_letter.fault in ("orphan", "mismatched"):
+        if dead_letter.fault in (Fault.ORPHAN, Fault.MISMATCHED):
             self._add_unjoined(source)
 
     def match(self, message: RawMessage) -> str | None:
@@ -143,5 +138,5 @@ class DeadLetters:
 
 
 def _digest(source: RawMessage, headers: Sequence[tuple[str, bytes | None]]) -> bytes:
-    own = [header for header in headers if not header[0].startswith(ABOUT)]
+    own = [header for header in headers if not header[0].startswith(ERROR_HEADERS)]
     return hashlib.sha256(encode((source.key, source.value, own))).digest()

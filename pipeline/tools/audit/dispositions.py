@@ -9,10 +9,11 @@ from typing import Final, NamedTuple, TypeAlias
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder, RejectedRecord, decode
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
+from pipeline.records.names import JOIN_FAULTS, Fault
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.task.record_queue import Position
 from pipeline.task.state import SavedLabel
-from pipeline.tools.audit.dead_letters import JOIN_FAULTS, DeadLetters
+from pipeline.tools.audit.dead_letters import DeadLetters
 from pipeline.tools.audit.differences import AuditResult
 from pipeline.tools.audit.topic_records import AuditInput, PartitionRecords
 
@@ -204,7 +205,7 @@ class InputDispositions:
             if fault != record.fault:
                 self._add_difference(source, f"a dead letter, {record.fault}", fault or "no dead letter")
         elif fault is not None:
-            if fault not in ("future", *JOIN_FAULTS):
+            if fault not in (Fault.FUTURE, *JOIN_FAULTS):
                 self._add_difference(
                     source, "no dead letter, since the message is valid", f"a dead letter, {fault}"
                 )

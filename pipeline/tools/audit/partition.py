@@ -8,8 +8,9 @@ import msgspec
 
 from pipeline.config.tree import OnMissing
 from pipeline.model.label_policy import LabelPolicy
+from pipeline.records.names import Fault
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
-from pipeline.tools.audit.dead_letters import FAULTS, JOIN_FAULTS, DeadLetters
+from pipeline.tools.audit.dead_letters import DeadLetters
 from pipeline.tools.audit.derivation import Derivation
 from pipeline.tools.audit.differences import AuditResult
 from pipeline.tools.audit.dispositions import (
@@ -162,7 +163,7 @@ class _Audit:
             (audit_input.labels, ("labels", "duplicate_labels")),
             (audit_input.predictions, ("duplicate_interactions", "asked")),
             (audit_input.outcomes, ("labelled", "expired", "duplicate_labels", "unasked")),
-            (audit_input.dead_letters, (*FAULTS, *JOIN_FAULTS, "duplicate_interactions", "duplicate_labels")),
+            (audit_input.dead_letters, (*Fault, "duplicate_interactions", "duplicate_labels")),
         ):
             unknown += [] if records.complete else counters
         check_state(

@@ -13,7 +13,7 @@ from pipeline.kafka.log import LogReader
 from pipeline.kafka.messages import ConsumerRecord
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import Topics
-from pipeline.records.dead_letter import read_letter
+from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.inputs import RawMessage
 from pipeline.recovery.state_reader import read_state, snapshot_bytes
 from pipeline.task.state import State
@@ -183,7 +183,7 @@ class Reader:
     def dead_letters(self, topic: str) -> PartitionRecords[DeadLetterMessage]:
         """Return the dead letters of the view."""
         messages = (
-            DeadLetterMessage(RawMessage.of(message), read_letter(message))
+            DeadLetterMessage(RawMessage.of(message), read_dead_letter(message))
             for message in self._messages(topic, None)
         )
         return PartitionRecords(messages, self.log_start_offset(topic), self.stable_offset(topic))

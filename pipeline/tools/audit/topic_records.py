@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from pipeline.kafka.topics import Topics
-from pipeline.records.dead_letter import Letter
+from pipeline.records.dead_letter import DeadLetterHeaders
 from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 from pipeline.task.state import State
@@ -21,7 +21,7 @@ class DeadLetterMessage(NamedTuple):
     """A message of the dead-letter topic, and its parsed headers."""
 
     source: RawMessage
-    dead_letter: Letter
+    dead_letter: DeadLetterHeaders
 
 
 class PartitionRecords(NamedTuple, Generic[Item]):

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from pipeline.kafka.messages import ConsumerRecord
-from pipeline.records.dead_letter import read_letter
-from pipeline.tools.inspect.chunk import read_chunk
+from pipeline.records.dead_letter import read_dead_letter
+from pipeline.records.names import parse_snapshot_key
 from pipeline.tools.inspect.kinds import Kind
 from pipeline.tools.inspect.readable import encoded
 
@@ -39,7 +39,7 @@ def as_object(kind: Kind, message: ConsumerRecord) -> dict[str, Any]:
         "key": key,
         "key_encoding": key_encoding,
     }
-    chunk = read_chunk(message.key()) if kind is Kind.CHECKPOINTS else None
+    chunk = parse_snapshot_key(message.key()) if kind is Kind.CHECKPOINTS else None
     if chunk is not None:
         return record | {"snapshot": chunk._asdict(), "bytes": len(message.value() or b"")}
     if kind is Kind.DEAD_LETTERS:
@@ -50,7 +50,7 @@ def as_object(kind: Kind, message: ConsumerRecord) -> dict[str, Any]:
 
 
 def _dead_letter(message: ConsumerRecord) -> dict[str, Any]:
-    dead_letter = read_letter(message)
+    dead_letter = read_dead_letter(message)
     headers = [
         dict(zip(("value", "encoding"), encoded(value), strict=True)) for _, value in dead_letter.headers
     ]

@@ -10,10 +10,10 @@ from rich.text import Text
 
 from pipeline.features.statistics import FEATURES
 from pipeline.kafka.messages import ConsumerRecord
-from pipeline.records.dead_letter import read_letter
+from pipeline.records.dead_letter import read_dead_letter
+from pipeline.records.names import is_state_key, parse_snapshot_key
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction, Share
 from pipeline.task.state import State
-from pipeline.tools.inspect.chunk import is_state, read_chunk
 from pipeline.tools.inspect.kinds import Kind
 from pipeline.tools.inspect.readable import described, printable
 from pipeline.tools.terminal import number_or_dash
@@ -149,7 +149,7 @@ def _share(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
 
 
 def _dead_letter(message: ConsumerRecord, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all fields are always shown
-    dead_letter = read_letter(message)
+    dead_letter = read_dead_letter(message)
     origin = (
         f"{dead_letter.topic} {dead_letter.partition}:{dead_letter.offset}"
         if dead_letter.topic
@@ -166,13 +166,13 @@ def _dead_letter(message: ConsumerRecord, detail: bool) -> Iterator[Text]:  # no
 
 
 def _checkpoint(message: ConsumerRecord, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all fields are always shown
-    chunk = read_chunk(message.key())
+    chunk = parse_snapshot_key(message.key())
     if chunk is not None:
         size = len(message.value() or b"")
         yield Text.assemble(
             ("snapshot", "bold"), f"  slot {chunk.slot}, chunk {chunk.number}, {size:,} bytes"
         )
-    elif is_state(message.key()):
+    elif is_state_key(message.key()):
         yield from _state(_STATES.decode(message.value() or b""))
     else:
         raise msgspec.DecodeError("the key is neither that of a state record nor of a snapshot")

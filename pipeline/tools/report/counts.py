@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-DEAD_LETTER_FAULTS: Final = ("undecodable", "invalid", "wrong_key", "future", "orphan", "late", "mismatched")
-"""Counters of messages that have a dead letter, by fault."""
+from pipeline.records.names import Fault
+
+DEAD_LETTER_FAULTS: Final = tuple(fault.value for fault in Fault)
+"""The cases that end in a dead letter."""
 
 RECORDED: Final = ("predictions", "labelled", "expired", *DEAD_LETTER_FAULTS)
 """Counters of messages that have a record in an output topic."""

@@ -18,8 +18,9 @@ from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import Topics
 from pipeline.kafka.watermarks import Watermarks, last_messages
 from pipeline.model.settings_text import challengers_from
-from pipeline.records.dead_letter import read_letter
+from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.fields import Count, Features, Status, Timestamp
+from pipeline.records.names import state_key
 from pipeline.task.state import SettingsEpoch
 from pipeline.tools.report.comparison import LabelledScores, compare_learners
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts
@@ -147,7 +148,7 @@ class _Meter:
 
 def _state(log: LogReader, partition: PartitionId, offsets: range) -> _State:
     """Read the last state record of a partition; an empty one if none was committed yet."""
-    key = f"{partition.partition}/state".encode()
+    key = state_key(partition.partition).encode()
     found = last_messages(log, partition, offsets, 1, lambda message: message.key() == key)
     return decode_record(_STATES, found[0]) if found else _State({}, {})
 
@@ -198,5 +199,5 @@ def _row(outcome: _Outcome) -> tuple[float | bool, ...]:
 
 
 def _fault(message: ConsumerRecord) -> str:
-    fault = read_letter(message).fault
+    fault = read_dead_letter(message).fault
     return fault if fault in DEAD_LETTER_FAULTS else "unknown"

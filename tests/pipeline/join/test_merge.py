@@ -19,7 +19,7 @@ def one_by_one(
     next_deadline: int,
     max_messages: int,
 ) -> tuple[list[int], int]:
-    """The turns of messages, i of interaction i and ~i of label i, and the latest time among them."""
+    """Return the order of messages, i of interaction i and ~i of label i, and the latest time among them."""
     turns: list[int] = []
     latest, n, m = NO_TIMESTAMP, 0, 0
     while len(turns) < max_messages:

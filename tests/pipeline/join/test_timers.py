@@ -27,7 +27,7 @@ class CheckedTimers:
         return [self.table.pop(event_id) for event_id in self.deadlines.due(time)]
 
     def search(self, time: int) -> list[int]:
-        """What `settle` is to find."""
+        """Find what the queue has to find."""
         left = sorted(self.table.values(), key=lambda number: (self.due_at[number], number))
         surplus = len(left) - self.room
         return [each for index, each in enumerate(left) if index < surplus or self.due_at[each] < time]

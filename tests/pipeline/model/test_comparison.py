@@ -6,12 +6,26 @@ import msgspec
 import numpy as np
 import pytest
 
+from pipeline.config.tree import Labels
 from pipeline.model.comparison import Comparison, LearnerMetrics
+from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.settings_text import challengers_text, learner_text
-from pipeline.records.encoding import encode
 from pipeline.records.outputs import Outcome
 from pipeline.task.task import Task
-from tests.support.builders import ALL, CHALLENGERS, LEARNER, model_under, new_model, new_task
+from pipeline.worker.encoder import RecordEncoder
+from tests.support.builders import (
+    ALL,
+    CHALLENGERS,
+    LEARNER,
+    feed_all,
+    inputs,
+    interaction,
+    label,
+    model_under,
+    new_model,
+    new_task,
+    records_of,
+)
 from tests.support.consumer import Delivery, Step
 from tests.support.output_log import OutputLog
 from tests.support.recording import eventful
@@ -30,6 +44,13 @@ def expected(written: list[bytes], since: int) -> dict[str, LearnerMetrics]:
     return learner_metrics
 
 
+class NothingAsked(LabelPolicy):
+    """Asks for no label."""
+
+    def asks(self, *_: object, **__: object) -> bool:
+        return False
+
+
 def assert_same(found: Comparison | None, wanted: dict[str, LearnerMetrics], log_odds: set[str]) -> None:
     assert found is not None
     assert found.learner_metrics.keys() == wanted.keys()
@@ -42,10 +63,10 @@ def assert_same(found: Comparison | None, wanted: dict[str, LearnerMetrics], log
 def test_every_labelled_event_is_counted() -> None:
     task = new_task(model=new_model(challengers=CHALLENGERS))
     delivery = Delivery(task, eventful())
-    written = []
+    written, encoder = [], RecordEncoder()
     for _ in range(30):
         delivery.deliver(Step(9, 9, False, 15))
-        written += task.advance(15).outcomes.values
+        written += encoder.encode(task.advance(15)).outcomes.values
     assert len(written) > 100
     assert_same(task.comparison, expected(written, since=0), {"champion"})
 
@@ -86,13 +107,20 @@ def deliver(task: Task, log: OutputLog, batches: int) -> None:
 
 
 def test_a_label_that_is_not_learned_counts_in_the_comparison() -> None:
-    """Under a policy an outcome may hold a watch ratio and no label to learn."""
-    task = new_task(model=new_model(challengers=CHALLENGERS))
+    """Under a policy an outcome has the label that came, even where it is not learned."""
+    policy = NothingAsked(Labels(policy="random", rate=0.5))
+    task = new_task(model=new_model(challengers=CHALLENGERS), policy=policy)
+    feed_all(task, inputs([interaction(1, 10)], [label(1, 20, 1.5)]))
+    [outcome] = records_of(task.advance(ALL)).outcomes
+    assert (outcome.label, outcome.watch_ratio) == (None, 1.5)
     assert task.comparison is not None
-    challengers = {"small": 1.0, "wider": -1.0}
-    outcome = Outcome(
-        "e", 7, 3, 0, 1.0, None, True, [0.0] * 10, 0, 0, 1.5, None, 5, None, None, "labelled", 0
-    )
-    task.comparison.add([encode(msgspec.structs.replace(outcome, challengers=challengers))], 0)
-    mistakes = {name: metrics.mistakes for name, metrics in task.comparison.learner_metrics.items()}
+    found = {name: metrics[:2] for name, metrics in task.comparison.learner_metrics.items()}
+    scores = {"champion": outcome.score} | (outcome.challengers or {})
+    assert found == {name: (1, int(score <= 0.0)) for name, score in scores.items()}
+
+
+def test_mistakes_of_champion_and_challengers_are_counted_apart() -> None:
+    comparison = Comparison(new_model(challengers=CHALLENGERS))
+    comparison.add(np.array([1.0]), [{"small": 1.0, "wider": -1.0}], [1.5])
+    mistakes = {name: metrics.mistakes for name, metrics in comparison.learner_metrics.items()}
     assert mistakes == {"champion": 0, "small": 0, "wider": 1}

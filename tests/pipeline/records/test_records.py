@@ -16,11 +16,9 @@ from pipeline.records.encoding import encode, encode_all, keys_of
 from pipeline.records.fields import FEATURES_LENGTH
 from pipeline.records.inputs import Interaction, sizes
 from pipeline.records.outcome_encoder import (
-    PLAIN_SUFFIX,
     LabelFields,
     encode_label_fields,
     outcome_prefix,
-    outcome_suffix,
     plain_prefix_ends,
 )
 from pipeline.records.outputs import Outcome, Prediction, Share, VideoCounts
@@ -314,16 +312,35 @@ predictions = st.builds(
 def test_an_outcome_made_of_its_prediction_as_written_is_the_outcome(
     prediction: Prediction, ratio: float | None, label: bool | None, loss: float | None, sequence: int
 ) -> None:
-    ending = LabelFields(prediction.sequence, ratio, label, 5, label, loss, "labelled", sequence)
+    fields = LabelFields(
+        prediction.sequence,
+        ratio,
+        label,
+        5,
+        label,
+        loss,
+        "labelled",
+        sequence,
+        challengers=prediction.challengers,
+        asked=prediction.asked,
+    )
     text = encode(prediction)
-    [written] = encode_label_fields([ending])
-    carried = msgspec.structs.asdict(prediction)
-    del carried["sequence"]
-    whole = encode(Outcome(**carried, **msgspec.structs.asdict(ending)))
-    assert outcome_prefix(text) + written[:-1] + outcome_suffix(text) == whole
+    [written] = encode_label_fields([fields])
+    in_common = msgspec.structs.asdict(prediction)
+    del in_common["sequence"]
+    whole = encode(Outcome(**in_common | msgspec.structs.asdict(fields)))
+    assert outcome_prefix(text) + written == whole
     if prediction.challengers is None and prediction.asked is None:
-        assert outcome_suffix(text) == PLAIN_SUFFIX
         assert text[: plain_prefix_ends(prediction.sequence, 1)[0]] + written == whole
+
+
+def test_label_fields_are_the_fields_of_an_outcome_that_its_prediction_does_not_have() -> None:
+    outcome, prediction = msgspec.structs.fields(Outcome), msgspec.structs.fields(Prediction)
+    names = [field.name for field in prediction]
+    in_common = names[: names.index("sequence")]
+    assert [field.name for field in outcome[: len(in_common)]] == in_common
+    label_fields = [(field.name, field.default) for field in msgspec.structs.fields(LabelFields)]
+    assert label_fields == [(field.name, field.default) for field in outcome[len(in_common) :]]
 
 
 @given(first=st.integers(0, 120), count=st.integers(0, 120))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast, get_args, get_type_hints
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -22,10 +22,12 @@ from pipeline.model.shadow import ChallengerSettings
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder, RejectedRecord, decode
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
+from pipeline.records.names import ERROR_HEADERS, Fault
 from pipeline.records.outputs import Example, LabelRequest, Outcome, Prediction, Share, VideoCounts
 from pipeline.task.plan import DeadLetter
 from pipeline.task.record_queue import Position
 from pipeline.task.state import COUNTERS, SavedLabel, SettingsEpoch, SnapshotReference, State
+from pipeline.worker.encoder import RecordEncoder
 from pipeline.worker.transaction import TransactionWriter
 from tests.support.builders import CHALLENGERS, Inputs, feed_all, join_settings, new_model, new_task
 from tests.support.record_strategies import WRITTEN, interactions, labels
@@ -44,7 +46,7 @@ RECORDS: dict[str, type[msgspec.Struct]] = {
 OPTIONAL = ("shared", "challengers", "asked")
 """Fields that are not always written."""
 LATEST = 2**53
-ERROR = "__streams.errors."
+ERROR = ERROR_HEADERS
 Json = dict[str, Any]
 
 
@@ -165,11 +167,12 @@ def test_whatever_a_task_writes_is_valid(
     task = new_task(join_settings(on_missing=on_missing), model=model, policy=policy)
     feed_all(task, given_inputs)
     batch = task.advance(len(given_inputs))
-    for prediction in batch.predictions.values:
+    encoded = RecordEncoder().encode(batch)
+    for prediction in encoded.predictions.values:
         assert errors("prediction", prediction) == []
-    for request in batch.requests.values:
+    for request in encoded.requests.values:
         assert errors("label-request", request) == []
-    for outcome in batch.outcomes.values:
+    for outcome in encoded.outcomes.values:
         assert errors("outcome", outcome) == []
     assert errors("state", encode(task.state({"partitions": "1"}))) == []
     for letter in batch.dead_letters:
@@ -189,7 +192,7 @@ class Recorder:
 def test_the_headers_of_a_dead_letter_are_valid_and_stand_after_its_own() -> None:
     recorder = Recorder()
     own = [("trace", b"\xff"), ("empty", None)]
-    letter = DeadLetter(RawMessage("interactions", 3, 17, b"7", None, own), "undecodable", "a tombstone")
+    letter = DeadLetter(RawMessage("interactions", 3, 17, b"7", None, own), Fault.UNDECODABLE, "a tombstone")
     writer = cast(TransactionWriter, SimpleNamespace(_producer=recorder, _topics=Topics("")))
     TransactionWriter._write_dead_letter(writer, 3, letter)
     assert recorder.headers[:2] == own
@@ -201,11 +204,11 @@ def test_the_headers_of_a_dead_letter_are_valid_and_stand_after_its_own() -> Non
 
 def test_all_faults_are_listed() -> None:
     listed = schema("dead-letter-headers")["properties"][ERROR + "exception"]["enum"]
-    assert set(listed) == {*get_args(get_type_hints(RejectedRecord)["fault"]), "orphan", "late", "mismatched"}
+    assert set(listed) == set(Fault)
 
 
 def no_integral_float(value: object) -> bool:
-    """An integral float is an integer to JSON Schema, but not to the decoder."""
+    """Tell whether a value is no integral float: that is an integer to JSON Schema, not to the decoder."""
     return not (isinstance(value, float) and value.is_integer())
 
 
@@ -227,7 +230,7 @@ anything = st.recursive(
 
 @st.composite
 def changed(draw: st.DrawFn, records: st.SearchStrategy[msgspec.Struct]) -> Json:
-    """A record's object with some fields replaced, some left out, some added."""
+    """Draw a record's object with some fields replaced, some left out, some added."""
     value: Json = msgspec.to_builtins(draw(records))
     fields = list(value)
     for field in draw(st.lists(st.sampled_from(fields), max_size=2)):

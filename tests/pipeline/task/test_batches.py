@@ -10,6 +10,7 @@ from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.task.task import Task
+from pipeline.worker.encoder import RecordEncoder
 from tests.support.builders import (
     ALL,
     Inputs,
@@ -84,11 +85,13 @@ def test_the_merge_waits_for_an_input_that_may_have_more() -> None:
     task.interactions.feed(queued(inputs([interaction(1, 5)], []).interactions))
     assert task.advance(10).empty
     task.labels.at_end = True
-    assert [prediction.event_id for prediction in records_of(task.advance(10)).predictions] == [1]
+    encoder = RecordEncoder()
+    predictions = records_of(task.advance(10), encoder).predictions
+    assert [prediction.event_id for prediction in predictions] == [1]
     task.labels.feed(queued(inputs([], [label(1, 9)]).labels))
     assert task.advance(10).empty, "more interactions may come before the label"
     task.interactions.at_end = True
-    assert [outcome.event_id for outcome in records_of(task.advance(10)).outcomes] == [1]
+    assert [outcome.event_id for outcome in records_of(task.advance(10), encoder).outcomes] == [1]
 
 
 @given(given_inputs=streams(), limit=st.integers(0, 40))

@@ -82,7 +82,7 @@ events = st.lists(
 
 
 def mostly_regular(drawn: list[tuple[int, int, int | None, int]]) -> Inputs:
-    """A stream in which little is odd: repetitions, mismatches, garbage, labels that repeat."""
+    """Return a stream in which little is odd: repetitions, mismatches, garbage, labels that repeat."""
     now = 1_000
     interactions: list[Message] = []
     labels: list[tuple[int, WatchLabel]] = []

@@ -14,6 +14,7 @@ from pipeline.records.encoding import encode
 from pipeline.records.outcome_encoder import LabelFields, encode_label_fields, outcome_prefix
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 from pipeline.task.task import Task
+from pipeline.worker.encoder import RecordEncoder
 from tests.support.builders import (
     ALL,
     BatchRecords,
@@ -47,7 +48,7 @@ def play(
     task = new_task(join_settings(on_missing=on_missing), policy=policy)
     feed_all(task, given)
     batch = task.advance(ALL)
-    return task, records_of(batch), batch.requests.values
+    return task, records_of(batch), RecordEncoder().encode(batch).requests.values
 
 
 def four() -> Inputs:
@@ -107,7 +108,7 @@ def test_who_asks_for_all_learns_all_with_the_bits_of_no_policy() -> None:
 def test_without_a_policy_records_have_no_asked_field() -> None:
     task = new_task()
     feed_all(task, four())
-    batch = task.advance(ALL)
+    batch = RecordEncoder().encode(task.advance(ALL))
     assert not any(b"asked" in value for value in (*batch.predictions.values, *batch.outcomes.values))
     assert batch.requests.values == []
     assert task.counters["asked"] == task.counters["unasked"] == 0

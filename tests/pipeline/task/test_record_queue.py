@@ -15,7 +15,7 @@ JUMP = 1_000
 
 
 def record_queue(*messages: Message | int, position: Position | None = None) -> RecordQueue:
-    """An inlet with messages, or interactions at the given times."""
+    """Return a record queue with messages, or interactions at the given times."""
     records = [interaction(n, each) if isinstance(each, int) else each for n, each in enumerate(messages)]
     result = RecordQueue(position or Position(0), JUMP)
     result.feed(queued(inputs(records, []).interactions))

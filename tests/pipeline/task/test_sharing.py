@@ -22,7 +22,18 @@ from pipeline.task import sharing
 from pipeline.task.sharing import MAX_SHARES_BYTES, Inbox, Outbox
 from pipeline.task.task import Task
 from tests.pipeline.recovery.test_restoration import WorkerStep, rebuilt, worker_steps
-from tests.support.builders import ALL, Inputs, feed_all, inputs, interaction, label, new_model, new_task, run
+from tests.support.builders import (
+    ALL,
+    Inputs,
+    feed_all,
+    inputs,
+    interaction,
+    label,
+    new_model,
+    new_task,
+    records_of,
+    run,
+)
 from tests.support.consumer import REST, Delivery, Step
 from tests.support.output_log import OutputLog
 from tests.support.recording import Recording
@@ -39,8 +50,8 @@ def run_sharing(
     policy: LabelPolicy | None = None,
 ) -> tuple[Task, OutputLog]:
     """Work batch by batch, told something now and then, and die now and then."""
-    task, log = new_task(policy=policy), OutputLog(interval=INTERVAL, policy=policy)
-    task.outbox = log.outbox(0)
+    log = OutputLog(interval=INTERVAL, policy=policy)
+    task = new_task(policy=policy, sharing=log.sharing)
     delivery = Delivery(task, given_inputs)
     for number, (step, snapshot, dies, loses) in enumerate((*drawn, WorkerStep(REST, True, True, False))):
         delivery.deliver(step)
@@ -155,8 +166,8 @@ def test_publishing_changes_nothing_of_what_is_written(given_inputs: Inputs) -> 
 
 
 def test_an_interval_that_was_shortened_leaves_nothing_out_and_publishes_without_a_message() -> None:
-    task, log = new_task(), OutputLog(interval=50)
-    task.outbox = log.outbox(0)
+    log = OutputLog(interval=50)
+    task = new_task(sharing=log.sharing)
     shown = [interaction(n, n) for n in range(10)]
     feed_all(task, inputs(shown, [label(n, n) for n in range(10)]))
     log.commit(task, task.advance(ALL), snapshot=True)
@@ -173,8 +184,8 @@ def test_an_interval_that_was_shortened_leaves_nothing_out_and_publishes_without
 
 
 def test_outcomes_that_nothing_else_needs_are_read_again_to_be_published() -> None:
-    task, log = new_task(), OutputLog(interval=6)
-    task.outbox = log.outbox(0)
+    log = OutputLog(interval=6)
+    task = new_task(sharing=log.sharing)
     shown = [interaction(n, 1_000 * n, video_id=n) for n in range(7)]
     feed_all(task, inputs(shown, [label(n, 1_000 * n + 1, video_id=n) for n in range(7)]))
     for _ in range(5):
@@ -207,7 +218,7 @@ def test_a_group_that_begins_to_share_late_publishes_from_then_on() -> None:
 
 @pytest.fixture
 def shared_run() -> tuple[Recording, int]:
-    """A run with shares in it, and the number of the first outcome that has one."""
+    """Return a run with shares in it, and the number of the first outcome that has one."""
     worker_step = WorkerStep(Step(9, 9, False, 15), False, False, False)
     received = [ReceivedShare(share_of(1 + n % 2, 10 * n, 10 * n + 10), n) for n in range(10)]
     _, log = run_sharing(long_stream(), [worker_step] * 20, received)
@@ -341,5 +352,8 @@ def test_shares_that_fill_an_outcome_each_go_into_one_after_the_other() -> None:
     shares = [Share(1, number, number + 1, [VideoCounts(1, 1, 1, 0.5)], []) for number in range(2)]
     offer(task.inbox, [ReceivedShare(share, 0, MAX_SHARES_BYTES) for share in shares], 0)
     feed_all(task, inputs([interaction(n, n) for n in range(3)], [label(n, 10 + n) for n in range(3)]))
-    received = [msgspec.json.decode(value, type=Outcome) for value in task.advance(ALL).outcomes.values]
-    assert [outcome.shared for outcome in received] == [[shares[0]], [shares[1]], None]
+    assert [outcome.shared for outcome in records_of(task.advance(ALL)).outcomes] == [
+        [shares[0]],
+        [shares[1]],
+        None,
+    ]

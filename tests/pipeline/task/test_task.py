@@ -13,6 +13,7 @@ from pipeline.features.target import TARGET
 from pipeline.model.model import Model
 from pipeline.task.record_queue import Position
 from pipeline.task.task import Task
+from pipeline.worker.encoder import RecordEncoder
 from tests.support.builders import (
     ALL,
     BatchRecords,
@@ -37,7 +38,7 @@ INPUTS = {"interactions", "labels"}
 def play(
     interactions: list[Message], labels: list[Message], **changes: Any
 ) -> tuple[BatchRecords, Counter[str]]:
-    """The whole of two inputs, and the counters that are not zero, without those of the inputs."""
+    """Process two inputs; return the records, and the counters that are not zero but for those of inputs."""
     task = new_task(join_settings(**changes))
     feed_all(task, inputs(interactions, labels))
     batch = records_of(task.advance(ALL))
@@ -235,12 +236,13 @@ def test_a_jump_that_the_next_message_confirms_moves_time() -> None:
 
 def test_a_tick_moves_stream_time_forward_only() -> None:
     task = new_task()
+    encoder = RecordEncoder()
     feed_all(task, inputs([interaction(1, 50)], [label(9, 50)]))
-    task.advance(ALL)
+    encoder.encode(task.advance(ALL))
     assert task.punctuate(150, ALL).dead_letters[0].fault == "orphan"
     assert task.punctuate(10, ALL).empty
     assert task.stream_time == 150
-    [outcome] = records_of(task.punctuate(151, ALL)).outcomes
+    [outcome] = records_of(task.punctuate(151, ALL), encoder).outcomes
     assert outcome.status == "expired"
     assert task.counters["expired"] == 1
 
@@ -248,9 +250,11 @@ def test_a_tick_moves_stream_time_forward_only() -> None:
 def test_what_a_jump_of_time_lets_expire_comes_in_batches_before_the_message_that_moved_time() -> None:
     task = new_task()
     feed_all(task, inputs([*(interaction(n, n) for n in range(5)), interaction(9, 500)], [label(8, 1)]))
-    assert task.advance(6).steps == 6
-    taken = task.interactions.position.offset
-    batches = [records_of(task.advance(2)) for _ in range(4)]
+    first, encoder = task.advance(6), RecordEncoder()
+    encoder.encode(first)
+    assert first.steps == 6
+    processed = task.interactions.position.offset
+    batches = [records_of(task.advance(2), encoder) for _ in range(4)]
     assert [[outcome.event_id for outcome in batch.outcomes] for batch in batches] == [
         [0, 1],
         [2, 3],
@@ -259,7 +263,7 @@ def test_what_a_jump_of_time_lets_expire_comes_in_batches_before_the_message_tha
     ]
     assert faults(batches[2]) == [("orphan", "watch-labels", 0)]
     assert [prediction.event_id for prediction in batches[3].predictions] == [9]
-    assert task.interactions.position.offset == taken + 2
+    assert task.interactions.position.offset == processed + 2
 
 
 def test_stream_time_stands_until_all_that_is_overdue_is_closed() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import pytest
 
 from pipeline.config.tree import Checkpoint, Config, Worker
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.records.inputs import RawMessage
+from pipeline.records.names import Fault
+from pipeline.records.outputs import Prediction
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
-from pipeline.task.task import Task
 from pipeline.worker.partition import Partition, PartitionState, Restoration
 from pipeline.worker.transaction import PartitionCommit
 from tests.support.builders import inputs, interaction, join_settings, label, new_task, run
@@ -26,8 +29,11 @@ class Log:
         self.begun: list[CommittedPosition] = []
         self.closed = 0
 
-    def restore(self, position: CommittedPosition) -> Restoration:
+    def restore(
+        self, position: CommittedPosition, *, keep_waiting: Callable[[Sequence[Prediction]], None]
+    ) -> Restoration:
         self.begun.append(position)
+        self.keep_waiting = keep_waiting
         task = new_task(CONFIG.join, NUMBER)
         task.interactions.at_end = task.labels.at_end = True
         try:
@@ -65,20 +71,24 @@ def test_a_partition_is_restored_slice_by_slice_and_then_runs(log: Log) -> None:
 
 def test_a_partition_that_comes_back_unchanged_goes_on_with_its_task(log: Log) -> None:
     partition = running(log)
-    task = partition.task
-    partition.end_commit(PartitionCommit(task, Batch(), False), LATER)
+    task, encoder = partition.task, partition.encoder
+    assert log.keep_waiting == encoder.restore
+    partition.end_commit(PartitionCommit(task, Batch(), partition.encoder, False), LATER)
     partition.revoke()
     assert partition.state is PartitionState.KEPT
     partition.assign(LATER)
     assert partition.running
     assert partition.task is task
+    assert partition.encoder is encoder
     assert log.begun == [BEGIN]
 
 
 def test_a_partition_that_others_advanced_is_restored(log: Log) -> None:
     partition = running(log)
+    encoder = partition.encoder
     partition.revoke()
     partition.assign(LATER)
+    assert partition.encoder is not encoder
     assert not partition.restore()
     assert log.begun == [BEGIN, LATER]
 
@@ -95,7 +105,7 @@ def test_a_partition_whose_stream_time_moved_since_its_commit_is_not_kept(log: L
 def test_a_commit_covers_the_stream_time_that_moved_before_it(log: Log) -> None:
     partition = running(log)
     partition.advance(10, busy=True)
-    commit = PartitionCommit(partition.task, Batch(), False)
+    commit = PartitionCommit(partition.task, Batch(), partition.encoder, False)
     partition.begin_commit(commit)
     partition.end_commit(commit, LATER)
     partition.revoke()
@@ -118,14 +128,15 @@ def test_a_kept_partition_that_is_taken_away_once_more_is_closed(log: Log) -> No
     assert partition.state is PartitionState.CLOSED
 
 
-def with_dead_letters(task: Task, count: int) -> PartitionCommit:
+def with_dead_letters(partition: Partition, count: int) -> PartitionCommit:
     source = RawMessage("interactions", NUMBER, 0, b"1", b"{")
-    return PartitionCommit(task, Batch(dead_letters=[DeadLetter(source, "malformed", "")] * count), False)
+    batch = Batch(dead_letters=[DeadLetter(source, Fault.INVALID, "")] * count)
+    return PartitionCommit(partition.task, batch, partition.encoder, False)
 
 
 def test_a_throttled_partition_commits_nothing_and_stays_throttled_when_it_is_restored(log: Log) -> None:
     partition = running(log)
-    partition.begin_commit(with_dead_letters(partition.task, 3))
+    partition.begin_commit(with_dead_letters(partition, 3))
     assert partition.throttle.active
     assert partition.advance(10, busy=False) is None
     partition.close()
@@ -145,7 +156,7 @@ def test_a_snapshot_is_due_after_enough_outcomes_and_on_stopping_after_any(log: 
     assert learned
 
     def of(config: Config) -> Partition:
-        def restore(_: CommittedPosition) -> Restoration:
+        def restore(_: CommittedPosition, **__: object) -> Restoration:
             yield done
 
         partition = Partition(done.partition, config, restore)

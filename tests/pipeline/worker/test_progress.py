@@ -23,7 +23,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 def partition_with(*steps: Task | int) -> Partition:
     """A partition whose restoration has come as far as these steps."""
-    partition = Partition(3, Config(), lambda _: (step for step in steps))
+    partition = Partition(3, Config(), lambda _, **__: (step for step in steps))
     partition.assign(CommittedPosition(0, 0, None))
     for _ in steps:
         partition.restore()

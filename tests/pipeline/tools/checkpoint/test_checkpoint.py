@@ -148,7 +148,7 @@ def test_a_list_tells_which_snapshots_are_damaged(
     chunks: dict[int, bytes], size: int | None, damage: str | None
 ) -> None:
     task = new_task()
-    task.snapshot = SnapshotReference([5, 6], sha256(b"onetwo").hexdigest(), 0, 40, 0)
+    task.snapshot_written(SnapshotReference([5, 6], sha256(b"onetwo").hexdigest(), 0, 40, 0))
     committed_state = CommittedState(7, task.state({}))
     group = SimpleNamespace(topics=Topics(), log=FakeLog(chunks), committed_state=lambda _: committed_state)
     found = read_checkpoint(cast(Group, group), 0)
@@ -161,8 +161,8 @@ def test_a_list_tells_which_snapshots_are_damaged(
 
 def test_the_snapshot_before_is_listed_as_well() -> None:
     task = new_task()
-    task.snapshot = SnapshotReference([6], "ab" * 32, 1, 40, 0)
-    task.previous = SnapshotReference([5], sha256(b"one").hexdigest(), 0, 30, 0)
+    task.snapshot_written(SnapshotReference([5], sha256(b"one").hexdigest(), 0, 30, 0))
+    task.snapshot_written(SnapshotReference([6], "ab" * 32, 1, 40, 0))
     committed_state = CommittedState(7, task.state({}))
     group = SimpleNamespace(
         topics=Topics(), log=FakeLog({5: b"one", 6: b"two"}), committed_state=lambda _: committed_state

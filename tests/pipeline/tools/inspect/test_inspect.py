@@ -12,8 +12,8 @@ from rich.console import Console
 
 from pipeline.errors import ConfigError
 from pipeline.features.statistics import FEATURES
-from pipeline.records.dead_letter import ABOUT
 from pipeline.records.encoding import encode
+from pipeline.records.names import ERROR_HEADERS
 from pipeline.records.outputs import Example, Outcome, Prediction, Share, VideoCounts
 from pipeline.task.state import SnapshotReference
 from pipeline.tools.inspect import Kind, as_object, parse_start, show
@@ -46,7 +46,7 @@ HOSTILE = "\x1b[2J[bold]\r\n\u202e"
 
 def message(value: bytes | None, key: bytes | None = b"7", **headers: bytes) -> Message:
     named: list[tuple[str, str | bytes | None]] = [
-        (name.replace("streams_", ABOUT), content) for name, content in headers.items()
+        (name.replace("streams_", ERROR_HEADERS), content) for name, content in headers.items()
     ]
     return Message(
         topic="t",
@@ -197,7 +197,7 @@ def test_json_of_a_record_holds_its_value() -> None:
 def test_a_state_record_shows_counters_positions_and_where_the_snapshot_is() -> None:
     task = new_task(partition=2)
     task.counters["late"] = 1_234
-    task.snapshot = SnapshotReference([40, 41], "ab" * 32, 1, 900, 17)
+    task.snapshot_written(SnapshotReference([40, 41], "ab" * 32, 1, 900, 17))
     text = rendered(Kind.CHECKPOINTS, message(encode(task.state({})), key=b"2/state"))
     for part in ("late 1,234", "slot 1 of 900 outcomes, chunks at 40, 41", "interactions 0, labels 0"):
         assert part in text

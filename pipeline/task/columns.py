@@ -1,0 +1,136 @@
+"""Columns of a batch: what became of its messages, one list per field, before anything is encoded."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.features.statistics import FEATURES
+from pipeline.records.fields import Id
+from pipeline.records.outputs import Share
+
+Value = TypeVar("Value")
+Challengers = Sequence[dict[str, float] | None]
+"""Scores of the challengers by name, for each prediction; None where there are no challengers."""
+
+
+def _no_features() -> NDArray[np.float64]:
+    return np.empty((0, len(FEATURES)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PredictionColumns:
+    """Predictions of consecutive sequences, column by column."""
+
+    first: int = 0
+    """Sequence of the first prediction."""
+    event_ids: list[Id] = field(default_factory=list)
+    users: list[Id] = field(default_factory=list)
+    videos: list[Id] = field(default_factory=list)
+    timestamps: list[int] = field(default_factory=list)
+    """Event times, in milliseconds."""
+    scores: list[float] = field(default_factory=list)
+    probabilities: Sequence[float | None] = ()
+    features: NDArray[np.float64] = field(default_factory=_no_features)
+    """Running features, shape (n, features)."""
+    versions: list[int] = field(default_factory=list)
+    """Outcomes folded into the model when it predicted."""
+    challengers: Challengers = ()
+    asked: list[bool] | None = None
+    """Whether each label is asked for; None where all labels are learned as they come."""
+
+    def __len__(self) -> int:
+        return len(self.event_ids)
+
+    @classmethod
+    def concat(cls, pieces: Sequence[PredictionColumns]) -> PredictionColumns:
+        """Join pieces that follow one another, at least one."""
+        if len(pieces) == 1:
+            return pieces[0]
+        asked = [piece.asked or [] for piece in pieces]
+        return cls(
+            pieces[0].first,
+            _joined(piece.event_ids for piece in pieces),
+            _joined(piece.users for piece in pieces),
+            _joined(piece.videos for piece in pieces),
+            _joined(piece.timestamps for piece in pieces),
+            _joined(piece.scores for piece in pieces),
+            _joined(piece.probabilities for piece in pieces),
+            np.concatenate([piece.features for piece in pieces]),
+            _joined(piece.versions for piece in pieces),
+            _joined(piece.challengers for piece in pieces),
+            None if pieces[0].asked is None else _joined(asked),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutcomeColumns:
+    """Outcomes of consecutive sequences, column by column."""
+
+    first: int = 0
+    """Sequence of the first outcome."""
+    prediction_sequences: array[int] = field(default_factory=lambda: array("q"))
+    users: list[Id] = field(default_factory=list)
+    timestamps: list[int] = field(default_factory=list)
+    """Event times of the predictions, in milliseconds."""
+    scores: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    """Scores of the predictions, shape (n,)."""
+    watch_ratios: list[float | None] = field(default_factory=list)
+    """None where no label came in time."""
+    labels: list[bool | None] = field(default_factory=list)
+    """What is learned; None where nothing is."""
+    label_timestamps: list[int | None] = field(default_factory=list)
+    """In milliseconds; None where the prediction expired."""
+    correct: list[bool | None] = field(default_factory=list)
+    losses: list[float | None] = field(default_factory=list)
+    shared: dict[int, list[Share]] = field(default_factory=dict)
+    """By row, the shares of other partitions that are learned right before the outcome."""
+    challengers: Challengers = ()
+    """Those of the predictions."""
+    asked: Sequence[bool | None] = ()
+    """That of the predictions."""
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    @classmethod
+    def concat(cls, pieces: Sequence[OutcomeColumns]) -> OutcomeColumns:
+        """Join pieces that follow one another, at least one."""
+        if len(pieces) == 1:
+            return pieces[0]
+        first = pieces[0].first
+        return cls(
+            first,
+            array("q", b"".join(piece.prediction_sequences.tobytes() for piece in pieces)),
+            _joined(piece.users for piece in pieces),
+            _joined(piece.timestamps for piece in pieces),
+            np.concatenate([piece.scores for piece in pieces]),
+            _joined(piece.watch_ratios for piece in pieces),
+            _joined(piece.labels for piece in pieces),
+            _joined(piece.label_timestamps for piece in pieces),
+            _joined(piece.correct for piece in pieces),
+            _joined(piece.losses for piece in pieces),
+            {piece.first - first + row: shares for piece in pieces for row, shares in piece.shared.items()},
+            _joined(piece.challengers for piece in pieces),
+            _joined(piece.asked for piece in pieces),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelRequestColumns:
+    """Label requests of consecutive sequences: predictions of the same batch whose label is asked for."""
+
+    first: int = 0
+    """Sequence of the first request."""
+    rows: list[int] = field(default_factory=list)
+    """Rows of the predictions."""
+
+
+def _joined(lists: Iterable[Iterable[Value]]) -> list[Value]:
+    return list(chain.from_iterable(lists))
