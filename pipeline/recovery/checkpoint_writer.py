@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 
 from pipeline.kafka.committed import metadata
 from pipeline.kafka.topics import Topics
-from pipeline.records.encoding import encode
+from pipeline.records.encoding import encode_json
 from pipeline.task.state import SnapshotReference, State
 
 CHUNK = 900_000
@@ -97,7 +97,7 @@ def write_state(producer: Producer, topics: Topics, state: State) -> DeliveryRep
     receipt = DeliveryReport()
     producer.produce(
         topics.checkpoints,
-        encode(state),
+        encode_json(state),
         f"{state.partition}/state",
         state.partition,
         on_delivery=receipt,
