@@ -12,13 +12,7 @@ from typing import Final
 import polars as pl
 
 from pipeline.errors import DataError
-
-DEFAULT_MATRIX: Final = "small_matrix.csv"
-TABLES: Final = {
-    "users": "user_features.csv",
-    "tags": "item_categories.csv",
-    "daily": "item_daily_features.csv",
-}
+from pipeline.sources.kuairec_files import DEFAULT_MATRIX, TABLES
 
 COLUMNS: Final[dict[str, type[pl.DataType]]] = {
     "user_id": pl.Int64,

@@ -23,7 +23,8 @@ from pipeline.errors import BrokerError, DataError, StateError, TopicError
 from pipeline.kafka.clients import client_settings, groupless_consumer
 from pipeline.kafka.topics import Topics, admin, create
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
-from pipeline.sources import synth
+from pipeline.sources.synth.files import write_files
+from pipeline.sources.synth.size import Size
 from pipeline.sources.kuairec import read_events
 from pipeline.sources.replay import Replay
 from pipeline.sources.schedule import Schedule
@@ -36,7 +37,7 @@ FORKS = [sys.executable, "-c", "from pipeline.cli import main; main()"]
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
-    synth.write_files(folder, synth.Size(events=3_000, users=40, videos=100, days=2))
+    write_files(folder, Size(events=3_000, users=40, videos=100, days=2))
     return folder
 
 
@@ -166,7 +167,7 @@ Halting(read_events(Path(folder)), Kafka(bootstrap=bootstrap, prefix=prefix), re
 
 
 def test_nothing_is_lost_or_doubled_by_kill_9(tmp_path: Path, kafka: Kafka) -> None:
-    synth.write_files(tmp_path, synth.Size(events=100_000))
+    write_files(tmp_path, Size(events=100_000))
     moments = sorted(random.Random(20200705).sample(range(1_000, 50_000), 3))
     for moment in moments:
         more = str(moment + 5_000)  # than what is waited for, so that some is under way
@@ -189,7 +190,7 @@ def test_ctrl_c_ends_in_good_order_and_says_how_to_go_on(data: Path, kafka: Kafk
     assert process.returncode == 130
     summary = json.loads(output.splitlines()[-1])
     assert not summary["complete"]
-    assert f"go on with: forks replay {data} --speed 3000" in errors
+    assert f"continue with: forks replay {data} --speed 3000" in errors
     assert "--resume" in errors
     assert summary["interactions"] + summary["labels"] == sum(
         len(part) for topic in messages(kafka) for part in topic

@@ -4,8 +4,3 @@ The product ships no data; this is what the demo and the quick tests run on. Use
 tastes that drift, so that there is something to learn, to forget and to learn again, and never all of it:
 what a user does with a video is partly chance, as in the real files.
 """
-
-from pipeline.sources.synth.files import FILES, write_files
-from pipeline.sources.synth.world import Size
-
-__all__ = ["FILES", "Size", "write_files"]

@@ -10,9 +10,10 @@ import polars as pl
 
 from pipeline.errors import ConfigError
 from pipeline.sources.synth.plays import draw_plays
+from pipeline.sources.synth.size import Size
 from pipeline.sources.synth.user_table import draw_user_features
 from pipeline.sources.synth.video_tables import draw_daily_features, draw_tags
-from pipeline.sources.synth.world import Size, World
+from pipeline.sources.synth.world import World
 
 FILES: Final[dict[str, Callable[[World], pl.DataFrame]]] = {
     "user_features.csv": draw_user_features,

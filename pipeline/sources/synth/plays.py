@@ -59,7 +59,7 @@ DAILY_RHYTHM: Final = (
 def draw_plays(world: World) -> pl.DataFrame:
     """Invent the interactions, in KuaiRec's columns, by user and then by time."""
     size = world.size
-    rng = size.generator(2)
+    rng = world.generator(2)
     session = _sessions(size.events, rng)
     sessions = int(session[-1]) + 1
     user = rng.choice(size.users, size=sessions, p=world.users.activity)[session]

@@ -44,7 +44,7 @@ def draw_user_features(world: World) -> pl.DataFrame:
     """Invent what is known of each user, in the columns of KuaiRec's file."""
     users = world.users
     count = world.size.users
-    rng = world.size.generator(3)
+    rng = world.generator(3)
     columns: dict[str, Integers | Texts | pl.Series] = {
         "user_id": np.arange(count),
         "user_active_degree": _active_degree(users, rng),

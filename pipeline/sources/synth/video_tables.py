@@ -59,7 +59,7 @@ COLUMNS: Final = (
 def draw_tags(world: World) -> pl.DataFrame:
     """Invent each video's list of tags, its first tag first."""
     first = world.videos.tag
-    rng = world.size.generator(4)
+    rng = world.generator(4)
     number = 1 + rng.choice(len(TAG_COUNT_SHARES), size=len(first), p=TAG_COUNT_SHARES)
     steps = np.argsort(rng.random((len(first), TAGS - 1)), axis=1)[:, : len(TAG_COUNT_SHARES) - 1] + 1
     tags = np.column_stack([first, (first[:, None] + steps) % TAGS])
@@ -70,7 +70,7 @@ def draw_tags(world: World) -> pl.DataFrame:
 def draw_daily_features(world: World) -> pl.DataFrame:
     """Invent each video's figures for each day, by video and then by day."""
     size = world.size
-    rng = world.size.generator(5)
+    rng = world.generator(5)
     video = np.repeat(np.arange(size.videos), size.days)
     day = np.tile(np.arange(size.days), size.videos)
     columns = _fixed_columns(world, rng).select(pl.all().gather(video)).to_dict(as_series=True)

@@ -9,6 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.sources.synth.size import Size
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -26,21 +28,6 @@ QUALITY_DRIFT: Final = 0.06
 TASTE_SPREAD: Final = 0.30
 TASTE_ROTATION: Final = 0.05
 """Radians by which a user's taste turns in a day, at one standard deviation."""
-
-
-@dataclass(frozen=True)
-class Size:
-    """How much to invent, and from which seed."""
-
-    events: int = 50_000
-    users: int = 500
-    videos: int = 2_000
-    days: int = 7
-    seed: int = 1
-
-    def generator(self, part: int) -> np.random.Generator:
-        """Give the randomness of one part, so that no part depends on how much another one draws."""
-        return np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.seed, part])))
 
 
 @dataclass(frozen=True)
@@ -131,15 +118,30 @@ class World:
     def __init__(self, size: Size) -> None:
         self.size = size
 
+    def generator(self, part: int) -> np.random.Generator:
+        """Return the random numbers of one part, so that no part depends on how much another one draws.
+
+        Parameters
+        ----------
+        part
+            Number of the part.
+
+        Returns
+        -------
+        numpy.random.Generator
+            A new generator, the same for each call with the same part.
+        """
+        return np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.size.seed, part])))
+
     @cached_property
     def users(self) -> Users:
         """The users."""
-        return Users.draw(self.size.users, self.size.generator(0))
+        return Users.draw(self.size.users, self.generator(0))
 
     @cached_property
     def videos(self) -> Videos:
         """The videos."""
-        return Videos.draw(self.size.videos, self.size.days, self.size.generator(1))
+        return Videos.draw(self.size.videos, self.size.days, self.generator(1))
 
     def attraction(self, user: Integers, video: Integers, day: Integers) -> Floats:
         """Give the mean log watch ratio of plays, apart from a constant; all of shape (n,)."""
