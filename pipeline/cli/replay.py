@@ -111,7 +111,7 @@ def replay(
     kafka = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix}).kafka
     with Console(stderr=True).status(f"Reading {path} ..."):
         events = read_events(path, matrix).first(limit)
-        run = Replay(events, kafka, resume=resume, patience=patience)
+        run = Replay(events, kafka, resume=resume, ack_timeout=patience)
     if run.there_before and not resume:
         typer.echo(
             f"note: the topics hold {run.there_before:,} records already; --resume continues after them",
