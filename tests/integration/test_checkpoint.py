@@ -80,7 +80,7 @@ def test_after_the_import_of_an_older_snapshot_no_prediction_comes_out_otherwise
 
     file.write_bytes(folded(pipeline, older))
     imported = checkpoint(pipeline, "import", str(file), "--partition", "0")
-    assert f"{half - older:,} since are folded" in imported.stdout, imported.exception
+    assert f"{half - older:,} since are learned" in imported.stdout, imported.exception
     [listed] = json.loads(checkpoint(pipeline, "list", "--json").stdout)
     assert (listed["outcomes"], listed["snapshot"]["outcomes"]) == (half, older)
     assert (listed["previous"]["outcomes"], listed["previous"]["damage"]) == (half, None)

@@ -151,9 +151,9 @@ import signal, sys
 from itertools import islice
 from pathlib import Path
 from threading import Event
-from pipeline.config import Kafka
-from pipeline.kuairec import read_events
-from pipeline.replay import Replay
+from pipeline.config.tree import Kafka
+from pipeline.sources.kuairec import read_events
+from pipeline.sources.replay import Replay
 
 class Halting(Replay):
     def records(self):
