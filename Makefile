@@ -44,7 +44,7 @@ COMPILE := .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.
 lock: setup  ## Resolve requirements.lock, and that of the peers in bench, anew
 	@$(PYTHON) -m venv --clear .venv/lock
 	@.venv/lock/bin/python -m pip install --quiet uv
-	@$(COMPILE) --group dev --extra broker --extra docker pyproject.toml -o requirements.lock
+	@$(COMPILE) --group dev --all-extras pyproject.toml -o requirements.lock
 	@$(COMPILE) bench/peers/requirements.in -o bench/peers/requirements.lock
 
 .PHONY: help setup demo test chaos check docs lock

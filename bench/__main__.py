@@ -27,6 +27,7 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
         "quality": "mistakes of FORKS and its rivals on real KuaiRec rows",
         "recovery": "seconds to restore a partition, and from SIGKILL to the next prediction",
         "scaling": "events a second by partitions and workers, and what a million of them take",
+        "startup": "seconds until forks --help and completion answer, beside python -c pass",
         "throughput": "events a second of a worker, beside a bare loop over Kafka and JSON",
     }
 )

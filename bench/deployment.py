@@ -19,7 +19,8 @@ from pipeline.kafka.clients import client_settings
 from pipeline.kafka.topics import Topics, admin, create
 from pipeline.sources.kuairec import Events, read_events, tables_beside
 from pipeline.sources.replay import Replay
-from pipeline.sources.synth import Size, write_files
+from pipeline.sources.synth.files import write_files
+from pipeline.sources.synth.size import Size
 
 USERS: Final = 2_000
 VIDEOS: Final = 4_000

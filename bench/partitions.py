@@ -29,7 +29,8 @@ from pipeline.records.inputs import Interaction
 from pipeline.records.outputs import Outcome
 from pipeline.sources.kuairec import read_events
 from pipeline.sources.schedule import merge_by_time
-from pipeline.sources.synth import Size, write_files
+from pipeline.sources.synth.files import write_files
+from pipeline.sources.synth.size import Size
 from pipeline.task.sharing import Inbox, Outbox
 
 PARTITIONS = (2, 4, 8, 16)

@@ -23,7 +23,8 @@ from pipeline.config.tree import Config
 from pipeline.kafka.clients import client_settings
 from pipeline.kafka.topics import Topics, admin, create
 from pipeline.sources.kuairec import Events, read_events, tables_beside
-from pipeline.sources.synth import Size, write_files
+from pipeline.sources.synth.files import write_files
+from pipeline.sources.synth.size import Size
 from pipeline.tools.demo import fill_topics
 
 RUNS: Final = 5

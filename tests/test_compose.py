@@ -187,6 +187,12 @@ def test_the_image_installs_what_the_lock_names_with_hashes() -> None:
     assert "--no-index" in install  # from what was downloaded, and nothing else
 
 
+def test_the_image_has_the_extra_that_its_commands_need_and_no_other() -> None:
+    [install] = [run for run in instructions("RUN") if "pip install" in run]
+    assert '"forks-stream[tables]"' in install
+    assert {SERVICES[service]["command"][0] for service in OURS} == {"topics", "synth", "replay", "run"}
+
+
 def test_the_image_runs_forks_on_a_python_that_will_do_and_not_as_root() -> None:
     bases = instructions("FROM")
     assert len({base.split()[0] for base in bases}) == 1  # both stages: the environment is copied

@@ -7,7 +7,13 @@ from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from river import base
+
+try:
+    from river import base
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        'forks.adapters.river needs River. Install it with: pip install "forks-stream[river]"', name="river"
+    ) from error
 
 from forks.adapters.presets import PresetName, preset_settings
 from forks.adapters.widening import widened

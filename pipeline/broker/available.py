@@ -13,6 +13,7 @@ import structlog
 
 from pipeline.broker.settings import BOOTSTRAP_VARIABLE
 from pipeline.broker.temporary import temporary_broker
+from pipeline.extras import install_hint, is_installed
 
 log = structlog.get_logger()
 
@@ -47,7 +48,9 @@ def available_broker() -> Iterator[str]:
     Raises
     ------
     BrokerError
-        The broker does not start, or a package of the extra `broker` is not installed.
+        The broker does not start.
+    ConfigError
+        A package of the extra `broker` is not installed.
     """
     if own := os.environ.get(BOOTSTRAP_VARIABLE):
         yield own
@@ -62,11 +65,14 @@ def available_broker() -> Iterator[str]:
 
 
 def docker_answers() -> bool:
-    """Tell whether testcontainers can start a container; if not, log why.
+    """Tell whether testcontainers can start a container, and log why if not.
 
     The attempt runs in a process of its own: it can be ended if the engine hangs, and its end closes the
     sockets that docker-py leaves open after a failure.
     """
+    if not is_installed("testcontainers"):
+        log.info("Docker is not used: testcontainers is not installed", advice=install_hint("testcontainers"))
+        return False
     try:
         answer = subprocess.run(
             [sys.executable, "-c", PROBE], capture_output=True, text=True, check=False, timeout=30

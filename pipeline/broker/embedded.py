@@ -12,12 +12,10 @@ from typing import Final
 import psutil
 
 from pipeline.broker.folder_lock import locked
-from pipeline.broker.launch import DEFAULT_HEAP, MAIN_CLASS, Launch, log_file, prepare, start_failure
+from pipeline.broker.launch import MAIN_CLASS, Launch, log_file, prepare, start_failure
 from pipeline.broker.ready import wait_until_ready
-from pipeline.broker.settings import VERSION
+from pipeline.broker.settings import DEFAULT_DATA, DEFAULT_HEAP, VERSION
 from pipeline.errors import BrokerError
-
-DEFAULT_DATA: Final = Path("forks-data/broker")
 
 STOP_SECONDS: Final = 60.0  # a clean stop, which writes all data to disk, takes one or two
 
@@ -79,11 +77,10 @@ def start(data: Path = DEFAULT_DATA, port: int | None = None, heap: str = DEFAUL
     Raises
     ------
     ConfigError
-        The data folder or the cache folder for jars cannot be written, the heap is not a size, or the port is
-        in use.
+        The data folder or the cache folder for jars cannot be written, the heap is not a size, the port is
+        in use, or a package of the extra `broker` is not installed.
     BrokerError
-        A jar cannot be downloaded, a package of the extra `broker` is not installed, or the broker does not
-        start.
+        A jar cannot be downloaded, or the broker does not start.
     """
     with lock_data(data):
         if running := status(data):

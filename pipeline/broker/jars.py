@@ -24,11 +24,11 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import track
 
-from pipeline.broker.extra import missing_package
 from pipeline.broker.folder_lock import locked
 from pipeline.broker.maven import MAVEN_VARIABLE, repository_url
 from pipeline.broker.settings import OWN_BROKER_HINT, VERSION
 from pipeline.errors import BrokerError
+from pipeline.extras import require
 
 LOCK: Final = Path(__file__).with_name("jars.lock")
 
@@ -116,15 +116,15 @@ def download(jars: Sequence[Jar], cache: Path) -> None:
     Raises
     ------
     BrokerError
-        A jar cannot be downloaded, or the download has another SHA-256, or a package is not installed.
+        A jar cannot be downloaded, or the download has another SHA-256.
+    ConfigError
+        A package of the extra `broker` is not installed.
     """
-    try:
-        import pooch  # noqa: PLC0415 - of the extra `broker`, and of use only when jars are missing
-    except ModuleNotFoundError as error:
-        raise missing_package(
-            f"the jars of Apache Kafka {VERSION} cannot be downloaded to {cache}: the package pooch is not "
-            "installed"
-        ) from error
+    require(
+        f"to download the jars of Apache Kafka {VERSION} to {cache}", "pooch", alternative=OWN_BROKER_HINT
+    )
+    import pooch  # noqa: PLC0415 - of the extra `broker`, and of use only when jars are missing
+
     url = repository_url()
     client = pooch.create(
         cache,

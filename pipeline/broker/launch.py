@@ -14,10 +14,8 @@ from typing import Final
 
 from pipeline.broker.jars import class_path
 from pipeline.broker.java import find_java
-from pipeline.broker.settings import LOGGING_PROPERTIES, server_properties
+from pipeline.broker.settings import DEFAULT_HEAP, LOGGING_PROPERTIES, server_properties
 from pipeline.errors import ConfigError
-
-DEFAULT_HEAP: Final = "512m"
 
 MAIN_CLASS: Final = "kafka.Kafka"
 
@@ -66,9 +64,10 @@ def prepare(folder: Path, port: int | None = None, heap: str = DEFAULT_HEAP) -> 
     Raises
     ------
     ConfigError
-        The heap is not a size, the port is in use, or the cache folder for jars cannot be written.
+        The heap is not a size, the port is in use, the cache folder for jars cannot be written, or a package
+        of the extra `broker` is not installed.
     BrokerError
-        A jar cannot be downloaded, or a package of the extra `broker` is not installed.
+        A jar cannot be downloaded.
     """
     if not re.fullmatch(r"[1-9]\d*[kmg]", heap, re.IGNORECASE):
         raise ConfigError(f"heap {heap!r} is not a size: write a number and k, m or g, as in 512m or 2g")

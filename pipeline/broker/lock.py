@@ -1,6 +1,6 @@
 """Write `jars.lock`, after a change of Kafka's version: ``python -m pipeline.broker.lock``.
 
-A command for developers: it needs jgo, which is in the dependency group `dev`.
+A command for developers: it needs jgo, which is in the extra `broker`.
 """
 
 from __future__ import annotations

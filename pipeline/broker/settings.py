@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 VERSION: Final = "4.3.1"
 
 BOOTSTRAP_VARIABLE: Final = "FORKS_KAFKA__BOOTSTRAP"
+
+DEFAULT_DATA: Final = Path("forks-data/broker")
+
+DEFAULT_HEAP: Final = "512m"
 
 OWN_BROKER_HINT: Final = (
     f"To use a Kafka of your own instead, set {BOOTSTRAP_VARIABLE}=host:port or pass --bootstrap."

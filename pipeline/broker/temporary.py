@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.broker import guard
-from pipeline.broker.launch import DEFAULT_HEAP, log_file, prepare, start_failure
+from pipeline.broker.launch import log_file, prepare, start_failure
 from pipeline.broker.ready import wait_until_ready
+from pipeline.broker.settings import DEFAULT_HEAP
 from pipeline.errors import BrokerError
 
 
@@ -37,10 +38,10 @@ def temporary_broker(heap: str = DEFAULT_HEAP) -> Iterator[str]:
     Raises
     ------
     ConfigError
-        The heap is not a size, or the cache folder for jars cannot be written.
+        The heap is not a size, the cache folder for jars cannot be written, or a package of the extra
+        `broker` is not installed.
     BrokerError
-        A jar cannot be downloaded, a package of the extra `broker` is not installed, or the broker does not
-        start.
+        A jar cannot be downloaded, or the broker does not start.
     """
     folder = Path(tempfile.mkdtemp(prefix="forks-broker-"))
     try:

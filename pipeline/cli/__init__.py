@@ -1,4 +1,8 @@
-"""The program `forks`: one module a command, and here only how they hang together."""
+"""The program `forks`: one module for each command; here they are put together.
+
+A command's module declares its options and help, and imports what does the work only when the command runs.
+So help and shell completion load little more than Typer.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ from pipeline.cli import (
     synth,
     topics,
 )
+from pipeline.cli.command import Command
 from pipeline.cli.failures import report_failures
 from pipeline.cli.logs import configure
 
@@ -30,23 +35,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(epilog=demo.EPILOG)(demo.demo)
-app.command(epilog=run.EPILOG)(run.run)
+app.command(cls=Command, epilog=demo.EPILOG)(demo.demo)
+app.command(cls=Command, epilog=run.EPILOG)(run.run)
 app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")
-app.command(epilog=replay.EPILOG)(replay.replay)
-app.command(epilog=synth.EPILOG)(synth.synth)
-app.command(epilog=inspect.EPILOG)(inspect.inspect)
-app.command(epilog=report.EPILOG)(report.report)
+app.command(cls=Command, epilog=replay.EPILOG)(replay.replay)
+app.command(cls=Command, epilog=synth.EPILOG)(synth.synth)
+app.command(cls=Command, epilog=inspect.EPILOG)(inspect.inspect)
+app.command(cls=Command, epilog=report.EPILOG)(report.report)
 app.add_typer(checkpoint.app, name="checkpoint")
-app.command(epilog=rebuild.EPILOG)(rebuild.rebuild)
-app.command(epilog=promote.EPILOG)(promote.promote)
-app.command(epilog=audit.EPILOG)(audit.audit)
-app.command(epilog=evaluate.EPILOG)(evaluate.evaluate)
+app.command(cls=Command, epilog=rebuild.EPILOG)(rebuild.rebuild)
+app.command(cls=Command, epilog=promote.EPILOG)(promote.promote)
+app.command(cls=Command, epilog=audit.EPILOG)(audit.audit)
+app.command(cls=Command, epilog=evaluate.EPILOG)(evaluate.evaluate)
 
 
 def main() -> None:
-    """Run `forks`, with errors that a user can act on as one line on standard error."""
-    configure()
+    """Run `forks`, and report errors that a user can act on as one line on standard error."""
     with report_failures():
-        app()
+        app(obj=configure)

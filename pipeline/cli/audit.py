@@ -1,16 +1,12 @@
-"""`forks audit`: whether the outputs follow from the inputs."""
+"""`forks audit`: verify that the outputs follow from the inputs."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-import msgspec
 import typer
-from rich.console import Console
 
 from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
-from pipeline.cli.progress import progress
-from pipeline.config.loader import load
 
 EPILOG = """
 Examples:
@@ -32,26 +28,31 @@ def audit(
         bool,
         typer.Option(
             "--from-snapshot",
-            help="Derive only predictions made since each partition's last snapshot, which is quicker.",
+            help="Derive only the predictions made since each partition's last snapshot, which is quicker.",
         ),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Derive every prediction again from the topics, compare bits, and follow each input to its one fate.
+    """Derive every prediction again from the topics, compare bits, and trace each input to its disposition.
 
-    It needs the workers' settings, only reads, and workers may run meanwhile: what they commit after it
-    began is left to the next audit.
+    The audit needs the workers' settings. It only reads, and workers may run meanwhile: what they commit
+    after its start is left to the next audit.
     """
-    from pipeline.tools.audit import capture_view, render, run_audit  # noqa: PLC0415 - numba takes a second to load
+    from rich.console import Console
+
+    from pipeline.cli.output import print_json
+    from pipeline.cli.progress import progress
+    from pipeline.config.loader import load
+    from pipeline.tools.audit import capture_view, render, run_audit
 
     flags = {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group}
     settings = load(config, flags)
-    with Console(stderr=True).status("Looking how far the topics are committed ..."):
+    with Console(stderr=True).status("Reading up to which offsets the topics are committed ..."):
         view = capture_view(settings)
     with progress("audit", view.records) as update:
         report = run_audit(settings, view, from_snapshot=from_snapshot, progress=update)
     if json:
-        typer.echo(msgspec.json.encode(report))
+        print_json(report)
     else:
         Console(highlight=False, soft_wrap=True).print(render(report))
     if report.differences:

@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import msgspec
 import typer
-from rich.console import Console
 
+from pipeline.cli.command import Command
 from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
-from pipeline.config.loader import load
+from pipeline.cli.output import print_json
 from pipeline.errors import ConfigError, DataError
-from pipeline.model.snapshot import parse
-from pipeline.tools.checkpoint import (
-    Group,
-    contents,
-    import_snapshot,
-    read_checkpoint,
-    render_contents,
-    render_list,
-)
 
-VERIFYING = "Folding outcomes, to prove that it belongs here ..."
-Partition = Annotated[int, typer.Option(min=0, help="Whose.", show_default=False)]
+if TYPE_CHECKING:
+    from pipeline.tools.checkpoint import Group
+
+VERIFYING = "Learning the outcomes again to verify the snapshot ..."
+Partition = Annotated[int, typer.Option(min=0, help="The partition.", show_default=False)]
 
 app = typer.Typer(help="What the group continues from: look at it, export, import.", no_args_is_help=True)
 
 
-class _SnapshotFile(msgspec.Struct):
+class _SnapshotFile(NamedTuple):
     """A snapshot that was exported or imported."""
 
     partition: int
@@ -39,15 +32,20 @@ class _SnapshotFile(msgspec.Struct):
 
 
 def _snapshot_file(partition: int, data: bytes) -> _SnapshotFile:
+    from pipeline.model.snapshot import parse
+
     return _SnapshotFile(partition, parse(data)[1].folded, len(data), hashlib.sha256(data).hexdigest())
 
 
 def _group(config: Path | None, bootstrap: str | None, prefix: str | None, group: str | None) -> Group:
+    from pipeline.config.loader import load
+    from pipeline.tools.checkpoint import Group
+
     flags = {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group}
     return Group(load(config, flags))
 
 
-@app.command("list", epilog="Example: forks checkpoint list --prefix prod. --json | jq '.[].snapshot.age'")
+@app.command("list", cls=Command, epilog="Example: forks checkpoint list --json | jq '.[].snapshot.age'")
 def list_(
     config: ConfigFile = None,
     bootstrap: Bootstrap = None,
@@ -56,15 +54,19 @@ def list_(
     json: Json = False,
 ) -> None:
     """List the state record and the snapshot of each partition; the snapshot's bytes are checked."""
+    from rich.console import Console
+
+    from pipeline.tools.checkpoint import read_checkpoint, render_list
+
     with _group(config, bootstrap, prefix, group) as entered:
         found = [read_checkpoint(entered, partition) for partition in range(entered.partitions)]
     if json:
-        typer.echo(msgspec.json.encode(found))
+        print_json(found)
     else:
         Console(soft_wrap=True, highlight=False).print(render_list(found))
 
 
-@app.command(epilog="Example: forks checkpoint show --partition 0")
+@app.command(cls=Command, epilog="Example: forks checkpoint show --partition 0")
 def show(
     partition: Partition,
     *,
@@ -75,16 +77,20 @@ def show(
     json: Json = False,
 ) -> None:
     """Show what is in a partition's snapshot: sizes, singular values, norms, entities."""
+    from rich.console import Console
+
+    from pipeline.tools.checkpoint import contents, render_contents
+
     with _group(config, bootstrap, prefix, group) as entered:
         state, data = entered.snapshot(partition)
     found = contents(data, state.settings)
     if json:
-        typer.echo(msgspec.json.encode(found))
+        print_json(found)
     else:
         Console(soft_wrap=True, highlight=False).print(render_contents(partition, found))
 
 
-@app.command(epilog="Example: forks checkpoint export --partition 0 --out model.safetensors")
+@app.command(cls=Command, epilog="Example: forks checkpoint export --partition 0 --out model.safetensors")
 def export(
     partition: Partition,
     out: Annotated[Path, typer.Option(help="The file to write.", show_default=False)],
@@ -102,14 +108,16 @@ def export(
         out.write_bytes(data)
     except OSError as error:
         raise ConfigError(f"--out {out}: cannot be written: {error}") from error
-    done = _snapshot_file(partition, data)
-    text = f"{out} has the snapshot of {done.outcomes:,} outcomes\nSHA-256 {done.sha256}"
-    typer.echo(msgspec.json.encode(done) if json else text)
+    exported = _snapshot_file(partition, data)
+    if json:
+        print_json(exported._asdict())
+    else:
+        typer.echo(f"{out} has the snapshot of {exported.outcomes:,} outcomes\nSHA-256 {exported.sha256}")
 
 
-@app.command("import", epilog="Example: forks checkpoint import model.safetensors --partition 0")
+@app.command("import", cls=Command, epilog="Example: forks checkpoint import model.safetensors --partition 0")
 def import_(
-    file: Annotated[Path, typer.Argument(help="As `export` wrote it.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="A file that `export` wrote.", show_default=False)],
     partition: Partition,
     *,
     config: ConfigFile = None,
@@ -120,18 +128,26 @@ def import_(
 ) -> None:
     """Let a partition continue from a snapshot, while no worker runs.
 
-    It has to be of these settings and a fold of the partition's own outcomes, which is proved by folding
-    them. The outcomes since are learned when a worker starts, so no prediction comes out otherwise.
+    The snapshot has to be of these settings, and of a model that learned the partition's own outcomes. The
+    command verifies this: it learns them again and compares. Outcomes after the snapshot are learned when a
+    worker starts, so predictions stay the same.
     """
+    from rich.console import Console
+
+    from pipeline.tools.checkpoint import import_snapshot
+
     try:
         data = file.read_bytes()
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error}") from error
     with _group(config, bootstrap, prefix, group) as entered, Console(stderr=True).status(VERIFYING):
         state = import_snapshot(entered, partition, data)
-    done = _snapshot_file(partition, data)
-    text = (
-        f"partition {partition} continues from the snapshot of {done.outcomes:,} outcomes; "
-        f"{state.outcomes - done.outcomes:,} since are learned when a worker starts\nSHA-256 {done.sha256}"
-    )
-    typer.echo(msgspec.json.encode(done) if json else text)
+    imported = _snapshot_file(partition, data)
+    if json:
+        print_json(imported._asdict())
+    else:
+        typer.echo(
+            f"partition {partition} continues from the snapshot of {imported.outcomes:,} outcomes; "
+            f"{state.outcomes - imported.outcomes:,} since are learned when a worker starts\n"
+            f"SHA-256 {imported.sha256}"
+        )

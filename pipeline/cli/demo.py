@@ -1,21 +1,22 @@
-"""`forks demo`: everything put together, once."""
+"""`forks demo`: the whole pipeline, once, from the broker to the report."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
-from rich.console import Console
 
-from pipeline.broker import available_broker
-from pipeline.cli.progress import progress
+from pipeline.cli.output import print_json
 from pipeline.errors import ForksError
-from pipeline.sources.kuairec import DEFAULT_MATRIX, Events, read_events, tables_beside
-from pipeline.sources.synth import Size, write_files
-from pipeline.tools.demo import DemoRun, consume, demo_kafka, fill_topics
+from pipeline.extras import require
+from pipeline.sources.kuairec_files import DEFAULT_MATRIX
+
+if TYPE_CHECKING:
+    from pipeline.sources.kuairec import Events
+    from pipeline.tools.demo import DemoRun
 
 EPILOG = """
 Examples:
@@ -32,7 +33,7 @@ def demo(
         Path | None,
         typer.Option(help="A KuaiRec folder or CSV.", show_default="invented data, see forks synth"),
     ] = None,
-    matrix: Annotated[str, typer.Option(help="The CSV to take if --data is a folder.")] = DEFAULT_MATRIX,
+    matrix: Annotated[str, typer.Option(help="The CSV to read if --data is a folder.")] = DEFAULT_MATRIX,
     out: Annotated[Path, typer.Option(help="Where to draw mistakes over events, .svg or .png.")] = Path(
         "forks-data/demo.svg"
     ),
@@ -40,10 +41,21 @@ def demo(
 ) -> None:
     """Start a broker, send events and labels, run a worker, kill -9 it in the middle, report.
 
-    Uses the Kafka of FORKS_KAFKA__BOOTSTRAP if that is set, else Docker if there, else an embedded one
-    that ends with the demo.
+    The demo uses the Kafka that FORKS_KAFKA__BOOTSTRAP names. Without this variable it uses Docker if an
+    engine answers, else an embedded broker that ends with the demo.
     """
-    from pipeline.tools.report import check_format, draw, render, summarize  # noqa: PLC0415 - slow to load
+    require("to run the demo", "polars", "matplotlib")
+    import msgspec
+    from rich.console import Console
+
+    from pipeline.broker.available import available_broker
+    from pipeline.cli.progress import progress
+    from pipeline.sources.kuairec import tables_beside
+    from pipeline.sources.synth.files import write_files
+    from pipeline.sources.synth.size import Size
+    from pipeline.tools.demo import consume, demo_kafka, fill_topics
+    from pipeline.tools.report import render, summarize
+    from pipeline.tools.report.picture import check_format, draw
 
     out.parent.mkdir(parents=True, exist_ok=True)
     check_format(out)
@@ -78,7 +90,7 @@ def demo(
     rate = len(events) / demo_run.seconds
     notify(f"{rate:,.0f} events/s from first prediction to last outcome, kill and recovery included")
     if json:
-        typer.echo(msgspec.json.encode(_figures(msgspec.to_builtins(found), kafka.prefix, demo_run, rate)))
+        print_json(_figures(msgspec.to_builtins(found), kafka.prefix, demo_run, rate))
     if not found.events == found.outcomes == len(events):
         raise ForksError(
             f"{len(events)} events were sent, but there are {found.events} predictions and "
@@ -86,7 +98,9 @@ def demo(
         )
 
 
-def _events(source: Path, matrix: str, notify: Any) -> Events:
+def _events(source: Path, matrix: str, notify: Callable[[str], None]) -> Events:
+    from pipeline.sources.kuairec import read_events
+
     events = read_events(source, matrix)
     skipped = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in events.skipped.items())
     notify(f"{events.rows:,} rows, {len(events):,} of them usable ({skipped or 'none'} skipped)")

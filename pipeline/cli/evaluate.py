@@ -1,4 +1,4 @@
-"""`forks evaluate`: a preset on a file, each event predicted before it is learned."""
+"""`forks evaluate`: run a preset on a file, each event predicted before it is learned."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import msgspec
 import typer
-from rich.console import Console
 
-from pipeline.cli.progress import progress
-from pipeline.config.tree import Learner
+from pipeline.cli.output import print_json
 from pipeline.errors import ConfigError
-from pipeline.sources.kuairec import DEFAULT_MATRIX
+from pipeline.extras import require
+from pipeline.sources.kuairec_files import DEFAULT_MATRIX
 
 EPILOG = """
 Examples:
@@ -35,7 +33,7 @@ def evaluate(
         Path,
         typer.Argument(
             help="KuaiRec's folder or a CSV in its columns; .npz of X and y, or of a sparse matrix and y; "
-            "any other .csv; LIBSVM's text under any other ending.",
+            "any other .csv; under any other ending, text in LIBSVM's format.",
             show_default=False,
         ),
     ],
@@ -62,19 +60,19 @@ def evaluate(
         bool | None,
         typer.Option(
             "--delays/--at-once",
-            help="Whether a label comes when the play has ended, or before the next event.",
+            help="Whether a label arrives when the play has ended, or before the next event.",
             show_default="delays where there are times",
         ),
     ] = None,
     label: Annotated[
         str | None, typer.Option(help="Column of a CSV's labels.", show_default="the last")
     ] = None,
-    matrix: Annotated[str, typer.Option(help="The CSV to take if DATA is a folder.")] = DEFAULT_MATRIX,
+    matrix: Annotated[str, typer.Option(help="The CSV to read if DATA is a folder.")] = DEFAULT_MATRIX,
     window: Annotated[
         int | None, typer.Option(min=1, help="Events in a window.", show_default="a tenth of all")
     ] = None,
     regret: Annotated[
-        bool, typer.Option(help="Look for the best fixed linear predictor, to measure regret against.")
+        bool, typer.Option(help="Compute the best fixed linear predictor, to measure regret against.")
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -83,8 +81,13 @@ def evaluate(
     Every event counts, from the first on. Labels are -1 and 1, or 0 and 1.
     Plays of KuaiRec get the pipeline's features: running statistics.
     """
-    from pipeline.model.warm_up import warm_up  # noqa: PLC0415 - so does numba
-    from pipeline.tools import evaluate as evaluation  # noqa: PLC0415 - scipy's optimizers take a second to load
+    require("to read the events to evaluate on", "polars")
+    from rich.console import Console
+
+    from pipeline.cli.progress import progress
+    from pipeline.config.tree import Learner
+    from pipeline.model.warm_up import warm_up
+    from pipeline.tools import evaluate as evaluation
 
     learner = Learner.model_validate({**parse_changes(changes or []), "preset": preset})
     console = Console(stderr=True)
@@ -99,13 +102,28 @@ def evaluate(
     with console.status("Summing up, with the best fixed linear predictor in hindsight ..."):
         found = evaluation.evaluate(trial, learner, done, window=window, regret=regret)
     if json:
-        typer.echo(msgspec.json.encode(found))
+        print_json(found)
     else:
         Console(highlight=False).print(evaluation.render(found))
 
 
 def parse_changes(changes: list[str]) -> dict[str, Any]:
-    """Read settings as they are given on the command line: as in TOML, but text needs no quotes.
+    """Parse settings of the command line: values as in TOML, but text needs no quotes.
+
+    Parameters
+    ----------
+    changes
+        Settings as NAME=VALUE.
+
+    Returns
+    -------
+    dict
+        Values by name.
+
+    Raises
+    ------
+    ConfigError
+        A change is not NAME=VALUE, or names the preset.
 
     Examples
     --------

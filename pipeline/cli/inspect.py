@@ -1,18 +1,15 @@
-"""`forks inspect`: records as a person would want to read them."""
+"""`forks inspect`: print records in readable form."""
 
 from __future__ import annotations
 
 from itertools import islice
 from typing import Annotated
 
-import msgspec
 import typer
-from rich.console import Console
 
 from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
-from pipeline.config.loader import load
-from pipeline.kafka.topics import Topics
-from pipeline.tools.inspect import Kind, Last, as_object, heading, parse_start, read, show
+from pipeline.cli.output import print_json
+from pipeline.tools.inspect.kinds import Kind
 
 DEFAULT_COUNT = 20
 
@@ -41,34 +38,43 @@ def inspect(
             show_default=f"-{DEFAULT_COUNT}",
         ),
     ] = None,
-    partition: Annotated[int | None, typer.Option(min=0, help="Only this one.")] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="At most so many; without --from the last so many.")
+        int | None, typer.Option(min=1, help="At most so many records; without --from the last so many.")
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Wait for new records, until Ctrl-C.")
     ] = False,
     detail: Annotated[
         bool, typer.Option("--detail", "-d", help="Every field of predictions and outcomes; all of shares.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:
-    """Show what workers have written, as far as it is committed.
+    """Show the records that workers have written and committed.
 
-    The time is the record's in Kafka: of predictions and outcomes when the interaction happened.
+    The time is the record's timestamp in Kafka: for predictions and outcomes, when the interaction happened.
     """
+    from rich.console import Console
+
+    from pipeline.config.loader import load
+    from pipeline.kafka.topics import Topics
+    from pipeline.tools.inspect.objects import as_object
+    from pipeline.tools.inspect.reading import read
+    from pipeline.tools.inspect.start import Last, parse_start
+    from pipeline.tools.inspect.text import heading, show
+
     begin = parse_start(start) if start is not None else Last(limit or DEFAULT_COUNT)
     kafka = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix}).kafka
     messages = islice(read(kafka, what.topic(Topics(kafka.prefix)), begin, partition, follow=follow), limit)
     console = Console(soft_wrap=True, highlight=False)
-    shown = 0
+    count = 0
     for message in messages:
         if json:
-            typer.echo(msgspec.json.encode(as_object(what, message)))
+            print_json(as_object(what, message))
         else:
-            if not shown:
+            if not count:
                 console.print(heading(what))
             console.print(show(what, message, detail=detail))
-        shown += 1
-    if not shown:
+        count += 1
+    if not count:
         typer.echo("no such record is committed", err=True)

@@ -1,4 +1,4 @@
-"""What a long-running command says on standard error."""
+"""The log of a long-running command, on standard error."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ import logging
 import sys
 from typing import Any
 
-import structlog
-
 
 def configure(*, json: bool = False, **fields: Any) -> None:
-    """Log to standard error: for people, or as JSON lines for machines; every line has the fields."""
+    """Log to standard error, as text for people or as JSON lines for machines.
+
+    Parameters
+    ----------
+    json
+        Write each log line as one JSON object.
+    **fields
+        Fields that every log line has.
+    """
+    import structlog
+
     shared: list[Any] = [
-        lambda _logger, _method, line: line | fields,
+        lambda _logger, _method, event: event | fields,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
@@ -24,7 +32,7 @@ def configure(*, json: bool = False, **fields: Any) -> None:
     structlog.configure(
         processors=[*shared, last],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        # A line at a time, end and all: of two workers at one log, the lines would run together.
+        # One write for a line and its line feed: otherwise the lines of two workers in one log would mix.
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )

@@ -1,4 +1,4 @@
-"""How far something long has come, on standard error: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of a long operation on standard error: a bar on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,20 @@ LOG_INTERVAL: Final = 5.0
 
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show how many of `total` are done; gives the function that is told so."""
+    """Show how many of `total` are done.
+
+    Parameters
+    ----------
+    what
+        Name of the operation.
+    total
+        Number of its steps.
+
+    Yields
+    ------
+    callable
+        To be called with the number of steps that are done.
+    """
     console = Console(stderr=True)
     if console.is_terminal:
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()

@@ -1,18 +1,13 @@
-"""`forks promote`: a challenger becomes the champion."""
+"""`forks promote`: make a challenger the champion."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-import msgspec
 import typer
-from rich.console import Console
 
 from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
-from pipeline.cli.progress import progress
-from pipeline.config.loader import load
-from pipeline.tools.checkpoint import Group
-from pipeline.tools.promotion import Promotion
+from pipeline.cli.output import print_json
 
 EPILOG = """
 Examples:
@@ -23,15 +18,6 @@ Examples:
 """
 
 
-class _PromotionResult(msgspec.Struct):
-    """A promotion."""
-
-    champion: str
-    former: str
-    configuration: list[str]
-    """Lines for the workers' forks.toml."""
-
-
 def promote(
     name: Annotated[str, typer.Argument(help='The challenger, of learner = "forks".', show_default=False)],
     *,
@@ -40,31 +26,38 @@ def promote(
     prefix: Prefix = None,
     group: ConsumerGroup = None,
     former: Annotated[
-        str, typer.Option(help="What the champion of now is called among the challengers.")
+        str, typer.Option(help="Name of the current champion among the challengers from then on.")
     ] = "former",
     json: Json = False,
 ) -> None:
     """Let a challenger and the champion swap roles, while no worker runs.
 
-    Both keep all that they have learned: predictions are the promoted learner's from the next one on, and
-    the former champion goes on as a challenger. Only challengers of FORKS can be promoted; rivals are there
-    to be compared with. At the end it prints what has to stand in forks.toml before workers start again. All
-    partitions change in one transaction, and `forks audit` derives what was made before by the learner that
-    made it.
+    Both keep all that they have learned: the promoted learner makes the next prediction, and the former
+    champion goes on as a challenger. Only challengers with learner = "forks" can be promoted; rivals are for
+    comparison only. All partitions change in one transaction. At the end the command prints what forks.toml
+    has to contain before workers start again. `forks audit` derives each prediction by the learner that was
+    champion when it was made.
     """
+    from rich.console import Console
+
+    from pipeline.cli.progress import progress
+    from pipeline.config.loader import load
+    from pipeline.tools.checkpoint import Group
+    from pipeline.tools.promotion import Promotion
+
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group})
     with Group(settings) as entered:
         promotion = Promotion(entered, name, former)
-        with progress("fold", promotion.outcomes) as update:
-            lines = promotion.run(update)
+        with progress("learn", promotion.outcomes) as update:
+            configuration = promotion.run(update)
     if json:
-        typer.echo(msgspec.json.encode(_PromotionResult(name, former, lines)))
+        print_json({"champion": name, "former": former, "configuration": configuration})
         return
     console = Console(highlight=False, soft_wrap=True, markup=False)
     console.print(f"{name} is the champion now, and the former one is the challenger {former}.")
     console.print(
         "Put this into forks.toml, in place of [learner] and all [challengers.NAME], before you start "
-        "workers; with other settings they refuse:\n"
+        "workers; with other settings they refuse to start:\n"
     )
-    for line in lines:
+    for line in configuration:
         console.print(f"  {line}".rstrip())

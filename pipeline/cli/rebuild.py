@@ -1,19 +1,15 @@
-"""`forks rebuild`: the log folded under other settings, each event predicted as it would have been."""
+"""`forks rebuild`: learn the log again under other settings, and compare the predictions."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-import msgspec
 import typer
-from rich.console import Console
 
 from pipeline.cli.evaluate import parse_changes
 from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
-from pipeline.cli.progress import progress
-from pipeline.config.loader import load
+from pipeline.cli.output import print_json
 from pipeline.errors import ConfigError
-from pipeline.tools.checkpoint import Group
 
 EPILOG = """
 Examples:
@@ -45,7 +41,7 @@ def rebuild(
     install: Annotated[
         bool,
         typer.Option(
-            "--install", help="Let the group go on under these settings, from the models that come out."
+            "--install", help="Let the group continue under these settings, from the rebuilt models."
         ),
     ] = False,
     window: Annotated[
@@ -55,15 +51,20 @@ def rebuild(
 ) -> None:
     """Learn the outcomes again under other settings, and compare with the model that runs.
 
-    Each event is predicted by what would have been known at that moment, and only then learned: what comes
-    out is what would have come out. It only reads, and workers may run meanwhile. Exit code 1 if nothing
-    was changed and a snapshot comes out otherwise.
+    Each event is predicted from what was known at that moment, and only then learned: the predictions are
+    those that a worker with these settings would have made. The command only reads, and workers may run
+    meanwhile. The exit code is 1 if no setting was changed and a rebuilt snapshot differs.
 
-    With --install, the models that come out become those that all partitions continue from, in one
-    transaction, with the challengers of the configuration. No worker may run then; workers need these
-    settings from then on.
+    With --install, all partitions continue from the rebuilt models and the challengers of the configuration,
+    in one transaction. No worker may run meanwhile, and workers need these settings from then on.
     """
-    from pipeline.tools import rebuild as rebuilding  # noqa: PLC0415 - scipy's statistics take a second to load
+    import msgspec
+    from rich.console import Console
+
+    from pipeline.cli.progress import progress
+    from pipeline.config.loader import load
+    from pipeline.tools import rebuild as rebuilding
+    from pipeline.tools.checkpoint import Group
 
     different = _parse_learner_changes(changes or [])
     flags = {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group}
@@ -81,7 +82,7 @@ def rebuild(
         if install:
             found = msgspec.structs.replace(found, installed=plan.install())
     if json:
-        typer.echo(msgspec.json.encode(found))
+        print_json(found)
     else:
         Console(highlight=False).print(rebuilding.render(found))
     if any(partition_rebuild.same is False for partition_rebuild in found.partitions):
@@ -89,7 +90,22 @@ def rebuild(
 
 
 def _parse_learner_changes(changes: list[str]) -> dict[str, Any]:
-    """Read settings by their names within the learner's; others decide what there is to learn from.
+    """Parse settings of the learner, with or without the prefix "learner."; refuse all others.
+
+    Parameters
+    ----------
+    changes
+        Settings as NAME=VALUE.
+
+    Returns
+    -------
+    dict
+        Values by the name within the section [learner].
+
+    Raises
+    ------
+    ConfigError
+        A setting is of another section: those decide which outcomes there are to learn.
 
     Examples
     --------

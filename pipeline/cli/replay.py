@@ -1,4 +1,4 @@
-"""`forks replay`: KuaiRec's interactions and labels into Kafka, as they happened."""
+"""`forks replay`: send KuaiRec's interactions and labels to Kafka in the order of their time."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import shlex
 import sys
 from pathlib import Path
 from threading import Event
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
-from rich.console import Console
 
 from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
-from pipeline.cli.progress import progress
+from pipeline.cli.output import print_json
 from pipeline.cli.signals import stop_on_signals
-from pipeline.config.loader import load
-from pipeline.sources.kuairec import DEFAULT_MATRIX, read_events
-from pipeline.sources.replay import Replay, Summary
+from pipeline.extras import require
+from pipeline.sources.kuairec_files import DEFAULT_MATRIX
+
+if TYPE_CHECKING:
+    from pipeline.sources.replay import Summary
 
 EPILOG = """
 Examples:
@@ -35,7 +35,22 @@ STOPPED = 130
 
 
 def parse_speed(text: str) -> float | None:
-    """Read a multiple of real time; None for `max`.
+    """Parse a speed.
+
+    Parameters
+    ----------
+    text
+        A multiple of real time, or "max".
+
+    Returns
+    -------
+    float or None
+        The multiple; None for "max".
+
+    Raises
+    ------
+    typer.BadParameter
+        The text is neither.
 
     Examples
     --------
@@ -58,17 +73,21 @@ def replay(
         Path,
         typer.Argument(help="A CSV in KuaiRec's columns, or a folder that holds one.", show_default=False),
     ],
-    matrix: Annotated[str, typer.Option(help="The CSV to take if PATH is a folder.")] = DEFAULT_MATRIX,
-    speed: Annotated[str, typer.Option(help="Times real time, such as 60; or max.")] = "max",
+    matrix: Annotated[str, typer.Option(help="The CSV to read if PATH is a folder.")] = DEFAULT_MATRIX,
+    speed: Annotated[str, typer.Option(help="Multiple of real time, such as 60; or max.")] = "max",
     limit: Annotated[
         int | None,
         typer.Option(min=1, help="Only the first so many events, with their labels.", show_default="all"),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on after what the topics hold of this replay already.")
+        bool,
+        typer.Option(
+            "--resume", help="Continue after the records of this replay that the topics hold already."
+        ),
     ] = False,
     patience: Annotated[
-        float, typer.Option(min=1, help="Seconds without any acknowledgement by Kafka after which to fail.")
+        float,
+        typer.Option(min=1, help="Seconds without any acknowledgement by Kafka until it fails."),
     ] = 30.0,
     config: ConfigFile = None,
     bootstrap: Bootstrap = None,
@@ -77,16 +96,25 @@ def replay(
 ) -> None:
     """Send interactions at their time, and each one's label when its play has ended, in the order of time.
 
-    Ctrl-C ends it in good order; --resume goes on where it ended, also after a crash.
+    Ctrl-C stops the replay once all records that were sent are acknowledged. With --resume it continues
+    where it stopped, also after a crash.
     """
     multiple = parse_speed(speed)
+    require("to read the events to replay", "polars")
+    from rich.console import Console
+
+    from pipeline.cli.progress import progress
+    from pipeline.config.loader import load
+    from pipeline.sources.kuairec import read_events
+    from pipeline.sources.replay import Replay
+
     kafka = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix}).kafka
     with Console(stderr=True).status(f"Reading {path} ..."):
         events = read_events(path, matrix).first(limit)
-        run = Replay(events, kafka, resume=resume, patience=patience)
+        run = Replay(events, kafka, resume=resume, ack_timeout=patience)
     if run.there_before and not resume:
         typer.echo(
-            f"note: the topics hold {run.there_before:,} records already; --resume would go on after them",
+            f"note: the topics hold {run.there_before:,} records already; --resume continues after them",
             err=True,
         )
     stop = Event()
@@ -95,15 +123,15 @@ def replay(
     if not json:
         typer.echo(describe(summary))
     if not summary.complete:
-        typer.echo(f"stopped; go on with: {shlex.join(command_to_resume())}", err=True)
+        typer.echo(f"stopped; continue with: {shlex.join(command_to_resume())}", err=True)
     if json:
-        typer.echo(msgspec.json.encode(summary))
+        print_json(summary)
     if not summary.complete:
         raise typer.Exit(STOPPED)
 
 
 def describe(summary: Summary) -> str:
-    """Give the summary in words."""
+    """Return the summary as text of several lines."""
     skipped = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in summary.skipped.items())
     lines = [
         f"rows read      {summary.rows:,}",
@@ -117,6 +145,6 @@ def describe(summary: Summary) -> str:
 
 
 def command_to_resume() -> list[str]:
-    """Give the command that goes on where this one was stopped."""
+    """Return the words of the command that continues where this one was stopped."""
     given = sys.argv[1:]
     return ["forks", *given, *([] if "--resume" in given else ["--resume"])]

@@ -1,4 +1,4 @@
-"""`forks report`: a run summed up."""
+"""`forks report`: sum up a run."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
-from pipeline.config.loader import load
+from pipeline.cli.output import print_json
+from pipeline.extras import install_hint, is_installed, require
 
 EPILOG = """
 Examples:
@@ -32,7 +30,7 @@ def report(
         Path | None, typer.Option(help="Draw mistakes over events into this .svg or .png file.")
     ] = None,
     note: Annotated[
-        str, typer.Option(help="A line below the picture, say on where the data come from.")
+        str, typer.Option(help="A line below the picture, for example the source of the data.")
     ] = "",
     window: Annotated[
         int | None,
@@ -44,20 +42,25 @@ def report(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Sum up a run from its topics: every case, mistakes, AUC, and what simpler methods would have done.
+    """Sum up a run from its topics: counts of all cases, mistakes, AUC, and those of simpler methods.
 
-    Counts every labelled event from the first on. It only reads, and a worker may run meanwhile.
+    Every labelled event counts, from the first on. The command only reads, and a worker may run meanwhile.
     """
-    from pipeline.tools.report import check_format, draw, render, summarize  # noqa: PLC0415 - see below
+    from rich.console import Console
 
-    # matplotlib and scipy.stats take a second to load: only this command is to wait for them.
+    from pipeline.config.loader import load
+    from pipeline.tools.report import render, summarize
+
     if out is not None:
+        require("to draw the picture of --out", "matplotlib")
+        from pipeline.tools.report.picture import check_format, draw
+
         check_format(out)
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
     with _progress() as progress:
         found = summarize(settings.kafka, window=window, progress=progress)
     if json:
-        typer.echo(msgspec.json.encode(found))
+        print_json(found)
     else:
         Console(highlight=False).print(render(found))
     if out is not None:
@@ -66,11 +69,24 @@ def report(
             typer.echo(f"the picture is in {out}", err=True)
         else:
             typer.echo(f"{out} was not drawn: there is no labelled event yet", err=True)
+    elif not is_installed("matplotlib"):
+        typer.echo(
+            f"note: no pictures, since matplotlib is not installed. {install_hint('matplotlib')}", err=True
+        )
 
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show how much of the topics has been read."""
+    """Show how much of the topics has been read.
+
+    Yields
+    ------
+    callable
+        To be called with the numbers of records read and of all records.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

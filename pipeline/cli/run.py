@@ -1,10 +1,10 @@
-"""`forks run`: a worker, or several."""
+"""`forks run`: run a worker, or several."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -12,13 +12,13 @@ from pipeline.cli.failures import report_failures
 from pipeline.cli.logs import configure
 from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
 from pipeline.cli.signals import stop_on_signals
-from pipeline.config.loader import load
-from pipeline.config.tree import Config
-from pipeline.worker.supervisor import RegisterStop, Supervisor
-from pipeline.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from pipeline.config.tree import Config
+    from pipeline.worker.supervisor import RegisterStop
 
 Flags: TypeAlias = dict[str, str | None]
-"""What the command line sets, by dotted name."""
+"""Settings of the command line, by dotted name."""
 
 EPILOG = """
 Examples:
@@ -36,19 +36,21 @@ def run(
     group: Annotated[str | None, typer.Option(help="The consumer group.")] = None,
     instance: Annotated[
         str | None,
-        typer.Option(help="A name of this worker that stays over restarts, so that it goes on at once."),
+        typer.Option(help="A name that this worker keeps over restarts, so that it continues at once."),
     ] = None,
     workers: Annotated[
         int,
         typer.Option(
             min=1,
-            help="Processes that share the partitions; each has a number added to its name, and to the port "
-            "of metrics.address. If one fails, all stop.",
+            help="Processes that share the partitions. Each adds its number to its name and to the port of "
+            "metrics.address. If one fails, all stop.",
         ),
     ] = 1,
     json: Annotated[bool, typer.Option("--json", help="Log as JSON, one object a line.")] = False,
 ) -> None:
     """Consume, predict, join and learn until SIGTERM or Ctrl-C; then commit, save the state, exit with 0."""
+    from pipeline.config.loader import load
+
     configure(json=json)
     flags: Flags = {
         "kafka.bootstrap": bootstrap,
@@ -58,24 +60,41 @@ def run(
     }
     settings = load(config, flags)
     if workers == 1:
+        from pipeline.worker.worker import Worker
+
         worker = Worker(settings)
         with stop_on_signals(worker.stop):
             worker.run()
         return
+    from pipeline.worker.supervisor import Supervisor
+
     of_each = [flags | worker_flags(settings, number) for number in range(workers)]
     for own in of_each:
-        load(config, own)  # so that a port beyond the last is told of once
-    crew = Supervisor(partial(_run_worker, config, of_each, json), workers)
-    with stop_on_signals(crew.stop):
-        code = crew.run()
+        load(config, own)  # so that a port above 65535 is reported once, and not by each worker
+    supervisor = Supervisor(partial(_run_worker, config, of_each, json), workers)
+    with stop_on_signals(supervisor.stop):
+        code = supervisor.run()
     raise typer.Exit(code)
 
 
 def worker_flags(settings: Config, number: int) -> Flags:
-    """Return what sets one of several workers apart from the others, by dotted name.
+    """Return the settings in which one of several workers differs from the others.
+
+    Parameters
+    ----------
+    settings
+        Settings that all workers share.
+    number
+        Number of the worker, from 0.
+
+    Returns
+    -------
+    dict
+        Values by dotted name.
 
     Examples
     --------
+    >>> from pipeline.config.tree import Config
     >>> worker_flags(Config(kafka={"instance": "node"}, metrics={"address": "127.0.0.1:9100"}), 2)
     {'kafka.instance': 'node-2', 'metrics.address': '127.0.0.1:9102'}
     """
@@ -91,7 +110,10 @@ def worker_flags(settings: Config, number: int) -> Flags:
 def _run_worker(
     config: Path | None, of_each: list[Flags], json: bool, number: int, register_stop: RegisterStop
 ) -> None:
-    """Be one of several workers, in a process of its own."""
+    """Run one of several workers, in a process of its own."""
+    from pipeline.config.loader import load
+    from pipeline.worker.worker import Worker
+
     configure(json=json, worker=number)
     with report_failures(f" in worker {number}"):
         worker = Worker(load(config, of_each[number]))

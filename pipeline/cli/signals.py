@@ -1,4 +1,4 @@
-"""Stopping in good order."""
+"""Stop a command by a signal."""
 
 from __future__ import annotations
 
@@ -10,10 +10,16 @@ from types import FrameType
 
 @contextmanager
 def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` on the first SIGINT or SIGTERM; the second one does what it would have done without."""
+    """Call `stop` on the first SIGINT or SIGTERM; a second one has its usual effect.
+
+    Parameters
+    ----------
+    stop
+        Called in the main thread by the signal handler.
+    """
 
     def handle(number: int, _: FrameType | None) -> None:
-        signal.signal(number, before[number])  # first, so that a second one at once is not lost
+        signal.signal(number, before[number])  # before `stop`, for a second signal that comes at once
         stop()
 
     numbers: tuple[int, ...] = signal.SIGINT, signal.SIGTERM

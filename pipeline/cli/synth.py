@@ -1,15 +1,15 @@
-"""`forks synth`: data to try things out on."""
+"""`forks synth`: write invented data for tests and trying out."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from pipeline.sources.synth import Size, write_files
+from pipeline.cli.output import print_json
+from pipeline.extras import require
+from pipeline.sources.synth.size import Size
 
 SIZE = Size()
 
@@ -40,8 +40,12 @@ def synth(
     ] = False,
 ) -> None:
     """Invent users, videos and plays, and write them as KuaiRec's four files, in their columns."""
-    console = Console(stderr=True)
-    with console.status("") as status:
+    require("to write CSV files", "polars")
+    from rich.console import Console
+
+    from pipeline.sources.synth.files import write_files
+
+    with Console(stderr=True).status("") as status:
         rows = write_files(
             out,
             Size(events, users, videos, days, seed),
@@ -49,7 +53,7 @@ def synth(
             progress=lambda name: status.update(f"Writing {out / name} ..."),
         )
     if as_json:
-        typer.echo(json.dumps(rows))
+        print_json(rows)
         return
     for name, count in rows.items():
         typer.echo(f"{out / name}: {count:,} rows")

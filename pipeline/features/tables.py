@@ -10,16 +10,19 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_left
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from pipeline.errors import DataError
+from pipeline.extras import require
 from pipeline.features.tags import TagLists
 from pipeline.records.fields import Id
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Vector = NDArray[np.float64]
 
@@ -45,6 +48,8 @@ class UserTable:
 
     def __init__(self, path: Path) -> None:
         table = _read(path, ["user_id", *USER_FLAGS, *USER_CATEGORIES])
+        import polars as pl  # noqa: PLC0415 - of the extra `tables`
+
         flags = table.select(pl.col(USER_FLAGS).cast(pl.Float64, strict=False).fill_null(0.0).clip(0.0, 1.0))
         blocks = [flags.to_numpy(), *(_dummies(table[name]) for name in USER_CATEGORIES)]
         self._values = np.ascontiguousarray(np.hstack(blocks))
@@ -63,6 +68,8 @@ class TagTable:
 
     def __init__(self, path: Path) -> None:
         table = _read(path, ["video_id", "feat"])
+        import polars as pl  # noqa: PLC0415 - of the extra `tables`
+
         try:
             tags = [_TAGS.decode(text or "") for text in table["feat"].cast(pl.Utf8).to_list()]
         except msgspec.DecodeError as error:
@@ -171,6 +178,9 @@ class Tables:
 
 
 def _read(path: Path, columns: list[str]) -> pl.DataFrame:
+    require(f"to read the table {path}", "polars")
+    import polars as pl  # noqa: PLC0415 - of the extra `tables`
+
     try:
         table = pl.read_csv(path, infer_schema_length=None)
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -193,6 +203,8 @@ def _daily_ratios(path: Path) -> pl.DataFrame:
     """Read video_id, day (since 1970) and the ratios, sorted by video and day; ties keep the file's order."""
     counts = [f"{name}_user_num" for name in DAILY_COUNTS]
     table = _read(path, ["video_id", "date", "play_progress", "play_user_num", *counts])
+    import polars as pl  # noqa: PLC0415 - of the extra `tables`
+
     plays = pl.col("play_user_num").cast(pl.Float64)
     ratios = [
         pl.col("play_progress").cast(pl.Float64).fill_null(0.0),

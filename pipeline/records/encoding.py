@@ -1,6 +1,7 @@
 """Encode records as JSON, and ids as message keys.
 
-msgspec writes floats in their shortest exact form, so that reading them back gives the same bits.
+Both msgspec and orjson write floats in their shortest exact form, so that reading them back gives the same
+bits. Hot records, one for each message, are written by msgspec, and all else by orjson.
 """
 
 from __future__ import annotations
@@ -8,11 +9,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import msgspec
+import orjson
 
 from pipeline.records.fields import Id
 
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
+
+
+def encode_json(value: object) -> bytes:
+    """Encode what is not a hot record: state records, reports and answers to scripts.
+
+    Parameters
+    ----------
+    value
+        Built-in objects, msgspec structs and dataclasses.
+
+    Returns
+    -------
+    bytes
+        The JSON that `encode` gives, except that floats of 1e16 and more have a sign in their exponent, as in
+        1e+16. State records hold no floats.
+
+    Examples
+    --------
+    >>> encode_json({"offset": 7, "mean": 0.1})
+    b'{"offset":7,"mean":0.1}'
+    """
+    return orjson.dumps(msgspec.to_builtins(value, str_keys=True))
 
 
 def keys_of(users: Sequence[Id]) -> list[bytes]:

@@ -10,7 +10,7 @@ from pipeline.kafka.producer import DeliveryReport as DeliveryReport  # noqa: PL
 from pipeline.kafka.producer import flush as flush  # noqa: PLC0414 - exported
 from pipeline.kafka.topics import Topics
 from pipeline.kafka.types import Producer, TopicPartition
-from pipeline.records.encoding import encode
+from pipeline.records.encoding import encode_json
 from pipeline.records.names import snapshot_key, state_key
 from pipeline.task.state import SnapshotReference, State
 
@@ -57,7 +57,7 @@ def write_state(producer: Producer, topics: Topics, state: State) -> DeliveryRep
     report = DeliveryReport()
     producer.produce(
         topics.checkpoints,
-        encode(state),
+        encode_json(state),
         state_key(state.partition),
         state.partition,
         on_delivery=report,

@@ -1,4 +1,4 @@
-"""The two input topics as a replay finds them."""
+"""Read the end of the two input topics before and after a replay."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.kafka.topics import Topics, admin
 from pipeline.sources.resume import Tail, Tails
 
 TIMEOUT: Final = 10.0
-"""Seconds for a broker that has just answered to answer once more."""
+"""Seconds for an answer of a broker that answered a moment ago."""
 LAST_RECORD: Final = -2001
 """librdkafka's logical offset of the last record, OFFSET_TAIL(1)."""
 
@@ -24,9 +24,9 @@ class InputLog:
     Attributes
     ----------
     topics
-        Their names.
+        Names of the two topics.
     partitions
-        Of each.
+        Number of partitions of each topic.
 
     Raises
     ------
@@ -43,14 +43,19 @@ class InputLog:
         self.partitions = self._count_partitions()
 
     def tails(self) -> Tails:
-        """Read where the partitions end and the last record of each.
+        """Read the end offset and the last record of each partition.
+
+        Returns
+        -------
+        tuple of lists
+            By partition: the tails of the topic of interactions, and of the topic of labels.
 
         Raises
         ------
         BrokerError
-            The broker answers no more.
+            The broker does not answer any more.
         StateError
-            A last record is gone.
+            The last record of a partition was deleted.
         """
         topic_partitions = [
             TopicPartition(topic, n, LAST_RECORD) for topic in self.topics for n in range(self.partitions)
@@ -82,7 +87,7 @@ class InputLog:
         while len(found) < partitions:
             message = consumer.poll(TIMEOUT)
             if message is None:
-                raise BrokerError(f"Kafka does not tell how far the topics have come within {TIMEOUT:.0f} s")
+                raise BrokerError(f"Kafka did not answer within {TIMEOUT:.0f} s where the partitions end")
             topic_partition = message.topic(), message.partition()
             error = message.error()
             if error is None:
@@ -91,9 +96,9 @@ class InputLog:
                 found[topic_partition] = Tail(message.offset() or 0, last.get(topic_partition))
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
                 raise StateError(
-                    f"{topic_partition[0]}, partition {topic_partition[1]}: the last record is gone, "
-                    "probably by the topic's "
-                    f"retention ({error.str()}); replay into new topics, with another --prefix"
+                    f"{topic_partition[0]}, partition {topic_partition[1]}: the last record was deleted, "
+                    f"probably by the topic's retention ({error.str()}); replay into new topics, with "
+                    "another --prefix"
                 )
         return found
 
@@ -104,12 +109,12 @@ class InputLog:
         if missing:
             raise TopicError(
                 f"no topic {' and no topic '.join(missing)} at {self._kafka.bootstrap}; "
-                f"create what is needed with: forks topics create{prefix}"
+                f"create the topics with: forks topics create{prefix}"
             )
         first, second = (len(present[topic].partitions) for topic in self.topics)
         if first != second:
             raise TopicError(
                 f"{self.topics[0]} has {first} partitions and {self.topics[1]} {second}, but an interaction "
-                "and its label belong in partitions of the same number; create them anew with as many"
+                "and its label belong in partitions of the same number; create both with as many partitions"
             )
         return first

@@ -1,4 +1,4 @@
-"""Interactions in KuaiRec's files: read, cleaned, named, in the order in which they happened.
+"""Read the interactions of KuaiRec's files: clean them, give them ids, and sort them by time.
 
 Gao et al., "KuaiRec: A Fully-observed Dataset and Insights for Evaluating Recommender Systems", CIKM 2022.
 """
@@ -12,13 +12,7 @@ from typing import Final
 import polars as pl
 
 from pipeline.errors import DataError
-
-DEFAULT_MATRIX: Final = "small_matrix.csv"
-TABLES: Final = {
-    "users": "user_features.csv",
-    "tags": "item_categories.csv",
-    "daily": "item_daily_features.csv",
-}
+from pipeline.sources.kuairec_files import DEFAULT_MATRIX, TABLES
 
 COLUMNS: Final[dict[str, type[pl.DataType]]] = {
     "user_id": pl.Int64,
@@ -28,7 +22,7 @@ COLUMNS: Final[dict[str, type[pl.DataType]]] = {
     "timestamp": pl.Float64,
     "watch_ratio": pl.Float64,
 }
-"""What is read of an interactions file, and as what."""
+"""Columns that are read of an interactions file, and their types."""
 
 # What the records accept, see `pipeline.records.outputs`.
 LATEST_TIMESTAMP: Final = 2**53
@@ -36,7 +30,7 @@ LONGEST_DURATION: Final = 1e12
 HIGHEST_WATCH_RATIO: Final = 1e9
 
 IDENTITY: Final = ("user_id", "video_id", "timestamp")
-"""What an event's id is made of."""
+"""Columns that an event's id is made of."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +57,7 @@ class Events:
     skipped: dict[str, int]
 
     def __len__(self) -> int:
-        """Give the number of usable interactions."""
+        """Return the number of usable interactions."""
         return self.frame.height
 
     def first(self, count: int | None) -> Events:
@@ -76,10 +70,10 @@ def read_events(path: Path, matrix: str = DEFAULT_MATRIX) -> Events:
 
     A label becomes known when the play has ended, at `timestamp + play_duration`.
 
-    An event's id is `USER-VIDEO-TIMESTAMP`, and `USER-VIDEO-TIMESTAMP#2`, `#3` ... for rows that say the
-    same user, video and millisecond again (KuaiRec's big matrix has many such). So it is the same on every
-    run and in every excerpt of the file, it can be looked up in the file by eye, and the only other rows
-    that it depends on are earlier ones that it could not be told apart from.
+    An event's id is `USER-VIDEO-TIMESTAMP`, and `USER-VIDEO-TIMESTAMP#2`, `#3` ... for further rows with the
+    same user, video and millisecond (KuaiRec's big matrix has many). So the id is the same on every run and
+    in every excerpt of the file, and a reader can find its row in the file. It depends on no other rows than
+    earlier ones with the same user, video and millisecond.
 
     Parameters
     ----------
@@ -87,6 +81,11 @@ def read_events(path: Path, matrix: str = DEFAULT_MATRIX) -> Events:
         A CSV file, or a folder that holds `matrix`.
     matrix
         The file to read where `path` is a folder.
+
+    Returns
+    -------
+    Events
+        The usable interactions, and counts of the others.
 
     Raises
     ------
@@ -129,7 +128,7 @@ def _find(path: Path, matrix: str) -> Path:
     file = path / matrix
     if not file.is_file():
         there = ", ".join(sorted(entry.name for entry in path.glob("*.csv"))) or "no CSV file at all"
-        raise DataError(f"{path}: there is no {matrix} (there is {there}); choose one with --matrix")
+        raise DataError(f"{path}: there is no {matrix} (there is {there}); choose a file with --matrix")
     return file
 
 
@@ -153,7 +152,7 @@ def _read(file: Path) -> pl.DataFrame:
 
 
 def _explain(file: Path, error: pl.exceptions.ComputeError) -> str:
-    """Find the value that polars could not read, which its own message does not place."""
+    """Find line and column of the value that polars could not read; its own message lacks them."""
     message = f"{file}: not a CSV file as expected: {str(error).splitlines()[0]}"
     try:
         raw = (
@@ -175,7 +174,7 @@ def _explain(file: Path, error: pl.exceptions.ComputeError) -> str:
 
 
 def _fault_expression() -> pl.Expr:
-    """Name why a row cannot be used; null where it can."""
+    """Return the expression for the reason why a row cannot be used; null where it can."""
 
     def outside(column: str, limit: float) -> pl.Expr:
         return ~pl.col(column).is_between(0, limit) | pl.col(column).is_nan()
@@ -200,7 +199,7 @@ def _fault_expression() -> pl.Expr:
 
 
 def _event_ids(ordered: pl.DataFrame) -> pl.Series:
-    """Name the events; those that are told apart by nothing but their position get a number."""
+    """Make the events' ids; rows with the same user, video and millisecond get a number."""
     names = ordered.select(pl.format("{}-{}-{}", *IDENTITY).alias("event_id")).to_series()
     alike = ordered.select(pl.struct(IDENTITY).is_duplicated()).to_series()
     number = ordered.filter(alike).select(pl.int_range(1, pl.len() + 1).over(IDENTITY)).to_series()

@@ -1,4 +1,4 @@
-"""A file of interactions and labels, sent to Kafka in the order and at the pace in which it happened."""
+"""Send a file's interactions and labels to Kafka in the order and at the pace of their time."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from pipeline.sources.schedule import Integers, Schedule
 from pipeline.sources.sender import Sender
 
 CHUNK_SIZE: Final = 2_000
-"""Records that are made ready at once."""
+"""Records that are prepared at once."""
 STOP_CHECK_INTERVAL: Final = 0.1
-"""Seconds after which a waiting replay looks whether it is to stop."""
+"""Seconds after which a waiting replay checks whether it has to stop."""
 
 COLUMNS: Final = (
     *("event_id", "user_id", "video_id", "timestamp", "label_timestamp"),
@@ -31,29 +31,38 @@ COLUMNS: Final = (
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What a replay did."""
+    """Figures of a replay."""
 
     rows: int
     """Rows of the file."""
     skipped: dict[str, int]
     """Rows that cannot be used, by reason."""
     events: int
-    """Usable rows, up to the limit: each is an interaction and a label."""
+    """Usable rows, up to the limit; each is an interaction and a label."""
     there_before: int
-    """Records that a replay before had sent."""
+    """Records that the topics held before, from an earlier replay."""
     interactions: int
-    """Interactions sent now."""
+    """Interactions sent by this replay."""
     labels: int
-    """Labels sent now."""
+    """Labels sent by this replay."""
     seconds: float
     events_per_s: float
-    """Interactions sent a second."""
+    """Interactions sent per second."""
     complete: bool
     """Whether nothing remains to be sent."""
 
 
 class Pace:
-    """When what is due, at so many times real time.
+    """The time at which each event is due, at a multiple of real time.
+
+    Parameters
+    ----------
+    speed
+        Multiple of real time.
+    timestamp
+        Time of the first event, in milliseconds since 1970.
+    now
+        Time at which the first event is due, in seconds of the clock of `due`.
 
     Examples
     --------
@@ -68,7 +77,7 @@ class Pace:
         self._start_time = now
 
     def due(self, timestamp: int) -> float:
-        """Give the time, on the clock of `now` and in seconds, at which an event is to be sent."""
+        """Return the time at which an event has to be sent, in seconds of the clock of `now`."""
         return self._start_time + (timestamp - self._first_timestamp) / 1000 / self._speed
 
 
@@ -78,13 +87,13 @@ class Replay:
     Parameters
     ----------
     events
-        What to send.
+        Events to send.
     kafka
-        Where to, and the prefix of the topics.
+        Address of Kafka and prefix of the topics.
     resume
-        Leave out what the topics hold already.
-    patience
-        Seconds without acknowledgement after which it fails.
+        Skip the records that the topics hold already.
+    ack_timeout
+        Seconds without any acknowledgement after which the replay fails.
 
     Raises
     ------
@@ -93,15 +102,17 @@ class Replay:
     TopicError
         A topic is missing, or the two have different numbers of partitions.
     DataError
-        There is nothing to send, or with `resume` the topics hold something else than the beginning of
+        There is no event to send, or with `resume` the topics hold something else than the beginning of
         this replay.
     """
 
-    def __init__(self, events: Events, kafka: Kafka, *, resume: bool = False, patience: float = 30.0) -> None:
+    def __init__(
+        self, events: Events, kafka: Kafka, *, resume: bool = False, ack_timeout: float = 30.0
+    ) -> None:
         if len(events) == 0:
             raise DataError(f"none of the {events.rows} rows can be used: {events.skipped}")
         self._kafka = kafka
-        self._patience = patience
+        self._ack_timeout = ack_timeout
         self._log = InputLog(kafka)
         self._schedule = Schedule(events, self._log.partitions)
         self._initial_tails = self._log.tails()
@@ -112,31 +123,36 @@ class Replay:
 
     @property
     def there_before(self) -> int:
-        """Records that the topics held before."""
+        """Number of records that the topics held before."""
         return sum(tail.end for of_topic in self._initial_tails for tail in of_topic)
 
     def run(
         self, speed: float | None, stop: Event, progress: Callable[[int], None] = lambda _: None
     ) -> Summary:
-        """Send everything, or until `stop` is set; what is under way then is sent to its end.
+        """Send all records, or until `stop` is set; wait until all that were sent are acknowledged.
 
         Parameters
         ----------
         speed
-            Times real time; None for as fast as possible.
+            Multiple of real time; None for as fast as possible.
         stop
             Ends the replay early.
         progress
             Called with the number of records sent.
 
+        Returns
+        -------
+        Summary
+            Figures of this replay.
+
         Raises
         ------
         BrokerError
-            The broker refuses records, or acknowledges none for too long.
+            The broker refuses records, or acknowledges none for `ack_timeout` seconds.
         StateError
-            Something else wrote to the topics at the same time.
+            Another program wrote to the topics at the same time.
         """
-        sender = Sender(self._kafka, self._patience)
+        sender = Sender(self._kafka, self._ack_timeout)
         begin = time.monotonic()
         pace: Pace | None = None
         for moment, topic, key, value in self.records():
@@ -154,7 +170,7 @@ class Replay:
         return self._summary(sender.sent, time.monotonic() - begin)
 
     def records(self) -> Iterator[tuple[int, str, bytes, bytes]]:
-        """Make the records ready: time, topic, key and value of each."""
+        """Yield the time (milliseconds), topic, key and value of each record to send."""
         count = len(self._schedule.events)
         frame = self._schedule.events.frame.select(COLUMNS)
         interactions, labels = self._log.topics
@@ -189,14 +205,14 @@ class Replay:
         )
 
     def _verify(self, sent: tuple[Integers, Integers]) -> None:
-        """Make sure that the topics grew by what was sent, partition by partition, and by nothing else."""
+        """Raise an error unless each partition grew by the records that were sent to it, and no others."""
         parts = zip(self._log.topics, self._initial_tails, self._log.tails(), sent, strict=True)
         for topic, before, after, counts in parts:
             grown = [end.end - begin.end for begin, end in zip(before, after, strict=True)]
             if grown != counts.tolist():
                 raise StateError(
                     f"{topic}: {counts.tolist()} records were sent to its partitions, but they grew by "
-                    f"{grown}. Something else writes there too, perhaps another replay; begin again in new "
+                    f"{grown}. Another program writes there too, perhaps another replay; start again in new "
                     "topics, with another --prefix"
                 )
 

@@ -1,10 +1,10 @@
-"""What of a replay is in the topics already, told from nothing but the topics.
+"""Find out from the topics alone which records of a replay they hold already.
 
-The order of a replay is fixed, and so is every record's partition. An idempotent producer appends to a
-partition in the order in which it was told to, without gaps and without repeats, however it ends. So the
-number of records that a partition holds says which they are: the first so many of those it is sent. The
-two topics and their partitions need not have come equally far. That the last record is the one that this
-predicts shows that the topics hold this replay and nothing else.
+The order of a replay is fixed, and so is the partition of each record. An idempotent producer appends to a
+partition in the order in which it gets the records, without gaps and repeats, however it ends. So a partition
+that holds n records holds the first n of those that the replay sends to it. The partitions need not have come
+equally far. The last record of each partition is compared with the one that this predicts: if they are the
+same, the topics hold this replay and nothing else.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ class Tail(NamedTuple):
     """The end of a partition."""
 
     end: int
-    """Records in the partition, which is the offset of the next one."""
+    """Number of records in the partition, which is the offset of the next one."""
     last: bytes | None
-    """Value of the last record; None where there is none."""
+    """Value of the last record; None in an empty partition."""
 
 
 Tails = tuple[list[Tail], list[Tail]]
-"""Of the partitions of the topic of interactions, and of that of labels."""
+"""By partition: the tails of the topic of interactions, and of the topic of labels."""
 
 
 NEW_TOPIC = (
-    "If something besides one replay wrote to the topic, only a new one (another --prefix) can be filled "
-    "without gaps and repeats"
+    "If another program wrote to the topic, only a new topic (another --prefix) can be filled without gaps "
+    "and repeats"
 )
 
 
 class EventIdOnly(msgspec.Struct):
-    """What is needed of a record to tell which one it is."""
+    """The field of a record that identifies its event."""
 
     event_id: Id
 
 
 def remaining_records(schedule: Schedule, topics: tuple[str, str], tails: Tails) -> Integers:
-    """Give the records of a schedule that are still to be sent, in order.
+    """Return the records of a schedule that are still to be sent, in order.
 
     Parameters
     ----------
@@ -54,7 +54,12 @@ def remaining_records(schedule: Schedule, topics: tuple[str, str], tails: Tails)
     topics
         Names of the topics of interactions and labels.
     tails
-        How far the partitions of each have come.
+        Ends of the partitions of each topic.
+
+    Returns
+    -------
+    ndarray
+        Numbers of records, int64, see `Schedule`.
 
     Raises
     ------
@@ -62,33 +67,48 @@ def remaining_records(schedule: Schedule, topics: tuple[str, str], tails: Tails)
         The topics hold something else than the beginning of this replay.
     """
     sent = np.zeros(len(schedule.order), dtype=bool)
-    for topic, contents, ends in zip(topics, schedule.contents(), tails, strict=True):
-        for number, (records, tail) in enumerate(zip(contents, ends, strict=True)):
+    for topic, by_partition, ends in zip(topics, schedule.records_by_partition(), tails, strict=True):
+        for number, (records, tail) in enumerate(zip(by_partition, ends, strict=True)):
             _verify(f"{topic}, partition {number}", schedule, records, tail)
             sent[records[: tail.end]] = True
     return schedule.order[~sent[schedule.order]]
 
 
-def _verify(place: str, schedule: Schedule, records: Integers, tail: Tail) -> None:
+def _verify(topic_partition: str, schedule: Schedule, records: Integers, tail: Tail) -> None:
     if tail.end == 0:
         return
     try:
         event_id = msgspec.json.decode(tail.last or b"", type=EventIdOnly).event_id
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{place}: its last record is no event ({error}). {NEW_TOPIC}") from error
+        raise DataError(f"{topic_partition}: its last record is no event ({error}). {NEW_TOPIC}") from error
     ids = schedule.events.frame["event_id"]
-    last = f"{place}: its last record is event {event_id!r}"
+    last = f"{topic_partition}: its last record is event {event_id!r}"
     if str(event_id) not in ids:
-        raise DataError(f"{last}, which is not in the file. Resume with the file that was begun with")
+        raise DataError(
+            f"{last}, which is not in the file. Resume with the file that the replay was started with"
+        )
     if tail.end > len(records) or ids[int(records[tail.end - 1] % len(ids))] != event_id:
         raise DataError(
             f"{last} and number {tail.end} there, which is not its number in this replay. Resume with the "
-            f"--limit that was begun with. {NEW_TOPIC}"
+            f"--limit that the replay was started with. {NEW_TOPIC}"
         )
 
 
 def count_by_partition(schedule: Schedule, records: Integers) -> tuple[Integers, Integers]:
-    """Count records of a schedule by partition: interactions, labels; each of shape (partitions,)."""
+    """Count records of a schedule by partition.
+
+    Parameters
+    ----------
+    schedule
+        The whole replay.
+    records
+        Numbers of records, int64.
+
+    Returns
+    -------
+    tuple of ndarray
+        Counts of interactions and of labels, each of shape (partitions,).
+    """
     count = len(schedule.events)
     interactions, labels = records[records < count], records[records >= count] - count
     return (

@@ -1,4 +1,4 @@
-"""In which order the records of a replay are sent, and where each of them goes."""
+"""The order in which the records of a replay are sent, and the partition of each."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ Integers = NDArray[np.int64]
 def merge_by_time(timestamp: Integers, label_timestamp: Integers) -> Integers:
     """Merge interactions and their labels by time, as River's `stream.simulate_qa` does.
 
-    At the same time labels come first, by the order of their interactions, but never before their own
-    interaction.
+    Of records with the same time, labels come first, in the order of their interactions, but no label comes
+    before its own interaction.
 
     Parameters
     ----------
     timestamp
-        Of the interactions, ascending, shape (n,).
+        Times of the interactions, ascending, shape (n,), int64.
     label_timestamp
-        Of their labels, none before its interaction's, shape (n,).
+        Times of their labels, none before its interaction's, shape (n,), int64.
 
     Returns
     -------
     ndarray
-        Shape (2 n,): i for interaction i, n + i for its label.
+        Order of the records, shape (2 n,), int64: i for interaction i, n + i for its label.
 
     Examples
     --------
@@ -53,9 +53,9 @@ class Schedule:
     Parameters
     ----------
     events
-        What is replayed.
+        Events to replay.
     partitions
-        Of each of the two input topics.
+        Number of partitions of each of the two input topics.
     """
 
     def __init__(self, events: Events, partitions: int) -> None:
@@ -72,8 +72,8 @@ class Schedule:
         partitions = [partition(str(user).encode(), self.partitions) for user in users.tolist()]
         return np.array(partitions, dtype=np.int64)[position]
 
-    def contents(self) -> tuple[list[Integers], list[Integers]]:
-        """Give the numbers of the records that each partition is sent, in order: interactions, labels."""
+    def records_by_partition(self) -> tuple[list[Integers], list[Integers]]:
+        """Return the numbers of the records of each partition, in order: interactions, then labels."""
         count = len(self.events)
         return (
             self._by_partition(self.order[self.order < count]),

@@ -1,4 +1,4 @@
-"""A producer that appends records in the order in which it gets them, all of them, or fails."""
+"""A producer that appends all records in the order in which it gets them, or fails."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings, error_tex
 
 
 class Sender:
-    """Sends records with their event time; never skips one.
+    """Sends records with their event time, and never skips one.
 
-    librdkafka gives up single records when their time is over, and then goes on with those after them.
-    That would leave gaps. So records do not expire here; it is this class that gives up, as a whole, when
-    nothing has been acknowledged for a while.
+    librdkafka drops single records after their timeout and goes on with the next ones, which would leave
+    gaps. So records do not expire here. Instead this class fails as a whole when nothing has been
+    acknowledged for some time.
 
     Parameters
     ----------
     kafka
-        Where to send to.
-    patience
-        Seconds without any acknowledgement after which it fails.
+        Address of Kafka.
+    ack_timeout
+        Seconds without any acknowledgement after which the sender fails.
     """
 
-    def __init__(self, kafka: Kafka, patience: float) -> None:
+    def __init__(self, kafka: Kafka, ack_timeout: float) -> None:
         self.sent = 0
-        """Records handed over so far."""
+        """Records handed to librdkafka so far."""
         self.acknowledged = 0
-        """Records that are in the topics for sure."""
+        """Records that Kafka has acknowledged."""
         self._kafka = kafka
-        self._patience = patience
+        self._ack_timeout = ack_timeout
         self._seconds_without_ack = 0.0
         self._last_poll = time.monotonic()
         self._delivery_error: KafkaError | None = None
@@ -43,7 +43,7 @@ class Sender:
                 "partitioner": "murmur2_random",
                 "enable.idempotence": True,
                 "enable.gapless.guarantee": True,
-                "log_level": 2,  # what goes wrong is told by the callbacks
+                "log_level": 2,  # errors come through the callbacks
                 "message.timeout.ms": 0,
                 "compression.type": "lz4",
                 "linger.ms": 5,
@@ -55,12 +55,23 @@ class Sender:
         )
 
     def send(self, topic: str, key: bytes, value: bytes, timestamp: int) -> None:
-        """Append a record to the partition of its key; `timestamp` is in milliseconds.
+        """Append a record to the partition of its key.
+
+        Parameters
+        ----------
+        topic
+            Name of the topic.
+        key
+            Key of the record.
+        value
+            Value of the record.
+        timestamp
+            Time of the event, in milliseconds since 1970.
 
         Raises
         ------
         BrokerError
-            The broker refuses records, or acknowledges none for too long.
+            The broker refuses records, or acknowledges none for `ack_timeout` seconds.
         """
         while True:
             try:
@@ -68,14 +79,19 @@ class Sender:
             except BufferError:
                 self.poll(0.1)
             except KafkaException as error:
-                self.poll(1.0)  # which raises with the reason, if this one only says that there was one
+                self.poll(1.0)  # raises with the reason, if this error lacks it
                 raise self._failure(error_text(error)) from error
             else:
                 self.sent += 1
                 return
 
     def poll(self, seconds: float = 0.0) -> None:
-        """Take note of what has become of the records, for so long at most.
+        """Process delivery reports.
+
+        Parameters
+        ----------
+        seconds
+            The longest time to wait for one.
 
         Raises
         ------
@@ -94,12 +110,12 @@ class Sender:
             self.acknowledged = self.sent - waiting
             self._seconds_without_ack = 0.0
         else:
-            # A step is counted in part only: this process itself may have been halted in between.
+            # At most one second is counted per step: this process itself may have been stopped in between.
             self._seconds_without_ack += min(now - self._last_poll, 1.0)
         self._last_poll = now
-        if self._seconds_without_ack > self._patience:
+        if self._seconds_without_ack > self._ack_timeout:
             trouble = f" ({self._client_error})" if self._client_error else ""
-            raise self._failure(f"nothing was acknowledged for {self._patience:.0f} s{trouble}")
+            raise self._failure(f"nothing was acknowledged for {self._ack_timeout:.0f} s{trouble}")
 
     def flush(self) -> None:
         """Wait until every record is acknowledged.
@@ -117,7 +133,7 @@ class Sender:
         self._producer.purge()
         return BrokerError(
             f"Kafka at {self._kafka.bootstrap}: {what}. {self.acknowledged:,} of {self.sent:,} records are "
-            "known to be there. Once the broker is well (its log says more), --resume goes on from there"
+            "acknowledged. Once the broker works again (see its log), --resume continues from there"
         )
 
     def _on_delivery(self, error: KafkaError | None, _: Message) -> None:

@@ -14,7 +14,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from pipeline.errors import DataError
-from pipeline.sources.kuairec import DEFAULT_MATRIX, Events, read_events, tables_beside
+from pipeline.sources.kuairec import Events, read_events, tables_beside
+from pipeline.sources.kuairec_files import DEFAULT_MATRIX
 from pipeline.tools.evaluate.arrays import read_arrays
 from pipeline.tools.evaluate.libsvm import read_libsvm
 from pipeline.tools.evaluate.plays import play_stream, tags_beside

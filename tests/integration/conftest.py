@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from pipeline.broker import available_broker
+from pipeline.broker.available import available_broker
 from pipeline.broker.launch import free_ports
 
 

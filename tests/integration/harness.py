@@ -29,7 +29,8 @@ from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
 from pipeline.sources.kuairec import read_events
-from pipeline.sources.synth import Size, write_files
+from pipeline.sources.synth.files import write_files
+from pipeline.sources.synth.size import Size
 from pipeline.task.record_queue import Position
 from pipeline.task.task import Task
 from pipeline.worker.encoder import RecordEncoder

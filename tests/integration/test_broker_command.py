@@ -18,8 +18,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from pipeline.broker import RunningBroker, start, status, temporary_broker
-from pipeline.broker.embedded import state_file, write_state
+from pipeline.broker.embedded import RunningBroker, start, state_file, status, write_state
+from pipeline.broker.temporary import temporary_broker
 from pipeline.errors import BrokerError
 from tests.integration.harness import TIMEOUT, until
 
@@ -27,7 +27,7 @@ FORKS = Path(sys.executable).with_name("forks")
 
 HOLD_A_BROKER = """
 import sys, tempfile
-from pipeline.broker import temporary_broker
+from pipeline.broker.temporary import temporary_broker
 tempfile.tempdir = sys.argv[1]
 with temporary_broker() as bootstrap:
     print(bootstrap, flush=True)

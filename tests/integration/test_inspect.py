@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.errors import ConfigError, TopicError
-from pipeline.tools.inspect import parse_start, read
+from pipeline.tools.inspect.reading import read
+from pipeline.tools.inspect.start import parse_start
 from tests.integration.harness import FORKS, TIMEOUT, Message, Pipeline, invented_events, until
 
 

@@ -23,10 +23,11 @@ from pipeline.errors import BrokerError, DataError, StateError, TopicError
 from pipeline.kafka.clients import client_settings, groupless_consumer
 from pipeline.kafka.topics import Topics, admin, create
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
-from pipeline.sources import synth
 from pipeline.sources.kuairec import read_events
 from pipeline.sources.replay import Replay
 from pipeline.sources.schedule import Schedule
+from pipeline.sources.synth.files import write_files
+from pipeline.sources.synth.size import Size
 from tests.integration.harness import TIMEOUT
 
 PARTITIONS = 3
@@ -36,7 +37,7 @@ FORKS = [sys.executable, "-c", "from pipeline.cli import main; main()"]
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
-    synth.write_files(folder, synth.Size(events=3_000, users=40, videos=100, days=2))
+    write_files(folder, Size(events=3_000, users=40, videos=100, days=2))
     return folder
 
 
@@ -85,7 +86,7 @@ def contents(kafka: Kafka) -> list[list[list[str]]]:
 def expected(data: Path) -> list[list[list[str]]]:
     events = read_events(data)
     ids = events.frame["event_id"].to_list()
-    parts = Schedule(events, PARTITIONS).contents()
+    parts = Schedule(events, PARTITIONS).records_by_partition()
     return [[[ids[record % len(ids)] for record in part.tolist()] for part in topic] for topic in parts]
 
 
@@ -150,9 +151,9 @@ import signal, sys
 from itertools import islice
 from pathlib import Path
 from threading import Event
-from pipeline.config import Kafka
-from pipeline.kuairec import read_events
-from pipeline.replay import Replay
+from pipeline.config.tree import Kafka
+from pipeline.sources.kuairec import read_events
+from pipeline.sources.replay import Replay
 
 class Halting(Replay):
     def records(self):
@@ -166,7 +167,7 @@ Halting(read_events(Path(folder)), Kafka(bootstrap=bootstrap, prefix=prefix), re
 
 
 def test_nothing_is_lost_or_doubled_by_kill_9(tmp_path: Path, kafka: Kafka) -> None:
-    synth.write_files(tmp_path, synth.Size(events=100_000))
+    write_files(tmp_path, Size(events=100_000))
     moments = sorted(random.Random(20200705).sample(range(1_000, 50_000), 3))
     for moment in moments:
         more = str(moment + 5_000)  # than what is waited for, so that some is under way
@@ -189,7 +190,7 @@ def test_ctrl_c_ends_in_good_order_and_says_how_to_go_on(data: Path, kafka: Kafk
     assert process.returncode == 130
     summary = json.loads(output.splitlines()[-1])
     assert not summary["complete"]
-    assert f"go on with: forks replay {data} --speed 3000" in errors
+    assert f"continue with: forks replay {data} --speed 3000" in errors
     assert "--resume" in errors
     assert summary["interactions"] + summary["labels"] == sum(
         len(part) for topic in messages(kafka) for part in topic
@@ -207,7 +208,7 @@ def test_a_broker_that_goes_away_is_an_error_and_not_a_loss(data: Path, tmp_path
         with pytest.raises(
             BrokerError, match=rf"{kafka.bootstrap}: nothing was acknowledged for 1 s .*--resume"
         ):
-            Replay(read_events(data), kafka, patience=1.0).run(
+            Replay(read_events(data), kafka, ack_timeout=1.0).run(
                 None, Event(), lambda sent: kill_once(running["pid"], sent)
             )
         subprocess.run([*start, "--port", kafka.bootstrap.split(":")[1]], capture_output=True, check=True)
@@ -240,7 +241,7 @@ def test_another_writer_is_noticed(data: Path, kafka: Kafka) -> None:
         other.flush(10)
 
     run = Replay(read_events(data).first(1_500), kafka)
-    with pytest.raises(StateError, match=r"watch-labels: .* grew by .*\. Something else writes there too"):
+    with pytest.raises(StateError, match=r"watch-labels: .* grew by .*\. Another program writes there too"):
         run.run(None, Event(), intrude)
     with pytest.raises(DataError, match="its last record is no event"):
         Replay(read_events(data).first(1_500), kafka, resume=True)
@@ -252,7 +253,7 @@ def test_resuming_another_replay_is_refused(data: Path, kafka: Kafka, tmp_path: 
     file.write_text(f"{header}\n1,1,90000,10000,10,9\n1,2,5000,10000,20,0.5\n")
     events = read_events(file)
     Replay(events.first(1), kafka).run(None, Event())
-    with pytest.raises(DataError, match="Resume with the --limit that was begun with"):
+    with pytest.raises(DataError, match="Resume with the --limit that the replay was started with"):
         Replay(events, kafka, resume=True)
     with pytest.raises(DataError, match="which is not in the file"):
         Replay(read_events(data), kafka, resume=True)

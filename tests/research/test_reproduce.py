@@ -18,7 +18,8 @@ from scipy.sparse import csr_array
 from typer.testing import CliRunner, Result
 
 from pipeline.errors import ConfigError, DataError
-from pipeline.sources.synth import Size, write_files
+from pipeline.sources.synth.files import write_files
+from pipeline.sources.synth.size import Size
 from research.command import app
 from research.experiments import EXPERIMENTS, budgets, decompositions, update_rate
 from research.harness import runner

@@ -1,11 +1,6 @@
 """Invented users, videos and plays in the columns of KuaiRec's files.
 
-The product ships no data; this is what the demo and the quick tests run on. Users and videos have latent
-tastes that drift, so that there is something to learn, to forget and to learn again, and never all of it:
-what a user does with a video is partly chance, as in the real files.
+The project ships no data; the demo and the quick tests run on these. Users and videos have latent tastes that
+drift, so that a learner has to learn, to forget and to learn again. As in the real files, what a user does
+with a video is partly random.
 """
-
-from pipeline.sources.synth.files import FILES, write_files
-from pipeline.sources.synth.world import Size
-
-__all__ = ["FILES", "Size", "write_files"]

@@ -1,4 +1,4 @@
-"""The invented data as files, under the names that KuaiRec gives them."""
+"""Write the invented data into files with KuaiRec's names."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import polars as pl
 
 from pipeline.errors import ConfigError
 from pipeline.sources.synth.plays import draw_plays
+from pipeline.sources.synth.size import Size
 from pipeline.sources.synth.user_table import draw_user_features
 from pipeline.sources.synth.video_tables import draw_daily_features, draw_tags
-from pipeline.sources.synth.world import Size, World
+from pipeline.sources.synth.world import World
 
 FILES: Final[dict[str, Callable[[World], pl.DataFrame]]] = {
     "user_features.csv": draw_user_features,
@@ -20,7 +21,7 @@ FILES: Final[dict[str, Callable[[World], pl.DataFrame]]] = {
     "item_daily_features.csv": draw_daily_features,
     "small_matrix.csv": draw_plays,
 }
-"""Every file that is written, and what draws its rows."""
+"""Names of the files, and the functions that draw their rows."""
 
 
 def write_files(
@@ -31,13 +32,13 @@ def write_files(
     Parameters
     ----------
     out
-        The folder to write to; it is made if it is not there.
+        The folder to write to; it is created if it does not exist.
     size
-        How much to invent, and the seed.
+        How much data to invent, and the seed.
     force
         Replace files that are there.
     progress
-        Called with each file's name before it is made.
+        Called with the name of each file before it is drawn.
 
     Returns
     -------

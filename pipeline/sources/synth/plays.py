@@ -1,4 +1,4 @@
-"""Who watched what, when, and how much of it: the interactions of the invented data."""
+"""Draw the interactions of the invented data: who watched what, when, and how much of it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ MEAN_PAUSE: Final = 2_500
 MISSING_TIME_SHARE: Final = 0.038
 """Share of rows without time, date and timestamp, as in KuaiRec's small matrix."""
 BASE_LOG_RATIO: Final = -0.12
-"""Log watch ratio of a play of no particular attraction, were it not for those who skip or loop."""
+"""Log watch ratio of a play without attraction, apart from skips and loops."""
 NOISE: Final = 0.42
 INTEREST_AFTER_END: Final = 0.6
-"""What remains of the interest (in log watch ratio) once a video has been seen to its end."""
+"""Factor of the interest (in log watch ratio) above 0, once a video has been seen to its end."""
 
 DAILY_RHYTHM: Final = (
     9,
@@ -53,13 +53,13 @@ DAILY_RHYTHM: Final = (
     25,
     17,
 )
-"""Sessions begun in each hour of the day, in proportion."""
+"""Sessions begun in each hour of the day, as weights."""
 
 
 def draw_plays(world: World) -> pl.DataFrame:
     """Invent the interactions, in KuaiRec's columns, by user and then by time."""
     size = world.size
-    rng = size.generator(2)
+    rng = world.generator(2)
     session = _sessions(size.events, rng)
     sessions = int(session[-1]) + 1
     user = rng.choice(size.users, size=sessions, p=world.users.activity)[session]
@@ -83,14 +83,14 @@ def draw_plays(world: World) -> pl.DataFrame:
 
 
 def _sessions(events: int, rng: np.random.Generator) -> Integers:
-    """Number the session of each play, ascending from 0, shape (events,)."""
+    """Draw the number of each play's session, ascending from 0, shape (events,), int64."""
     begins = rng.random(events) < 1 / SESSION_LENGTH
     begins[0] = False
     return np.cumsum(begins, dtype=np.int64)
 
 
 def _time_of_day(count: int, rng: np.random.Generator) -> Integers:
-    """Milliseconds since midnight, by the daily rhythm."""
+    """Draw milliseconds since midnight by the daily rhythm, shape (count,), int64."""
     cumulated = np.concatenate([[0.0], np.cumsum(DAILY_RHYTHM)])
     hours = np.interp(rng.random(count) * cumulated[-1], cumulated, np.arange(25.0))
     milliseconds: Integers = np.floor(hours * 3_600_000).astype(np.int64)
@@ -110,7 +110,7 @@ def _choose_videos(popularity: Floats, day: Integers, rng: np.random.Generator) 
 
 
 def _watch_ratio(attraction: Floats, rng: np.random.Generator) -> Floats:
-    """Draw what comes of the attraction: some skip at once, a few let a video loop, for hours even."""
+    """Draw the watch ratios, given the attraction: some users skip at once, a few let a video loop."""
     count = len(attraction)
     kind = rng.random(count)
     skips = np.where(kind < 0.13, rng.exponential(1.2, count), 0.0)
@@ -126,7 +126,7 @@ def _pauses(count: int, rng: np.random.Generator) -> Integers:
 
 
 def _start_times(session: Integers, start: Integers, length: Integers) -> Integers:
-    """Begin each play of a session when the one before it has ended, shape (events,)."""
+    """Return the start time of each play, the end of the one before it in its session, shape (events,)."""
     begun = np.cumsum(length) - length
     first = np.searchsorted(session, np.arange(len(start)))
     times: Integers = start[session] + begun - begun[first][session]
@@ -134,7 +134,7 @@ def _start_times(session: Integers, start: Integers, length: Integers) -> Intege
 
 
 def _in_columns(plays: pl.DataFrame) -> pl.DataFrame:
-    """Put the plays into KuaiRec's columns and order, and the time of those that lack it to null."""
+    """Convert the plays to KuaiRec's columns and order; the time of those without one is null."""
     local = pl.from_epoch(pl.col("timestamp") + CHINA, time_unit="ms")
     known = ~pl.col("without_time")
     return plays.sort("user_id", "timestamp", maintain_order=True).select(

@@ -1,4 +1,4 @@
-"""`user_features.csv` of the invented data: what KuaiRec tells of its users."""
+"""Draw `user_features.csv` of the invented data, in the columns of KuaiRec's file."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ RANGES: Final[dict[str, tuple[tuple[int, ...], tuple[str, ...]]]] = {
         ("15-30", "31-60", "61-90", "91-180", "181-365", "366-730", "730+"),
     ),
 }
-"""Least values of the second and each further range, and what the ranges are called."""
+"""Least values of the second and each further range, and the names of the ranges."""
 
 CATEGORIES: Final = (2, 8, 30, 1_000, 13, 10, 3, 47, 340, 7, 5, 3, 2, 2, 2, 2, 2, 2)
 """Number of values of onehot_feat0, onehot_feat1 and so on."""
 TASTE_FIELDS: Final = {0: 0, 1: 1, 9: 2}
-"""Encrypted fields that say something of a user's taste, and of which of its dimensions."""
+"""Encrypted fields that depend on a user's taste, and the dimension of the taste."""
 MISSING_SHARES: Final = {4: 0.028, **dict.fromkeys(range(12, 18), 0.01)}
-"""Shares of missing values."""
+"""Shares of missing values, by field."""
 
 
 def draw_user_features(world: World) -> pl.DataFrame:
-    """Invent what is known of each user, in the columns of KuaiRec's file."""
+    """Draw the features of each user, in the columns of KuaiRec's file."""
     users = world.users
     count = world.size.users
-    rng = world.size.generator(3)
+    rng = world.generator(3)
     columns: dict[str, Integers | Texts | pl.Series] = {
         "user_id": np.arange(count),
         "user_active_degree": _active_degree(users, rng),
@@ -64,7 +64,7 @@ def draw_user_features(world: World) -> pl.DataFrame:
 
 
 def _active_degree(users: Users, rng: np.random.Generator) -> Texts:
-    """The most active are `full_active`; of a few nothing is known."""
+    """Draw the degree of activity: the most active users are `full_active`, a few are `UNKNOWN`."""
     rank = np.argsort(np.argsort(users.activity)) / len(users.activity)
     degree = np.select([rank < 0.01, rank < 0.14], ["middle_active", "high_active"], "full_active")
     return np.where(rng.random(len(degree)) < 0.016, "UNKNOWN", degree)
@@ -75,7 +75,7 @@ def _flag(share: float, count: int, rng: np.random.Generator) -> Integers:
 
 
 def _numbers(users: Users, rng: np.random.Generator) -> dict[str, Integers]:
-    """How many the user follows and is followed by, and for how long; those who like more follow more."""
+    """Draw follows, fans, friends and days since registration; users with a higher bias follow more."""
     count = len(users.bias)
     followed = np.floor(rng.lognormal(3.4 + 0.8 * users.bias, 1.5))
     fans = np.floor(rng.lognormal(0.8, 1.5, count))
@@ -91,7 +91,7 @@ def _numbers(users: Users, rng: np.random.Generator) -> dict[str, Integers]:
 
 
 def _category(field: int, cardinality: int, users: Users, rng: np.random.Generator) -> Integers:
-    """Draw each user's value: from the taste, with some noise, where the field tells of it, else by Zipf."""
+    """Draw each user's value: from the taste plus noise for `TASTE_FIELDS`, else by Zipf's law."""
     count = len(users.bias)
     if field in TASTE_FIELDS:
         return _quantile_of(users.taste[:, TASTE_FIELDS[field]] + rng.normal(0.0, 0.15, count), cardinality)
@@ -99,6 +99,6 @@ def _category(field: int, cardinality: int, users: Users, rng: np.random.Generat
 
 
 def _quantile_of(value: Floats, parts: int) -> Integers:
-    """Number of the quantile, 0 to parts - 1, that each value lies in."""
+    """Return the number of the quantile of each value, 0 to parts - 1."""
     rank: Integers = np.argsort(np.argsort(value)) * parts // len(value)
     return rank

@@ -1,4 +1,4 @@
-"""`item_categories.csv` and `item_daily_features.csv` of the invented data: KuaiRec's tables of videos."""
+"""Draw `item_categories.csv` and `item_daily_features.csv` of the invented data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeline.sources.synth.world import TAGS, Floats, Integers, World
 
 FIRST_DATE: Final = date(2020, 7, 5)
 IMPRESSIONS_PER_DAY: Final = 300
-"""Users whom a video of mean popularity is shown to, in the whole product and not only in the sample."""
+"""Users who see a video of mean popularity in a day, in the whole service and not only in the sample."""
 TAG_COUNT_SHARES: Final = (0.836, 0.146, 0.017, 0.001)
 """Shares of videos with one, two, three and four tags."""
 UPLOADS: Final = ("ShortImport", "LongImport", "ShortCamera", "LongCamera", "Kmovie", "PictureSet")
@@ -36,7 +36,7 @@ REACTIONS: Final[dict[str, tuple[float, float]]] = {
     "collect": (0.0006, 1.0),
     "cancel_collect": (0.0001, 0.0),
 }
-"""Share of a typical video's viewers who do so in a day, and how its logarithm grows with the quality."""
+"""Share of a typical video's viewers with the reaction in a day, and how its logarithm grows with quality."""
 
 COLUMNS: Final = (
     *("video_id", "date", "author_id", "video_type", "upload_dt", "upload_type", "visible_status"),
@@ -57,9 +57,9 @@ COLUMNS: Final = (
 
 
 def draw_tags(world: World) -> pl.DataFrame:
-    """Invent each video's list of tags, its first tag first."""
+    """Draw each video's list of tags, its main tag first."""
     first = world.videos.tag
-    rng = world.size.generator(4)
+    rng = world.generator(4)
     number = 1 + rng.choice(len(TAG_COUNT_SHARES), size=len(first), p=TAG_COUNT_SHARES)
     steps = np.argsort(rng.random((len(first), TAGS - 1)), axis=1)[:, : len(TAG_COUNT_SHARES) - 1] + 1
     tags = np.column_stack([first, (first[:, None] + steps) % TAGS])
@@ -68,9 +68,9 @@ def draw_tags(world: World) -> pl.DataFrame:
 
 
 def draw_daily_features(world: World) -> pl.DataFrame:
-    """Invent each video's figures for each day, by video and then by day."""
+    """Draw each video's figures for each day, by video and then by day."""
     size = world.size
-    rng = world.size.generator(5)
+    rng = world.generator(5)
     video = np.repeat(np.arange(size.videos), size.days)
     day = np.tile(np.arange(size.days), size.videos)
     columns = _fixed_columns(world, rng).select(pl.all().gather(video)).to_dict(as_series=True)
@@ -81,7 +81,7 @@ def draw_daily_features(world: World) -> pl.DataFrame:
 
 
 def _fixed_columns(world: World, rng: np.random.Generator) -> pl.DataFrame:
-    """Invent what is fixed about each video."""
+    """Draw the columns that are the same on all days of a video."""
     videos = world.videos
     count = world.size.videos
     upright = rng.random(count) < 0.85
@@ -107,7 +107,7 @@ def _fixed_columns(world: World, rng: np.random.Generator) -> pl.DataFrame:
 def _counts(
     world: World, video: Integers, day: Integers, rng: np.random.Generator
 ) -> dict[str, Integers | Floats]:
-    """Invent what users did with each video on each day."""
+    """Draw the counts of reactions to each video on each day."""
     videos = world.videos
     quality = videos.quality[day, video]
     impressions = rng.poisson(IMPRESSIONS_PER_DAY * len(videos.duration) * videos.popularity[day, video])

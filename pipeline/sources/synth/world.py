@@ -1,4 +1,4 @@
-"""Who is there, what they like, and what is there to watch: the latent side of the invented data."""
+"""The latent users and videos behind the invented data."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.sources.synth.size import Size
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 TASTE_DIMENSIONS: Final = 6
-"""Dimensions of the space in which users like and videos are liked."""
+"""Dimensions of the space of tastes and appeals."""
 TAGS: Final = 31
-"""Tags are 0 to 30, as in KuaiRec."""
+"""Number of tags: 0 to 30, as in KuaiRec."""
 
 # Standard deviations of the parts of a play's log watch ratio. With the noise of `plays` beside them, the
 # running means of user and video predict about as well as on KuaiRec (see the package's tests).
@@ -25,22 +27,7 @@ QUALITY_DRIFT: Final = 0.06
 """A day's step of a video's random walk."""
 TASTE_SPREAD: Final = 0.30
 TASTE_ROTATION: Final = 0.05
-"""Radians by which a user's taste turns in a day, at one standard deviation."""
-
-
-@dataclass(frozen=True)
-class Size:
-    """How much to invent, and from which seed."""
-
-    events: int = 50_000
-    users: int = 500
-    videos: int = 2_000
-    days: int = 7
-    seed: int = 1
-
-    def generator(self, part: int) -> np.random.Generator:
-        """Give the randomness of one part, so that no part depends on how much another one draws."""
-        return np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.seed, part])))
+"""Standard deviation of the angle by which a user's taste rotates in a day, in radians."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +39,12 @@ class Users:
     activity
         Share of all sessions, shape (users,).
     bias
-        What a user adds to the log watch ratio of whatever is watched, shape (users,).
+        Each user's addition to the log watch ratio of all plays, shape (users,).
     taste, next_taste
-        Orthogonal axes of the plane in which a user's taste turns, shape (users, TASTES), rows of length 1.
-    turn
-        Radians a day, shape (users,).
+        Orthogonal axes of the plane in which a user's taste rotates, shape (users, TASTE_DIMENSIONS), rows of
+        length 1.
+    rotation
+        Angle of the rotation in a day, in radians, shape (users,).
     """
 
     activity: Floats
@@ -67,7 +55,7 @@ class Users:
 
     @classmethod
     def draw(cls, count: int, rng: np.random.Generator) -> Users:
-        """Invent `count` users."""
+        """Draw `count` users."""
         activity = rng.lognormal(0.0, 0.8, count)
         axes = np.linalg.qr(rng.normal(size=(count, TASTE_DIMENSIONS, 2))).Q
         return cls(
@@ -86,16 +74,16 @@ class Videos:
     Attributes
     ----------
     popularity
-        Share of all plays on each day, shape (days, videos): Zipf's law, flattened at its head because
-        nobody is shown the same few videos all the time, and in a random walk from day to day.
+        Share of all plays on each day, shape (days, videos): Zipf's law, flattened at its head because no
+        service shows the same few videos all the time, with a random walk from day to day.
     quality
-        What a video adds to the log watch ratio on each day, shape (days, videos).
+        Each video's addition to the log watch ratio on each day, shape (days, videos).
     appeal
-        To which tastes it appeals, shape (videos, TASTES).
+        The tastes that a video appeals to, shape (videos, TASTE_DIMENSIONS).
     duration
-        Whole milliseconds, shape (videos,).
+        Duration in whole milliseconds, shape (videos,), int64.
     tag
-        The first of its tags, shape (videos,).
+        The main tag, shape (videos,), int64.
     """
 
     popularity: Floats
@@ -106,7 +94,7 @@ class Videos:
 
     @classmethod
     def draw(cls, count: int, days: int, rng: np.random.Generator) -> Videos:
-        """Invent `count` videos and their fates over `days` days."""
+        """Draw `count` videos, and their popularity and quality over `days` days."""
         rank = rng.permutation(count)
         popularity_walk = np.cumsum(rng.normal(0.0, 0.15, (days, count)), axis=0)
         popularity = np.exp(popularity_walk) / (rank + 1 + 0.02 * count)
@@ -131,18 +119,44 @@ class World:
     def __init__(self, size: Size) -> None:
         self.size = size
 
+    def generator(self, part: int) -> np.random.Generator:
+        """Return the random numbers of one part, so that no part depends on how much another one draws.
+
+        Parameters
+        ----------
+        part
+            Number of the part.
+
+        Returns
+        -------
+        numpy.random.Generator
+            A new generator, the same for each call with the same part.
+        """
+        return np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.size.seed, part])))
+
     @cached_property
     def users(self) -> Users:
         """The users."""
-        return Users.draw(self.size.users, self.size.generator(0))
+        return Users.draw(self.size.users, self.generator(0))
 
     @cached_property
     def videos(self) -> Videos:
         """The videos."""
-        return Videos.draw(self.size.videos, self.size.days, self.size.generator(1))
+        return Videos.draw(self.size.videos, self.size.days, self.generator(1))
 
     def attraction(self, user: Integers, video: Integers, day: Integers) -> Floats:
-        """Give the mean log watch ratio of plays, apart from a constant; all of shape (n,)."""
+        """Return the mean log watch ratio of plays, apart from a constant.
+
+        Parameters
+        ----------
+        user, video, day
+            Numbers of the user, video and day of each play, shape (n,), int64.
+
+        Returns
+        -------
+        ndarray
+            Means, shape (n,), float64.
+        """
         users, videos = self.users, self.videos
         angle = (users.rotation[user] * day)[:, None]
         taste = np.cos(angle) * users.taste[user] + np.sin(angle) * users.next_taste[user]
@@ -152,7 +166,7 @@ class World:
 
 
 def zipf(count: int, exponent: float) -> Floats:
-    """Probabilities in proportion to rank ** -exponent, shape (count,)."""
+    """Return probabilities in proportion to rank ** -exponent, shape (count,), float64."""
     weights = np.arange(1, count + 1) ** -exponent
     probabilities: Floats = weights / weights.sum()
     return probabilities

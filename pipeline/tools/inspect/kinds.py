@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from pipeline.kafka.topics import Topics
+if TYPE_CHECKING:
+    from pipeline.kafka.topics import Topics
 
 
 class Kind(StrEnum):

@@ -11,7 +11,8 @@ from structlog.testing import capture_logs
 from testcontainers.core import container as testcontainers_container
 from testcontainers.core.config import ConnectionMode
 
-from pipeline.broker import available, available_broker, container
+from pipeline.broker import available, container
+from pipeline.broker.available import available_broker
 from pipeline.broker.container import ApacheKafka
 from pipeline.broker.settings import VERSION, container_environment
 

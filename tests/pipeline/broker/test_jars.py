@@ -216,7 +216,7 @@ def test_pooch_is_needed_for_downloads_only(
 
     assert class_path(lock) == files
     files[0].unlink()
-    with pytest.raises(BrokerError, match=r"pooch is not installed.*\"forks-stream\[broker\]\""):
+    with pytest.raises(ConfigError, match=r"pooch is not installed.*\"forks-stream\[broker\]\""):
         class_path(lock)
 
 
@@ -230,7 +230,7 @@ def test_without_an_address_and_jgo_the_variable_is_named(
     cache: Path, lock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("FORKS_MAVEN_URL", raising=False)
-    monkeypatch.setitem(sys.modules, "jgo.maven", None)
+    monkeypatch.setitem(sys.modules, "jgo", None)
 
-    with pytest.raises(BrokerError, match=r"no Maven repository is known .* set FORKS_MAVEN_URL"):
+    with pytest.raises(ConfigError, match=r"jgo is not installed, .* FORKS_MAVEN_URL names none"):
         class_path(lock)

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pipeline.broker import RunningBroker, embedded, start, status, stop
-from pipeline.broker.embedded import state_file, write_state
+from pipeline.broker import embedded
+from pipeline.broker.embedded import RunningBroker, start, state_file, status, stop, write_state
 from pipeline.broker.launch import MAIN_CLASS, check_free, free_ports
 from pipeline.errors import BrokerError, ConfigError
 

@@ -163,7 +163,7 @@ def test_a_missing_file_or_matrix_is_named(tmp_path: Path) -> None:
         read_events(tmp_path / "nowhere")
     write(tmp_path, GOOD)
     with pytest.raises(
-        DataError, match=r"no small_matrix\.csv \(there is matrix\.csv\); choose one with --matrix"
+        DataError, match=r"no small_matrix\.csv \(there is matrix\.csv\); choose a file with --matrix"
     ):
         read_events(tmp_path)
 

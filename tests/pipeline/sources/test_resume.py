@@ -42,7 +42,7 @@ def tails_after(schedule: Schedule, counts: list[list[int]]) -> Tails:
 
     first, second = (
         [tail(records, count) for records, count in zip(parts, of_topic, strict=True)]
-        for parts, of_topic in zip(schedule.contents(), counts, strict=True)
+        for parts, of_topic in zip(schedule.records_by_partition(), counts, strict=True)
     )
     return first, second
 
@@ -52,17 +52,17 @@ def test_what_remains_is_what_no_partition_holds_wherever_each_of_them_stopped(
     data: st.DataObject, partitions: int, seed: int
 ) -> None:
     plan = schedule(40, partitions, seed)
-    contents = plan.contents()
-    counts = [[data.draw(st.integers(0, len(records))) for records in parts] for parts in contents]
+    by_partition = plan.records_by_partition()
+    counts = [[data.draw(st.integers(0, len(records))) for records in parts] for parts in by_partition]
     rest = remaining_records(plan, TOPICS, tails_after(plan, counts))
     held = [
         record
-        for parts, of_topic in zip(contents, counts, strict=True)
+        for parts, of_topic in zip(by_partition, counts, strict=True)
         for records, count in zip(parts, of_topic, strict=True)
         for record in records[:count].tolist()
     ]
     assert rest.tolist() == [record for record in plan.order.tolist() if record not in held]
-    left = [[len(records) for records in parts] for parts in contents]
+    left = [[len(records) for records in parts] for parts in by_partition]
     assert [by.tolist() for by in count_by_partition(plan, rest)] == [
         [whole - count for whole, count in zip(*pair, strict=True)] for pair in zip(left, counts, strict=True)
     ]
@@ -78,7 +78,7 @@ def test_topics_filled_from_another_file_are_refused() -> None:
 @pytest.mark.parametrize("end", [3, 20])
 def test_topics_that_hold_more_than_a_replay_are_refused(end: int) -> None:
     plan = schedule(10, 1)
-    [records], _ = plan.contents()
+    [records], _ = plan.records_by_partition()
     last = plan.events.frame["event_id"][int(records[1])]
     with pytest.raises(DataError, match=f"'{last}' and number {end} there, which is not its number"):
         remaining_records(plan, TOPICS, ([Tail(end, named(last))], [Tail(0, None)]))

@@ -45,10 +45,12 @@ def test_every_record_is_in_one_partition_its_users_in_order(
 ) -> None:
     schedule = Schedule(events(plays), partitions)
     users = schedule.events.frame["user_id"].to_list()
-    contents = schedule.contents()
+    by_partition = schedule.records_by_partition()
     order = schedule.order.tolist()
-    assert sorted(record for topic in contents for part in topic for record in part.tolist()) == sorted(order)
-    for topic in contents:
+    assert sorted(record for topic in by_partition for part in topic for record in part.tolist()) == sorted(
+        order
+    )
+    for topic in by_partition:
         for number, part in enumerate(topic):
             assert part.tolist() == sorted(part.tolist(), key=order.index)
             for record in part.tolist():

@@ -12,7 +12,8 @@ from pipeline.cli import app
 from pipeline.errors import ConfigError
 from pipeline.features.tables import Tables
 from pipeline.sources.kuairec import read_events
-from pipeline.sources.synth import FILES, Size, write_files
+from pipeline.sources.synth.files import FILES, write_files
+from pipeline.sources.synth.size import Size
 
 SMALL = Size(events=4_000, users=60, videos=200, days=3, seed=7)
 WATCHED = 0.75

@@ -18,8 +18,9 @@ from pipeline.config.tree import Learner
 from pipeline.errors import ConfigError, DataError
 from pipeline.features.tables import Tables, TagTable
 from pipeline.model.learner_settings import learner_settings
-from pipeline.sources.kuairec import DEFAULT_MATRIX
-from pipeline.sources.synth import Size, write_files
+from pipeline.sources.kuairec_files import DEFAULT_MATRIX
+from pipeline.sources.synth.files import write_files
+from pipeline.sources.synth.size import Size
 from pipeline.tools.evaluate import Order, prepare
 from tests.support.offline import offline, pairs_of
 

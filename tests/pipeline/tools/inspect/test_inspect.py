@@ -16,9 +16,11 @@ from pipeline.records.encoding import encode
 from pipeline.records.names import ERROR_HEADERS
 from pipeline.records.outputs import Example, Outcome, Prediction, Share, VideoCounts
 from pipeline.task.state import SnapshotReference
-from pipeline.tools.inspect import Kind, as_object, parse_start, show
+from pipeline.tools.inspect.kinds import Kind
+from pipeline.tools.inspect.objects import as_object
 from pipeline.tools.inspect.readable import CUT, described, printable
-from pipeline.tools.inspect.start import At, Last, Since
+from pipeline.tools.inspect.start import At, Last, Since, parse_start
+from pipeline.tools.inspect.text import show
 from tests.support.builders import new_task
 
 PREDICTION = Prediction("e1", 7, 3, 1_000, 0.25, 0.562, True, [0.5] * len(FEATURES), 4, 5)

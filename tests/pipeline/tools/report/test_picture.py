@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import ConfigError
-from pipeline.tools.report import check_format, draw
 from pipeline.tools.report.figures import Report
+from pipeline.tools.report.picture import check_format, draw
 from tests.pipeline.tools.report.test_report import outcomes, report_of
 
 
