@@ -8,11 +8,10 @@ from collections.abc import Callable
 from statistics import median
 
 import msgspec
-from confluent_kafka import TopicPartition
 
 from pipeline.config.tree import Config
 from pipeline.kafka.clients import group_consumer
-from pipeline.kafka.committed import CommittedPosition, committed, committed_position
+from pipeline.kafka.committed import CommittedPosition, committed_positions
 from pipeline.kafka.log import LogReader, decode_records, offsets_of, read_until
 from pipeline.kafka.topics import Topics
 from pipeline.model.factory import ModelFactory
@@ -80,10 +79,9 @@ class Restores:
     def _start(self) -> CommittedPosition:
         consumer = group_consumer(self.config)
         try:
-            offsets = committed(consumer, [TopicPartition(topic, 0) for topic in self._topics.inputs])[0]
+            return committed_positions(consumer, self._topics, [0])[0]
         finally:
             consumer.close()
-        return committed_position(offsets, self._topics, lambda _: 0)
 
     def _timed(self, start: CommittedPosition) -> tuple[float, float]:
         begin, spent = time.perf_counter(), time.process_time()

@@ -11,7 +11,6 @@ from confluent_kafka import Consumer, KafkaError, Producer
 
 from pipeline.config.tree import Config, Kafka, Worker
 from pipeline.kafka.errors import error_text as error_text  # noqa: PLC0414 - exported
-from pipeline.kafka.errors import is_fenced as is_fenced  # noqa: PLC0414 - exported
 
 LIBRDKAFKA_LOGGER = logging.getLogger("librdkafka")
 """Where librdkafka's own log lines go. It logs every attempt to connect, so the level is high."""

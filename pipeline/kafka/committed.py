@@ -8,16 +8,11 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from pipeline.config.tree import Config
 from pipeline.errors import StateError
-from pipeline.kafka.clients import group_consumer
 from pipeline.kafka.errors import COORDINATOR_ERRORS
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.retries import COORDINATOR_TIMEOUT, retry
 from pipeline.kafka.topics import Topics
-
-TIMEOUT = COORDINATOR_TIMEOUT
-RETRIABLE_ERRORS = COORDINATOR_ERRORS
 
 METADATA_PREFIX = "state="
 """What stands before the state record's offset in the metadata of a committed offset."""
@@ -77,17 +72,6 @@ def committed_offsets(
         offset = answer.offset if answer.offset >= 0 else None
         found[answer.partition][answer.topic] = CommittedOffset(offset, answer.metadata or "")
     return found
-
-
-def group_offsets(
-    config: Config, partitions: Iterable[PartitionId], timeout: float = COORDINATOR_TIMEOUT
-) -> dict[int, dict[str, CommittedOffset]]:
-    """Ask for the committed offsets of the pipeline's group: see `committed_offsets`."""
-    consumer = group_consumer(config)
-    try:
-        return committed_offsets(consumer, partitions, timeout)
-    finally:
-        consumer.close()
 
 
 def committed_positions(
@@ -151,31 +135,3 @@ def position_of(
             "all outputs to start anew"
         )
     return CommittedPosition(interactions, labels, int(note.removeprefix(METADATA_PREFIX)))
-
-
-def committed(
-    consumer: Consumer, topic_partitions: list[TopicPartition], timeout: float = COORDINATOR_TIMEOUT
-) -> dict[int, dict[str, TopicPartition]]:
-    """Ask as `committed_offsets` does, in the client's types."""
-    partitions = [PartitionId(asked.topic, asked.partition) for asked in topic_partitions]
-    return {
-        partition: {
-            topic: TopicPartition(
-                topic, partition, -1001 if found.offset is None else found.offset, found.metadata
-            )
-            for topic, found in by_topic.items()
-        }
-        for partition, by_topic in committed_offsets(consumer, partitions, timeout).items()
-    }
-
-
-def committed_position(
-    topic_partitions: dict[str, TopicPartition], topics: Topics, beginning: Callable[[TopicPartition], int]
-) -> CommittedPosition:
-    """Return what `position_of` does, from the client's types."""
-    offsets = {
-        topic: CommittedOffset(found.offset if found.offset >= 0 else None, found.metadata or "")
-        for topic, found in topic_partitions.items()
-    }
-    partition = topic_partitions[topics.interactions].partition
-    return position_of(partition, offsets, topics, lambda found: beginning(TopicPartition(*found)))

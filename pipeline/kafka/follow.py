@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from pipeline.config.tree import Kafka
 from pipeline.kafka.clients import groupless_consumer
-from pipeline.kafka.errors import is_partition_end
+from pipeline.kafka.errors import raise_unless_retriable
 from pipeline.kafka.offsets import PartitionId
 
 POLL_TIMEOUT: Final = 0.2
@@ -41,7 +41,7 @@ def follow(kafka: Kafka, offsets: Mapping[PartitionId, int]) -> Iterator[Message
             error = message.error()
             if error is None:
                 yield message
-            elif not is_partition_end(error):
-                raise KafkaException(error)
+            else:
+                raise_unless_retriable(error)
     finally:
         consumer.close()

@@ -9,6 +9,7 @@ from pipeline.errors import StateError
 from pipeline.kafka.clients import transactional_producer
 from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.errors import is_membership_change
+from pipeline.kafka.producer import abort_if_required
 from pipeline.kafka.retries import COORDINATOR_TIMEOUT
 
 
@@ -47,8 +48,7 @@ class GroupTransaction:
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if not isinstance(error, KafkaException):
             return
-        if error.args[0].txn_requires_abort():
-            self.producer.abort_transaction(COORDINATOR_TIMEOUT)
+        abort_if_required(self.producer, error)
         if is_membership_change(error):
             raise StateError("a worker has joined meanwhile. Nothing has changed: stop it first") from error
 

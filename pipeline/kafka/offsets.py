@@ -11,8 +11,6 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from pipeline.kafka.errors import LEADER_ERRORS
 from pipeline.kafka.retries import BROKER_TIMEOUT, retry
 
-TIMEOUT = BROKER_TIMEOUT
-
 
 class PartitionId(NamedTuple):
     """One partition of a topic."""

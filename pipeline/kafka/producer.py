@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from pipeline.kafka.errors import timed_out
@@ -60,18 +57,20 @@ def flush(producer: Producer, timeout: float) -> None:
         raise timed_out("records were not acknowledged in time")
 
 
-@contextmanager
-def abort_on_failure(producer: Producer) -> Iterator[None]:
-    """Abort the transaction when a step of it fails, so that readers need not wait for its timeout.
+def abort_if_required(producer: Producer, error: KafkaException) -> None:
+    """Abort the transaction after an error that leaves it open, so that readers need not await its timeout.
+
+    Parameters
+    ----------
+    producer
+        The producer of the transaction.
+    error
+        What a step of the transaction raised.
 
     Raises
     ------
     KafkaException
-        The error of the step.
+        The transaction cannot be aborted.
     """
-    try:
-        yield
-    except KafkaException as error:
-        if error.args[0].txn_requires_abort():
-            producer.abort_transaction(COORDINATOR_TIMEOUT)
-        raise
+    if error.args[0].txn_requires_abort():
+        producer.abort_transaction(COORDINATOR_TIMEOUT)

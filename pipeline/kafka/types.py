@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Producer, TopicPartition
 
-__all__ = ["AdminClient", "Consumer", "KafkaError", "KafkaException", "Message", "Producer", "TopicPartition"]
+__all__ = ["Producer", "TopicPartition"]

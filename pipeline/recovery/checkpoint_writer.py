@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Sequence
 
 from pipeline.kafka.committed import metadata
-from pipeline.kafka.producer import DeliveryReport as DeliveryReport  # noqa: PLC0414 - exported
-from pipeline.kafka.producer import flush as flush  # noqa: PLC0414 - exported
+from pipeline.kafka.producer import DeliveryReport
 from pipeline.kafka.topics import Topics
 from pipeline.kafka.types import Producer, TopicPartition
 from pipeline.records.encoding import encode_json

@@ -9,8 +9,9 @@ from typing import NamedTuple, TypeAlias
 
 from confluent_kafka import KafkaException, Producer
 
-from pipeline.kafka.committed import TIMEOUT, CommittedPosition
+from pipeline.kafka.committed import CommittedPosition
 from pipeline.kafka.deadline import BackgroundCall
+from pipeline.kafka.producer import DeliveryReport, abort_if_required, flush
 from pipeline.kafka.topics import Topics
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode, keys_of
@@ -22,8 +23,6 @@ from pipeline.records.names import (
     TOPIC_HEADER,
 )
 from pipeline.recovery.checkpoint_writer import (
-    DeliveryReport,
-    flush,
     input_offsets,
     next_slot,
     snapshot_reference,
@@ -128,7 +127,7 @@ class InFlightCommit:
         try:
             self._commit = write()
         except KafkaException as error:
-            self._abort(error)
+            abort_if_required(self._producer, error)
             raise
 
     def end(self) -> list[tuple[PartitionCommit, CommittedPosition]]:
@@ -144,7 +143,7 @@ class InFlightCommit:
         try:
             positions = self._commit.wait()
         except KafkaException as error:
-            self._abort(error)
+            abort_if_required(self._producer, error)
             raise
         parts, self._commit = self._commit.parts, None
         return list(zip(parts, positions, strict=True))
@@ -152,10 +151,6 @@ class InFlightCommit:
     def abandon(self) -> None:
         """Abandon the transaction in flight."""
         self._commit = None
-
-    def _abort(self, error: KafkaException) -> None:
-        if error.args[0].txn_requires_abort():
-            self._producer.abort_transaction(TIMEOUT)
 
 
 class TransactionWriter:

@@ -19,7 +19,8 @@ from confluent_kafka import KafkaException
 from pipeline.config.tree import Config
 from pipeline.errors import FencedError
 from pipeline.join import merge
-from pipeline.kafka.clients import client_settings, error_text, is_fenced
+from pipeline.kafka.clients import client_settings
+from pipeline.kafka.errors import error_text, is_fenced
 from pipeline.kafka.partitioner_check import check_partitioning
 from pipeline.kafka.topics import admin, partition_count, topics_of
 from pipeline.model.factory import ModelFactory

@@ -9,9 +9,9 @@ import msgspec
 
 from pipeline.errors import StateError
 from pipeline.kafka.group_transaction import GroupTransaction
+from pipeline.kafka.producer import flush
 from pipeline.kafka.topics import LARGEST_DEAD_LETTER
 from pipeline.recovery.checkpoint_writer import (
-    flush,
     input_offsets,
     next_slot,
     snapshot_reference,
