@@ -2,9 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 MINUTES ?= 10
+PROCESSES ?= 4
 
 help:  ## What can be made here
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## */\1\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 10
 
 setup: .venv/.done  ## A virtual environment in .venv with everything at its locked version
 
@@ -21,8 +22,12 @@ setup: .venv/.done  ## A virtual environment in .venv with everything at its loc
 demo: setup  ## Broker, data, worker, a kill -9 in the middle, and the report
 	@$(BIN)/forks demo
 
+# One test at a time for each process: the long ones are not to wait for each other.
 test: setup  ## All tests, with a real Apache Kafka
-	@$(BIN)/pytest
+	@$(BIN)/pytest -n $(PROCESSES) --maxschedchunk 1
+
+test-fast: setup  ## The tests that need no broker
+	@$(BIN)/pytest -n logical -m "not kafka and not chaos"
 
 chaos: setup  ## Kills of workers and broker for MINUTES=10, then the check; SEED=... repeats one, OPTIONS=--replay
 	@$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(OPTIONS)
@@ -47,4 +52,4 @@ lock: setup  ## Resolve requirements.lock, and that of the peers in bench, anew
 	@$(COMPILE) --group dev --all-extras pyproject.toml -o requirements.lock
 	@$(COMPILE) bench/peers/requirements.in -o bench/peers/requirements.lock
 
-.PHONY: help setup demo test chaos check docs lock
+.PHONY: help setup demo test test-fast chaos check docs lock

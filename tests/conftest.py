@@ -12,6 +12,20 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
+URGENT = ("chaos", "slow", "kafka")
+"""Markers, first what takes longest."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where several processes share the tests, let the long ones begin first."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=urgency)
+
+
+def urgency(item: pytest.Item) -> int:
+    """Tell when a test is to begin: small numbers first."""
+    return next((place for place, mark in enumerate(URGENT) if item.get_closest_marker(mark)), len(URGENT))
+
 
 @pytest.fixture(scope="session")
 def kuairec() -> Path:

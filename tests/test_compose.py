@@ -122,7 +122,12 @@ def test_forks_takes_every_command_line(service: str) -> None:
     while isinstance(command, TyperGroup):
         command = command.commands[words.pop(0)]
     # The folder to replay is there only inside the container; it is not looked at before the command runs.
-    command.make_context(command.name, words)
+    context = command.make_context(command.name, list(words))
+    taken = {name for name in context.params if context.get_parameter_source(name).name == "COMMANDLINE"}
+    options = {option.name for option in command.params if set(option.opts) & set(words)}
+    values = {str(context.params[name]) for name in taken}
+    assert options <= taken
+    assert {word for word in words if not word.startswith("--")} <= values
 
 
 def test_everything_starts_when_what_it_needs_is_there() -> None:

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from pipeline.broker.available import available_broker
 from pipeline.broker.launch import free_ports
+from tests.integration.shared import shared_broker
+
+FOLDER = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)  # before markers select
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark all tests of this folder."""
+    for item in items:
+        if FOLDER in item.path.parents:
+            item.add_marker("kafka")
 
 
 @pytest.fixture(scope="session")
-def bootstrap() -> Iterator[str]:
-    """The address of one broker for all tests."""
-    with available_broker() as address:
+def bootstrap(worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of one broker for all tests, also where several processes run them."""
+    folder = tmp_path_factory.getbasetemp()
+    with shared_broker(folder if worker_id == "master" else folder.parent) as address:
         yield address
 
 

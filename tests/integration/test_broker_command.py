@@ -80,6 +80,7 @@ def read_record(bootstrap: str, topic: str) -> bytes | None:
     return found[0]
 
 
+@pytest.mark.slow
 def test_a_broker_starts_once_stops_and_keeps_its_data(tmp_path: Path) -> None:
     data = tmp_path / "a folder with spaces and ümlauts"
     data.mkdir()

@@ -17,6 +17,7 @@ from pipeline.errors import ConfigError, StateError
 from tests.integration.harness import TIMEOUT, Pipeline, invented_events, until
 from tests.integration.test_rebuild import forks, refused
 
+pytestmark = pytest.mark.slow
 WIDER = {"learner": "forks", "budget": 60, "cycle": 200}
 LINEAR = {"learner": "arow"}
 BEFORE = {"FORKS_CHALLENGERS": json.dumps({"wider": WIDER, "linear": LINEAR})}

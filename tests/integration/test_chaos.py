@@ -2,11 +2,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.chaos.report import Options
 from tests.chaos.run import run
 from tests.chaos.schedule import Fault
 
 
+@pytest.mark.chaos
+@pytest.mark.slow
 def test_faults_of_every_kind_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
     """A short `make chaos`: workers and broker are killed, stopped and started again under way."""
     options = Options(

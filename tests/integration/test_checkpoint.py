@@ -56,6 +56,7 @@ def assert_predictions_follow_from_outcomes(pipeline: Pipeline) -> None:
         assert model.predict(interaction).score == prediction.score
 
 
+@pytest.mark.slow
 def test_after_the_import_of_an_older_snapshot_no_prediction_comes_out_otherwise(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:

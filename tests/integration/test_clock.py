@@ -6,6 +6,8 @@ import time
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction, WatchLabel
 from tests.integration.harness import Message, Pipeline, until
@@ -32,6 +34,7 @@ class WallClock:
         new.replace(self._file)
 
 
+@pytest.mark.slow
 def test_steps_of_the_wall_clock_do_not_show(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
     """Events of now never lie in the future, and a window closes in its time in either direction."""
     clock = WallClock(tmp_path)

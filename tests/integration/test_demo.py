@@ -7,6 +7,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from pipeline.config.tree import Learner
 from pipeline.features.tables import Tables
 from pipeline.model.learner_settings import learner_settings
@@ -15,6 +17,7 @@ from tests.integration.harness import FORKS, TIMEOUT, Pipeline
 from tests.support.offline import offline, pairs_of
 
 
+@pytest.mark.slow
 def test_demo_on_real_rows(bootstrap: str, kuairec: Path, tmp_path: Path) -> None:
     """Nothing is lost or made up, mistakes are few, and every score is that of a loop without Kafka."""
     done = subprocess.run(

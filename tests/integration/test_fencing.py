@@ -6,11 +6,13 @@ import signal
 from functools import partial
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Producer
 
 from tests.integration.harness import TIMEOUT, Feed, Pipeline, assert_as_in_one_go, invented_events, until
 
 
+@pytest.mark.slow
 def test_a_worker_whose_transaction_is_ended_by_others_goes_on(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:

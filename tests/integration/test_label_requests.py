@@ -6,6 +6,7 @@ import json
 from functools import partial
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
@@ -23,6 +24,7 @@ def command(name: str, pipeline: Pipeline, *options: str, **settings: str) -> Re
     return CliRunner().invoke(app, [name, *options, *where, *group], env=settings)
 
 
+@pytest.mark.slow
 def test_a_policy_s_requests_are_written_once_whoever_is_killed_and_audited(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:

@@ -97,6 +97,7 @@ def fall_silent(proxy: Proxy) -> Trouble:
     return "silence", lambda: bool(silent_since) and time.monotonic() - silent_since[0] > MAX_SILENCE
 
 
+@pytest.mark.slow
 def test_trouble_on_the_network_does_not_show(proxied: tuple[Proxy, str], tmp_path: Path) -> None:
     proxy, direct = proxied
     pipeline = Proxied(direct, "network-", tmp_path)
@@ -122,6 +123,7 @@ def test_trouble_on_the_network_does_not_show(proxied: tuple[Proxy, str], tmp_pa
     assert_as_in_one_go(pipeline, feed.events)
 
 
+@pytest.mark.slow
 def test_who_was_lost_to_the_group_commits_nothing_though_the_client_knows_it_before_the_worker(
     proxied: tuple[Proxy, str], tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tests.chaos.broker import Broker
 from tests.integration.harness import (
@@ -44,6 +45,7 @@ STRIKES: list[Callable[[psutil.Process], None]] = [killed, full_disk]
 docs/operations.md."""
 
 
+@pytest.mark.slow
 def test_a_broker_that_goes_away_and_comes_back_costs_nothing(tmp_path: Path) -> None:
     """The worker goes on by itself, through the one path that every fault takes."""
     with Broker(tmp_path / "broker") as broker:

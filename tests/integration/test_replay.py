@@ -198,6 +198,7 @@ def test_ctrl_c_ends_in_good_order_and_says_how_to_go_on(data: Path, kafka: Kafk
     assert len(read_events(data)) > summary["interactions"]
 
 
+@pytest.mark.slow
 def test_a_broker_that_goes_away_is_an_error_and_not_a_loss(data: Path, tmp_path: Path) -> None:
     folder = ["--data", str(tmp_path / "broker")]
     start = [*FORKS, "broker", "start", *folder, "--json"]

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.integration.harness import TIMEOUT, Pipeline, invented_events, until
 
 
@@ -42,6 +44,7 @@ def pair(bootstrap: str, prefix: str, folder: Path) -> Pipeline:
     return pipeline
 
 
+@pytest.mark.slow
 def test_two_workers_of_one_command_share_the_partitions_and_stop_together(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
@@ -66,6 +69,7 @@ def test_two_workers_of_one_command_share_the_partitions_and_stop_together(
     assert both.read(both.topics.outcomes) == alone.read(alone.topics.outcomes)
 
 
+@pytest.mark.slow
 def test_where_one_of_two_workers_is_killed_the_other_stops_in_good_order(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ def halves(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     return events[:middle], events[middle:]
 
 
+@pytest.mark.slow
 def test_each_published_share_is_learned_once_by_all_others_whoever_is_killed(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:

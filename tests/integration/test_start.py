@@ -118,6 +118,7 @@ def test_a_wrong_configuration_is_reported_before_anything_is_connected(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_another_learner_on_old_outputs_is_refused(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
     events = invented_events(tmp_path, 300)
@@ -129,6 +130,7 @@ def test_another_learner_on_old_outputs_is_refused(bootstrap: str, topic_prefix:
     assert "learner.budget is '50', was '160'" in done.stderr
 
 
+@pytest.mark.slow
 def test_offsets_set_by_hand_are_refused(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
     """To earlier or later ones, with what a worker noted beside them or without, and none at all."""
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)

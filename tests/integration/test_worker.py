@@ -7,6 +7,8 @@ import subprocess
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from tests.integration.harness import TIMEOUT, Feed, Pipeline, assert_as_in_one_go, invented_events, until
 
 
@@ -21,6 +23,7 @@ def test_what_is_committed_is_what_the_pure_core_says(
     assert pipeline.read(pipeline.topics.dead_letters) == []
 
 
+@pytest.mark.slow
 def test_kills_at_random_moments_leave_the_same_committed_bytes(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
@@ -76,6 +79,7 @@ def test_a_worker_that_stops_and_starts_goes_on_where_it_was(
     assert sequences == list(range(len(events)))
 
 
+@pytest.mark.slow
 def test_workers_that_come_and_go_leave_the_same_committed_bytes(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
@@ -102,6 +106,7 @@ def test_workers_that_come_and_go_leave_the_same_committed_bytes(
     assert shared.read(shared.topics.outcomes) == calm.read(calm.topics.outcomes)
 
 
+@pytest.mark.slow
 def test_of_two_workers_with_one_name_the_first_leaves(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:

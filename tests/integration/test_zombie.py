@@ -17,6 +17,7 @@ from tests.integration.harness import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["assigned", "restored"])
 def test_a_worker_that_wakes_after_another_took_its_name_writes_nothing_and_leaves(
     moment: str, bootstrap: str, topic_prefix: str, tmp_path: Path
@@ -42,6 +43,7 @@ def test_a_worker_that_wakes_after_another_took_its_name_writes_nothing_and_leav
     assert_as_in_one_go(pipeline, events)
 
 
+@pytest.mark.slow
 def test_workers_that_wake_after_their_partition_moved_write_nothing_and_join_again(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:

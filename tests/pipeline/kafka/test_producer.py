@@ -14,21 +14,27 @@ class Flushing:
     def __init__(self, outcome: int | Exception, fatal: KafkaException | None = None) -> None:
         self._outcome = outcome
         self._fatal = fatal
+        self.calls: list[str] = []
 
     def flush(self, timeout: float) -> int:
         assert timeout == 2.0
+        self.calls.append("flush")
         if isinstance(self._outcome, Exception):
             raise self._outcome
         return self._outcome
 
     def abort_transaction(self, timeout: float) -> None:
         assert timeout == 2.0
+        self.calls.append("abort_transaction")
         if self._fatal is not None:
             raise self._fatal
 
 
-def flushed(outcome: int | Exception, fatal: KafkaException | None = None) -> None:
-    flush(cast(Producer, cast(Any, Flushing(outcome, fatal))), 2.0)
+def flushed(outcome: int | Exception, fatal: KafkaException | None = None) -> list[str]:
+    """What was asked of the producer."""
+    producer = Flushing(outcome, fatal)
+    flush(cast(Producer, cast(Any, producer)), 2.0)
+    return producer.calls
 
 
 def caused(cause: Exception) -> SystemError:
@@ -65,5 +71,5 @@ def test_a_fatal_error_that_got_lost_in_a_flush_is_found_again() -> None:
     assert caught.value.args[0].code() == KafkaError._FENCED
 
 
-def test_a_flush_of_everything_says_nothing() -> None:
-    flushed(0)
+def test_a_flush_of_everything_says_nothing_and_aborts_nothing() -> None:
+    assert flushed(0) == ["flush"]

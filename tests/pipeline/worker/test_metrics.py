@@ -4,6 +4,7 @@ import re
 from typing import cast
 from urllib.request import urlopen
 
+import psutil
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
@@ -73,9 +74,18 @@ def test_an_address_is_free_again_afterwards_and_in_use_meanwhile() -> None:
         pass
 
 
+def listening() -> set[str]:
+    """The addresses at which this process takes connections."""
+    connections = psutil.Process().net_connections("tcp")
+    return {f"{at.laddr.ip}:{at.laddr.port}" for at in connections if at.status == psutil.CONN_LISTEN}
+
+
 def test_without_an_address_nothing_is_served() -> None:
+    before, address = listening(), free_address()
+    with serve_metrics(Gauges(CONFIG), address):
+        assert listening() == before | {address}
     with serve_metrics(Gauges(CONFIG), None):
-        pass
+        assert listening() == before
 
 
 def test_challengers_have_counters_beside_the_champion() -> None:
