@@ -24,7 +24,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def urgency(item: pytest.Item) -> int:
     """Tell when a test is to begin: small numbers first."""
-    return next((place for place, mark in enumerate(URGENT) if item.get_closest_marker(mark)), len(URGENT))
+    return next(
+        (position for position, mark in enumerate(URGENT) if item.get_closest_marker(mark)), len(URGENT)
+    )
 
 
 @pytest.fixture(scope="session")

@@ -55,9 +55,9 @@ def stubborn(folder: Path, number: int, register_stop: RegisterStop) -> None:
 
 
 def main() -> None:
-    """Hold a crew of two, whose kind and folder the command line names, until a signal comes."""
-    crew = Supervisor(
+    """Run a supervisor of two members, whose kind and folder the command line names, until a signal comes."""
+    supervisor = Supervisor(
         partial({"obedient": obedient, "stubborn": stubborn}[sys.argv[1]], Path(sys.argv[2])), 2
     )
-    with stop_on_signals(crew.stop):
-        sys.exit(crew.run())
+    with stop_on_signals(supervisor.stop):
+        sys.exit(supervisor.run())

@@ -81,8 +81,8 @@ class OutputLog:
     ) -> SnapshotReference:
         """Write a model whole after another."""
         self.snapshots.append(data := pack(model))
-        place, digest = [len(self.snapshots) - 1], sha256(data).hexdigest()
-        return SnapshotReference(place, digest, next_slot(before), model.folded, outcome_offset)
+        chunks, digest = [len(self.snapshots) - 1], sha256(data).hexdigest()
+        return SnapshotReference(chunks, digest, next_slot(before), model.folded, outcome_offset)
 
     def install(self, learner: ForksSettings) -> Task:
         """Fold all outcomes under other settings, go on from that model, and restore."""

@@ -93,15 +93,15 @@ def toml_lines(config: Config, factory: ModelFactory) -> list[str]:
     """Return the lines of the sections [learner] and [challengers.NAME] of a configuration file."""
     lines = ["[learner]", f"preset = {as_toml(config.learner.preset)}"]
     lines += _settings(list(config.learner.overrides), factory.learner)
-    for name, contender in factory.challengers.items():
+    for name, settings in factory.challengers.items():
         challenger = config.challengers[name]
         lines += ["", f"[challengers.{name}]", f"learner = {as_toml(challenger.learner)}"]
         given = challenger.parameters
-        if isinstance(contender, ForksSettings):
+        if isinstance(settings, ForksSettings):
             lines += [f"preset = {as_toml(given.pop('preset'))}"] if "preset" in given else []
-            lines += _settings(list(given), contender)
+            lines += _settings(list(given), settings)
         else:
-            values = dict(contender.parameters)
+            values = dict(settings.parameters)
             lines += [f"{parameter} = {as_toml(values[parameter])}" for parameter in given]
     return lines
 

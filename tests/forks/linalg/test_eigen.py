@@ -31,13 +31,13 @@ def test_a_matrix_is_made_of_its_eigenvectors(fails: bool, monkeypatch: pytest.M
 
 def test_a_sketch_is_decomposed_where_divide_and_conquer_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = symmetric(12)
-    usual = truncated_svd(matrix, 4)
+    expected = truncated_svd(matrix, 4)
     monkeypatch.setattr(np.linalg, "eigh", gives_up)
     found = truncated_svd(matrix, 4)
-    np.testing.assert_allclose(found.values, usual.values, atol=1e-12)
+    np.testing.assert_allclose(found.values, expected.values, atol=1e-12)
     np.testing.assert_allclose(
         found.vectors * found.values @ found.vectors.T,
-        usual.vectors * usual.values @ usual.vectors.T,
+        expected.vectors * expected.values @ expected.vectors.T,
         atol=1e-12,
     )
 

@@ -20,9 +20,9 @@ def one_by_one(
     max_messages: int,
 ) -> tuple[list[int], int]:
     """Return the order of messages, i of interaction i and ~i of label i, and the latest time among them."""
-    turns: list[int] = []
+    order: list[int] = []
     latest, n, m = NO_TIMESTAMP, 0, 0
-    while len(turns) < max_messages:
+    while len(order) < max_messages:
         ahead = [(label_times[m], 0)] if m < len(label_times) else []
         ahead += [(interaction_times[n], 1)] if n < len(interaction_times) else []
         if (n == len(interaction_times) and more[0]) or (m == len(label_times) and more[1]) or not ahead:
@@ -32,13 +32,13 @@ def one_by_one(
             break
         latest = max(latest, time)
         if interaction:
-            turns.append(n)
+            order.append(n)
             next_deadline = min(next_deadline, time + WINDOW)
             n += 1
         else:
-            turns.append(~m)
+            order.append(~m)
             m += 1
-    return turns, latest
+    return order, latest
 
 
 @given(
@@ -61,8 +61,8 @@ def test_messages_are_merged_as_one_by_one(
     n, m, latest = merge(
         *columns, *more, WINDOW, next_deadline, max_messages, labels_before, interactions_before
     )
-    turns, wanted = one_by_one(interaction_times, label_times, more, next_deadline, max_messages)
-    assert (n + m, latest) == (len(turns), wanted)
-    places = {turn: place for place, turn in enumerate(turns)}
-    assert labels_before[:n].tolist() == [places[number] - number for number in range(n)]
-    assert interactions_before[:m].tolist() == [places[~number] - number for number in range(m)]
+    order, wanted = one_by_one(interaction_times, label_times, more, next_deadline, max_messages)
+    assert (n + m, latest) == (len(order), wanted)
+    positions = {message: position for position, message in enumerate(order)}
+    assert labels_before[:n].tolist() == [positions[number] - number for number in range(n)]
+    assert interactions_before[:m].tolist() == [positions[~number] - number for number in range(m)]

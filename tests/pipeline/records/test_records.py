@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.features.statistics import FEATURES
-from pipeline.records import outcome_encoder as endings_module
+from pipeline.records import outcome_encoder
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, RejectedRecord, decode
 from pipeline.records.encoding import encode, encode_all, keys_of
 from pipeline.records.fields import FEATURES_LENGTH
@@ -140,10 +140,10 @@ ACCEPTED = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_a_rejected_record_with_its_fault(name: str) -> None:
     value, fault = BAD[name]
-    poison = decode_one(value)
-    assert isinstance(poison, RejectedRecord)
-    assert poison.fault == fault
-    assert poison.reason
+    rejected = decode_one(value)
+    assert isinstance(rejected, RejectedRecord)
+    assert rejected.fault == fault
+    assert rejected.reason
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
@@ -155,18 +155,18 @@ def test_unusual_but_good_input_is_accepted(name: str) -> None:
 @pytest.mark.parametrize("field", FIELDS)
 def test_the_reason_names_the_field(field: str) -> None:
     for value in (without(field), replaced(field, b"null")):
-        poison = decode_one(value)
-        assert isinstance(poison, RejectedRecord)
-        assert field in poison.reason
+        rejected = decode_one(value)
+        assert isinstance(rejected, RejectedRecord)
+        assert field in rejected.reason
 
 
 @pytest.mark.parametrize("key", [None, b"", b"8", b"07", b"\xff", b'"7"'])
 def test_a_key_that_is_not_the_users_is_named_with_the_one_expected(key: bytes | None) -> None:
-    poison = decode_one(GOOD, key)
-    assert isinstance(poison, RejectedRecord)
-    assert poison.fault == "wrong_key"
-    assert repr(key) in poison.reason
-    assert '"7"' in poison.reason
+    rejected = decode_one(GOOD, key)
+    assert isinstance(rejected, RejectedRecord)
+    assert rejected.fault == "wrong_key"
+    assert repr(key) in rejected.reason
+    assert '"7"' in rejected.reason
 
 
 def test_labels_have_checks_of_their_own() -> None:
@@ -345,14 +345,14 @@ def test_label_fields_are_the_fields_of_an_outcome_that_its_prediction_does_not_
 
 @given(first=st.integers(0, 120), count=st.integers(0, 120))
 def test_the_prefixes_of_plain_predictions_are_found_from_their_ends(first: int, count: int) -> None:
-    said = Prediction("e", 7, 3, 5, 0.5, None, True, [0.25], model_version=0, sequence=0)
-    texts = [encode(msgspec.structs.replace(said, sequence=first + number)) for number in range(count)]
+    prediction = Prediction("e", 7, 3, 5, 0.5, None, True, [0.25], model_version=0, sequence=0)
+    texts = [encode(msgspec.structs.replace(prediction, sequence=first + number)) for number in range(count)]
     ends = plain_prefix_ends(first, count)
     assert [text[:end] for text, end in zip(texts, ends, strict=True)] == list(map(outcome_prefix, texts))
 
 
 shares = st.builds(Share, st.just(0), st.just(0), st.just(1), st.just([]), st.just([]))
-endings = st.builds(
+label_field_records = st.builds(
     LabelFields,
     prediction_sequence=st.integers(0, 9),
     watch_ratio=st.none() | finite,
@@ -366,12 +366,12 @@ endings = st.builds(
 )
 
 
-@given(written=st.lists(endings, max_size=5), together=st.integers(1, 3))
+@given(written=st.lists(label_field_records, max_size=5), together=st.integers(1, 3))
 def test_label_fields_encoded_together_are_those_encoded_alone(
     written: list[LabelFields], together: int
 ) -> None:
-    with patch.object(endings_module, "CHUNK", together):
-        assert list(encode_label_fields(written)) == [encode(ending)[1:] for ending in written]
+    with patch.object(outcome_encoder, "CHUNK", together):
+        assert list(encode_label_fields(written)) == [encode(label_fields)[1:] for label_fields in written]
 
 
 @given(records=st.lists(predictions, max_size=5))
@@ -380,8 +380,8 @@ def test_records_written_together_are_those_written_alone(records: list[Predicti
 
 
 def test_line_feeds_within_a_record_do_not_end_it() -> None:
-    said = Prediction("a\nb}\n{c", 7, "\n", 5, 0.5, None, True, [0.25], model_version=0, sequence=9)
-    assert encode_all([said, said]) == [encode(said)] * 2
+    prediction = Prediction("a\nb}\n{c", 7, "\n", 5, 0.5, None, True, [0.25], model_version=0, sequence=9)
+    assert encode_all([prediction, prediction]) == [encode(prediction)] * 2
     taken = [Share(0, 0, 1, [VideoCounts("a}\n{b", 1, 1, 1.0)], [])]
-    ending = LabelFields(9, 0.8, True, 6, True, 0.2, "labelled", 4, taken)
-    assert list(encode_label_fields([ending, ending])) == [encode(ending)[1:]] * 2
+    label_fields = LabelFields(9, 0.8, True, 6, True, 0.2, "labelled", 4, taken)
+    assert list(encode_label_fields([label_fields, label_fields])) == [encode(label_fields)[1:]] * 2

@@ -175,8 +175,8 @@ def test_whatever_a_task_writes_is_valid(
     for outcome in encoded.outcomes.values:
         assert errors("outcome", outcome) == []
     assert errors("state", encode(task.state({"partitions": "1"}))) == []
-    for letter in batch.dead_letters:
-        assert letter.fault in schema("dead-letter-headers")["properties"][ERROR + "exception"]["enum"]
+    for dead_letter in batch.dead_letters:
+        assert dead_letter.fault in schema("dead-letter-headers")["properties"][ERROR + "exception"]["enum"]
 
 
 class Recorder:
@@ -192,9 +192,11 @@ class Recorder:
 def test_the_headers_of_a_dead_letter_are_valid_and_stand_after_its_own() -> None:
     recorder = Recorder()
     own = [("trace", b"\xff"), ("empty", None)]
-    letter = DeadLetter(RawMessage("interactions", 3, 17, b"7", None, own), Fault.UNDECODABLE, "a tombstone")
+    dead_letter = DeadLetter(
+        RawMessage("interactions", 3, 17, b"7", None, own), Fault.UNDECODABLE, "a tombstone"
+    )
     writer = cast(TransactionWriter, SimpleNamespace(_producer=recorder, _topics=Topics("")))
-    TransactionWriter._write_dead_letter(writer, 3, letter)
+    TransactionWriter._write_dead_letter(writer, 3, dead_letter)
     assert recorder.headers[:2] == own
     about = {name: (value or b"").decode() for name, value in recorder.headers[2:]}
     assert list(validator("dead-letter-headers").iter_errors(about)) == []

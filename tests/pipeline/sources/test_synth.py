@@ -133,9 +133,9 @@ def test_there_is_something_to_learn_and_something_left_to_chance(demo: Path) ->
         means = [(total + 10 * prior) / (count + 10) for total, count in (of_user, of_video)]
         mistakes += (sum(means) - prior > 0.5) != watched
         majority_mistakes += (prior > 0.5) != watched
-        for tally in (of_user, of_video, everyone):
-            tally[0] += watched
-            tally[1] += 1
+        for totals in (of_user, of_video, everyone):
+            totals[0] += watched
+            totals[1] += 1
     assert 0.25 < mistakes / len(frame) < 0.30
     assert 0.45 < majority_mistakes / len(frame) < 0.51
 

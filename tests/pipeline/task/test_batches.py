@@ -61,9 +61,9 @@ def test_any_cut_into_batches_gives_the_same_bytes(
 def test_so_it_is_for_a_long_stream_whose_feature_map_changes(
     pieces: list[Step], policy: LabelPolicy | None
 ) -> None:
-    shown = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(300)]
+    interactions = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(300)]
     labels = [label(n, 10 * n + 35, n % 3, user_id=n % 5, video_id=n % 7) for n in range(300) if n % 10]
-    given_inputs = inputs(shown, labels)
+    given_inputs = inputs(interactions, labels)
     whole, expected = run(given_inputs, policy=policy)
     assert whole.model.learner.state()["stage"] == 2
     assert whole.counters["expired"] > 0

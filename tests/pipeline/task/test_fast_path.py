@@ -13,7 +13,7 @@ from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import WatchLabel
-from pipeline.task import fast_path as stretch
+from pipeline.task import fast_path
 from pipeline.task.task import Task
 from tests.support.builders import (
     Inputs,
@@ -38,8 +38,8 @@ def run(
     shortest: int,
     policy: LabelPolicy | None = None,
 ) -> tuple[Task, Written]:
-    """All of the inputs in pieces, in stretches of so many messages at least."""
-    with patch.object(stretch, "MIN_MESSAGES", shortest), patch.object(stretch, "MAX_MESSAGES", 64):
+    """All of the inputs in pieces, on the fast path where so many messages are at hand."""
+    with patch.object(fast_path, "MIN_MESSAGES", shortest), patch.object(fast_path, "MAX_MESSAGES", 64):
         task, batches = new_task(join, policy=policy), []
         delivery = Delivery(task, given_inputs)
         for step in (*pieces, REST):

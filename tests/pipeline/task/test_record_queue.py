@@ -123,8 +123,8 @@ def test_a_position_is_all_that_is_needed_to_go_on(times: list[int], cut: int) -
     first = record_queue(*times)
     head = [first.pop() for _ in times[:cut]]
     second = RecordQueue(first.position, JUMP)
-    shown = inputs([interaction(n, time) for n, time in enumerate(times)], []).interactions
-    second.feed(queued(shown[cut:]))
+    entries = inputs([interaction(n, time) for n, time in enumerate(times)], []).interactions
+    second.feed(queued(entries[cut:]))
     assert head + [second.pop() for _ in times[cut:]] == expected
 
 

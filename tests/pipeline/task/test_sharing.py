@@ -83,9 +83,9 @@ def of(partition: int, shares: list[Share]) -> list[Share]:
 
 
 def long_stream() -> Inputs:
-    shown = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(120)]
+    interactions = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(120)]
     labels = [label(n, 10 * n + 35, n % 3, user_id=n % 5, video_id=n % 7) for n in range(120) if n % 10]
-    return inputs(shown, labels)
+    return inputs(interactions, labels)
 
 
 @settings(max_examples=80)
@@ -144,11 +144,11 @@ def test_what_is_published_is_what_the_outcomes_come_to_whatever_dies(
         pairwise(range(0, whole + 1, INTERVAL))
     )
     for share in log.shares:
-        stretch = [each for each in outcomes[share.since : share.until] if each.label is not None]
-        events = Counter(each.video_id for each in stretch)
+        learned = [each for each in outcomes[share.since : share.until] if each.label is not None]
+        events = Counter(each.video_id for each in learned)
         assert [counts.video_id for counts in share.videos] == list(events)
         for video, count, labels, ratios in map(msgspec.structs.astuple, share.videos):
-            own = [each for each in stretch if each.video_id == video]
+            own = [each for each in learned if each.video_id == video]
             assert count == len(own)
             assert labels == sum(bool(each.label) for each in own)
             assert ratios == sum(min(each.watch_ratio or 0.0, TARGET.ratio_cap) for each in own)
@@ -168,8 +168,8 @@ def test_publishing_changes_nothing_of_what_is_written(given_inputs: Inputs) -> 
 def test_an_interval_that_was_shortened_leaves_nothing_out_and_publishes_without_a_message() -> None:
     log = OutputLog(interval=50)
     task = new_task(sharing=log.sharing)
-    shown = [interaction(n, n) for n in range(10)]
-    feed_all(task, inputs(shown, [label(n, n) for n in range(10)]))
+    interactions = [interaction(n, n) for n in range(10)]
+    feed_all(task, inputs(interactions, [label(n, n) for n in range(10)]))
     log.commit(task, task.advance(ALL), snapshot=True)
     assert log.shares == []
     log.interval = 4
@@ -186,8 +186,8 @@ def test_an_interval_that_was_shortened_leaves_nothing_out_and_publishes_without
 def test_outcomes_that_nothing_else_needs_are_read_again_to_be_published() -> None:
     log = OutputLog(interval=6)
     task = new_task(sharing=log.sharing)
-    shown = [interaction(n, 1_000 * n, video_id=n) for n in range(7)]
-    feed_all(task, inputs(shown, [label(n, 1_000 * n + 1, video_id=n) for n in range(7)]))
+    interactions = [interaction(n, 1_000 * n, video_id=n) for n in range(7)]
+    feed_all(task, inputs(interactions, [label(n, 1_000 * n + 1, video_id=n) for n in range(7)]))
     for _ in range(5):
         log.commit(task, task.advance(2), snapshot=True)
     assert log.state is not None
@@ -327,8 +327,8 @@ def test_examples_teach_the_learner_and_counts_do_not() -> None:
     def scored(shares: list[Share]) -> tuple[Model, float, list[float]]:
         model = new_model()
         model.merge_shared(shares)
-        judged = model.predict(interaction(1, 1, 7, 3))
-        return model, judged.score, judged.features
+        output = model.predict(interaction(1, 1, 7, 3))
+        return model, output.score, output.features
 
     share = share_of(1, 0, 9)
     counts = msgspec.structs.replace(share, examples=[])

@@ -136,8 +136,8 @@ def squared_task() -> Task:
 @pytest.mark.parametrize("ratio", [0.0, 0.5, TARGET.threshold, 1.25, 2.0, 300.0])
 def test_with_squared_loss_the_watch_ratio_is_learned_and_the_sign_still_says_watched(ratio: float) -> None:
     task, target = squared_task(), min(ratio, TARGET.ratio_cap) - TARGET.threshold
-    shown = [interaction(n, 10 * n) for n in range(20)]
-    feed_all(task, inputs(shown, [label(n, 10 * n + 5, ratio) for n in range(20)]))
+    interactions = [interaction(n, 10 * n) for n in range(20)]
+    feed_all(task, inputs(interactions, [label(n, 10 * n + 5, ratio) for n in range(20)]))
     batch = records_of(task.advance(ALL))
     assert [outcome.loss for outcome in batch.outcomes] == pytest.approx(
         [(outcome.score - target) ** 2 for outcome in batch.outcomes]
@@ -151,9 +151,9 @@ def test_with_squared_loss_the_watch_ratio_is_learned_and_the_sign_still_says_wa
 
 def test_with_squared_loss_a_missing_label_teaches_a_ratio_of_zero() -> None:
     missing, labelled = squared_task(), squared_task()
-    shown = [interaction(1, 0), interaction(2, 101)]
-    feed_all(missing, inputs(shown, []))
-    feed_all(labelled, inputs(shown, [label(1, 100, 0.0)]))
+    interactions = [interaction(1, 0), interaction(2, 101)]
+    feed_all(missing, inputs(interactions, []))
+    feed_all(labelled, inputs(interactions, [label(1, 100, 0.0)]))
     batches = [records_of(task.advance(ALL)) for task in (missing, labelled)]
     assert [batch.outcomes[0].status for batch in batches] == ["expired", "labelled"]
     assert batches[0].outcomes[0].loss == TARGET.threshold**2
@@ -221,15 +221,15 @@ def test_garbage_becomes_dead_letters_with_its_message_and_disturbs_nothing() ->
 
 
 def test_a_wrong_clock_expires_nothing() -> None:
-    shown: list[Message] = [interaction(1, 0), interaction(2, 50_000), interaction(3, 20)]
-    batch, counters = play(shown, [label(1, 30)])
+    interactions: list[Message] = [interaction(1, 0), interaction(2, 50_000), interaction(3, 20)]
+    batch, counters = play(interactions, [label(1, 30)])
     assert counters == {"predictions": 2, "labelled": 1, "future": 1}
     assert faults(batch) == [("future", "interactions", 2)]
 
 
 def test_a_jump_that_the_next_message_confirms_moves_time() -> None:
-    shown: list[Message] = [interaction(1, 0), interaction(2, 50_000), interaction(3, 50_001)]
-    batch, counters = play(shown, [])
+    interactions: list[Message] = [interaction(1, 0), interaction(2, 50_000), interaction(3, 50_001)]
+    batch, counters = play(interactions, [])
     assert counters == {"predictions": 2, "future": 1, "expired": 1}
     assert [prediction.event_id for prediction in batch.predictions] == [1, 3]
 
@@ -274,8 +274,8 @@ def test_stream_time_stands_until_all_that_is_overdue_is_closed() -> None:
 
 
 def test_a_prediction_that_is_crowded_out_is_an_expired_one_and_counted_besides() -> None:
-    shown: list[Message] = [interaction(n, n) for n in range(4)]
-    batch, counters = play(shown, [label(0, 10), label(3, 10)], max_pending=2)
+    interactions: list[Message] = [interaction(n, n) for n in range(4)]
+    batch, counters = play(interactions, [label(0, 10), label(3, 10)], max_pending=2)
     assert counters == {"predictions": 4, "expired": 2, "crowded_out": 2, "late": 1, "labelled": 1}
     assert [(outcome.event_id, outcome.status) for outcome in batch.outcomes] == [
         (0, "expired"),
@@ -342,8 +342,8 @@ def test_every_message_has_exactly_one_disposition(given_inputs: Inputs) -> None
         count["labelled"] + count["duplicate_labels"] + len(task.join.waiting) + read["watch-labels"]
     )
     assert count["predictions"] == count["labelled"] + count["expired"] + len(task.join.pending)
-    places = [(dead_letter.source.topic, dead_letter.source.offset) for dead_letter in batch.dead_letters]
-    assert len(places) == len(set(places))
+    offsets = [(dead_letter.source.topic, dead_letter.source.offset) for dead_letter in batch.dead_letters]
+    assert len(offsets) == len(set(offsets))
     assert count["predictions"] == len(batch.predictions)
     assert count["labelled"] + count["expired"] == len(batch.outcomes) == task.model.folded
 
