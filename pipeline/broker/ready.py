@@ -9,7 +9,7 @@ from rich.console import Console
 
 from pipeline.broker.settings import VERSION
 from pipeline.errors import BrokerError
-from pipeline.kafka.ready import Probe
+from pipeline.kafka.liveness import Probe
 
 REQUEST_TIMEOUT = 0.5
 """Seconds for the broker to answer one request."""

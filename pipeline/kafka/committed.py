@@ -9,9 +9,8 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from pipeline.errors import StateError
-from pipeline.kafka.errors import COORDINATOR_ERRORS
+from pipeline.kafka.errors import COORDINATOR_ERRORS, COORDINATOR_TIMEOUT, retry
 from pipeline.kafka.offsets import PartitionId
-from pipeline.kafka.retries import COORDINATOR_TIMEOUT, retry
 from pipeline.kafka.topics import Topics
 
 METADATA_PREFIX = "state="

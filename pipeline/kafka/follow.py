@@ -1,9 +1,9 @@
-"""Follow partitions: read committed messages as they arrive, without an end."""
+"""Follow topics of a pipeline while workers write them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, Self
 
 from confluent_kafka import Consumer, Message, TopicPartition
 
@@ -12,8 +12,10 @@ from pipeline.kafka.clients import groupless_consumer
 from pipeline.kafka.errors import raise_unless_retriable
 from pipeline.kafka.offsets import PartitionId
 
-POLL_TIMEOUT: Final = 0.2
-"""Seconds to wait for a message; Ctrl-C takes effect between two polls."""
+MAX_POLL_RECORDS: Final = 10_000
+"""Messages that one poll counts, at most."""
+POLL_TIMEOUT: Final = 0.1
+"""Seconds to wait for messages; Ctrl-C takes effect between two polls."""
 
 
 def follow(kafka: Kafka, offsets: Mapping[PartitionId, int]) -> Iterator[Message]:
@@ -45,3 +47,37 @@ def follow(kafka: Kafka, offsets: Mapping[PartitionId, int]) -> Iterator[Message
                 raise_unless_retriable(error)
     finally:
         consumer.close()
+
+
+class RecordCounter:
+    """Counter of the committed records of a topic with one partition.
+
+    Use as a context manager.
+
+    Parameters
+    ----------
+    kafka
+        Connection of the topic.
+    topic
+        Name of the topic, which is read from its beginning.
+    """
+
+    def __init__(self, kafka: Kafka, topic: str) -> None:
+        self.topic = topic
+        self.count = 0
+        """Records so far."""
+        self._consumer = groupless_consumer(kafka)
+        self._consumer.assign([TopicPartition(topic, 0, 0)])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+
+    def poll(self) -> int:
+        """Count the records that have arrived since the last call, and return their number."""
+        messages = self._consumer.consume(MAX_POLL_RECORDS, POLL_TIMEOUT)
+        new = sum(message.error() is None for message in messages)
+        self.count += new
+        return new

@@ -12,9 +12,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 from pipeline.config.tree import Kafka
 from pipeline.errors import StateError
 from pipeline.kafka.clients import groupless_consumer
-from pipeline.kafka.errors import is_partition_end, raise_unless_retriable
+from pipeline.kafka.errors import BROKER_TIMEOUT, is_partition_end, raise_unless_retriable
 from pipeline.kafka.liveness import Liveness
-from pipeline.kafka.retries import BROKER_TIMEOUT
 from pipeline.records.inputs import KafkaMessage
 
 Record = TypeVar("Record")

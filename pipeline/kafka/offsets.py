@@ -8,8 +8,7 @@ from typing import NamedTuple
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from pipeline.kafka.errors import LEADER_ERRORS
-from pipeline.kafka.retries import BROKER_TIMEOUT, retry
+from pipeline.kafka.errors import BROKER_TIMEOUT, LEADER_ERRORS, retry
 
 
 class PartitionId(NamedTuple):

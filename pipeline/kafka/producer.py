@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from pipeline.kafka.errors import timed_out
-from pipeline.kafka.retries import COORDINATOR_TIMEOUT
+from pipeline.kafka.errors import COORDINATOR_TIMEOUT, timed_out
 
 
 class DeliveryReport:

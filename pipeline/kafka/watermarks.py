@@ -11,6 +11,7 @@ from confluent_kafka.admin import OffsetSpec
 from pipeline.config.tree import Kafka
 from pipeline.errors import TopicError
 from pipeline.kafka.clients import client_settings
+from pipeline.kafka.errors import BROKER_TIMEOUT
 from pipeline.kafka.log import LogReader
 from pipeline.kafka.offsets import (
     PartitionId,
@@ -19,7 +20,6 @@ from pipeline.kafka.offsets import (
     list_offsets,
     low_watermarks,
 )
-from pipeline.kafka.retries import BROKER_TIMEOUT
 from pipeline.kafka.topics import admin
 
 

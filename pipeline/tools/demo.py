@@ -17,7 +17,7 @@ from uuid import uuid4
 from pipeline.config.tree import Kafka
 from pipeline.errors import ForksError
 from pipeline.kafka.clients import client_settings
-from pipeline.kafka.record_counter import RecordCounter
+from pipeline.kafka.follow import RecordCounter
 from pipeline.kafka.topics import Topics, admin, create
 from pipeline.sources.kuairec import Events
 from pipeline.sources.replay import Replay

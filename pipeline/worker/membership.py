@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from pipeline.config.tree import Config
 from pipeline.kafka.clients import client_settings, heartbeat_interval
-from pipeline.kafka.retries import COORDINATOR_TIMEOUT
+from pipeline.kafka.errors import COORDINATOR_TIMEOUT
 from pipeline.worker.partition import Partition
 
 JOIN_TIMEOUT = 5.0

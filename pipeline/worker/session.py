@@ -10,7 +10,7 @@ from confluent_kafka import Consumer
 
 from pipeline.config.tree import Config
 from pipeline.kafka.clients import group_consumer, transactional_producer
-from pipeline.kafka.retries import COORDINATOR_TIMEOUT
+from pipeline.kafka.errors import COORDINATOR_TIMEOUT
 from pipeline.kafka.topics import LARGEST_DEAD_LETTER, topics_of
 from pipeline.model.model import Model
 from pipeline.worker.assignment import POLL_TIMEOUT, Assignment

@@ -10,10 +10,9 @@ from confluent_kafka import Consumer, TopicPartition
 
 from pipeline.config.tree import Config, Kafka
 from pipeline.kafka.clients import groupless_consumer
-from pipeline.kafka.errors import raise_unless_retriable
+from pipeline.kafka.errors import BROKER_TIMEOUT, raise_unless_retriable
 from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.log import decode_record
-from pipeline.kafka.retries import BROKER_TIMEOUT
 from pipeline.kafka.topics import Topics
 from pipeline.records.outputs import Share
 from pipeline.task.sharing import Inbox

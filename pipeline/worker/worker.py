@@ -21,7 +21,7 @@ from pipeline.errors import FencedError
 from pipeline.join import merge
 from pipeline.kafka.clients import client_settings
 from pipeline.kafka.errors import error_text, is_fenced
-from pipeline.kafka.partitioner_check import check_partitioning
+from pipeline.kafka.partitioner import check_partitioning
 from pipeline.kafka.topics import admin, partition_count, topics_of
 from pipeline.model.factory import ModelFactory
 from pipeline.records.decimals import encode_rows

@@ -10,9 +10,9 @@ from pipeline.errors import StateError
 from pipeline.kafka.committed import position_of
 from pipeline.kafka.group import CommittedOffsets
 from pipeline.kafka.log import LogReader
-from pipeline.kafka.messages import ConsumerRecord
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import Topics
+from pipeline.kafka.types import ConsumerRecord
 from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.inputs import RawMessage
 from pipeline.recovery.state_reader import read_state, snapshot_bytes

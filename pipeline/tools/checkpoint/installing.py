@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from pipeline.errors import StateError
-from pipeline.kafka.group_transaction import GroupTransaction
+from pipeline.kafka.group import GroupTransaction
 from pipeline.kafka.producer import flush
 from pipeline.kafka.topics import LARGEST_DEAD_LETTER
 from pipeline.recovery.checkpoint_writer import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from pipeline.kafka.messages import ConsumerRecord
+from pipeline.kafka.types import ConsumerRecord
 from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.names import parse_snapshot_key
 from pipeline.tools.inspect.kinds import Kind

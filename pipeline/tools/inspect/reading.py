@@ -10,8 +10,8 @@ from pipeline.config.tree import Kafka
 from pipeline.errors import ConfigError
 from pipeline.kafka.follow import follow as follow_partitions
 from pipeline.kafka.log import LogReader
-from pipeline.kafka.messages import ConsumerRecord
 from pipeline.kafka.offsets import PartitionId
+from pipeline.kafka.types import ConsumerRecord
 from pipeline.kafka.watermarks import Watermarks, last_messages
 from pipeline.tools.inspect.start import At, Last, Since, StartPosition
 

@@ -9,7 +9,7 @@ import msgspec
 from rich.text import Text
 
 from pipeline.features.statistics import FEATURES
-from pipeline.kafka.messages import ConsumerRecord
+from pipeline.kafka.types import ConsumerRecord
 from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.names import is_state_key, parse_snapshot_key
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction, Share

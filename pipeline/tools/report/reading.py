@@ -13,9 +13,9 @@ from pipeline.config.tree import CHAMPION, Kafka
 from pipeline.features.statistics import FEATURES
 from pipeline.features.target import TARGET
 from pipeline.kafka.log import LogReader, decode_record
-from pipeline.kafka.messages import ConsumerRecord
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import Topics
+from pipeline.kafka.types import ConsumerRecord
 from pipeline.kafka.watermarks import Watermarks, last_messages
 from pipeline.model.settings_text import challengers_from
 from pipeline.records.dead_letter import read_dead_letter
