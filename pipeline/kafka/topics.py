@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AdminClient,
     ConfigResource,
@@ -179,14 +179,18 @@ def create(client: AdminClient, topics: Topics, partitions: int, replication: in
         if missing
         else {}
     )
+    created = []
     for name, future in futures.items():
         try:
             future.result()
         except KafkaException as error:
+            if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:  # somebody else was quicker
+                continue
             raise TopicError(f"{name} cannot be created: {error.args[0].str()}") from error
-    new = [PartitionId(name, number) for name in missing for number in range(partitions)]
+        created.append(name)
+    new = [PartitionId(name, number) for name in created for number in range(partitions)]
     low_watermarks(client, new)
-    return missing
+    return created
 
 
 def partition_count(client: AdminClient, topics: Topics) -> int:
