@@ -50,7 +50,7 @@ def _learn(model: Model, values: Sequence[bytes]) -> float:
 
 
 def _parts(model: Model, values: Sequence[bytes]) -> dict[str, float]:
-    """Fold; the processor's seconds of each part."""
+    """Learn outcomes, and return the processor seconds of each part."""
     seconds: defaultdict[str, float] = defaultdict(float)
     for owner, method, name in (
         (model.learner, "predict_and_learn_many", "learner"),
@@ -60,7 +60,7 @@ def _parts(model: Model, values: Sequence[bytes]) -> dict[str, float]:
     decode, learn = _timed(decode_outcomes, seconds, "json"), _timed(model.learn_many, seconds, "learn")
     for piece in _sliced(values):
         learn(*decode(piece))
-    seconds["rest"] = seconds.pop("fold") - seconds["learner"] - seconds["statistics"]
+    seconds["rest"] = seconds.pop("learn") - seconds["learner"] - seconds["statistics"]
     return seconds
 
 
