@@ -29,6 +29,9 @@ test: setup  ## All tests, with a real Apache Kafka
 test-fast: setup  ## The tests that need no broker
 	@$(BIN)/pytest -n logical -m "not kafka and not chaos"
 
+coverage: setup  ## The share of lines, in percent, that the tests without a broker run
+	@$(BIN)/pytest -n logical -m "not kafka and not chaos" --cov
+
 chaos: setup  ## Kills of workers and broker for MINUTES=10, then the check; SEED=... repeats one, OPTIONS=--replay
 	@$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(OPTIONS)
 
@@ -52,4 +55,4 @@ lock: setup  ## Resolve requirements.lock, and that of the peers in bench, anew
 	@$(COMPILE) --group dev --all-extras pyproject.toml -o requirements.lock
 	@$(COMPILE) bench/peers/requirements.in -o bench/peers/requirements.lock
 
-.PHONY: help setup demo test test-fast chaos check docs lock
+.PHONY: help setup demo test test-fast coverage chaos check docs lock
