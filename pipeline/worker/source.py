@@ -104,15 +104,32 @@ class ConsumerSource:
     def _read_batch(self, first: Message) -> None:
         """Enqueue a message and, as far as the tasks need them, those behind it, for one batch at most.
 
-        Other messages stay in the client's queue, which a pause of their input would throw away.
+        Other messages stay in the client's queue, which a pause of their input would throw away. Large
+        messages are taken a few at a time, so that no input exceeds its share of the buffer by much.
         """
         left = self._batch_size if self._needs_messages() else 0
-        messages = [first, *self._consumer.consume(min(CONSUME_SIZE, left), 0.0)]
+        messages = [first, *self._consume_like(first, left)]
         left -= len(messages) - 1
         while messages:
             self._enqueue(messages)
-            messages = self._consumer.consume(min(CONSUME_SIZE, left), 0.0)
+            if self._over_share():
+                return
+            messages = self._consume_like(messages[-1], left)
             left -= len(messages)
+
+    def _consume_like(self, message: Message, limit: int) -> list[Message]:
+        """Take messages that are at hand, as many as fit into a share if they are as large as this one."""
+        fitting = max(1, self._share() // max(1, len(message.value() or b"")))
+        return self._consumer.consume(min(CONSUME_SIZE, limit, fitting), 0.0)
+
+    def _share(self) -> int:
+        """Return the bytes of the buffer that each input partition has for itself."""
+        return self._buffer // max(1, len(self._inputs))
+
+    def _over_share(self) -> bool:
+        """Return whether the queue of some input holds more than its share."""
+        share = self._share()
+        return any(input_.queue.bytes > share for input_ in self._inputs.values() if input_.queue is not None)
 
     def _needs_messages(self) -> bool:
         """Return whether some record queue holds less than a batch."""
@@ -132,7 +149,7 @@ class ConsumerSource:
             queue = input_.queue
             if queue is None:
                 continue
-            share = self._buffer // len(self._inputs)
+            share = self._share()
             if not input_.paused and (len(queue) > self._max_read_ahead or queue.bytes > share):
                 self._consumer.pause([TopicPartition(*topic_partition)])
                 input_.paused = True
