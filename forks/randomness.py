@@ -8,7 +8,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-# Numbers are drawn in blocks, because creating a Philox generator costs as much as thousands of its numbers.
+from forks.compiled.philox import philox
+
+# Numbers are drawn in blocks, because a call costs as much as a hundred of its numbers.
 BLOCK = 1024
 
 
@@ -28,19 +30,28 @@ class Purpose(IntEnum):
 def draws(seed: int, purpose: Purpose, number: int, count: int) -> NDArray[np.uint64]:
     """Return ``count`` uniform 64-bit integers for the ``number``-th use with ``purpose``.
 
-    They are the raw output of Philox with seed and purpose as its key and a counter that starts at
-    ``number``. NumPy's compatibility policy fixes this output for all versions, but not the distributions
-    made from it.
+    They are the output of Philox with seed and purpose as its key and a counter that starts at ``number``,
+    as NumPy's ``Philox.random_raw`` gives it.
 
     Examples
     --------
     >>> bool((draws(1, Purpose.SJLT_ROW, 5, 3) == draws(1, Purpose.SJLT_ROW, 5, 3)).all())
     True
     """
-    key = np.array([seed, purpose], dtype=np.uint64)
-    counter = np.array([0, 0, 0, number], dtype=np.uint64)
-    raw: NDArray[np.uint64] = np.random.Philox(key=key, counter=counter).random_raw(count)
-    return raw
+    row: NDArray[np.uint64] = draw_rows(seed, purpose, np.array([number]), count)[0]
+    return row
+
+
+def draw_rows(seed: int, purpose: Purpose, numbers: NDArray[np.int64], count: int) -> NDArray[np.uint64]:
+    """Return the `draws` for each of ``numbers``, (n, count).
+
+    Examples
+    --------
+    >>> rows = draw_rows(1, Purpose.SJLT_ROW, np.array([5, 6]), 3)
+    >>> bool((rows[1] == draws(1, Purpose.SJLT_ROW, 6, 3)).all())
+    True
+    """
+    return philox(np.uint64(seed), np.uint64(purpose), numbers.astype(np.uint64), count)
 
 
 def fractions(seed: int, purpose: Purpose, number: int, count: int) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -20,6 +21,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Where several processes share the tests, let the long ones begin first."""
     if hasattr(config, "workerinput"):
         items.sort(key=urgency)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector away from what was imported and collected, which stays until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def urgency(item: pytest.Item) -> int:

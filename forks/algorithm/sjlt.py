@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from forks.arrays import BoolArray, FloatArray, IntArray
-from forks.randomness import Purpose, draws
+from forks.randomness import Purpose, draw_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,8 @@ class Sjlt:
 
     def rows(self, serials: IntArray) -> SjltRows:
         """Return the rows of the points with these serial numbers, (n,)."""
-        raw = np.array(
-            [draws(self.seed, Purpose.SJLT_ROW, int(serial), 2 * self.blocks) for serial in serials],
-            dtype=np.uint64,
-        ).reshape(len(serials), self.blocks, 2)
+        raw = draw_rows(self.seed, Purpose.SJLT_ROW, serials, 2 * self.blocks)
+        raw = raw.reshape(len(serials), self.blocks, 2)
         width = self.size // self.blocks
         indices = (raw[:, :, 0] % np.uint64(width)).astype(np.int64) + width * np.arange(self.blocks)
         signs = np.where(raw[:, :, 1] >> np.uint64(63) == 0, 1.0, -1.0) / np.sqrt(self.blocks)
