@@ -30,7 +30,8 @@ test-fast: setup  ## The tests that need no broker
 	@$(BIN)/pytest -n logical -m "not kafka and not chaos"
 
 coverage: setup  ## The share of lines, in percent, that the tests without a broker run
-	@$(BIN)/pytest -n logical -m "not kafka and not chaos" --cov
+	@$(BIN)/pytest -n logical -m "not kafka and not chaos" --cov --cov-report=
+	@echo "coverage: $$($(BIN)/coverage report --format=total)% of the lines"
 
 chaos: setup  ## Kills of workers and broker for MINUTES=10, then the check; SEED=... repeats one, OPTIONS=--replay
 	@$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(OPTIONS)

@@ -14,6 +14,13 @@ from numpy.typing import NDArray
 from pipeline.records import decimals
 from pipeline.records.encoding import encode, encode_all
 from pipeline.records.fields import Id
+from pipeline.records.names import (
+    EXCEPTION_HEADER,
+    MESSAGE_HEADER,
+    OFFSET_HEADER,
+    PARTITION_HEADER,
+    TOPIC_HEADER,
+)
 from pipeline.records.outcome_encoder import (
     LabelFields,
     encode_label_fields,
@@ -24,6 +31,7 @@ from pipeline.records.outcome_encoder import (
 from pipeline.records.outputs import LabelRequest, Prediction
 from pipeline.task.batch import Batch
 from pipeline.task.columns import LabelRequestColumns, OutcomeColumns, PredictionColumns
+from pipeline.task.plan import DeadLetter
 
 COMPACT_AFTER: Final = 4_096
 """Prefixes that are no longer needed, at least, before their room is freed."""
@@ -47,6 +55,19 @@ class EncodedBatch(NamedTuple):
     predictions: EncodedRecords
     outcomes: EncodedRecords
     requests: EncodedRecords
+
+
+def dead_letter_headers(dead_letter: DeadLetter) -> list[tuple[str, str | bytes | None]]:
+    """Return the headers of a dead letter: those of its message, then fault, reason and origin."""
+    source = dead_letter.source
+    errors = {
+        EXCEPTION_HEADER: dead_letter.fault.value,
+        MESSAGE_HEADER: dead_letter.reason,
+        TOPIC_HEADER: source.topic,
+        PARTITION_HEADER: str(source.partition),
+        OFFSET_HEADER: str(source.offset),
+    }
+    return [*source.headers, *((name, value.encode()) for name, value in errors.items())]
 
 
 class RecordEncoder:

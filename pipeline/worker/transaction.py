@@ -15,13 +15,6 @@ from pipeline.kafka.producer import DeliveryReport, abort_if_required, flush
 from pipeline.kafka.topics import Topics
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode, keys_of
-from pipeline.records.names import (
-    EXCEPTION_HEADER,
-    MESSAGE_HEADER,
-    OFFSET_HEADER,
-    PARTITION_HEADER,
-    TOPIC_HEADER,
-)
 from pipeline.recovery.checkpoint_writer import (
     input_offsets,
     next_slot,
@@ -32,7 +25,7 @@ from pipeline.recovery.checkpoint_writer import (
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
 from pipeline.task.task import Task
-from pipeline.worker.encoder import EncodedRecords, RecordEncoder
+from pipeline.worker.encoder import EncodedRecords, RecordEncoder, dead_letter_headers
 
 
 class PartitionCommit(NamedTuple):
@@ -249,17 +242,7 @@ class TransactionWriter:
 
     def _write_dead_letter(self, partition: int, dead_letter: DeadLetter) -> None:
         source = dead_letter.source
-        errors = {
-            EXCEPTION_HEADER: dead_letter.fault.value,
-            MESSAGE_HEADER: dead_letter.reason,
-            TOPIC_HEADER: source.topic,
-            PARTITION_HEADER: str(source.partition),
-            OFFSET_HEADER: str(source.offset),
-        }
-        headers: list[tuple[str, str | bytes | None]] = [
-            *source.headers,
-            *((name, value.encode()) for name, value in errors.items()),
-        ]
+        headers = dead_letter_headers(dead_letter)
         self._producer.produce(
             self._topics.dead_letters, source.value, source.key, partition, headers=headers
         )

@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from pipeline.features.statistics import FEATURES
-from pipeline.kafka.topics import Topics
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder, RejectedRecord, decode
@@ -27,8 +25,7 @@ from pipeline.records.outputs import Example, LabelRequest, Outcome, Prediction,
 from pipeline.task.plan import DeadLetter
 from pipeline.task.record_queue import Position
 from pipeline.task.state import COUNTERS, SavedLabel, SettingsEpoch, SnapshotReference, State
-from pipeline.worker.encoder import RecordEncoder
-from pipeline.worker.transaction import TransactionWriter
+from pipeline.worker.encoder import RecordEncoder, dead_letter_headers
 from tests.support.builders import CHALLENGERS, Inputs, feed_all, join_settings, new_model, new_task
 from tests.support.record_strategies import WRITTEN, interactions, labels
 from tests.support.streams import policies, streams
@@ -179,26 +176,14 @@ def test_whatever_a_task_writes_is_valid(
         assert dead_letter.fault in schema("dead-letter-headers")["properties"][ERROR + "exception"]["enum"]
 
 
-class Recorder:
-    """What `TransactionWriter` hands to its producer."""
-
-    def __init__(self) -> None:
-        self.headers: list[tuple[str, bytes | None]] = []
-
-    def produce(self, *_: object, headers: list[tuple[str, bytes | None]]) -> None:
-        self.headers = headers
-
-
 def test_the_headers_of_a_dead_letter_are_valid_and_stand_after_its_own() -> None:
-    recorder = Recorder()
     own = [("trace", b"\xff"), ("empty", None)]
     dead_letter = DeadLetter(
         RawMessage("interactions", 3, 17, b"7", None, own), Fault.UNDECODABLE, "a tombstone"
     )
-    writer = cast(TransactionWriter, SimpleNamespace(_producer=recorder, _topics=Topics("")))
-    TransactionWriter._write_dead_letter(writer, 3, dead_letter)
-    assert recorder.headers[:2] == own
-    about = {name: (value or b"").decode() for name, value in recorder.headers[2:]}
+    headers = dead_letter_headers(dead_letter)
+    assert headers[:2] == own
+    about = {name: value.decode() for name, value in headers[2:] if isinstance(value, bytes)}
     assert list(validator("dead-letter-headers").iter_errors(about)) == []
     assert list(about) == schema("dead-letter-headers")["required"]
     assert (about[ERROR + "partition"], about[ERROR + "offset"]) == ("3", "17")
