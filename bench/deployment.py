@@ -72,7 +72,7 @@ class Deployment:
 
     @contextmanager
     def worker(self) -> Iterator[psutil.Process]:
-        """Run a worker; where the benchmark fails meanwhile, the end of its log is told."""
+        """Run a worker; where the benchmark fails meanwhile, the error has the end of its log."""
         with worker(self.file, self.log, None) as process:
             try:
                 yield psutil.Process(process.pid)

@@ -1,7 +1,7 @@
 """What an event costs the learner, and what it costs others: microseconds to predict and then learn it.
 
 The kernel part is the `paper` preset on 212 columns, most of them of a user's and a video's block, between
-two changes of the map. What a change costs is told beside it. Ours learns events in one call; plain NumPy
+two changes of the map. The cost of a change is beside it. Ours learns events in one call; plain NumPy
 predicts and learns one by one, as learners with River's or scikit-learn's habits do (``plain``), or both at
 once with the features worked out only once (``plain_fused``).
 """

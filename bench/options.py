@@ -1,4 +1,4 @@
-"""What every benchmark is told, and how it speaks."""
+"""Options of every benchmark, and its output."""
 
 from __future__ import annotations
 

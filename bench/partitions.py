@@ -91,7 +91,7 @@ class Played(NamedTuple):
 
 
 class Partition:
-    """A model, what it tells the others, and what they have told it."""
+    """A model with its outbox and its inbox."""
 
     def __init__(self, number: int, partitions: int, interval: int, tables: Tables) -> None:
         self.model = Model(learner_settings(Learner(), tables.columns), tables, max_entities=1_000_000)
@@ -101,7 +101,7 @@ class Partition:
         self._published = 0
 
     def learn(self, outcome: Outcome) -> None:
-        """Fold what the others have told, and then the next outcome."""
+        """Learn what the others have published, and then the next outcome."""
         whole = msgspec.structs.replace(
             outcome, sequence=self.model.folded, shared=self.inbox.drain() or None
         )

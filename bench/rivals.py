@@ -23,7 +23,7 @@ BLOCK = 50
 
 
 class Learner(Protocol):
-    """What a contest asks of a learner."""
+    """What a comparison asks of a learner."""
 
     def predict_one(self, x: Any) -> float:
         """Return a score, whose sign is the label."""
@@ -93,7 +93,7 @@ class ScikitLearner:
 
 
 class Entry(NamedTuple):
-    """Who takes part in a contest.
+    """A learner that takes part in a comparison.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ LAYOUTS: Final = ((1, 1), (2, 2), (4, 4), (8, 8), (8, 1))
 WIDE_WINDOWS: Final = '[join]\nwindow = "30d"\nearly = "30d"\nearly_bytes = 768000\n'
 """So much comes at once that one input may be days ahead before the first of the other is fetched."""
 RATE: Final = 1_000_000
-"""Events a second for which is told what they take."""
+"""Rates, in events a second, whose cost is reported."""
 TIMEOUT: Final = 180.0
 """Seconds within which all workers have to have their partitions."""
 SETTLE: Final = 2.0

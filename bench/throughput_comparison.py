@@ -39,7 +39,7 @@ def compare_throughput(
     Returns
     -------
     dict
-        Of each contender the medians over the rounds, then all rounds.
+        Of each program the medians over the rounds, then all rounds.
     """
     configure()
     count, found = options.events or count, []

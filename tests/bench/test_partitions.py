@@ -37,5 +37,5 @@ def test_what_is_shared_is_known_to_others_only_after_an_interval(folder: Path, 
     )
     np.testing.assert_array_equal(late, alone)
     assert not np.array_equal(at_once, alone)
-    first_published = 4  # the first label is told between the third and the fourth event
+    first_published = 4  # the first label is published between the third and the fourth event
     np.testing.assert_array_equal(at_once[:first_published], alone[:first_published])

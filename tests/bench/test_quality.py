@@ -11,7 +11,7 @@ from bench.rivals import entries
 
 
 class Diary:
-    """Notes what it is asked and told."""
+    """Notes what it predicts and learns."""
 
     def __init__(self) -> None:
         self.notes: list[tuple[str, float]] = []
