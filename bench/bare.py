@@ -18,7 +18,8 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer
 
 from pipeline.config.tree import Kafka
 from pipeline.kafka.clients import client_settings
-from pipeline.kafka.topics import Topics, admin, create
+from pipeline.kafka.connection import Admin
+from pipeline.kafka.topics import Topics, create
 from pipeline.records.fields import Id
 
 POLL: Final = 0.1
@@ -69,7 +70,7 @@ def bare(kafka: Kafka, batch: int, wait: float) -> Iterator[BaseProcess]:
     wait
         Seconds to wait for a batch to fill once there is a first message.
     """
-    create(admin(client_settings(kafka)), outputs(kafka), partitions=1, replication=1)
+    create(Admin(kafka), outputs(kafka), partitions=1, replication=1)
     process = get_context("spawn").Process(target=loop, args=(kafka, batch, wait), daemon=True)
     process.start()
     try:

@@ -15,8 +15,8 @@ from bench.recovery_worker import worker
 from pipeline.broker.launch import MAIN_CLASS
 from pipeline.config.loader import load
 from pipeline.config.tree import Config
-from pipeline.kafka.clients import client_settings
-from pipeline.kafka.topics import Topics, admin, create
+from pipeline.kafka.connection import Admin
+from pipeline.kafka.topics import Topics, create
 from pipeline.sources.kuairec import Events, read_events, tables_beside
 from pipeline.sources.replay import Replay
 from pipeline.sources.synth.files import write_files
@@ -63,7 +63,7 @@ class Deployment:
             f"[features]\n{tables}\n{more}"
         )
         deployment = cls(load(file), file)
-        create(admin(client_settings(deployment.config.kafka)), deployment.topics, partitions, replication=1)
+        create(Admin(deployment.config.kafka), deployment.topics, partitions, replication=1)
         return deployment
 
     def send(self, events: Events) -> None:

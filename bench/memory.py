@@ -28,8 +28,7 @@ from bench.group_progress import CommittedOffsets
 from bench.options import Options
 from pipeline.broker.temporary import temporary_broker
 from pipeline.cli.logs import configure
-from pipeline.kafka.clients import client_settings
-from pipeline.kafka.topics import admin
+from pipeline.kafka.connection import Admin
 from pipeline.sources.sender import Sender
 
 EVENTS: Final = 10_000_000
@@ -109,7 +108,7 @@ def _limit_retention(deployment: Deployment) -> None:
         for topic in deployment.topics.all
         if topic != deployment.topics.checkpoints
     ]
-    client = admin(client_settings(deployment.config.kafka))
+    client = Admin(deployment.config.kafka)
     for future in client.incremental_alter_configs(changes).values():
         future.result()
 

@@ -20,8 +20,8 @@ from pipeline.broker.temporary import temporary_broker
 from pipeline.cli.logs import configure
 from pipeline.config.loader import load
 from pipeline.config.tree import Config
-from pipeline.kafka.clients import client_settings
-from pipeline.kafka.topics import Topics, admin, create
+from pipeline.kafka.connection import Admin
+from pipeline.kafka.topics import Topics, create
 from pipeline.sources.kuairec import Events, read_events, tables_beside
 from pipeline.sources.synth.files import write_files
 from pipeline.sources.synth.size import Size
@@ -49,7 +49,7 @@ def run(options: Options) -> dict[str, Any]:
         config, empty = load(file), load(file, {"kafka.prefix": "empty."})
         options.say(f"writing a log of {EVENTS:,} events ...")
         _write_log(config, file, events.first(EVENTS))
-        create(admin(client_settings(empty.kafka)), Topics(empty.kafka.prefix), partitions=1, replication=1)
+        create(Admin(empty.kafka), Topics(empty.kafka.prefix), partitions=1, replication=1)
         runs = options.runs or RUNS
         restores = Restores(config, runs)
         options.say(f"restoring {runs} times ...")

@@ -7,6 +7,7 @@
     * StateError (5): the records in the topics contradict one another, or belong to another configuration
     * DataError (6): an input file cannot be read, or has other contents than it should
     * FencedError (7): another worker runs under the same instance name and has replaced this one
+    * AuthorizationError (8): the brokers deny a right
 """
 
 from __future__ import annotations
@@ -52,3 +53,9 @@ class FencedError(ForksError):
     """Another worker runs under the same instance name and has replaced this one."""
 
     exit_code = 7
+
+
+class AuthorizationError(ForksError):
+    """The brokers deny a right."""
+
+    exit_code = 8

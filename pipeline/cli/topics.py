@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,14 +10,16 @@ import typer
 from pipeline.cli.command import Command
 from pipeline.cli.options import Bootstrap, ConfigFile, Json, Prefix
 from pipeline.cli.output import print_json
-from pipeline.errors import TopicError
+from pipeline.errors import ConfigError, TopicError
+from pipeline.kafka.rights import Role
 
 if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
-
+    from pipeline.kafka.connection import Admin
     from pipeline.kafka.topics import Topics
 
-app = typer.Typer(help="The topics: create them, check them.", no_args_is_help=True)
+app = typer.Typer(
+    help="The topics: create them, check them, and say who may do what with them.", no_args_is_help=True
+)
 
 
 @app.command(
@@ -30,19 +33,21 @@ def create(
     partitions: Annotated[
         int, typer.Option(min=1, help="Partitions of every topic. Each partition learns from its own users.")
     ] = 1,
-    replication: Annotated[int, typer.Option(min=1, help="Replicas of every partition.")] = 1,
+    replication: Annotated[
+        int | None, typer.Option(min=1, help="Replicas of every partition.", show_default="the brokers' own")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Create the topics that are missing, then check all of them."""
     from pipeline.config.loader import load
-    from pipeline.kafka.clients import client_settings
-    from pipeline.kafka.topics import admin, topics_of
+    from pipeline.kafka.connection import Admin
+    from pipeline.kafka.topics import BROKER_DEFAULT, topics_of
     from pipeline.kafka.topics import create as create_missing
 
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
     topics = topics_of(settings)
-    client = admin(client_settings(settings.kafka))
-    created = create_missing(client, topics, partitions, replication)
+    client = Admin(settings.kafka)
+    created = create_missing(client, topics, partitions, replication or BROKER_DEFAULT)
     if not json:
         for name in topics.all:
             typer.echo(f"{name}: {'created' if name in created else 'was there already'}")
@@ -55,14 +60,64 @@ def check(
 ) -> None:
     """Show how the topics differ from what the pipeline needs; exit with 4 if it could not run with them."""
     from pipeline.config.loader import load
-    from pipeline.kafka.clients import client_settings
-    from pipeline.kafka.topics import admin, topics_of
+    from pipeline.kafka.connection import Admin
+    from pipeline.kafka.topics import topics_of
 
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
-    _report(admin(client_settings(settings.kafka)), topics_of(settings), json, [])
+    _report(Admin(settings.kafka), topics_of(settings), json, [])
 
 
-def _report(client: AdminClient, topics: Topics, json: bool, created: list[str]) -> None:
+@app.command(
+    cls=Command,
+    epilog="""
+Examples:
+
+    forks topics acls --principal User:forks --role worker
+
+    forks topics acls --principal User:auditor --role auditor --create
+""",
+)
+def acls(
+    principal: Annotated[str, typer.Option(help="Who gets the rights, as Kafka names it: User:forks.")],
+    role: Annotated[Role, typer.Option(help="What the principal is for.")],
+    config: ConfigFile = None,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    group: Annotated[str | None, typer.Option(help="The consumer group.")] = None,
+    create: Annotated[
+        bool, typer.Option("--create", help="Grant them. Without it, nothing is connected to or changed.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Print the rights that a role needs on a cluster with ACLs, as commands of Kafka, or grant them."""
+    from pipeline.config.loader import load
+    from pipeline.kafka.rights import acl_options, rights
+    from pipeline.kafka.topics import topics_of
+
+    if not principal.startswith("User:") or principal == "User:":
+        raise ConfigError(f"--principal {principal}: Kafka names principals with their type, like User:forks")
+    settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group})
+    wanted = rights(role, settings, topics_of(settings))
+    if create:
+        from pipeline.kafka.authorization import grant
+        from pipeline.kafka.connection import Admin
+
+        grant(Admin(settings.kafka), principal, wanted)
+    if json:
+        print_json(
+            {"principal": principal, "created": create, "rights": [right._asdict() for right in wanted]}
+        )
+    elif create:
+        for right in wanted:
+            typer.echo(f"{principal}: {right}")
+    else:
+        server = shlex.quote(settings.kafka.bootstrap)
+        for options in acl_options(wanted):
+            allow = shlex.join(["--allow-principal", principal, *options])
+            typer.echo(f"kafka-acls.sh --bootstrap-server {server} --add {allow}")
+
+
+def _report(client: Admin, topics: Topics, json: bool, created: list[str]) -> None:
     from pipeline.kafka.topics import check as find_differences
 
     differences = find_differences(client, topics)

@@ -7,10 +7,13 @@ import time
 from typing import Any
 
 import structlog
-from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
 from pipeline.config.tree import Config, Kafka, Worker
+from pipeline.kafka.authorization import needing
 from pipeline.kafka.errors import error_text as error_text  # noqa: PLC0414 - exported
+from pipeline.kafka.errors import is_partition_end
+from pipeline.kafka.rights import Resource, transactional_id
 
 LIBRDKAFKA_LOGGER = logging.getLogger("librdkafka")
 """Where librdkafka's own log lines go. It logs every attempt to connect, so the level is high."""
@@ -111,13 +114,39 @@ def groupless_consumer(kafka: Kafka, fetch_max_wait_ms: int = 100) -> Consumer:
     )
 
 
+def raise_unless_retriable(message: Message, kafka: Kafka) -> None:
+    """Raise the error that a consumer outside any group has returned in place of a message.
+
+    Parameters
+    ----------
+    message
+        The message with an error.
+    kafka
+        Where it was read.
+
+    Raises
+    ------
+    KafkaException
+        The error is neither the end of a partition nor one that the client retries.
+    AuthorizationError
+        The brokers do not let this client read the topic.
+    """
+    error = message.error()
+    # The client asks for the coordinator of its group's name, which it needs for nothing.
+    if error is None or is_partition_end(error) or error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+        return
+    with needing(kafka, "Read", Resource.TOPIC, message.topic() or ""):
+        if not error.retriable():
+            raise KafkaException(error)
+
+
 def transactional_producer(config: Config, instance: str, largest_message: int) -> Producer:
     """Make a worker's producer; it fences older producers with the same instance name."""
     return Producer(
         client_settings(config.kafka)
         | {
             "error_cb": log_client_error,
-            "transactional.id": f"{config.kafka.prefix}{config.kafka.group}-{instance}",
+            "transactional.id": transactional_id(config, instance),
             "transaction.timeout.ms": config.worker.transaction_timeout,
             "linger.ms": 5,
             "compression.type": "lz4",

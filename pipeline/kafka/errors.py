@@ -84,18 +84,6 @@ def is_offset_lost(error: KafkaError) -> bool:
     return error.code() == KafkaError._AUTO_OFFSET_RESET
 
 
-def raise_unless_retriable(error: KafkaError) -> None:
-    """Raise an error of a consumer, unless the client goes on by itself.
-
-    Raises
-    ------
-    KafkaException
-        The error is neither the end of a partition nor one that the client retries.
-    """
-    if not (is_partition_end(error) or error.retriable()):
-        raise KafkaException(error)
-
-
 def timed_out(text: str) -> KafkaException:
     """Make the error of a step that took too long."""
     return KafkaException(KafkaError(KafkaError._TIMED_OUT, text))

@@ -8,8 +8,7 @@ from typing import Final, Self
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from pipeline.config.tree import Kafka
-from pipeline.kafka.clients import groupless_consumer
-from pipeline.kafka.errors import raise_unless_retriable
+from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
 from pipeline.kafka.offsets import PartitionId
 
 MAX_POLL_RECORDS: Final = 10_000
@@ -40,11 +39,10 @@ def follow(kafka: Kafka, offsets: Mapping[PartitionId, int]) -> Iterator[Message
             message = consumer.poll(POLL_TIMEOUT)
             if message is None:
                 continue
-            error = message.error()
-            if error is None:
+            if message.error() is None:
                 yield message
             else:
-                raise_unless_retriable(error)
+                raise_unless_retriable(message, kafka)
     finally:
         consumer.close()
 

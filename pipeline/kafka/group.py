@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final, Self, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
-from pipeline.kafka.clients import client_settings, group_consumer, transactional_producer
+from pipeline.kafka.authorization import AUTHORIZATION_ERRORS, needing
+from pipeline.kafka.clients import group_consumer, transactional_producer
 from pipeline.kafka.committed import CommittedOffset, committed_offsets
+from pipeline.kafka.connection import Admin
 from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.errors import COORDINATOR_TIMEOUT, is_membership_change, timed_out
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.producer import abort_if_required
-from pipeline.kafka.topics import Topics, admin, partition_count
+from pipeline.kafka.rights import Resource, transactional_id
+from pipeline.kafka.topics import Topics, partition_count
 
 CommittedOffsets: TypeAlias = Mapping[str, CommittedOffset]
 """Committed offsets of one partition, by input topic."""
@@ -52,7 +55,7 @@ class ConsumerGroup:
         kafka = config.kafka.model_copy(update={"instance": None})
         self.config = config.model_copy(update={"kafka": kafka})
         self.topics = topics
-        self._admin = admin(client_settings(kafka))
+        self._admin = Admin(kafka)
         self.partitions = partition_count(self._admin, topics)
         """Number of partitions of each topic."""
         self._consumer: Consumer = group_consumer(self.config)
@@ -87,7 +90,8 @@ class ConsumerGroup:
             If the group's coordinator does not answer in time.
         """
         wanted = [PartitionId(topic, number) for topic in self.topics.inputs for number in partitions]
-        return committed_offsets(self._consumer, wanted, timeout)
+        with self._needing("Describe"):
+            return committed_offsets(self._consumer, wanted, timeout)
 
     @contextmanager
     def sole_member(self) -> Iterator[Consumer]:
@@ -114,7 +118,11 @@ class ConsumerGroup:
         try:
             end = time.monotonic() + COORDINATOR_TIMEOUT
             while not assigned:
-                member.poll(0.1)
+                message = member.poll(0.1)
+                error = None if message is None else message.error()
+                if error is not None and error.code() in AUTHORIZATION_ERRORS:
+                    with self._needing("Read"):
+                        raise KafkaException(error)
                 if time.monotonic() > end:
                     raise timed_out(f"no assignment in group {self._name}")
             if len(assigned) < self.partitions * len(self.topics.inputs):
@@ -139,10 +147,14 @@ class ConsumerGroup:
     def _name(self) -> str:
         return self.config.kafka.group
 
+    def _needing(self, operation: str) -> AbstractContextManager[None]:
+        return needing(self.config.kafka, operation, Resource.GROUP, self._name)
+
     def _members(self) -> list[str]:
         described = self._admin.describe_consumer_groups([self._name], request_timeout=COORDINATOR_TIMEOUT)
         try:
-            members = described[self._name].result().members
+            with self._needing("Describe"):
+                members = described[self._name].result().members
         except KafkaException as error:
             if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
                 return []
@@ -176,7 +188,9 @@ class GroupTransaction:
         self.timeout = config.worker.transaction_timeout / 1000
         """Seconds for each step."""
         self.producer = transactional_producer(config, instance, largest_message)
-        self.producer.init_transactions(COORDINATOR_TIMEOUT)
+        name = transactional_id(config, instance)
+        with needing(config.kafka, "Write", Resource.TRANSACTIONAL_ID, name):
+            self.producer.init_transactions(COORDINATOR_TIMEOUT)
 
     def __enter__(self) -> GroupTransaction:
         self.producer.begin_transaction()

@@ -11,8 +11,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import StateError
-from pipeline.kafka.clients import groupless_consumer
-from pipeline.kafka.errors import BROKER_TIMEOUT, is_partition_end, raise_unless_retriable
+from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
+from pipeline.kafka.errors import BROKER_TIMEOUT, is_partition_end
 from pipeline.kafka.liveness import Liveness
 from pipeline.records.inputs import KafkaMessage
 
@@ -41,6 +41,7 @@ class LogReader:
 
     def __init__(self, kafka: Kafka, patience: float = 0.0) -> None:
         self.patience = patience
+        self._kafka = kafka
         self._consumer: Consumer = groupless_consumer(kafka, FETCH_MAX_WAIT_MS)
         self._known_topics: set[str] = set()
 
@@ -104,7 +105,7 @@ class LogReader:
                 elif is_partition_end(error):
                     at_end = True
                 else:
-                    raise_unless_retriable(error)
+                    raise_unless_retriable(message, self._kafka)
             if messages:
                 yield messages
             if at_end:

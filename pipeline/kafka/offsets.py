@@ -6,9 +6,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from confluent_kafka import IsolationLevel, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import OffsetSpec
 
+from pipeline.kafka.authorization import needing
+from pipeline.kafka.connection import Admin
 from pipeline.kafka.errors import BROKER_TIMEOUT, LEADER_ERRORS, retry
+from pipeline.kafka.rights import Resource
 
 
 class PartitionId(NamedTuple):
@@ -18,24 +21,24 @@ class PartitionId(NamedTuple):
     partition: int
 
 
-def low_watermarks(client: AdminClient, partitions: Iterable[PartitionId]) -> dict[PartitionId, int]:
+def low_watermarks(client: Admin, partitions: Iterable[PartitionId]) -> dict[PartitionId, int]:
     """Return the first offset that retention has left in each partition; raise as `list_offsets`."""
     return list_offsets(client, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # lacks its types
 
 
-def last_stable_offsets(client: AdminClient, partitions: Iterable[PartitionId]) -> dict[PartitionId, int]:
+def last_stable_offsets(client: Admin, partitions: Iterable[PartitionId]) -> dict[PartitionId, int]:
     """Return each partition's last stable offset, before which all is committed; raise as `list_offsets`."""
     return list_offsets(client, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]  # as above
 
 
-def high_watermarks(client: AdminClient, partitions: Iterable[PartitionId]) -> dict[PartitionId, int]:
+def high_watermarks(client: Admin, partitions: Iterable[PartitionId]) -> dict[PartitionId, int]:
     """Return each partition's high watermark, open transactions included; raise as `list_offsets`."""
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # as above
     return list_offsets(client, partitions, latest, IsolationLevel.READ_UNCOMMITTED)
 
 
 def list_offsets(
-    client: AdminClient,
+    client: Admin,
     partitions: Iterable[PartitionId],
     spec: OffsetSpec,
     isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
@@ -64,15 +67,18 @@ def list_offsets(
     ------
     KafkaException
         A partition does not answer in time.
+    AuthorizationError
+        The brokers do not tell this client of a topic.
     """
     wanted = {TopicPartition(*partition): spec for partition in partitions}
 
     def request() -> dict[PartitionId, int]:
         futures = client.list_offsets(wanted, isolation_level=isolation, request_timeout=BROKER_TIMEOUT)
-        return {
-            PartitionId(asked.topic, asked.partition): future.result().offset
-            for asked, future in futures.items()
-        }
+        found = {}
+        for asked, future in futures.items():
+            with needing(client.kafka, "Describe", Resource.TOPIC, asked.topic):
+                found[PartitionId(asked.topic, asked.partition)] = future.result().offset
+        return found
 
     def refresh() -> None:  # without it the client goes on with the leaders that it knew
         client.list_topics(timeout=BROKER_TIMEOUT)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
-    AdminClient,
     ConfigResource,
     NewTopic,
     ResourceType,
@@ -15,13 +15,24 @@ from confluent_kafka.admin import (
 )
 
 from pipeline.config.tree import Config
-from pipeline.errors import BrokerError, TopicError
+from pipeline.errors import TopicError
+from pipeline.kafka.authorization import denied, is_denied, needing
+from pipeline.kafka.connection import Admin
+from pipeline.kafka.errors import BROKER_TIMEOUT
 from pipeline.kafka.offsets import PartitionId, low_watermarks
+from pipeline.kafka.rights import Resource, Right
 
 LARGEST_DEAD_LETTER = 32 * 1024 * 1024
 """Bytes of a message that is written as a dead letter, at most."""
 KEEP_FOREVER = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 """Settings of a topic that is the log from which everything is derived again."""
+
+BROKER_DEFAULT = -1
+"""Lets the brokers decide how many replicas a partition has."""
+WANTED_REPLICAS = 3
+"""Replicas of each partition, where there are as many brokers."""
+LEAST_INPUT_RETENTION_MS = 3_600_000
+"""Milliseconds for which the inputs have to be kept: shorter than a worker may be away."""
 
 SHARED_RETENTION_MS = 30 * 86_400_000
 """Milliseconds for which shared outcomes are kept: partitions write those that they learn as their own."""
@@ -117,36 +128,37 @@ class TopicDifference(NamedTuple):
         return f"{self.topic}: {self.what}; {self.remedy}"
 
 
-def admin(settings: dict[str, str | int | float | bool]) -> AdminClient:
-    """Make an administrative client, and check that it reaches a broker.
+def existing_topics(client: Admin, names: Iterable[str]) -> dict[str, TopicMetadata]:
+    """Return those topics that exist.
 
     Parameters
     ----------
-    settings
-        The settings of every client: see `pipeline.kafka.clients.client_settings`.
+    client
+        Asks the brokers.
+    names
+        The topics to ask for.
 
     Returns
     -------
-    AdminClient
-        The client.
+    dict of str to TopicMetadata
+        By name.
 
     Raises
     ------
-    BrokerError
-        No broker answers within five seconds.
+    AuthorizationError
+        The brokers do not tell this client whether a topic exists.
     """
-    client = AdminClient({"log_level": 0, **settings})
-    try:
-        client.list_topics(timeout=5.0)
-    except KafkaException as error:
-        raise BrokerError(
-            f"no Kafka answers at {settings['bootstrap.servers']}: {error.args[0].str()}. Start one with "
-            "`forks broker start`, or name yours with --bootstrap or FORKS_KAFKA__BOOTSTRAP"
-        ) from error
-    return client
+    visible = client.list_topics(timeout=BROKER_TIMEOUT).topics
+    existing = {name: visible[name] for name in names if name in visible}
+    if unknown := [name for name in names if name not in existing]:
+        # Metadata of all topics leave out those that the client may not describe.
+        described = client.describe_topics(TopicCollection(unknown), request_timeout=BROKER_TIMEOUT)
+        if hidden := [name for name, future in described.items() if _is_denied(future.exception())]:
+            raise denied(client.kafka, [Right("Describe", Resource.TOPIC, name) for name in hidden])
+    return existing
 
 
-def create(client: AdminClient, topics: Topics, partitions: int, replication: int) -> list[str]:
+def create(client: Admin, topics: Topics, partitions: int, replication: int = BROKER_DEFAULT) -> list[str]:
     """Create the topics that are missing, and return their names once every partition answers.
 
     Parameters
@@ -158,7 +170,7 @@ def create(client: AdminClient, topics: Topics, partitions: int, replication: in
     partitions
         Partitions of each.
     replication
-        Replicas of each partition.
+        Replicas of each partition; by default as many as the brokers are set to.
 
     Returns
     -------
@@ -170,7 +182,7 @@ def create(client: AdminClient, topics: Topics, partitions: int, replication: in
     TopicError
         The broker refuses to create one.
     """
-    existing = client.list_topics(timeout=10.0).topics
+    existing = existing_topics(client, topics.all)
     missing = [name for name in topics.all if name not in existing]
     futures = (
         client.create_topics(
@@ -182,7 +194,8 @@ def create(client: AdminClient, topics: Topics, partitions: int, replication: in
     created = []
     for name, future in futures.items():
         try:
-            future.result()
+            with needing(client.kafka, "Create", Resource.TOPIC, name):
+                future.result()
         except KafkaException as error:
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:  # somebody else was quicker
                 continue
@@ -193,7 +206,7 @@ def create(client: AdminClient, topics: Topics, partitions: int, replication: in
     return created
 
 
-def partition_count(client: AdminClient, topics: Topics) -> int:
+def partition_count(client: Admin, topics: Topics) -> int:
     """Check all topics, and return how many partitions each of them has.
 
     Raises
@@ -207,9 +220,9 @@ def partition_count(client: AdminClient, topics: Topics) -> int:
     return len(client.list_topics(timeout=10.0).topics[topics.interactions].partitions)
 
 
-def check(client: AdminClient, topics: Topics) -> list[TopicDifference]:
+def check(client: Admin, topics: Topics) -> list[TopicDifference]:
     """Return all differences between the topics and what the pipeline needs."""
-    existing = client.list_topics(timeout=10.0).topics
+    existing = existing_topics(client, topics.all)
     differences = [
         TopicDifference(name, "the topic does not exist", _creation(topics, name))
         for name in topics.all
@@ -218,10 +231,19 @@ def check(client: AdminClient, topics: Topics) -> list[TopicDifference]:
     present = [name for name in topics.all if name in existing]
     differences += _partitions(topics, existing)
     if present:
+        brokers = len(client.list_topics(timeout=BROKER_TIMEOUT).brokers)
         settings = _settings(client, present)
-        differences += [found for name in present for found in _policy(topics, name, settings[name])]
+        for name in present:
+            replicas = len(existing[name].partitions[0].replicas)
+            differences += _policy(topics, name, settings[name])
+            differences += _retention(topics, name, settings[name])
+            differences += _durability(name, settings[name], replicas, brokers)
         differences += _sizes(topics, settings)
     return differences
+
+
+def _is_denied(error: BaseException | None) -> bool:
+    return isinstance(error, KafkaException) and is_denied(error)
 
 
 def _creation(topics: Topics, name: str) -> str:
@@ -244,12 +266,13 @@ def _partitions(topics: Topics, existing: dict[str, TopicMetadata]) -> list[Topi
     ]
 
 
-def _settings(client: AdminClient, names: list[str]) -> dict[str, dict[str, str]]:
+def _settings(client: Admin, names: list[str]) -> dict[str, dict[str, str]]:
     futures = client.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in names])
-    return {
-        resource.name: {entry.name: entry.value for entry in future.result().values()}
-        for resource, future in futures.items()
-    }
+    settings = {}
+    for resource, future in futures.items():
+        with needing(client.kafka, "DescribeConfigs", Resource.TOPIC, resource.name):
+            settings[resource.name] = {entry.name: entry.value for entry in future.result().values()}
+    return settings
 
 
 def _policy(topics: Topics, name: str, settings: dict[str, str]) -> list[TopicDifference]:
@@ -257,16 +280,51 @@ def _policy(topics: Topics, name: str, settings: dict[str, str]) -> list[TopicDi
     wanted = topics.settings(name)["cleanup.policy"]
     if policy != wanted:
         return [TopicDifference(name, f"cleanup.policy is {policy}", f"set it to {wanted}")]
-    if name in (topics.predictions, topics.outcomes) and settings["retention.ms"] != "-1":
+    if name in topics.outputs and settings["message.timestamp.type"] == "LogAppendTime":
         return [
             TopicDifference(
                 name,
-                f"retention.ms is {settings['retention.ms']}",
-                "deleted records cannot be derived again; set it to -1 to keep everything",
+                "message.timestamp.type is LogAppendTime",
+                "records have the time of writing, so that `forks inspect --since` does not find them by the "
+                "time of their events; set it to CreateTime",
                 fatal=False,
             )
         ]
     return []
+
+
+def _retention(topics: Topics, name: str, settings: dict[str, str]) -> list[TopicDifference]:
+    """Report records that are deleted while something still depends on them."""
+    kept = int(settings["retention.ms"])
+    if name in (topics.predictions, topics.outcomes) and kept != -1:
+        remedy = "deleted records cannot be derived again; set it to -1 to keep everything"
+        return [TopicDifference(name, f"retention.ms is {kept}", remedy, fatal=False)]
+    if name in topics.inputs and kept != -1:
+        remedy = (
+            "Kafka counts from the time of the event, and what it deletes before a worker has read it is "
+            "lost; set it to -1, or at least to the longest time for which all workers may be away"
+        )
+        return [
+            TopicDifference(name, f"retention.ms is {kept}", remedy, fatal=kept < LEAST_INPUT_RETENTION_MS)
+        ]
+    return []
+
+
+def _durability(name: str, settings: dict[str, str], replicas: int, brokers: int) -> list[TopicDifference]:
+    """Report what lets the loss of a broker lose committed records."""
+    wanted = min(WANTED_REPLICAS, brokers)
+    found = []
+    if replicas < wanted:
+        remedy = f"the loss of one broker loses its records; add replicas, best {wanted} in all"
+        found.append(TopicDifference(name, f"it has {replicas} of {wanted} replicas", remedy, fatal=False))
+    in_sync = int(settings["min.insync.replicas"])
+    if replicas > 1 and in_sync < 2:
+        remedy = "records count as written that only one broker has; set it to 2"
+        found.append(TopicDifference(name, f"min.insync.replicas is {in_sync}", remedy, fatal=False))
+    if replicas > 1 and settings["unclean.leader.election.enable"] == "true":
+        remedy = "a broker that lacks committed records may become leader and delete them; set it to false"
+        found.append(TopicDifference(name, "unclean.leader.election.enable is true", remedy))
+    return found
 
 
 def _sizes(topics: Topics, settings: dict[str, dict[str, str]]) -> list[TopicDifference]:

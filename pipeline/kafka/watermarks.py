@@ -10,8 +10,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import TopicError
-from pipeline.kafka.clients import client_settings
-from pipeline.kafka.errors import BROKER_TIMEOUT
+from pipeline.kafka.connection import Admin
 from pipeline.kafka.log import LogReader
 from pipeline.kafka.offsets import (
     PartitionId,
@@ -20,7 +19,7 @@ from pipeline.kafka.offsets import (
     list_offsets,
     low_watermarks,
 )
-from pipeline.kafka.topics import admin
+from pipeline.kafka.topics import existing_topics
 
 
 class Watermarks:
@@ -39,12 +38,14 @@ class Watermarks:
         No broker answers.
     TopicError
         A topic does not exist.
+    AuthorizationError
+        The brokers do not tell this client whether a topic exists.
     """
 
     def __init__(self, kafka: Kafka, topics: Iterable[str]) -> None:
-        self._admin = admin(client_settings(kafka))
-        present = self._admin.list_topics(timeout=BROKER_TIMEOUT).topics
+        self._admin = Admin(kafka)
         wanted = list(topics)
+        present = existing_topics(self._admin, wanted)
         missing = [topic for topic in wanted if topic not in present]
         if missing:
             raise TopicError(

@@ -8,8 +8,9 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError, StateError, TopicError
-from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings
-from pipeline.kafka.topics import Topics, admin
+from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings, raise_unless_retriable
+from pipeline.kafka.connection import Admin
+from pipeline.kafka.topics import Topics, existing_topics
 from pipeline.sources.resume import Tail, Tails
 
 TIMEOUT: Final = 10.0
@@ -39,7 +40,7 @@ class InputLog:
     def __init__(self, kafka: Kafka) -> None:
         self.topics = Topics(kafka.prefix).inputs
         self._kafka = kafka
-        self._admin = admin(client_settings(kafka))
+        self._admin = Admin(kafka)
         self.partitions = self._count_partitions()
 
     def tails(self) -> Tails:
@@ -80,8 +81,7 @@ class InputLog:
         first, second = ([found[topic, n] for n in range(self.partitions)] for topic in self.topics)
         return first, second
 
-    @staticmethod
-    def _read_to_ends(consumer: Consumer, partitions: int) -> dict[tuple[str | None, int | None], Tail]:
+    def _read_to_ends(self, consumer: Consumer, partitions: int) -> dict[tuple[str | None, int | None], Tail]:
         last: dict[tuple[str | None, int | None], bytes | None] = {}
         found: dict[tuple[str | None, int | None], Tail] = {}
         while len(found) < partitions:
@@ -100,10 +100,12 @@ class InputLog:
                     f"probably by the topic's retention ({error.str()}); replay into new topics, with "
                     "another --prefix"
                 )
+            else:
+                raise_unless_retriable(message, self._kafka)
         return found
 
     def _count_partitions(self) -> int:
-        present = self._admin.list_topics(timeout=TIMEOUT).topics
+        present = existing_topics(self._admin, self.topics)
         prefix = f" --prefix {self._kafka.prefix}" if self._kafka.prefix else ""
         missing = [topic for topic in self.topics if topic not in present]
         if missing:

@@ -8,7 +8,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError
+from pipeline.kafka.authorization import AUTHORIZATION_ERRORS, needing
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings, error_text
+from pipeline.kafka.rights import Resource
 
 
 class Sender:
@@ -35,7 +37,8 @@ class Sender:
         self._ack_timeout = ack_timeout
         self._seconds_without_ack = 0.0
         self._last_poll = time.monotonic()
-        self._delivery_error: KafkaError | None = None
+        self._undelivered: tuple[KafkaError, str] | None = None
+        """The first delivery error, and the topic of its record."""
         self._client_error = ""
         self._producer = Producer(
             client_settings(kafka)
@@ -102,8 +105,12 @@ class Sender:
             self._producer.poll(seconds)
         except KafkaException as error:
             raise self._failure(error_text(error)) from error
-        if self._delivery_error is not None:
-            raise self._failure(f"{self._delivery_error.name()}: {self._delivery_error.str()}")
+        if self._undelivered is not None:
+            reason, topic = self._undelivered
+            with needing(self._kafka, "Write", Resource.TOPIC, topic):
+                if reason.code() in AUTHORIZATION_ERRORS:
+                    raise KafkaException(reason)
+            raise self._failure(f"{reason.name()}: {reason.str()}")
         now = time.monotonic()
         waiting = len(self._producer)
         if waiting == 0 or self.sent - waiting > self.acknowledged:
@@ -136,8 +143,9 @@ class Sender:
             "acknowledged. Once the broker works again (see its log), --resume continues from there"
         )
 
-    def _on_delivery(self, error: KafkaError | None, _: Message) -> None:
-        self._delivery_error = self._delivery_error or error
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        if self._undelivered is None and error is not None:
+            self._undelivered = error, message.topic() or ""
 
     def _on_error(self, error: KafkaError) -> None:
         self._client_error = f"{error.name()}: {error.str()}"

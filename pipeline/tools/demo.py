@@ -16,9 +16,9 @@ from uuid import uuid4
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import ForksError
-from pipeline.kafka.clients import client_settings
+from pipeline.kafka.connection import Admin
 from pipeline.kafka.follow import RecordCounter
-from pipeline.kafka.topics import Topics, admin, create
+from pipeline.kafka.topics import Topics, create
 from pipeline.sources.kuairec import Events
 from pipeline.sources.replay import Replay
 
@@ -48,7 +48,7 @@ def demo_kafka(bootstrap: str) -> Kafka:
 
 def fill_topics(events: Events, kafka: Kafka, progress: Callable[[int], None]) -> None:
     """Create the topics and send all interactions and labels."""
-    create(admin(client_settings(kafka)), Topics(kafka.prefix), partitions=1, replication=1)
+    create(Admin(kafka), Topics(kafka.prefix), partitions=1, replication=1)
     Replay(events, kafka).run(None, Event(), progress)
 
 

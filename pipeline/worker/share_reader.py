@@ -9,8 +9,8 @@ import structlog
 from confluent_kafka import Consumer, TopicPartition
 
 from pipeline.config.tree import Config, Kafka
-from pipeline.kafka.clients import groupless_consumer
-from pipeline.kafka.errors import BROKER_TIMEOUT, raise_unless_retriable
+from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
+from pipeline.kafka.errors import BROKER_TIMEOUT
 from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.log import decode_record
 from pipeline.kafka.topics import Topics
@@ -41,6 +41,7 @@ class Exchange:
     """
 
     def __init__(self, kafka: Kafka, topic: str, partitions: int) -> None:
+        self._kafka = kafka
         self._consumer: Consumer = groupless_consumer(kafka)
         self._topic = topic
         self._partitions = range(partitions)
@@ -68,7 +69,7 @@ class Exchange:
         for message in messages:
             error = message.error()
             if error is not None:
-                raise_unless_retriable(error)
+                raise_unless_retriable(message, self._kafka)
                 continue
             share, offset = decode_record(_SHARES, message), message.offset() or 0
             self._positions[share.partition] = offset + 1

@@ -19,10 +19,10 @@ from confluent_kafka import KafkaException
 from pipeline.config.tree import Config
 from pipeline.errors import FencedError
 from pipeline.join import merge
-from pipeline.kafka.clients import client_settings
+from pipeline.kafka.connection import Admin
 from pipeline.kafka.errors import error_text, is_fenced
 from pipeline.kafka.partitioner import check_partitioning
-from pipeline.kafka.topics import admin, partition_count, topics_of
+from pipeline.kafka.topics import partition_count, topics_of
 from pipeline.model.factory import ModelFactory
 from pipeline.records.decimals import encode_rows
 from pipeline.worker.metrics import Gauges, serve_metrics
@@ -64,7 +64,7 @@ class Worker:
         self._factory = ModelFactory(config)
         self._instance = config.kafka.instance or f"{socket.gethostname()}-{uuid4().hex[:8]}"
         topics = topics_of(config)
-        partitions = partition_count(admin(client_settings(config.kafka)), topics)
+        partitions = partition_count(Admin(config.kafka), topics)
         check_partitioning(config.kafka, topics, partitions)
         self._settings = self._factory.settings(partitions)
         self._stopping = threading.Event()

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline.kafka.topics import admin, create
+from pipeline.config.tree import Kafka
+from pipeline.kafka.connection import Admin
+from pipeline.kafka.topics import create
 from tests.chaos.broker import Broker
 from tests.chaos.challengers import SETTINGS as CHALLENGERS
 from tests.chaos.checker import check, compare
@@ -101,7 +103,7 @@ def _pipeline(broker: Broker, world: World, prefix: str, folder: Path, settings:
     pipeline = Pipeline(broker.bootstrap, prefix, logs, world.partitions)
     pipeline.environment = SETTINGS | settings
     requests_labels = replace(pipeline.topics, requests_labels=True)
-    create(admin({"bootstrap.servers": broker.bootstrap}), requests_labels, world.partitions, 1)
+    create(Admin(Kafka(bootstrap=broker.bootstrap)), requests_labels, world.partitions, 1)
     return pipeline
 
 

@@ -22,7 +22,8 @@ from confluent_kafka.admin import NewTopic, OffsetSpec
 from pipeline.config.tree import Join, Kafka, Learner
 from pipeline.features.tables import Tables
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, groupless_consumer
-from pipeline.kafka.topics import Topics, admin, create
+from pipeline.kafka.connection import Admin
+from pipeline.kafka.topics import Topics, create
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
@@ -78,7 +79,7 @@ def settled(bootstrap: str, topic_partitions: list[TopicPartition]) -> bool:
 
     Asked by a new client: one that has seen the broker restart goes on asking as if it had not.
     """
-    client = admin({"bootstrap.servers": bootstrap})
+    client = Admin(Kafka(bootstrap=bootstrap))
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # lacks its types
     levels = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
     answers = [
@@ -138,7 +139,7 @@ class Pipeline:
         """Further options of `forks run`."""
         self.program = FORKS
         """What starts the workers."""
-        client = admin({"bootstrap.servers": bootstrap})
+        client = Admin(Kafka(bootstrap=bootstrap))
         if inputs:  # at once: a setting that is changed is in force only some time later
             own = {name.replace("_", "."): value for name, value in inputs.items()}
             given = [

@@ -14,9 +14,9 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from typer.testing import CliRunner
 
 from pipeline.cli import app
-from pipeline.config.tree import Config
+from pipeline.config.tree import Config, Kafka
 from pipeline.errors import TopicError
-from pipeline.kafka.topics import admin
+from pipeline.kafka.connection import Admin
 from pipeline.worker.worker import Worker
 from tests.integration.harness import (
     TIMEOUT,
@@ -37,7 +37,7 @@ def set_up(pipeline: Pipeline, topic: str, **settings: str) -> None:
         for name, value in settings.items()
     ]
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-    client = admin({"bootstrap.servers": pipeline.kafka.bootstrap})
+    client = Admin(Kafka(bootstrap=pipeline.kafka.bootstrap))
     client.incremental_alter_configs([resource])[resource].result(TIMEOUT)
 
 
@@ -102,7 +102,7 @@ def test_a_worker_ends_when_retention_takes_what_it_has_not_read(
             300,
         ):  # a fetch under way brings the first of them, at most
             pipeline.produce(later(pipeline.topics, events[number : number + 100]))
-        client = admin({"bootstrap.servers": bootstrap})
+        client = Admin(Kafka(bootstrap=bootstrap))
         end = TopicPartition(topic, 0, 400)
         client.delete_records([end])[end].result(TIMEOUT)
         worker.send_signal(signal.SIGCONT)

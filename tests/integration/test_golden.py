@@ -11,7 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pipeline.kafka.topics import Topics, admin, create
+from pipeline.config.tree import Kafka
+from pipeline.kafka.connection import Admin
+from pipeline.kafka.topics import Topics, create
 from tests.golden import scenarios
 from tests.golden.__main__ import FILE
 from tests.golden.processor import ENVIRONMENT, needs_x86
@@ -53,7 +55,7 @@ def replayed(name: str, scenario: Scenario, bootstrap: str, prefix: str, folder:
     outcomes = int(RECORDED["core"][name]["outcomes"].split()[0])
     if "labels" in scenario.settings:
         create(
-            admin({"bootstrap.servers": bootstrap}),
+            Admin(Kafka(bootstrap=bootstrap)),
             Topics(prefix, requests_labels=True),
             scenario.partitions,
             1,

@@ -10,8 +10,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
-from pipeline.config.tree import Config
-from pipeline.kafka.topics import admin, create, topics_of
+from pipeline.config.tree import Config, Kafka
+from pipeline.kafka.connection import Admin
+from pipeline.kafka.topics import create, topics_of
 from tests.integration.harness import Message, Pipeline, invented_events, until
 
 ADAPTIVE = {"FORKS_LABELS__POLICY": "adaptive", "FORKS_LABELS__RATE": "0.3"}
@@ -36,7 +37,7 @@ def test_a_policy_s_requests_are_written_once_whoever_is_killed_and_audited(
     assert command("topics", pipeline, "check").exit_code == 0, "who asks for nothing needs no such topic"
     config = Config.model_validate({"kafka": pipeline.kafka, "labels": {"policy": "adaptive"}})
     topics = topics_of(config)
-    assert create(admin({"bootstrap.servers": bootstrap}), topics, 2, 1) == [topics.label_requests]
+    assert create(Admin(Kafka(bootstrap=bootstrap)), topics, 2, 1) == [topics.label_requests]
 
     events = invented_events(tmp_path, 3_000)
     pipeline.produce_events(events)

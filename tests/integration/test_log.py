@@ -10,8 +10,9 @@ from confluent_kafka import Producer, TopicPartition
 from pipeline.config.tree import Kafka
 from pipeline.errors import StateError
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER
+from pipeline.kafka.connection import Admin
 from pipeline.kafka.log import LogReader
-from pipeline.kafka.topics import Topics, admin, create
+from pipeline.kafka.topics import Topics, create
 from tests.integration.harness import TIMEOUT, settled, until
 
 
@@ -31,7 +32,7 @@ def commit(producer: Producer, bootstrap: str, topics: Topics) -> None:
 
 def test_a_partition_is_empty_until_something_is_committed(bootstrap: str, topic_prefix: str) -> None:
     topics = Topics(topic_prefix)
-    create(admin({"bootstrap.servers": bootstrap}), topics, 1, 1)
+    create(Admin(Kafka(bootstrap=bootstrap)), topics, 1, 1)
     producer = Producer(
         {"bootstrap.servers": bootstrap, "transactional.id": f"{topic_prefix}writer"},
         logger=LIBRDKAFKA_LOGGER,
@@ -59,7 +60,7 @@ def test_a_record_that_a_transaction_hides_is_waited_for_no_longer_than_patience
     bootstrap: str, topic_prefix: str
 ) -> None:
     topics = Topics(topic_prefix)
-    create(admin({"bootstrap.servers": bootstrap}), topics, 1, 1)
+    create(Admin(Kafka(bootstrap=bootstrap)), topics, 1, 1)
     producer = Producer(
         {"bootstrap.servers": bootstrap, "transactional.id": f"{topic_prefix}writer"},
         logger=LIBRDKAFKA_LOGGER,

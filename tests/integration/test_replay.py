@@ -21,7 +21,8 @@ from pipeline.cli import app
 from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError, DataError, StateError, TopicError
 from pipeline.kafka.clients import client_settings, groupless_consumer
-from pipeline.kafka.topics import Topics, admin, create
+from pipeline.kafka.connection import Admin
+from pipeline.kafka.topics import Topics, create
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
 from pipeline.sources.kuairec import read_events
 from pipeline.sources.replay import Replay
@@ -44,7 +45,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def kafka(bootstrap: str, topic_prefix: str) -> Kafka:
     kafka = Kafka(bootstrap=bootstrap, prefix=topic_prefix)
-    create(admin(client_settings(kafka)), Topics(topic_prefix), PARTITIONS, 1)
+    create(Admin(kafka), Topics(topic_prefix), PARTITIONS, 1)
     return kafka
 
 
@@ -205,7 +206,7 @@ def test_a_broker_that_goes_away_is_an_error_and_not_a_loss(data: Path, tmp_path
     running = json.loads(subprocess.run(start, capture_output=True, check=True).stdout)
     try:
         kafka = Kafka(bootstrap=running["bootstrap"])
-        create(admin(client_settings(kafka)), Topics(), PARTITIONS, 1)
+        create(Admin(kafka), Topics(), PARTITIONS, 1)
         with pytest.raises(
             BrokerError, match=rf"{kafka.bootstrap}: nothing was acknowledged for 1 s .*--resume"
         ):
@@ -227,7 +228,7 @@ def kill_once(pid: int, sent: int) -> None:
 
 def test_a_record_that_the_broker_refuses_is_an_error(data: Path, bootstrap: str, topic_prefix: str) -> None:
     kafka = Kafka(bootstrap=bootstrap, prefix=topic_prefix)
-    topics, client = Topics(topic_prefix), admin(client_settings(kafka))
+    topics, client = Topics(topic_prefix), Admin(kafka)
     small = topics.settings(topics.labels) | {"max.message.bytes": "20"}
     client.create_topics([NewTopic(topics.labels, 1, 1, config=small)])[topics.labels].result()
     create(client, topics, 1, 1)
@@ -270,7 +271,7 @@ def test_topics_of_different_partition_counts_are_refused(
 ) -> None:
     kafka = Kafka(bootstrap=bootstrap, prefix=topic_prefix)
     new = [NewTopic(topic, count) for count, topic in enumerate(Topics(topic_prefix).inputs, start=1)]
-    client = admin(client_settings(kafka))
+    client = Admin(kafka)
     for future in client.create_topics(new).values():
         future.result()
     with pytest.raises(TopicError, match=r"interactions has 1 partitions and .*watch-labels 2"):

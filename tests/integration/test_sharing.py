@@ -15,8 +15,9 @@ from confluent_kafka import TopicPartition
 from typer.testing import CliRunner
 
 from pipeline.cli import app
+from pipeline.config.tree import Kafka
 from pipeline.errors import StateError
-from pipeline.kafka.topics import admin
+from pipeline.kafka.connection import Admin
 from pipeline.records.encoding import encode
 from pipeline.records.outputs import Share, VideoCounts
 from pipeline.task import sharing
@@ -154,7 +155,7 @@ def test_shares_deleted_before_they_were_read_are_reported_and_skipped(
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=2)
     publish(pipeline, 1, range(10))
     topic_partition = TopicPartition(pipeline.topics.shared, 1, 6)
-    client = admin({"bootstrap.servers": bootstrap})
+    client = Admin(Kafka(bootstrap=bootstrap))
     [deleted] = client.delete_records([topic_partition]).values()
     deleted.result()
     with open_exchange(pipeline) as exchange, structlog.testing.capture_logs() as logs:

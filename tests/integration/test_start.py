@@ -12,15 +12,16 @@ import structlog
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
-from pipeline.config.tree import Config
+from pipeline.config.tree import Config, Kafka
 from pipeline.errors import StateError
-from pipeline.kafka.topics import Topics, admin
+from pipeline.kafka.connection import Admin
+from pipeline.kafka.topics import Topics
 from pipeline.worker.worker import Worker
 from tests.integration.harness import FORKS, TIMEOUT, Message, Pipeline, interactions_of, invented_events
 
 
 def create(bootstrap: str, topics: list[NewTopic]) -> None:
-    client = admin({"bootstrap.servers": bootstrap})
+    client = Admin(Kafka(bootstrap=bootstrap))
     for future in client.create_topics(topics).values():
         future.result(TIMEOUT)
 
@@ -155,7 +156,7 @@ def test_offsets_set_by_hand_are_refused(bootstrap: str, topic_prefix: str, tmp_
         with pytest.raises(StateError, match=message):
             Worker(config).run()
     consumer.close()
-    client, group = admin({"bootstrap.servers": bootstrap}), pipeline.kafka.group
+    client, group = Admin(Kafka(bootstrap=bootstrap)), pipeline.kafka.group
     client.delete_consumer_groups([group])[group].result(TIMEOUT)
     with pytest.raises(StateError, match="this group's offsets were deleted or have expired"):
         Worker(config).run()

@@ -1,0 +1,196 @@
+"""What the brokers allow: name a right that was denied, find those that are missing, grant them."""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from pipeline.config.tree import Kafka
+from pipeline.errors import AuthorizationError
+from pipeline.kafka.errors import BROKER_TIMEOUT
+from pipeline.kafka.rights import Resource, Right, acl_options
+
+AUTHORIZATION_ERRORS: Final = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)
+"""Codes with which brokers deny a right."""
+
+OPERATIONS: Final = {
+    "Read": AclOperation.READ,
+    "Write": AclOperation.WRITE,
+    "Create": AclOperation.CREATE,
+    "Describe": AclOperation.DESCRIBE,
+    "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
+}
+"""The client's operations, by the names of ``kafka-acls.sh``."""
+
+RESOURCE_TYPES: Final = {
+    Resource.TOPIC: ResourceType.TOPIC,
+    Resource.GROUP: ResourceType.GROUP,
+    Resource.TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID,
+}
+"""The client's types of resources."""
+
+
+def is_denied(error: KafkaException) -> bool:
+    """Return whether the brokers have denied a right."""
+    return error.args[0].code() in AUTHORIZATION_ERRORS
+
+
+def principal(kafka: Kafka) -> str | None:
+    """Return the principal that brokers know this client by; None if only they know it.
+
+    Examples
+    --------
+    >>> principal(Kafka(client={"sasl.username": "forks"}))
+    'User:forks'
+    >>> principal(Kafka()) is None
+    True
+    """
+    user = kafka.client.get("sasl.username")
+    return None if user is None else f"User:{user}"
+
+
+def denied(kafka: Kafka, missing: Sequence[Right]) -> AuthorizationError:
+    """Make the error that names the rights that are missing, and how they are granted.
+
+    Parameters
+    ----------
+    kafka
+        The connection that lacks them.
+    missing
+        The rights, at least one.
+    """
+    who = principal(kafka)
+    grant = shlex.join(acl_options(missing[:1])[0])
+    return AuthorizationError(
+        f"{kafka.bootstrap} denies {who or 'this client'}: {'; '.join(map(str, missing))}. Grant it with "
+        f"`kafka-acls.sh --add --allow-principal {who or 'User:NAME'} {grant}`"
+        f"{' and so on' if len(missing) > 1 else ''}, or grant all that a role needs with `forks topics acls "
+        f"--principal {who or 'User:NAME'} --role ROLE --create`"
+    )
+
+
+@contextmanager
+def needing(kafka: Kafka, operation: str, resource: Resource, name: str) -> Iterator[None]:
+    """Name the right that a block needs, if the brokers deny it.
+
+    Parameters
+    ----------
+    kafka
+        The connection.
+    operation
+        The operation, such as ``Read``.
+    resource
+        The kind of resource.
+    name
+        The resource's name.
+
+    Raises
+    ------
+    AuthorizationError
+        The brokers deny the right.
+    """
+    try:
+        yield
+    except KafkaException as error:
+        if not is_denied(error):
+            raise
+        raise denied(kafka, [Right(operation, resource, name)]) from error
+
+
+def missing_rights(client: AdminClient, wanted: Iterable[Right]) -> list[Right]:
+    """Return those rights on topics and groups that the client lacks.
+
+    Brokers tell which operations they allow on a topic or group, but not on a transactional id.
+
+    Parameters
+    ----------
+    client
+        Asks the brokers.
+    wanted
+        The rights that are needed.
+
+    Returns
+    -------
+    list of Right
+        Those that are denied; a resource that does not exist denies nothing.
+    """
+    by_resource: dict[tuple[Resource, str], list[Right]] = defaultdict(list)
+    for right in wanted:
+        if right.resource is not Resource.TRANSACTIONAL_ID and not right.prefixed:
+            by_resource[right.resource, right.name].append(right)
+    missing = []
+    for (resource, name), needed in by_resource.items():
+        allowed = _allowed_operations(client, resource, name)
+        missing += [right for right in needed if allowed is not None and right.operation not in allowed]
+    return missing
+
+
+def _allowed_operations(client: AdminClient, resource: Resource, name: str) -> set[str] | None:
+    """Return the operations that the brokers allow; None if they do not tell."""
+    options: dict[str, Any] = {"include_authorized_operations": True, "request_timeout": BROKER_TIMEOUT}
+    future: Future[Any]
+    if resource is Resource.TOPIC:
+        future = client.describe_topics(TopicCollection([name]), **options)[name]
+    else:
+        future = client.describe_consumer_groups([name], **options)[name]
+    try:
+        operations = future.result().authorized_operations
+    except KafkaException as error:
+        return set() if is_denied(error) else None
+    if not operations:
+        return None
+    return {name for name, operation in OPERATIONS.items() if operation in operations}
+
+
+def grant(client: AdminClient, who: str, wanted: Iterable[Right]) -> None:
+    """Allow a principal some rights, from any host.
+
+    Parameters
+    ----------
+    client
+        An administrator's client.
+    who
+        The principal, such as ``User:forks``.
+    wanted
+        The rights.
+
+    Raises
+    ------
+    KafkaException
+        The brokers refuse to create an ACL.
+    """
+    bindings = [
+        AclBinding(
+            RESOURCE_TYPES[right.resource],
+            right.name,
+            ResourcePatternType.PREFIXED if right.prefixed else ResourcePatternType.LITERAL,
+            who,
+            "*",
+            OPERATIONS[right.operation],
+            AclPermissionType.ALLOW,
+        )
+        for right in wanted
+    ]
+    for created in client.create_acls(bindings, request_timeout=BROKER_TIMEOUT).values():
+        created.result()
