@@ -1,0 +1,132 @@
+"""The cluster that other tests run on is what it says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AclOperation, AdminClient, NewTopic, ResourceType
+
+from pipeline.kafka.clients import LIBRDKAFKA_LOGGER
+from tests.integration.harness import TIMEOUT, until
+from tests.support.cluster import Cluster, running_cluster
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with running_cluster() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def topic(cluster: Cluster) -> str:
+    cluster.admin.create_topics([NewTopic("plays", 3)])["plays"].result(TIMEOUT)
+    return "plays"
+
+
+def brokers_seen(settings: dict[str, Any]) -> set[int]:
+    return set(AdminClient(settings, logger=LIBRDKAFKA_LOGGER).list_topics(timeout=2.0).brokers)
+
+
+def write(settings: dict[str, Any], topic: str) -> str:
+    """Write a record; return the name of the error."""
+    errors: list[str] = []
+    producer = Producer(settings | {"message.timeout.ms": 30_000}, logger=LIBRDKAFKA_LOGGER)
+    producer.produce(topic, b"x", on_delivery=lambda error, _: errors.append(error.name() if error else ""))
+    assert producer.flush(TIMEOUT) == 0
+    return errors[0]
+
+
+def test_clients_get_in_with_a_password_or_a_certificate(cluster: Cluster) -> None:
+    for listener in ("SASL_SSL", "SSL"):
+        assert brokers_seen(cluster.client_settings("worker", listener)) == {1, 2, 3}
+
+
+@pytest.mark.parametrize("listener", ["EXPIRED", "OTHER_HOST"])
+def test_clients_refuse_a_bad_certificate(cluster: Cluster, listener: str) -> None:
+    with pytest.raises(KafkaException):
+        brokers_seen(cluster.client_settings("worker", listener))
+
+
+def test_clients_refuse_an_unknown_authority(cluster: Cluster) -> None:
+    other = {"ssl.ca.location": str(cluster.certificates.other_authority)}
+    with pytest.raises(KafkaException):
+        brokers_seen(cluster.client_settings("worker") | other)
+
+
+def test_a_wrong_password_and_an_expired_certificate_do_not_get_in(cluster: Cluster) -> None:
+    certificate, key = cluster.certificates.client("worker", days=-1)
+    expired = {"ssl.certificate.location": str(certificate), "ssl.key.location": str(key)}
+    for settings in (
+        cluster.client_settings("worker") | {"sasl.password": "wrong"},
+        cluster.client_settings("worker", "SSL") | expired,
+    ):
+        with pytest.raises(KafkaException):
+            brokers_seen(settings)
+
+
+def test_users_may_do_what_they_are_allowed_to(cluster: Cluster, topic: str) -> None:
+    for listener in ("SASL_SSL", "SSL"):
+        assert write(cluster.client_settings("guest", listener), topic) == "TOPIC_AUTHORIZATION_FAILED"
+    cluster.allow("guest", ResourceType.TOPIC, topic, AclOperation.WRITE, AclOperation.DESCRIBE)
+    for listener in ("SASL_SSL", "SSL"):
+        settings = cluster.client_settings("guest", listener)
+        until(lambda: write(settings, topic) == "", "the permission")  # noqa: B023 - called at once
+
+
+def test_another_broker_leads_after_a_death(cluster: Cluster, topic: str) -> None:
+    before = cluster.leader(topic, 0)
+    cluster.kill(before)
+    until(lambda: cluster.leader(topic, 0) not in {-1, before}, "another leader")
+    assert write(cluster.client_settings(), topic) == ""
+    cluster.start(before)
+    assert brokers_seen(cluster.client_settings()) == {1, 2, 3}
+
+
+def test_a_broker_hands_over_when_it_is_stopped_and_may_start_with_fewer_listeners(
+    cluster: Cluster, topic: str
+) -> None:
+    cluster.stop(2)
+    assert not cluster.running(2)
+    assert cluster.leader(topic, 1) in {1, 3}
+    cluster.start(2, listeners=["SASL_SSL"])
+    assert brokers_seen(cluster.client_settings("worker")) == {1, 2, 3}
+    assert brokers_seen(cluster.client_settings("worker", "SSL")) == {1, 3}
+
+
+def test_a_suspended_broker_goes_on(cluster: Cluster, topic: str) -> None:
+    cluster.pause(1)
+    cluster.resume(1)
+    assert write(cluster.client_settings(), topic) == ""
+
+
+def test_the_coordinator_of_a_transaction_is_a_broker(cluster: Cluster) -> None:
+    producer = Producer(cluster.client_settings() | {"transactional.id": "pay"}, logger=LIBRDKAFKA_LOGGER)
+    producer.init_transactions(TIMEOUT)
+    assert cluster.transaction_coordinator("pay") in cluster.brokers
+
+
+def test_nothing_is_left_of_a_cluster_whose_process_is_killed() -> None:
+    program = (
+        "from tests.support.cluster import running_cluster\n"
+        "with running_cluster(brokers=1) as cluster:\n"
+        "    print(cluster.certificates.authority, flush=True)\n"
+        "    input()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        folder = Path(process.stdout.readline().strip()).parent
+        assert folder.parent == Path(tempfile.gettempdir()).resolve()
+        assert folder.exists()
+        process.kill()
+    until(lambda: not folder.exists(), "the end of the cluster")
