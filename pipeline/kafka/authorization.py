@@ -22,16 +22,15 @@ from confluent_kafka.admin import (
 from pipeline.config.tree import Kafka
 from pipeline.errors import AuthorizationError
 from pipeline.kafka.errors import BROKER_TIMEOUT
-from pipeline.kafka.rights import Resource, Right, acl_options
+from pipeline.kafka.rights import Resource, Right, Role, acl_options
 
-AUTHORIZATION_ERRORS: Final = frozenset(
-    {
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    }
-)
+RESOURCES: Final = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: Resource.TOPIC,
+    KafkaError.GROUP_AUTHORIZATION_FAILED: Resource.GROUP,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Resource.TRANSACTIONAL_ID,
+}
+"""The kinds of resources that brokers' denials are about, by their codes."""
+AUTHORIZATION_ERRORS: Final = frozenset({*RESOURCES, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 """Codes with which brokers deny a right."""
 
 OPERATIONS: Final = {
@@ -56,6 +55,33 @@ def is_denied(error: KafkaException) -> bool:
     return error.args[0].code() in AUTHORIZATION_ERRORS
 
 
+def may_be_denied(error: KafkaException) -> bool:
+    """Return whether a transaction failed because a record was refused, perhaps for a right that is missing.
+
+    The delivery reports of the records behind the refused one say only that the client has given them up.
+    """
+    return is_denied(error) or error.args[0].code() == KafkaError._PURGE_QUEUE
+
+
+def rights_of_code(error: KafkaException, wanted: Iterable[Right]) -> list[Right]:
+    """Return those rights that an error may be about.
+
+    Parameters
+    ----------
+    error
+        The brokers' denial, which does not name a resource.
+    wanted
+        The rights that are needed.
+
+    Returns
+    -------
+    list of Right
+        Those on the kind of resource that the error's code is about; all if it is about the cluster.
+    """
+    kind = RESOURCES.get(error.args[0].code())
+    return [right for right in wanted if kind in (None, right.resource)]
+
+
 def principal(kafka: Kafka) -> str | None:
     """Return the principal that brokers know this client by; None if only they know it.
 
@@ -70,7 +96,7 @@ def principal(kafka: Kafka) -> str | None:
     return None if user is None else f"User:{user}"
 
 
-def denied(kafka: Kafka, missing: Sequence[Right]) -> AuthorizationError:
+def denied(kafka: Kafka, missing: Sequence[Right], role: Role | None = None) -> AuthorizationError:
     """Make the error that names the rights that are missing, and how they are granted.
 
     Parameters
@@ -79,14 +105,21 @@ def denied(kafka: Kafka, missing: Sequence[Right]) -> AuthorizationError:
         The connection that lacks them.
     missing
         The rights, at least one.
+    role
+        The role that needs them, if it is known.
     """
-    who = principal(kafka)
+    who, denials = principal(kafka), defaultdict[tuple[str, Resource, bool], list[str]](list)
+    for operation, resource, name, prefixed in missing:
+        denials[operation, resource, prefixed].append(f"{name}*" if prefixed else name)
+    listed = "; ".join(
+        f"{operation} on {resource} {', '.join(names)}" for (operation, resource, _), names in denials.items()
+    )
     grant = shlex.join(acl_options(missing[:1])[0])
     return AuthorizationError(
-        f"{kafka.bootstrap} denies {who or 'this client'}: {'; '.join(map(str, missing))}. Grant it with "
+        f"{kafka.bootstrap} denies {who or 'this client'}: {listed}. Grant it with "
         f"`kafka-acls.sh --add --allow-principal {who or 'User:NAME'} {grant}`"
         f"{' and so on' if len(missing) > 1 else ''}, or grant all that a role needs with `forks topics acls "
-        f"--principal {who or 'User:NAME'} --role ROLE --create`"
+        f"--principal {who or 'User:NAME'} --role {role or 'ROLE'} --create`"
     )
 
 

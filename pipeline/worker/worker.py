@@ -7,6 +7,7 @@ rebalances without the worker, the session is thrown away and the next one resto
 from __future__ import annotations
 
 import gc
+import math
 import socket
 import threading
 import time
@@ -17,17 +18,21 @@ import structlog
 from confluent_kafka import KafkaException
 
 from pipeline.config.tree import Config
-from pipeline.errors import FencedError
+from pipeline.errors import AuthorizationError, FencedError
 from pipeline.join import merge
+from pipeline.kafka.authorization import denied, is_denied, may_be_denied, missing_rights, rights_of_code
 from pipeline.kafka.connection import Admin
 from pipeline.kafka.errors import error_text, is_fenced
 from pipeline.kafka.partitioner import check_partitioning
+from pipeline.kafka.rights import Role, rights
 from pipeline.kafka.topics import partition_count, topics_of
 from pipeline.model.factory import ModelFactory
 from pipeline.records.decimals import encode_rows
 from pipeline.worker.metrics import Gauges, serve_metrics
 from pipeline.worker.session import Session
 
+CONFIRMATION_PERIOD = 60.0
+"""Seconds after which a denied right that is denied once more counts as a new denial."""
 MAX_BACKOFF = 10.0
 """Seconds between two sessions, at most."""
 
@@ -55,7 +60,7 @@ class Worker:
 
     Raises
     ------
-    ConfigError, BrokerError, TopicError, DataError
+    ConfigError, BrokerError, TopicError, DataError, AuthorizationError
         On construction: the pipeline cannot run with this configuration.
     """
 
@@ -64,7 +69,11 @@ class Worker:
         self._factory = ModelFactory(config)
         self._instance = config.kafka.instance or f"{socket.gethostname()}-{uuid4().hex[:8]}"
         topics = topics_of(config)
-        partitions = partition_count(Admin(config.kafka), topics)
+        client = Admin(config.kafka)
+        self._rights = rights(Role.WORKER, config, topics)
+        if missing := missing_rights(client, self._rights):
+            raise denied(config.kafka, missing, Role.WORKER)
+        partitions = partition_count(client, topics)
         check_partitioning(config.kafka, topics, partitions)
         self._settings = self._factory.settings(partitions)
         self._stopping = threading.Event()
@@ -93,6 +102,8 @@ class Worker:
             What the topics hold does not fit together.
         ConfigError
             The address for metrics cannot be listened on.
+        AuthorizationError
+            The brokers deny a right.
         """
         # Not logged sooner: a user or a script may then send a signal, which has an effect only from here on.
         _log.info("ready", instance=self._instance, seconds=round(self._startup_seconds, 1))
@@ -100,7 +111,7 @@ class Worker:
             self._run_sessions()
 
     def _run_sessions(self) -> None:
-        wait = 1.0
+        wait, denied_at = 1.0, -math.inf
         while not self._stopping.is_set():
             try:
                 new_model = self._factory.new_model
@@ -115,7 +126,32 @@ class Worker:
                                 f"({error_text(error)}). Give every worker a name of its own"
                             ) from error
                         raise
+            except AuthorizationError as error:
+                if time.monotonic() - denied_at < CONFIRMATION_PERIOD:
+                    raise
+                denied_at = time.monotonic()
+                wait = self._start_over(str(error), wait)
             except KafkaException as error:
-                _log.warning("starting over from the log", reason=error_text(error), wait_s=wait)
-                self._stopping.wait(wait)
-                wait = min(2 * wait, MAX_BACKOFF)
+                if may_be_denied(error):
+                    self._raise_missing_rights(
+                        error, confirmed=time.monotonic() - denied_at < CONFIRMATION_PERIOD
+                    )
+                    denied_at = time.monotonic()
+                wait = self._start_over(error_text(error), wait)
+
+    def _start_over(self, reason: str, wait: float) -> float:
+        """Wait before the next session, and return how long to wait before the one after it."""
+        _log.warning("starting over from the log", reason=reason, wait_s=wait)
+        self._stopping.wait(wait)
+        return min(2 * wait, MAX_BACKOFF)
+
+    def _raise_missing_rights(self, error: KafkaException, *, confirmed: bool) -> None:
+        """Raise an error that names the rights that are missing, if any are.
+
+        Brokers do not tell which transactional ids they allow, so that a denial of those has to come twice.
+        """
+        missing = missing_rights(Admin(self.config.kafka), self._rights)
+        if not missing and confirmed and is_denied(error):
+            missing = rights_of_code(error, self._rights)
+        if missing:
+            raise denied(self.config.kafka, missing, Role.WORKER) from error
