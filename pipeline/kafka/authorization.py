@@ -58,9 +58,9 @@ def is_denied(error: KafkaException) -> bool:
 def may_be_denied(error: KafkaException) -> bool:
     """Return whether a transaction failed because a record was refused, perhaps for a right that is missing.
 
-    The delivery reports of the records behind the refused one say only that the client has given them up.
+    For the records behind the refused one, the client says only that it has given them up.
     """
-    return is_denied(error) or error.args[0].code() == KafkaError._PURGE_QUEUE
+    return is_denied(error) or error.args[0].code() in (KafkaError._PURGE_QUEUE, KafkaError._STATE)
 
 
 def rights_of_code(error: KafkaException, wanted: Iterable[Right]) -> list[Right]:

@@ -36,9 +36,15 @@ def client_settings(kafka: Kafka) -> dict[str, Any]:
 
 
 def log_client_error(error: KafkaError) -> None:
-    """Log an error that the client recovers from by itself, such as a broker that is away."""
+    """Log an error that the client recovers from by itself, such as a broker that is away.
+
+    Each refusal of a password is logged: somebody has to act on it.
+    """
     now = time.monotonic()
-    if now - _last_logged.get(error.name(), -REPEAT_INTERVAL) >= REPEAT_INTERVAL:
+    if (
+        error.code() == KafkaError._AUTHENTICATION
+        or now - _last_logged.get(error.name(), -REPEAT_INTERVAL) >= REPEAT_INTERVAL
+    ):
         _last_logged[error.name()] = now
         _log.warning("kafka", trouble=error.name(), text=error.str())
 

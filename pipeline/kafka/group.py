@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
-from pipeline.kafka.authorization import AUTHORIZATION_ERRORS, needing
+from pipeline.kafka.authorization import AUTHORIZATION_ERRORS, denied, missing_rights, needing
 from pipeline.kafka.clients import group_consumer, transactional_producer
 from pipeline.kafka.committed import CommittedOffset, committed_offsets
 from pipeline.kafka.connection import Admin
@@ -19,7 +19,7 @@ from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.errors import COORDINATOR_TIMEOUT, is_membership_change, timed_out
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.producer import abort_if_required
-from pipeline.kafka.rights import Resource, transactional_id
+from pipeline.kafka.rights import Resource, Right, transactional_id
 from pipeline.kafka.topics import Topics, partition_count
 
 CommittedOffsets: TypeAlias = Mapping[str, CommittedOffset]
@@ -49,6 +49,8 @@ class ConsumerGroup:
         No broker answers.
     TopicError
         Topics are missing, or not as they have to be.
+    AuthorizationError
+        The brokers deny a right.
     """
 
     def __init__(self, config: Config, topics: Topics) -> None:
@@ -56,6 +58,9 @@ class ConsumerGroup:
         self.config = config.model_copy(update={"kafka": kafka})
         self.topics = topics
         self._admin = Admin(kafka)
+        # Without it, the client waits for the group's coordinator until its time is over.
+        if missing := missing_rights(self._admin, [Right("Describe", Resource.GROUP, kafka.group)]):
+            raise denied(kafka, missing)
         self.partitions = partition_count(self._admin, topics)
         """Number of partitions of each topic."""
         self._consumer: Consumer = group_consumer(self.config)

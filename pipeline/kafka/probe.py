@@ -62,8 +62,8 @@ def _probe(server: str, settings: Mapping[str, Any]) -> Finding:
     except OSError as error:
         return Finding(
             Step.CONNECT,
-            f"nothing listens on {server} ({error.strerror or error}). Start a Kafka with `forks broker start`, "
-            "or name yours with --bootstrap or FORKS_KAFKA__BOOTSTRAP",
+            f"nothing listens on {server} ({error.strerror or error}). Start a Kafka with `forks broker "
+            "start`, or name yours with --bootstrap or FORKS_KAFKA__BOOTSTRAP",
         )
     protocol = str(settings.get("security.protocol", "plaintext")).upper()
     with connection:
@@ -75,7 +75,7 @@ def _probe(server: str, settings: Mapping[str, Any]) -> Finding:
             remedy = "SASL_SSL" if protocol.startswith("SASL") else "SSL or SASL_SSL"
             return Finding(
                 Step.HANDSHAKE,
-                f"{server} speaks TLS: set security.protocol to {remedy} in [kafka.client], and ssl.ca.location",
+                f"{server} speaks TLS: set security.protocol to {remedy}, and ssl.ca.location",
             )
     if protocol.startswith("SASL"):
         cause = f"{server} is connected, but does not answer: check that it is a Kafka broker with SASL"

@@ -111,33 +111,36 @@ class Worker:
             self._run_sessions()
 
     def _run_sessions(self) -> None:
-        wait, denied_at = 1.0, -math.inf
+        wait, denied_until = 1.0, -math.inf
         while not self._stopping.is_set():
             try:
-                new_model = self._factory.new_model
-                with Session(self.config, self._instance, new_model, self._gauges, self._settings) as session:
+                with self._new_session() as session:
                     wait = 1.0
-                    try:
-                        session.run(self._stopping.is_set)
-                    except KafkaException as error:
-                        if is_fenced(error) and session.membership.replaced():
-                            raise FencedError(
-                                f"another worker with kafka.instance = {self._instance} has taken over "
-                                f"({error_text(error)}). Give every worker a name of its own"
-                            ) from error
-                        raise
+                    self._run_session(session)
             except AuthorizationError as error:
-                if time.monotonic() - denied_at < CONFIRMATION_PERIOD:
+                if time.monotonic() < denied_until:
                     raise
-                denied_at = time.monotonic()
+                denied_until = time.monotonic() + CONFIRMATION_PERIOD
                 wait = self._start_over(str(error), wait)
             except KafkaException as error:
                 if may_be_denied(error):
-                    self._raise_missing_rights(
-                        error, confirmed=time.monotonic() - denied_at < CONFIRMATION_PERIOD
-                    )
-                    denied_at = time.monotonic()
+                    self._raise_missing_rights(error, confirmed=time.monotonic() < denied_until)
+                    denied_until = time.monotonic() + CONFIRMATION_PERIOD
                 wait = self._start_over(error_text(error), wait)
+
+    def _new_session(self) -> Session:
+        return Session(self.config, self._instance, self._factory.new_model, self._gauges, self._settings)
+
+    def _run_session(self, session: Session) -> None:
+        try:
+            session.run(self._stopping.is_set)
+        except KafkaException as error:
+            if is_fenced(error) and session.membership.replaced():
+                raise FencedError(
+                    f"another worker with kafka.instance = {self._instance} has taken over "
+                    f"({error_text(error)}). Give every worker a name of its own"
+                ) from error
+            raise
 
     def _start_over(self, reason: str, wait: float) -> float:
         """Wait before the next session, and return how long to wait before the one after it."""
