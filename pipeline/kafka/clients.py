@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, Producer
 
 from pipeline.config.tree import Config, Kafka, Worker
 from pipeline.kafka.errors import error_text as error_text  # noqa: PLC0414 - exported
+from pipeline.kafka.new_client import new_client, refuse_unusable
 
 LIBRDKAFKA_LOGGER = logging.getLogger("librdkafka")
 """Where librdkafka's own log lines go. It logs every attempt to connect, so the level is high."""
@@ -24,11 +25,19 @@ _last_logged: dict[str, float] = {}
 
 
 def client_settings(kafka: Kafka) -> dict[str, Any]:
-    """Return the settings of every client."""
+    """Return the settings of every client, with the secrets among them: only to make clients.
+
+    Raises
+    ------
+    ConfigError
+        A setting of `kafka.client` cannot be set there.
+    """
+    client = {name: value.get_secret_value() for name, value in kafka.client.items()}
+    refuse_unusable(client)
     return {
         "bootstrap.servers": kafka.bootstrap,
         "reconnect.backoff.ms": 20,  # a client may also wait half of it before its first connection
-        **kafka.client,
+        **client,
     }
 
 
@@ -75,7 +84,7 @@ def group_consumer(config: Config) -> Consumer:
     }
     if config.kafka.instance:
         settings["group.instance.id"] = config.kafka.instance
-    return Consumer(settings, logger=LIBRDKAFKA_LOGGER)
+    return new_client(Consumer, settings, logger=LIBRDKAFKA_LOGGER)
 
 
 def groupless_consumer(kafka: Kafka, fetch_max_wait_ms: int = 100) -> Consumer:
@@ -94,7 +103,8 @@ def groupless_consumer(kafka: Kafka, fetch_max_wait_ms: int = 100) -> Consumer:
     Consumer
         A consumer with no assignment yet.
     """
-    return Consumer(
+    return new_client(
+        Consumer,
         client_settings(kafka)
         | {
             "error_cb": log_client_error,
@@ -113,7 +123,8 @@ def groupless_consumer(kafka: Kafka, fetch_max_wait_ms: int = 100) -> Consumer:
 
 def transactional_producer(config: Config, instance: str, largest_message: int) -> Producer:
     """Make a worker's producer; it fences older producers with the same instance name."""
-    return Producer(
+    return new_client(
+        Producer,
         client_settings(config.kafka)
         | {
             "error_cb": log_client_error,

@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
 
 from pipeline.config.tree import Config
 from pipeline.errors import BrokerError, TopicError
+from pipeline.kafka.new_client import new_client
 from pipeline.kafka.offsets import PartitionId, low_watermarks
 
 LARGEST_DEAD_LETTER = 32 * 1024 * 1024
@@ -135,7 +136,7 @@ def admin(settings: dict[str, str | int | float | bool]) -> AdminClient:
     BrokerError
         No broker answers within five seconds.
     """
-    client = AdminClient({"log_level": 0, **settings})
+    client = new_client(AdminClient, {"log_level": 0, **settings})
     try:
         client.list_topics(timeout=5.0)
     except KafkaException as error:

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings, error_text
+from pipeline.kafka.new_client import new_client
 
 
 class Sender:
@@ -37,7 +38,8 @@ class Sender:
         self._last_poll = time.monotonic()
         self._delivery_error: KafkaError | None = None
         self._client_error = ""
-        self._producer = Producer(
+        self._producer = new_client(
+            Producer,
             client_settings(kafka)
             | {
                 "partitioner": "murmur2_random",
