@@ -1,7 +1,8 @@
 """Load the configuration from a TOML file, the environment and flags.
 
 Later sources win: defaults, `forks.toml` (or the file named), variables such as
-`FORKS_KAFKA__BOOTSTRAP`, flags.
+`FORKS_KAFKA__BOOTSTRAP`, flags. No error shows a value of `kafka.client`, nor one that was read from the
+file that a variable names.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     SettingsError,
@@ -24,12 +26,18 @@ from pydantic_settings import (
 )
 
 from pipeline.config.tree import Config
+from pipeline.config.value_files import read_client_files, read_value
 from pipeline.errors import ConfigError
+from pipeline.excerpt import excerpt
 
 DEFAULT_FILE = Path("forks.toml")
 """The file that is read when none is named."""
 PREFIX = "FORKS_"
 """The prefix of the variables."""
+LARGEST_FILE = 2**20
+"""Bytes of a configuration file, at most."""
+FILE_VARIABLE = "_FILE"
+"""What the name of a variable ends with that names the file of its value."""
 
 
 class _Loaded(Config, BaseSettings):
@@ -49,6 +57,8 @@ class _Loaded(Config, BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return the sources, those that win first: flags, environment, file."""
+        assert isinstance(env_settings, EnvSettingsSource)
+        env_settings.env_vars = _variables()
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
 
@@ -72,6 +82,8 @@ def load(path: Path | None = None, flags: dict[str, Any] | None = None) -> Confi
     file = path or DEFAULT_FILE
     if path is not None and not path.is_file():
         raise ConfigError(f"there is no configuration file {path}")
+    if file.is_file() and file.stat().st_size > LARGEST_FILE:
+        raise ConfigError(f"{file} has more than {LARGEST_FILE:,} bytes, which is too large for settings")
 
     class Loaded(_Loaded):
         model_config = SettingsConfigDict(toml_file=file)
@@ -82,18 +94,61 @@ def load(path: Path | None = None, flags: dict[str, Any] | None = None) -> Confi
             section, key = name.split(".")
             given.setdefault(section, {})[key] = value
     _refuse_unknown_sections()
+    loaded = _load(Loaded, given, file)
+    if isinstance(loaded, str):  # raised here, so that no error that holds what was read is its context
+        raise ConfigError(loaded)
+    sections = {name: getattr(loaded, name) for name in Config.model_fields}
+    client = read_client_files(loaded.kafka.client)
+    return Config(**sections | {"kafka": loaded.kafka.model_copy(update={"client": client})})
+
+
+def _load(settings: type[_Loaded], given: dict[str, Any], file: Path) -> _Loaded | str:
+    """Return the settings, or why they are refused."""
     try:
-        loaded = Loaded(**given)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{file} is not valid TOML: {error}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} cannot be read: {error}") from error
-    except SettingsError as error:
-        raise ConfigError(_explain_json(error)) from error
+        return settings(**given)
     except ValidationError as error:
-        reasons = [_explain(detail, given, file) for detail in error.errors()]
-        raise ConfigError("\n       ".join(reasons)) from error
-    return Config(**{name: getattr(loaded, name) for name in Config.model_fields})
+        return "\n       ".join(_explain(detail, given, file) for detail in error.errors())
+    except SettingsError as error:
+        return _explain_json(error)
+    except (OSError, RecursionError, ValueError) as error:
+        return _explain_unreadable(error, file)
+
+
+def _explain_unreadable(error: Exception, file: Path) -> str:
+    """Explain why nothing can be read; the reason has no text of the file."""
+    match error:
+        case tomllib.TOMLDecodeError():
+            reason = f"is not valid TOML: {error}"
+        case OSError():
+            reason = f"cannot be read: {error.strerror}"
+        case UnicodeDecodeError():
+            reason = "cannot be read: it is not text in UTF-8"
+        case RecursionError():
+            reason = "or a variable has a value that is nested too deeply"
+        case _:  # ValueError
+            reason = "or a variable has a number of too many digits"
+    return f"{file} {reason}"
+
+
+def _variables() -> dict[str, str | None]:
+    """Return the environment by names in lower case, with the values of variables that name a file.
+
+    Raises
+    ------
+    ConfigError
+        Such a file cannot be read, or the variable is set too.
+    """
+    found: dict[str, str | None] = {name.lower(): value for name, value in os.environ.items()}
+    for variable, path in os.environ.items():
+        name = variable.upper().removesuffix(FILE_VARIABLE)
+        section = name.removeprefix(PREFIX).partition("__")[0].lower()
+        if name == variable.upper() or not name.startswith(PREFIX) or section not in Config.model_fields:
+            continue
+        if name.lower() in found:
+            raise ConfigError(f"the environment: both {name} and {variable} are set; keep one of them")
+        found[name.lower()] = read_value(path, f"the environment ({variable})")
+        del found[variable.lower()]
+    return found
 
 
 def _refuse_unknown_sections() -> None:
@@ -133,7 +188,9 @@ def _explain(detail: ErrorDetails, given: dict[str, Any], file: Path) -> str:
         hint = f"; did you mean {near[0]}?" if near else "."
         return f"{origin}: {key} is not a setting{hint} Accepted here: {', '.join(names)}"
     message = detail["msg"].removeprefix("Value error, ")
-    return f"{origin}: {key}: {message} (got {detail['input']!r})"
+    if path == ["kafka"] or path[:2] == ["kafka", "client"] or origin.upper().endswith(f"{FILE_VARIABLE})"):
+        return f"{origin}: {key}: {message}"
+    return f"{origin}: {key}: {message} (got {excerpt(detail['input'])})"
 
 
 def _origin(path: list[str], given: dict[str, Any], file: Path) -> str:
@@ -142,7 +199,12 @@ def _origin(path: list[str], given: dict[str, Any], file: Path) -> str:
         # An option for a setting of [kafka] has its name; those of other sections are derived from --workers.
         return f"the command line (--{path[-1]})" if path[0] == "kafka" else "the command line"
     candidates = {PREFIX + "__".join(path[:depth]).upper() for depth in range(1, len(path) + 1)}
-    variables = [name for name in os.environ if name.upper() in candidates]
+    inner = PREFIX + "__".join(path).upper() + "__"
+    variables = [
+        name
+        for name in os.environ
+        if name.upper().removesuffix(FILE_VARIABLE) in candidates or name.upper().startswith(inner)
+    ]
     return f"the environment ({variables[0]})" if variables else str(file)
 
 

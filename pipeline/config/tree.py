@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Secret, TypeAdapter
 
 CHAMPION = "champion"
 """The name of the learner of [learner], beside those of its challengers."""
@@ -48,18 +48,49 @@ Milliseconds = Annotated[int, BeforeValidator(milliseconds), Field(le=2**53)]
 
 
 def _client_value(value: object) -> object:
-    if not isinstance(value, str | int | float | bool):
+    if not isinstance(value, str | int | float | bool | Secret):
         raise ValueError("a setting of librdkafka is text, a number, true or false")  # noqa: TRY004 - pydantic's
     return value
 
 
-ClientValue = Annotated[str | int | float | bool, BeforeValidator(_client_value)]
+def _client_table(client: object) -> object:
+    """Refuse names without quotes, of which TOML makes tables."""
+    if isinstance(client, dict):
+        lines = [
+            f'"{name}" = ...'
+            for key, value in client.items()
+            if isinstance(key, str) and "." not in key
+            for name in _dotted_names(key, value, NESTED_NAMES)
+        ]
+        if lines:
+            raise ValueError(
+                "a name of librdkafka has dots and needs quotes: "
+                f"write {', '.join(lines)} under [kafka.client]"
+            )
+    return client
+
+
+def _dotted_names(name: str, value: object, depth: int) -> list[str]:
+    """Return the names that a table stands for; none if the value is no table."""
+    if not (isinstance(value, dict) and depth):
+        return []
+    names: list[str] = []
+    for key, inner in value.items():
+        names += _dotted_names(f"{name}.{key}", inner, depth - 1) or [f"{name}.{key}"]
+    return names
+
+
+NESTED_NAMES = 6
+"""Parts of a dotted name of librdkafka, at most."""
+ClientValue = Annotated[Secret[str | int | float | bool], BeforeValidator(_client_value)]
+"""A setting of librdkafka. Any may be a secret, also under a misspelt name: none is shown."""
+ClientTable = Annotated[dict[str, ClientValue], BeforeValidator(_client_table)]
 
 
 class Section(BaseModel):
     """A section of the configuration; unknown names are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, hide_input_in_errors=True)
 
 
 class Kafka(Section):
@@ -71,8 +102,9 @@ class Kafka(Section):
     group: str = Field("forks", min_length=1)
     instance: str | None = Field(None, min_length=1)
     """A name that this worker keeps over restarts, so that it gets its partitions back at once."""
-    client: dict[str, ClientValue] = {}
-    """Further settings of librdkafka, such as security.protocol, for consumers and producers."""
+    client: ClientTable = {}
+    """Further settings of librdkafka, such as security.protocol, for consumers and producers. Their values
+    are secrets, which only `pipeline.kafka.clients.client_settings` reveals."""
 
 
 OnMissing: TypeAlias = Literal["negative", "drop"]

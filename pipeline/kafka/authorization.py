@@ -93,7 +93,7 @@ def principal(kafka: Kafka) -> str | None:
     True
     """
     user = kafka.client.get("sasl.username")
-    return None if user is None else f"User:{user}"
+    return None if user is None else f"User:{user.get_secret_value()}"
 
 
 def denied(kafka: Kafka, missing: Sequence[Right], role: Role | None = None) -> AuthorizationError:

@@ -13,6 +13,7 @@ from pipeline.config.tree import Config, Kafka, Worker
 from pipeline.kafka.authorization import needing
 from pipeline.kafka.errors import error_text as error_text  # noqa: PLC0414 - exported
 from pipeline.kafka.errors import is_partition_end
+from pipeline.kafka.new_client import new_client, refuse_unusable
 from pipeline.kafka.rights import Resource, transactional_id
 
 LIBRDKAFKA_LOGGER = logging.getLogger("librdkafka")
@@ -27,11 +28,19 @@ _last_logged: dict[str, float] = {}
 
 
 def client_settings(kafka: Kafka) -> dict[str, Any]:
-    """Return the settings of every client."""
+    """Return the settings of every client, with the secrets among them: only to make clients.
+
+    Raises
+    ------
+    ConfigError
+        A setting of `kafka.client` cannot be set there.
+    """
+    client = {name: value.get_secret_value() for name, value in kafka.client.items()}
+    refuse_unusable(client)
     return {
         "bootstrap.servers": kafka.bootstrap,
         "reconnect.backoff.ms": 20,  # a client may also wait half of it before its first connection
-        **kafka.client,
+        **client,
     }
 
 
@@ -41,10 +50,8 @@ def log_client_error(error: KafkaError) -> None:
     Each refusal of a password is logged: somebody has to act on it.
     """
     now = time.monotonic()
-    if (
-        error.code() == KafkaError._AUTHENTICATION
-        or now - _last_logged.get(error.name(), -REPEAT_INTERVAL) >= REPEAT_INTERVAL
-    ):
+    recent = now - _last_logged.get(error.name(), -REPEAT_INTERVAL) < REPEAT_INTERVAL
+    if not recent or error.code() == KafkaError._AUTHENTICATION:
         _last_logged[error.name()] = now
         _log.warning("kafka", trouble=error.name(), text=error.str())
 
@@ -84,7 +91,7 @@ def group_consumer(config: Config) -> Consumer:
     }
     if config.kafka.instance:
         settings["group.instance.id"] = config.kafka.instance
-    return Consumer(settings, logger=LIBRDKAFKA_LOGGER)
+    return new_client(Consumer, settings, logger=LIBRDKAFKA_LOGGER)
 
 
 def groupless_consumer(kafka: Kafka, fetch_max_wait_ms: int = 100) -> Consumer:
@@ -103,7 +110,8 @@ def groupless_consumer(kafka: Kafka, fetch_max_wait_ms: int = 100) -> Consumer:
     Consumer
         A consumer with no assignment yet.
     """
-    return Consumer(
+    return new_client(
+        Consumer,
         client_settings(kafka)
         | {
             "error_cb": log_client_error,
@@ -148,7 +156,8 @@ def raise_unless_retriable(message: Message, kafka: Kafka) -> None:
 
 def transactional_producer(config: Config, instance: str, largest_message: int) -> Producer:
     """Make a worker's producer; it fences older producers with the same instance name."""
-    return Producer(
+    return new_client(
+        Producer,
         client_settings(config.kafka)
         | {
             "error_cb": log_client_error,

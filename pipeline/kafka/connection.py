@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError
 from pipeline.kafka.clients import client_settings
+from pipeline.kafka.new_client import new_client
 from pipeline.kafka.probe import probe
 
 CONFIRMATION: Final = 1.5
@@ -35,12 +36,15 @@ class Admin(AdminClient):
     ------
     BrokerError
         No broker answers, for a reason that the error names.
+    ConfigError
+        A setting is unknown, or its value is refused.
     """
 
     def __init__(self, kafka: Kafka) -> None:
         self.kafka = kafka
         errors: list[KafkaError] = []
-        super().__init__(client_settings(kafka) | {"log_level": 0, "error_cb": errors.append})
+        settings = client_settings(kafka) | {"log_level": 0, "error_cb": errors.append}
+        new_client(super().__init__, settings)
         begin = time.monotonic()
         while True:
             try:

@@ -10,6 +10,7 @@ from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError, StateError, TopicError
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings, raise_unless_retriable
 from pipeline.kafka.connection import Admin
+from pipeline.kafka.new_client import new_client
 from pipeline.kafka.topics import Topics, existing_topics
 from pipeline.sources.resume import Tail, Tails
 
@@ -61,7 +62,8 @@ class InputLog:
         topic_partitions = [
             TopicPartition(topic, n, LAST_RECORD) for topic in self.topics for n in range(self.partitions)
         ]
-        consumer = Consumer(
+        consumer = new_client(
+            Consumer,
             client_settings(self._kafka)
             | {
                 "group.id": "forks-replay",

@@ -10,6 +10,7 @@ from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError
 from pipeline.kafka.authorization import AUTHORIZATION_ERRORS, needing
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings, error_text
+from pipeline.kafka.new_client import new_client
 from pipeline.kafka.rights import Resource
 
 
@@ -40,7 +41,8 @@ class Sender:
         self._undelivered: tuple[KafkaError, str] | None = None
         """The first delivery error, and the topic of its record."""
         self._client_error = ""
-        self._producer = Producer(
+        self._producer = new_client(
+            Producer,
             client_settings(kafka)
             | {
                 "partitioner": "murmur2_random",

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient
 from pipeline.config.tree import Config
 from pipeline.kafka.clients import client_settings, heartbeat_interval
 from pipeline.kafka.errors import COORDINATOR_TIMEOUT
+from pipeline.kafka.new_client import new_client
 from pipeline.worker.partition import Partition
 
 JOIN_TIMEOUT = 5.0
@@ -88,7 +89,7 @@ class Membership:
         name, group = self._kafka.instance, self._kafka.group
         if name is None:
             return False
-        client = AdminClient({"log_level": 0, **client_settings(self._kafka)})
+        client = new_client(AdminClient, {"log_level": 0, **client_settings(self._kafka)})
         end, other_ids = time.monotonic() + JOIN_TIMEOUT, set[str]()
         while other_ids or time.monotonic() < end:  # an id that was seen late is looked for once more
             described = client.describe_consumer_groups([group], request_timeout=COORDINATOR_TIMEOUT)[

@@ -36,6 +36,10 @@ def refusal(path: Path | None = None, flags: dict[str, Any] | None = None) -> st
     return str(caught.value)
 
 
+def client_of(config: Config) -> dict[str, object]:
+    return {name: value.get_secret_value() for name, value in config.kafka.client.items()}
+
+
 def test_without_anything_there_are_defaults() -> None:
     config = load()
     assert config == Config()
@@ -95,7 +99,7 @@ def test_every_section_can_be_set_in_the_file() -> None:
             """
         )
     )
-    assert config.kafka.client == {"security.protocol": "SSL", "socket.timeout.ms": 1000}
+    assert client_of(config) == {"security.protocol": "SSL", "socket.timeout.ms": 1000}
     assert (config.join.window, config.join.on_missing, config.join.idle_advance) == (90_000, "drop", 5_000)
     assert config.features.users == Path("user_features.csv")
     assert (config.learner.preset, config.learner.overrides) == ("paper", {"budget": 30})
@@ -104,7 +108,7 @@ def test_every_section_can_be_set_in_the_file() -> None:
 
 def test_the_environment_holds_tables_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORKS_KAFKA__CLIENT", '{"security.protocol": "SSL"}')
-    assert load().kafka.client == {"security.protocol": "SSL"}
+    assert client_of(load()) == {"security.protocol": "SSL"}
 
 
 @pytest.mark.parametrize(
@@ -149,12 +153,12 @@ def test_anything_else_is_refused_as_a_duration(value: object) -> None:
         ('[metrics]\naddress = "here:65536"\n', ["metrics.address", "'here:65536'"]),
         ('[kafka]\nbootstrap = ""\n', ["kafka.bootstrap", "at least 1 character"]),
         ('[kafka]\nprefix = "a b"\n', ["kafka.prefix", "a-zA-Z0-9._-", "'a b'"]),
-        ("[kafka.client]\nx = [1]\n", ["kafka.client.x", "text, a number, true or false", "got [1]"]),
+        ("[kafka.client]\nx = [1]\n", ["kafka.client.x", "text, a number, true or false"]),
         ('[learner]\npreset = "best"\n', ["learner.preset", "'practical' or 'paper'"]),
         ('[kafka]\nbootstrp = "x"\n', ["kafka.bootstrp", "did you mean bootstrap?", "Accepted here: boot"]),
         ("[kafak]\nx = 1\n", ["kafak is not a setting", "did you mean kafka?", "Accepted here: challengers"]),
         ("xyz = 1\n", ["xyz is not a setting. Accepted here:", "worker"]),
-        ('kafka = "x"\n', ["kafka: ", "got 'x'"]),
+        ('kafka = "x"\n', ["kafka: Input should be a valid dictionary"]),
         ("[challengers.a]\nbudget = 5\n", ["challengers.a.learner: Field required"]),
         ('[challengers."a b"]\nlearner = "nogd"\n', ["challengers.a b", "String should match pattern"]),
         ('[challengers.champion]\nlearner = "nogd"\n', ["a challenger cannot be called champion"]),

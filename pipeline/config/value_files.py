@@ -1,0 +1,127 @@
+"""Take values of settings from files, such as the secrets that an orchestrator mounts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import Secret
+
+from pipeline.errors import ConfigError
+from pipeline.excerpt import EXCERPT
+
+LARGEST_VALUE: Final = 2**20
+"""Bytes of a file that holds a value, at most."""
+FILE_SUFFIX: Final = ".file"
+"""What the name of a setting of librdkafka ends with whose value is in a file."""
+LOCATION_SUFFIX: Final = ".location"
+"""What the names of librdkafka's own settings end with that are paths."""
+FILES_OF_LIBRDKAFKA: Final = frozenset(
+    f"sasl.oauthbearer.assertion.{name}" for name in ("file", "private.key.file", "jwt.template.file")
+)
+"""Settings of librdkafka itself that end with `FILE_SUFFIX`."""
+SEARCHED: Final = "probe"
+"""The location with which librdkafka looks for certificates itself."""
+
+
+def read_value(path: str, name: str) -> str:
+    """Read a value from a file, without the line feed at its end.
+
+    Parameters
+    ----------
+    path
+        Path of the file.
+    name
+        What names the file, for errors.
+
+    Returns
+    -------
+    str
+        The value.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read, is empty, too large or no text. The error never has any of its content.
+    """
+    value = ""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(LARGEST_VALUE + 1)
+        value = content.decode().rstrip("\r\n")
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror}"
+    except UnicodeDecodeError:
+        reason = "is not text in UTF-8"
+    except ValueError:  # a null character in the path
+        reason = "cannot be read: this is no path"
+    else:
+        reason = "is empty" if not value else ""
+        if len(content) > LARGEST_VALUE:
+            reason = f"has more than {LARGEST_VALUE:,} bytes"
+    if reason:  # raised here, so that no error that holds the content is its context
+        raise ConfigError(f"{name}: {shown_path(path)} {reason}. It has to hold the value of this setting")
+    return value
+
+
+def read_client_files(client: Mapping[str, Secret[Any]]) -> dict[str, Secret[Any]]:
+    """Replace each setting `X.file` of librdkafka by X, with the content of the file as its value.
+
+    Parameters
+    ----------
+    client
+        The settings of `kafka.client`.
+
+    Returns
+    -------
+    dict
+        The settings as librdkafka knows them.
+
+    Raises
+    ------
+    ConfigError
+        A file is missing or cannot be read, or both X and `X.file` are set.
+    """
+    values = dict(client)
+    for key, secret in client.items():
+        path, name = str(secret.get_secret_value()), f'kafka.client: "{key}"'
+        if key in FILES_OF_LIBRDKAFKA or (key.endswith(LOCATION_SUFFIX) and path != SEARCHED):
+            _refuse_unreadable(path, name)
+        elif key.endswith(FILE_SUFFIX):
+            target = key.removesuffix(FILE_SUFFIX)
+            if target in client:
+                raise ConfigError(f'kafka.client: both "{target}" and "{key}" are set; keep one of them')
+            del values[key]
+            values[target] = Secret(read_value(path, name))
+    return values
+
+
+def _refuse_unreadable(path: str, name: str) -> None:
+    try:
+        readable, exists = os.access(path, os.R_OK), Path(path).exists()
+    except (OSError, ValueError):
+        readable = exists = False
+    if not readable:
+        reason = "is not readable for this user" if exists else "does not exist"
+        raise ConfigError(f"{name}: {shown_path(path)} {reason}")
+
+
+def shown_path(path: str) -> str:
+    r"""Return a path for an error, unless it may be a secret that was given in place of a path.
+
+    Parameters
+    ----------
+    path
+        What was given as a path.
+
+    Examples
+    --------
+    >>> shown_path("/run/secrets/password")
+    '/run/secrets/password'
+    >>> shown_path('{"sasl.password": "hunter2"}')
+    'the file (its name is not shown, as it is no usual one)'
+    """
+    usual = path.isprintable() and len(path) <= EXCERPT and not set(path) & set('{}"')
+    return path if usual and path else "the file (its name is not shown, as it is no usual one)"

@@ -1,0 +1,96 @@
+"""Make clients of librdkafka, which checks their settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+
+from pipeline.errors import ConfigError
+from pipeline.excerpt import excerpt
+
+PYTHON_ONLY: Final = frozenset({"logger", "default.topic.config", "on_delivery", "on_commit"})
+"""Settings that take objects of Python, as all that end with `_cb` do."""
+UNUSABLE: Final = re.compile("[\0\ud800-\udfff]")
+"""Characters that end a text in C, or have no form in UTF-8."""
+SHORTEST_MASKED: Final = 4
+"""Characters of a value that is masked also where it has no quotes, at least."""
+
+Client = TypeVar("Client")
+
+
+def new_client(make: Callable[..., Client], settings: Mapping[str, Any], **options: Any) -> Client:
+    """Make a client.
+
+    Parameters
+    ----------
+    make
+        Class of the client.
+    settings
+        Settings of librdkafka.
+    **options
+        Further arguments of the class.
+
+    Returns
+    -------
+    Client
+        The client.
+
+    Raises
+    ------
+    ConfigError
+        A setting is unknown, or its value is refused. The error shows no value.
+    """
+    try:
+        return make(dict(settings), **options)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError._INVALID_ARG:
+            raise
+        reason = masked(error.args[0].str().strip(), settings)
+    # Raised here, so that no error that holds a value is its context.
+    raise ConfigError(f"the settings of librdkafka, see [kafka.client], are refused: {reason}")
+
+
+def masked(text: str, settings: Mapping[str, Any]) -> str:
+    """Mask values in a text of librdkafka.
+
+    Parameters
+    ----------
+    text
+        Text that may hold a value.
+    settings
+        Settings by name.
+
+    Examples
+    --------
+    >>> masked('Invalid value "abc" for configuration property "debug"', {"debug": "abc"})
+    'Invalid value "***" for configuration property "debug"'
+    """
+    values = {str(value) for value in settings.values() if isinstance(value, str | int | float)}
+    for value in sorted(values, key=len, reverse=True):
+        text = text.replace(f'"{value}"', '"***"')
+        if len(value) >= SHORTEST_MASKED:
+            text = text.replace(value, "***")
+    return text
+
+
+def refuse_unusable(client: Mapping[str, Any]) -> None:
+    """Raise an error for a setting that librdkafka would not get as it is.
+
+    Parameters
+    ----------
+    client
+        The settings of `kafka.client`, revealed.
+
+    Raises
+    ------
+    ConfigError
+        Naming the setting.
+    """
+    for name, value in client.items():
+        if name in PYTHON_ONLY or name.endswith("_cb"):
+            raise ConfigError(f'kafka.client: "{name}" takes an object of Python, so only code can set it')
+        if UNUSABLE.search(name + str(value)):
+            raise ConfigError(f"kafka.client: {excerpt(name)} has a null character or half a surrogate pair")
