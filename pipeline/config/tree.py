@@ -221,6 +221,8 @@ class Checkpoint(Section):
     """Outcomes after which a snapshot is written, at the latest."""
     interval: Milliseconds = Field("60s")  # type: ignore[assignment]  # as above
     """Time after which a snapshot is written, if anything was learned since the last."""
+    key: Path | None = None
+    """A file with a secret key, with which state records, and so snapshots, are signed; None for no MAC."""
 
 
 class Worker(Section):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from pipeline.errors import StateError
 from pipeline.kafka.errors import COORDINATOR_ERRORS, COORDINATOR_TIMEOUT, retry
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import Topics
+from pipeline.records.fields import INTEGER_LIMIT
 
 METADATA_PREFIX = "state="
 """What stands before the state record's offset in the metadata of a committed offset."""
@@ -36,6 +38,13 @@ class CommittedOffset(NamedTuple):
 def metadata(state_offset: int) -> str:
     """Return what is committed with the input offsets: where the state record is."""
     return f"{METADATA_PREFIX}{state_offset}"
+
+
+def _state_offset(note: str | None) -> int | None:
+    """Return the offset of the inverse of `metadata`; None for a note that no worker wrote."""
+    found = re.fullmatch(f"{METADATA_PREFIX}([0-9]{{1,19}})", note or "", re.ASCII)
+    offset = int(found[1]) if found else INTEGER_LIMIT
+    return offset if offset < INTEGER_LIMIT else None
 
 
 def committed_offsets(
@@ -127,10 +136,12 @@ def position_of(
         return CommittedPosition(interactions, labels, None)
     notes = {None if committed.offset is None else committed.metadata for committed in found}
     note = notes.pop()
-    if notes or not note or not note.startswith(METADATA_PREFIX):
+    state_offset = _state_offset(note)
+    if notes or state_offset is None:
         raise StateError(
             f"the group's offsets of partition {partition} were not committed by a worker: they carry no "
-            "state. Take another kafka.group with another kafka.prefix, or delete the group's offsets and "
-            "all outputs to start anew"
+            "offset of a state record. If the offsets themselves are right, `forks checkpoint recover` finds "
+            "the state again. Else take another kafka.group with another kafka.prefix, or delete the group's "
+            "offsets and all outputs to start anew"
         )
-    return CommittedPosition(interactions, labels, int(note.removeprefix(METADATA_PREFIX)))
+    return CommittedPosition(interactions, labels, state_offset)

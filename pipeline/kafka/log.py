@@ -22,8 +22,8 @@ MAX_POLL_RECORDS = 500
 """Messages in a slice, at most: few enough that their decoded records stay in the processor's cache."""
 FETCH_MAX_WAIT_MS = 10
 """Milliseconds that a fetch at the end may take; a change to another topic waits for it too."""
-DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError)
-"""What a decoder raises for a record that no worker wrote."""
+DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises for a record that no worker wrote. The last is for one that is nested too deeply."""
 
 
 class LogReader:

@@ -15,10 +15,18 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from forks import Forks, State
+from forks import Forks, ForksSettings, State
 from pipeline.errors import StateError
 from pipeline.model.model import Model
 from pipeline.model.settings_text import CHALLENGERS_PREFIX, LEARNER_PREFIX
+from pipeline.model.snapshot_limits import (
+    check_header,
+    check_learner,
+    check_magnitude,
+    check_rival,
+    check_scalars,
+    check_totals,
+)
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Count, Id
 
@@ -45,7 +53,15 @@ class _Version(msgspec.Struct):
 _IDS = msgspec.json.Decoder(list[Id])
 _SCALARS = msgspec.json.Decoder(SnapshotScalars)
 _VERSION = msgspec.json.Decoder(_Version)
-_DAMAGE = (SafetensorError, msgspec.DecodeError, LookupError, TypeError, ValueError)
+_DAMAGE = (
+    SafetensorError,
+    msgspec.DecodeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    RecursionError,
+)
 
 
 def pack(model: Model) -> bytes:
@@ -90,7 +106,22 @@ def parse(data: bytes) -> tuple[Tensors, SnapshotScalars]:
             )
         return tensors, _SCALARS.decode(scalar_bytes)
     except _DAMAGE as error:
-        raise StateError(f"the snapshot is damaged or not of this model: {error!r}") from error
+        raise _damaged(error) from error
+
+
+def snapshot_size(head: bytes, model: Model) -> int:
+    """Return the size of a snapshot in bytes, given its first chunk.
+
+    Raises
+    ------
+    StateError
+        The header names what no snapshot of such a model holds: see
+        `pipeline.model.snapshot_limits.check_header`.
+    """
+    try:
+        return check_header(head, model)
+    except _DAMAGE as error:
+        raise _damaged(error) from error
 
 
 def unpack(data: bytes, model: Model) -> None:
@@ -101,24 +132,52 @@ def unpack(data: bytes, model: Model) -> None:
     StateError
         The bytes are not a snapshot of this version, or not of such a model.
     """
+    size = snapshot_size(data, model)
+    if size != len(data):
+        raise StateError(f"the snapshot is damaged: it has {len(data)} bytes where its header names {size}")
     tensors, scalars = parse(data)
     try:
-        model.learner = Forks.from_state(
-            model.learner.settings, _state(tensors, LEARNER_PREFIX, scalars.learner)
-        )
-        challengers = scalars.challengers or {}
-        if challengers.keys() != model.challengers.keys():
-            raise ValueError(f"its challengers are {[*challengers]}, not {[*model.challengers]}")
-        for name, shadow in model.challengers.items():
-            shadow.restore(_state(tensors, _prefix(name), challengers[name]))
-        statistics = model.statistics
-        for name, entities in (("users", statistics.users), ("videos", statistics.videos)):
-            entities.restore(ids := entity_ids(tensors, name), _totals(tensors, name, len(ids)))
-        statistics.tags[:] = _totals(tensors, "tags", len(statistics.tags))
-        statistics.everything[0] = scalars.everything
-        model.folded = scalars.folded
+        _restore(model, tensors, scalars)
     except _DAMAGE as error:
-        raise StateError(f"the snapshot is damaged or not of this model: {error!r}") from error
+        raise _damaged(error) from error
+
+
+def _restore(model: Model, tensors: Tensors, scalars: SnapshotScalars) -> None:
+    check_scalars("plain", {"folded": scalars.folded})
+    model.learner = _learner(model.learner.settings, tensors, LEARNER_PREFIX, scalars.learner)
+    challengers = scalars.challengers or {}
+    if challengers.keys() != model.challengers.keys():
+        raise ValueError(f"its challengers are {[*challengers]}, not {[*model.challengers]}")
+    for name, shadow in model.challengers.items():
+        if isinstance(shadow.settings, ForksSettings):
+            shadow.learner = _learner(shadow.settings, tensors, _prefix(name), challengers[name])
+        else:
+            check_rival(shadow.settings, challengers[name])
+            shadow.restore(_state(tensors, _prefix(name), challengers[name]))
+    statistics = model.statistics
+    everything = np.array([scalars.everything])
+    check_totals("everything", everything)
+    for name, entities in (("users", statistics.users), ("videos", statistics.videos)):
+        entities.restore(ids := entity_ids(tensors, name), _totals(tensors, name, len(ids)))
+    statistics.tags[:] = _totals(tensors, "tags", len(statistics.tags))
+    statistics.everything[0] = everything
+    model.folded = scalars.folded
+
+
+def _learner(
+    settings: ForksSettings, tensors: Tensors, prefix: str, scalars: dict[str, int | float]
+) -> Forks:
+    """Return a learner of these settings with the state of the snapshot."""
+    check_scalars(prefix.rstrip("."), scalars)
+    state = _state(tensors, prefix, scalars)
+    learner = Forks.from_state(settings, state)
+    check_learner(settings, state)
+    check_magnitude(learner.state())
+    return learner
+
+
+def _damaged(error: Exception) -> StateError:
+    return StateError(f"the snapshot is damaged or not of this model: {error!r}")
 
 
 def _split(state: State, prefix: str) -> tuple[Tensors, dict[str, int | float]]:
@@ -146,6 +205,7 @@ def _totals(tensors: Tensors, name: str, rows: int) -> NDArray[np.float64]:
     totals = tensors[f"{name}.totals"]
     if totals.dtype != np.float64 or totals.shape != (rows, 3):
         raise ValueError(f"{name}.totals are {totals.dtype} {totals.shape}, not float64 {(rows, 3)}")
+    check_totals(f"{name}.totals", totals)
     return totals
 
 

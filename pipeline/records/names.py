@@ -34,6 +34,9 @@ TOPIC_HEADER: Final = f"{ERROR_HEADERS}topic"
 PARTITION_HEADER: Final = f"{ERROR_HEADERS}partition"
 OFFSET_HEADER: Final = f"{ERROR_HEADERS}offset"
 
+MAC_HEADER: Final = "forks-mac"
+"""The MAC of a state record, where `checkpoint.key` is set."""
+
 
 class SnapshotChunk(NamedTuple):
     """A chunk of a snapshot, as its key names it."""

@@ -11,6 +11,7 @@ from pipeline.kafka.topics import Topics
 from pipeline.kafka.types import Producer, TopicPartition
 from pipeline.records.encoding import encode_json
 from pipeline.records.names import snapshot_key, state_key
+from pipeline.recovery.signature import StateSigner
 from pipeline.task.state import SnapshotReference, State
 
 CHUNK = 900_000
@@ -51,15 +52,18 @@ def snapshot_reference(
     )
 
 
-def write_state(producer: Producer, topics: Topics, state: State) -> DeliveryReport:
-    """Write a state record; return its delivery report."""
-    report = DeliveryReport()
+def write_state(
+    producer: Producer, topics: Topics, state: State, signer: StateSigner | None = None
+) -> DeliveryReport:
+    """Write a state record, with a MAC if there is a signer; return its delivery report."""
+    report, value = DeliveryReport(), encode_json(state)
     producer.produce(
         topics.checkpoints,
-        encode_json(state),
+        value,
         state_key(state.partition),
         state.partition,
         on_delivery=report,
+        headers=None if signer is None else signer.headers(value, state.partition),
     )
     return report
 

@@ -82,7 +82,13 @@ class TaskRestorer:
             first = min(first, sequences[0])
         self._check_sequences("outcome", sequences, offsets, range(first, state.outcomes))
         new = slice(model.folded - first, None)
-        model.learn_many(outcomes[new], None if features is None else features[new])
+        try:
+            model.learn_many(outcomes[new], None if features is None else features[new])
+        except ValueError as error:
+            raise StateError(
+                f"partition {self.task.partition}: the outcomes from {first} on cannot be learned: {error}. "
+                "Either they or the snapshot were changed: `forks audit` tells which records"
+            ) from error
         if outbox is not None:
             for outcome in outcomes[max(0, outbox.next - first) :]:
                 outbox.add(outcome.example)

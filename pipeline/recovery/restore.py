@@ -17,6 +17,7 @@ from pipeline.records.outputs import Prediction
 from pipeline.recovery.outcome_reader import read_outcomes
 from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.settings_check import refuse_other_settings
+from pipeline.recovery.signature import state_signer
 from pipeline.recovery.state_reader import read_snapshot, read_state
 from pipeline.task.record_queue import Position
 from pipeline.task.sharing import OutboxSettings
@@ -77,7 +78,7 @@ def recover(
                 sharing=_outbox_settings(settings, config),
             )
             return
-        state = read_state(log, topics, partition, position)
+        state = read_state(log, topics, partition, position, state_signer(config))
         refuse_other_settings(state, settings)
         model, state = read_snapshot(log, topics, state, new_model)
         task = Task.restore(

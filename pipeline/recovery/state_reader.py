@@ -10,23 +10,28 @@ import structlog
 
 from pipeline.errors import StateError
 from pipeline.kafka.committed import CommittedPosition
-from pipeline.kafka.log import LogReader, decode_record
+from pipeline.kafka.log import LogReader
 from pipeline.kafka.topics import Topics
 from pipeline.model.model import Model
-from pipeline.model.snapshot import unpack
-from pipeline.task.state import STATE_VERSION, SnapshotReference, State
+from pipeline.model.snapshot import snapshot_size, unpack
+from pipeline.records.inputs import KafkaMessage
+from pipeline.records.names import snapshot_key, state_key
+from pipeline.recovery.signature import StateSigner, check_mac
+from pipeline.recovery.state_check import RECOVER, StateOrigin, decode_state
+from pipeline.task.state import SnapshotReference, State
 
-
-class _Version(msgspec.Struct):
-    version: int
-
-
-_VERSIONS = msgspec.json.Decoder(_Version)
-_STATES = msgspec.json.Decoder(State)
+MAX_CHUNK = 2**20
+"""Bytes of a chunk of a snapshot, at most: the default limit of brokers."""
 _log = structlog.get_logger()
 
 
-def read_state(log: LogReader, topics: Topics, partition: int, position: CommittedPosition) -> State:
+def read_state(
+    log: LogReader,
+    topics: Topics,
+    partition: int,
+    position: CommittedPosition,
+    signer: StateSigner | None = None,
+) -> State:
     """Read the state record that was committed with the offsets.
 
     Parameters
@@ -39,6 +44,8 @@ def read_state(log: LogReader, topics: Topics, partition: int, position: Committ
         The partition's number.
     position
         What the group has committed for it.
+    signer
+        Checks its MAC; None where `checkpoint.key` is not set.
 
     Returns
     -------
@@ -48,18 +55,18 @@ def read_state(log: LogReader, topics: Topics, partition: int, position: Committ
     Raises
     ------
     StateError
-        It is missing, of another version, or of other offsets.
+        It is missing, of another version, of other offsets, not of a worker or not signed as it should be.
     """
     assert position.state_offset is not None
-    message = log.at(topics.checkpoints, partition, position.state_offset)
-    version = decode_record(_VERSIONS, message).version
-    if version != STATE_VERSION:
+    try:
+        message = log.at(topics.checkpoints, partition, position.state_offset)
+    except StateError as error:
         raise StateError(
-            f"the state record of partition {partition} has version {version}, "
-            f"this program reads version {STATE_VERSION}. Use the program that wrote it, or replay into new "
-            "topics, with another kafka.prefix"
-        )
-    state = decode_record(_STATES, message)
+            f"the state record of partition {partition} is lost: {error}, which the group's offsets name. "
+            f"Another writer's record with the key {state_key(partition)} has replaced it in compaction, or "
+            f"records were deleted. {RECOVER}"
+        ) from error
+    state = state_of(message, topics, partition, signer)
     found = (state.interactions.offset, state.labels.offset)
     if found != (position.interactions, position.labels):
         raise StateError(
@@ -67,6 +74,25 @@ def read_state(log: LogReader, topics: Topics, partition: int, position: Committ
             f"written for {found}: the offsets were set by hand. Set them back to go on"
         )
     return state
+
+
+def state_of(message: KafkaMessage, topics: Topics, partition: int, signer: StateSigner | None) -> State:
+    """Return the state record of a message of a partition.
+
+    Raises
+    ------
+    StateError
+        It is of another version, not of a worker or not signed as it should be.
+    """
+    origin = StateOrigin(topics.checkpoints, partition, message.offset() or 0, topics.labels)
+    value = message.value() or b""
+    if message.key() != state_key(partition).encode():
+        raise StateError(
+            f"{origin}: this is no state record of the partition: its key is {message.key()!r:.80}, not "
+            f"{state_key(partition)}. {RECOVER}"
+        )
+    check_mac(signer, value, message.headers() or (), partition, origin)
+    return decode_state(value, origin)
 
 
 def read_snapshot(
@@ -96,7 +122,7 @@ def read_snapshot(
     while references:
         model, reference = new_model(), references.pop(0)
         try:
-            unpack(snapshot_bytes(log, topics, state.partition, reference), model)
+            _restore(log, topics, state.partition, reference, model)
         except StateError as error:
             instead = "trying the one before it" if references else "learning all outcomes again instead"
             _log.warning(
@@ -111,16 +137,68 @@ def read_snapshot(
     return new_model(), msgspec.structs.replace(state, snapshot=None, previous=None)
 
 
-def snapshot_bytes(log: LogReader, topics: Topics, partition: int, reference: SnapshotReference) -> bytes:
+def _restore(
+    log: LogReader, topics: Topics, partition: int, reference: SnapshotReference, model: Model
+) -> None:
+    unpack(snapshot_bytes(log, topics, partition, reference, model), model)
+    if model.folded != reference.folded:
+        raise StateError(
+            f"it has learned {model.folded} outcomes, where the state record names {reference.folded}"
+        )
+
+
+def snapshot_bytes(
+    log: LogReader,
+    topics: Topics,
+    partition: int,
+    reference: SnapshotReference,
+    model: Model | None = None,
+) -> bytes:
     """Read the bytes of a snapshot.
+
+    Parameters
+    ----------
+    log
+        Reads the chunks.
+    topics
+        The names of the topics.
+    partition
+        The partition's number.
+    reference
+        Names the chunks.
+    model
+        A model of the snapshot's settings: the first chunk is checked against it before others are read.
+
+    Returns
+    -------
+    bytes
+        The snapshot.
 
     Raises
     ------
     StateError
-        A chunk is missing, or the bytes do not have the SHA-256 that the state record names.
+        A chunk is missing or something else, or the bytes do not have the SHA-256 of the state record.
     """
-    chunks = [log.at(topics.checkpoints, partition, offset).value() or b"" for offset in reference.chunks]
+    chunks: list[bytes] = []
+    for number, offset in enumerate(reference.chunks):
+        key = snapshot_key(partition, reference.slot, number)
+        chunks.append(_chunk(log.at(topics.checkpoints, partition, offset), key))
+        if model is not None and number == 0:
+            size = snapshot_size(chunks[0], model)
+            if not (len(reference.chunks) - 1) * len(chunks[0]) < size <= len(reference.chunks) * MAX_CHUNK:
+                raise StateError(f"its header names {size} bytes, but it has {len(reference.chunks)} chunks")
     data = b"".join(chunks)
     if hashlib.sha256(data).hexdigest() != reference.sha256:
         raise StateError("its bytes do not have the SHA-256 that the state record names")
     return data
+
+
+def _chunk(message: KafkaMessage, key: str) -> bytes:
+    """Return the bytes of a chunk, which has to have this key."""
+    chunk = message.value() or b""
+    if message.key() != key.encode() or len(chunk) > MAX_CHUNK:
+        raise StateError(
+            f"offset {message.offset()} holds {len(chunk)} bytes with the key {message.key()!r:.80}, not a "
+            f"chunk with the key {key}"
+        )
+    return chunk

@@ -13,6 +13,7 @@ from pipeline.kafka.clients import group_consumer, transactional_producer
 from pipeline.kafka.errors import COORDINATOR_TIMEOUT
 from pipeline.kafka.topics import LARGEST_DEAD_LETTER, topics_of
 from pipeline.model.model import Model
+from pipeline.recovery.signature import state_signer
 from pipeline.worker.assignment import POLL_TIMEOUT, Assignment
 from pipeline.worker.membership import Membership
 from pipeline.worker.metrics import Gauges
@@ -65,7 +66,9 @@ class Session:
         self.consumer: Consumer = group_consumer(config)
         self.assignment = Assignment(config, self.consumer, new_model, settings)
         timeout = config.worker.transaction_timeout / 1000
-        self.writer = TransactionWriter(self._producer, topics_of(config), settings, timeout)
+        self.writer = TransactionWriter(
+            self._producer, topics_of(config), settings, timeout, state_signer(config)
+        )
         self.in_flight = InFlightCommit(self._producer)
         self._exchange = make_exchange(config, int(settings["partitions"]))
 

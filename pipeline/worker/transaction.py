@@ -22,6 +22,7 @@ from pipeline.recovery.checkpoint_writer import (
     write_snapshot,
     write_state,
 )
+from pipeline.recovery.signature import StateSigner
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
 from pipeline.task.task import Task
@@ -159,13 +160,23 @@ class TransactionWriter:
         What the outputs depend on; goes into every state record.
     timeout
         Seconds that each step may take.
+    signer
+        Signs state records; None where `checkpoint.key` is not set.
     """
 
-    def __init__(self, producer: Producer, topics: Topics, settings: dict[str, str], timeout: float) -> None:
+    def __init__(
+        self,
+        producer: Producer,
+        topics: Topics,
+        settings: dict[str, str],
+        timeout: float,
+        signer: StateSigner | None = None,
+    ) -> None:
         self._producer = producer
         self._topics = topics
         self._settings = settings
         self._timeout = timeout
+        self._signer = signer
 
     def commit(self, parts: Sequence[PartitionCommit], group_metadata: object) -> Commit:
         """Write the parts, their state records and the input offsets, all in one transaction.
@@ -190,7 +201,7 @@ class TransactionWriter:
         delivery_reports = [self._write_records(part) for part in parts]
         self._write_snapshots([part.task for part in parts if part.snapshot])
         states = [part.task.state(self._settings) for part in parts]
-        written = [write_state(self._producer, self._topics, state) for state in states]
+        written = [write_state(self._producer, self._topics, state, self._signer) for state in states]
 
         def finish() -> list[CommittedPosition]:
             flush(self._producer, self._timeout)

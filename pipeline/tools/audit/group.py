@@ -15,6 +15,7 @@ from pipeline.model.label_policy import label_policy
 from pipeline.model.model import Model
 from pipeline.model.snapshot import unpack
 from pipeline.recovery.settings_check import refuse_other_settings
+from pipeline.recovery.signature import state_signer
 from pipeline.tools.audit.committed_view import View
 from pipeline.tools.audit.differences import AuditResult, Finding
 from pipeline.tools.audit.epochs import SettingsEpochs
@@ -72,12 +73,14 @@ def run_audit(config: Config, view: View, *, from_snapshot: bool, progress: Call
         If outputs were made under other settings, or by a version that this one cannot read.
     """
     factory, meter, topics = ModelFactory(config), Meter(progress), topics_of(config)
-    settings = factory.settings(view.partitions)
+    settings, signer = factory.settings(view.partitions), state_signer(config)
     checkpoints = []
     with LogReader(config.kafka) as log:
         for partition in range(view.partitions):
             reader, result = Reader(config.kafka, view, partition, meter), AuditResult(partition)
-            checkpoint = read_checkpoint(log, reader, topics, view.committed[partition], result)
+            checkpoint = read_checkpoint(
+                log, reader, topics, view.committed[partition], result, signer=signer
+            )
             if checkpoint is not None:
                 refuse_other_settings(checkpoint.state, settings)
             checkpoints.append((reader, result, checkpoint))

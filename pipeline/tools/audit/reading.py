@@ -15,6 +15,7 @@ from pipeline.kafka.topics import Topics
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.inputs import RawMessage
+from pipeline.recovery.signature import StateSigner
 from pipeline.recovery.state_reader import read_state, snapshot_bytes
 from pipeline.task.state import State
 from pipeline.tools.audit.committed_view import View
@@ -47,6 +48,8 @@ def read_checkpoint(
     topics: Topics,
     committed: CommittedOffsets,
     result: AuditResult,
+    *,
+    signer: StateSigner | None = None,
 ) -> CommittedCheckpoint | None:
     """Read the state record and the snapshot that the committed offsets of a partition lead to.
 
@@ -62,6 +65,8 @@ def read_checkpoint(
         Committed offsets of the group, by input topic.
     result
         Result to add differences to, also if the checkpoint cannot be read.
+    signer
+        Checks the MAC of the state record; None where `checkpoint.key` is not set.
 
     Returns
     -------
@@ -75,7 +80,7 @@ def read_checkpoint(
         if position.state_offset is None:
             _check_no_outputs(reader, topics, result)
             return None
-        state = read_state(log, topics, reader.partition, position)
+        state = read_state(log, topics, reader.partition, position, signer)
     except StateError as error:
         expected = "offsets and a state record that a worker committed together"
         result.add_difference(topics.checkpoints, None, expected, str(error))

@@ -15,6 +15,7 @@ from pipeline.kafka.log import LogReader, decode_records, read_until
 from pipeline.kafka.topics import Topics
 from pipeline.model.model import Model
 from pipeline.records.outputs import Outcome
+from pipeline.recovery.signature import state_signer
 from pipeline.recovery.state_reader import read_state, snapshot_bytes
 from pipeline.task.state import State
 
@@ -47,6 +48,8 @@ class Group(ConsumerGroup):
     """
 
     def __init__(self, config: Config) -> None:
+        self.signer = state_signer(config)
+        """Signs state records, and checks their MAC; None where `checkpoint.key` is not set."""
         super().__init__(config, Topics(config.kafka.prefix))
         self.log = LogReader(self.config.kafka, config.worker.transaction_timeout / 1000 + 10.0)
 
@@ -71,7 +74,8 @@ class Group(ConsumerGroup):
         position = position_of(partition, offsets, self.topics, lambda _: 0)
         if position.state_offset is None:
             return None
-        return CommittedState(position.state_offset, read_state(self.log, self.topics, partition, position))
+        state = read_state(self.log, self.topics, partition, position, self.signer)
+        return CommittedState(position.state_offset, state)
 
     def all_committed_states(self) -> list[CommittedState]:
         """Return the committed state records of all partitions, each of which has to have one.

@@ -77,7 +77,7 @@ def install(group: Group, replacements: Sequence[Replacement]) -> None:
                 raise StateError("a worker has gone on meanwhile. Nothing has changed: start this again")
         with transaction:
             states = [
-                (state, write_state(transaction.producer, group.topics, state))
+                (state, write_state(transaction.producer, group.topics, state, group.signer))
                 for state in _write_snapshots(group, transaction, replacements)
             ]
             flush(transaction.producer, transaction.timeout)

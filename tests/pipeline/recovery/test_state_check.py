@@ -1,0 +1,93 @@
+"""A state record that no worker can have written is refused, and the field named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pipeline.errors import StateError
+from pipeline.records.encoding import encode_json
+from pipeline.recovery.state_check import StateOrigin, decode_state
+from tests.fuzz.state import LOG, STATE_OFFSET, written
+
+ORIGIN = StateOrigin("checkpoints", 0, STATE_OFFSET, "watch-labels")
+LARGE = 10**18
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> bytes:
+    record = json.loads(written().value)
+    change(record)
+    return json.dumps(record).encode()
+
+
+def test_a_record_of_a_worker_is_accepted() -> None:
+    state = decode_state(written().value, ORIGIN)
+    assert state == LOG.state
+    assert state.waiting
+    assert state.snapshot is not None
+    assert state.previous is not None
+    assert encode_json(state) == written().value
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (lambda record: record.update(partition=1), "partition is 1"),
+        (lambda record: record.update(predictions=LARGE), "pending is"),
+        (lambda record: record.update(pending_from=LARGE), "pending_from is"),
+        (lambda record: record.update(outcomes=record["predictions"] + 1), "pending is"),
+        (lambda record: record.update(outcomes_from=LARGE), "outcomes_from is"),
+        (lambda record: record.update(outcome_offset=2**63), "outcome_offset is"),
+        (lambda record: record.update(stream_time=LARGE), "stream_time is"),
+        (lambda record: record["labels"].update(clock=-2), r"labels\.clock is -2"),
+        (lambda record: record["counters"].update(late=-1), r"counters\.late is -1"),
+        (lambda record: record["snapshot"].update(folded=LARGE), r"snapshot\.folded is"),
+        (lambda record: record["snapshot"].update(chunks=[-1]), r"snapshot\.chunks are not"),
+        (lambda record: record["snapshot"].update(chunks=[-2, 0]), r"snapshot\.chunks are not"),
+        (lambda record: record["snapshot"].update(chunks=[]), r"snapshot\.chunks are not"),
+        (lambda record: record["snapshot"].update(chunks=[0] * 100_000), "and 99995 more"),
+        (lambda record: record["previous"].update(chunks=[STATE_OFFSET]), r"previous\.chunks are not"),
+        (lambda record: record["previous"].update(slot=2), r"previous\.slot is 2"),
+        (lambda record: record["previous"].update(sha256="0"), r"previous\.sha256 is '0'"),
+        (lambda record: record["previous"].update(outcome_offset=-1), r"previous\.outcome_offset is"),
+        (lambda record: record["waiting"][0].update(value="e30="), r"waiting\[0\]\.value is no label"),
+        (lambda record: record["waiting"][0].update(topic="others"), r"waiting\[0\] is of 'others'"),
+        (lambda record: record["waiting"][0].update(key=None), r"waiting\[0\]\.key is not"),
+        (lambda record: record["waiting"][0].update(offset=LARGE), r"waiting\[0\]\.offset is"),
+        (lambda record: record["waiting"].append(record["waiting"][0]), r"waiting\[3\]\.offset is"),
+        (
+            lambda record: record.update(earlier=[{"settings": {}, "predictions": LARGE, "outcomes": 0}]),
+            "earlier ends after",
+        ),
+        (lambda record: record.update(published=LARGE), "published is"),
+        (
+            lambda record: record.update(taken={"7": 1}, settings={"partitions": "2"}),
+            "taken names partition 7",
+        ),
+        (lambda record: record.pop("counters"), "counters"),
+        (lambda record: record.update(waiting={}), r"\$\.waiting"),
+    ],
+)
+def test_a_field_that_no_worker_writes_is_named(
+    change: Callable[[dict[str, Any]], object], field: str
+) -> None:
+    with pytest.raises(StateError, match=f"no worker wrote this state record: .*{field}"):
+        decode_state(changed(change), ORIGIN)
+
+
+def test_too_deep_nesting_is_refused() -> None:
+    deep = b'{"version":3,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    with pytest.raises(StateError, match="recursion"):
+        decode_state(deep, ORIGIN)
+
+
+def test_more_early_labels_than_any_setting_allows_are_refused() -> None:
+    def swell(record: dict[str, Any]) -> None:
+        [saved, *_] = record["waiting"]
+        saved["headers"] = [["x", "A" * 4] for _ in range(200_000)]
+
+    with pytest.raises(StateError, match=r"waiting has .* bytes, more than 768000"):
+        decode_state(changed(swell), ORIGIN)
