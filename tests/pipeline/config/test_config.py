@@ -238,6 +238,6 @@ def test_a_worker_refuses_before_it_connects(
     def connect(_: object) -> None:
         pytest.fail("a client was made")
 
-    monkeypatch.setattr(worker, "admin", connect)
+    monkeypatch.setattr(worker, "Admin", connect)
     with pytest.raises(ConfigError, match=message):
         worker.Worker(load(write(text, "broken.toml")))
