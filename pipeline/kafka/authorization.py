@@ -190,7 +190,8 @@ def _allowed_operations(client: AdminClient, resource: Resource, name: str) -> s
     try:
         operations = future.result().authorized_operations
     except KafkaException as error:
-        return set() if is_denied(error) else None
+        # Nothing is allowed that implies Describe; of the rest nothing is known.
+        return set(OPERATIONS) - {"Read", "Write", "Describe"} if is_denied(error) else None
     if not operations:
         return None
     return {name for name, operation in OPERATIONS.items() if operation in operations}

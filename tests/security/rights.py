@@ -1,0 +1,131 @@
+"""Rights that a principal lacks, before a command starts and while a worker runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka.admin import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from pipeline.config.tree import Config
+from pipeline.kafka.authorization import grant
+from pipeline.kafka.rights import Resource, Right, Role, rights
+from pipeline.kafka.topics import topics_of
+from pipeline.records.encoding import encode
+from pipeline.records.inputs import Interaction
+from tests.integration.harness import input_producer
+from tests.security.refusal import Endpoint, Refusal, outcome, refused, start
+from tests.support import cluster as clusters
+
+PREFIX: Final = "rights-"
+PARTITIONS: Final = 2
+USER: Final = "worker"
+PROPAGATION: Final = 0.5
+"""Seconds until brokers know of a right that was granted or taken away."""
+
+COMMANDS: Final[dict[Role, tuple[tuple[str, ...], ...]]] = {
+    Role.WORKER: (("run",),),
+    Role.READER: (("report",), ("inspect", "outcomes"), ("inspect", "predictions"), ("inspect", "shared")),
+    Role.AUDITOR: (("audit",),),
+}
+"""Commands of each role."""
+WHILE_RUNNING: Final = (
+    ("Read", Resource.TOPIC, "interactions"),
+    ("Write", Resource.TOPIC, "predictions"),
+    ("Write", Resource.TOPIC, "checkpoints"),
+    ("Read", Resource.GROUP, "forks"),
+    ("Write", Resource.TRANSACTIONAL_ID, ""),
+)
+"""Rights that are taken from a running worker."""
+
+
+def needed(role: Role) -> list[Right]:
+    """Return the rights of a role."""
+    config = Config.model_validate({"kafka": {"prefix": PREFIX, "group": f"{PREFIX}forks"}})
+    return rights(role, config, topics_of(config))
+
+
+def give(cluster: clusters.Cluster, wanted: Sequence[Right]) -> None:
+    """Let the user have these rights and no others."""
+    everything = AclBindingFilter(
+        ResourceType.ANY,
+        None,  # type: ignore[arg-type]  # its stub forgets that None stands for any
+        ResourcePatternType.ANY,
+        f"User:{USER}",
+        None,  # type: ignore[arg-type]  # as above
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    for deleted in cluster.admin.delete_acls([everything]).values():
+        deleted.result()
+    if wanted:
+        grant(cluster.admin, f"User:{USER}", wanted)
+    time.sleep(PROPAGATION)
+
+
+def connection(cluster: clusters.Cluster, user: str = USER) -> Endpoint:
+    """Return how the user reaches the cluster."""
+    return Endpoint(cluster.client_settings(user), PREFIX)
+
+
+def allowed(cluster: clusters.Cluster, folder: Path) -> Iterator[Refusal]:
+    """Run the commands of each role with all of its rights; a worker is started elsewhere."""
+    for role in (Role.READER, Role.AUDITOR):
+        give(cluster, needed(role))
+        for command in COMMANDS[role]:
+            yield refused(f"`forks {' '.join(command)}`", command, connection(cluster), folder)
+
+
+def refusals(cluster: clusters.Cluster, folder: Path) -> Iterator[Refusal]:
+    """Take each right away from each role, and run the role's commands."""
+    for role, commands in COMMANDS.items():
+        wanted = needed(role)
+        for right in wanted:
+            give(cluster, [each for each in wanted if each != right])
+            for command in commands:
+                case = f"`forks {' '.join(command)}` without {right}".replace(PREFIX, "")
+                found = refused(case, command, connection(cluster), folder)
+                if found.exit_code != 0:
+                    yield found
+
+
+def refusals_while_running(cluster: clusters.Cluster, folder: Path) -> Iterator[Refusal]:
+    """Take rights away from a worker that predicts."""
+    wanted, log = needed(Role.WORKER), folder / "worker.log"
+    for operation, resource, name in WHILE_RUNNING:
+        give(cluster, wanted)
+        process = start(["run"], connection(cluster), log)
+        try:
+            while b"restored" not in log.read_bytes() and process.poll() is None:
+                time.sleep(0.05)
+            lost = [
+                right
+                for right in wanted
+                if (right.operation, right.resource) == (operation, resource) and right.name.endswith(name)
+            ]
+            begin = time.monotonic()
+            give(cluster, [right for right in wanted if right not in lost])
+            send_plays(cluster)
+            case = f"a running worker loses {lost[0]}".replace(PREFIX, "")
+            yield outcome(case, process, begin, connection(cluster), log)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def send_plays(cluster: clusters.Cluster) -> None:
+    """Write some plays, as of the present."""
+    now = round(time.time() * 1000)
+    producer = input_producer(cluster.bootstrap)
+    for number in range(100):
+        play = Interaction(f"{now}-{number}", number, 7, now, 10_000)
+        producer.produce(f"{PREFIX}interactions", encode(play), str(number), timestamp=now)
+    assert producer.flush(30.0) == 0

@@ -1,0 +1,97 @@
+"""Each refusal is named within seconds, as docs/security.md says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import NewTopic
+
+from pipeline.errors import AuthorizationError, BrokerError, ConfigError, TopicError
+from pipeline.kafka.topics import Topics
+from tests.integration.harness import TIMEOUT
+from tests.security import rights, trials
+from tests.security.page import found, written
+from tests.security.refusal import Endpoint, Refusal, refused, start
+from tests.support.cluster import Cluster, running_cluster
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+LONGEST = 60.0
+"""Seconds after which a refusal is taken to be an endless loop, also on a busy machine."""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with running_cluster() as running:
+        yield running
+
+
+def test_refusals_of_a_cluster_are_as_documented(cluster: Cluster, tmp_path: Path) -> None:
+    tables = dict(trials.cluster_trials(cluster, tmp_path))
+    for name, refusals in tables.items():
+        assert found(refusals) == written(name)
+        for refusal in refusals:
+            assert "Traceback" not in refusal.message
+            assert refusal.seconds < LONGEST, refusal
+    assert {refusal.exit_code for refusal in tables["connections"]} == {
+        BrokerError.exit_code,
+        ConfigError.exit_code,
+    }
+    for name in ("rights", "rights of a running worker"):
+        assert {refusal.exit_code for refusal in tables[name]} == {AuthorizationError.exit_code}
+    assert_every_right_is_needed(tables["rights"])
+
+
+def test_topics_whose_settings_break_a_guarantee_are_reported(cluster: Cluster, tmp_path: Path) -> None:
+    prefix = "weak-"
+    topics = Topics(prefix)
+    weak = {
+        topics.interactions: {"retention.ms": "60000"},
+        topics.labels: {"retention.ms": "864000000"},
+        topics.predictions: {"min.insync.replicas": "1"},
+        topics.outcomes: {"message.timestamp.type": "LogAppendTime"},
+        topics.checkpoints: {"unclean.leader.election.enable": "true"},
+    }
+    new = [
+        NewTopic(
+            name, 1, 1 if name == topics.shared else 3, config=topics.settings(name) | weak.get(name, {})
+        )
+        for name in topics.all
+    ]
+    for created in cluster.admin.create_topics(new).values():
+        created.result(TIMEOUT)
+    log = tmp_path / "check.log"
+    process = start(("topics", "check", "--json"), Endpoint(cluster.client_settings("admin"), prefix), log)
+    assert process.wait(TIMEOUT) == TopicError.exit_code
+    answer = json.loads(log.read_text())
+    assert not answer["usable"]
+    differences = {(each["topic"], each["what"]): each["fatal"] for each in answer["differences"]}
+    assert differences == {
+        (topics.interactions, "retention.ms is 60000"): True,
+        (topics.labels, "retention.ms is 864000000"): False,
+        (topics.predictions, "min.insync.replicas is 1"): False,
+        (topics.outcomes, "message.timestamp.type is LogAppendTime"): False,
+        (topics.checkpoints, "unclean.leader.election.enable is true"): True,
+        (topics.shared, "it has 1 of 3 replicas"): False,
+    }
+
+
+def test_topics_are_created_with_the_replicas_that_brokers_are_set_to(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    endpoint = Endpoint(cluster.client_settings("admin"), "default-")
+    assert refused("topics", ("topics", "create"), endpoint, tmp_path).exit_code == 0
+    created = cluster.admin.list_topics(timeout=10.0).topics["default-outcomes"]
+    assert len(created.partitions[0].replicas) == 3
+
+
+def assert_every_right_is_needed(refusals: list[Refusal]) -> None:
+    """Check that no role has a right without which all of its commands work."""
+    for role, commands in rights.COMMANDS.items():
+        for right in rights.needed(role):
+            cases = [f"`forks {' '.join(command)}` without {right}" for command in commands]
+            known = [case.replace(rights.PREFIX, "") for case in cases]
+            assert any(refusal.case in known for refusal in refusals), right
