@@ -22,6 +22,8 @@ LIBRDKAFKA_LOGGER.setLevel(logging.CRITICAL)
 
 REPEAT_INTERVAL = 10.0
 """Seconds for which the same error is not logged again."""
+REFUSAL_INTERVAL = 1.0
+"""Seconds for which a refused password is not logged again."""
 
 _log = structlog.get_logger()
 _last_logged: dict[str, float] = {}
@@ -47,11 +49,11 @@ def client_settings(kafka: Kafka) -> dict[str, Any]:
 def log_client_error(error: KafkaError) -> None:
     """Log an error that the client recovers from by itself, such as a broker that is away.
 
-    Each refusal of a password is logged: somebody has to act on it.
+    Somebody has to act on a refused password, so it is logged as long as it is refused.
     """
     now = time.monotonic()
-    recent = now - _last_logged.get(error.name(), -REPEAT_INTERVAL) < REPEAT_INTERVAL
-    if not recent or error.code() == KafkaError._AUTHENTICATION:
+    interval = REFUSAL_INTERVAL if error.code() == KafkaError._AUTHENTICATION else REPEAT_INTERVAL
+    if now - _last_logged.get(error.name(), -interval) >= interval:
         _last_logged[error.name()] = now
         _log.warning("kafka", trouble=error.name(), text=error.str())
 
