@@ -94,7 +94,6 @@ class Worker:
         ConfigError
             The address for metrics cannot be listened on.
         """
-        # Not logged sooner: a user or a script may then send a signal, which has an effect only from here on.
         _log.info("ready", instance=self._instance, seconds=round(self._startup_seconds, 1))
         with serve_metrics(self._gauges, self.config.metrics.address):
             self._run_sessions()
@@ -116,6 +115,16 @@ class Worker:
                             ) from error
                         raise
             except KafkaException as error:
-                _log.warning("starting over from the log", reason=error_text(error), wait_s=wait)
+                _log.warning("starting over from the log", reason=_reason(error), wait_s=wait)
                 self._stopping.wait(wait)
                 wait = min(2 * wait, MAX_BACKOFF)
+
+
+def _reason(error: KafkaException) -> str:
+    """Return why a session ended; librdkafka always speaks of a newer instance that has fenced this one."""
+    if not is_fenced(error):
+        return error_text(error)
+    return (
+        f"{error.args[0].name()}: the transaction was ended by a broker, because it took longer than "
+        "worker.transaction_timeout, or by a producer with the same transactional id"
+    )
