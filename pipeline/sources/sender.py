@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import time
 
+import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings, error_text
+
+REPORT_INTERVAL = 10.0
+"""Seconds without any acknowledgement after which that is logged, and logged again."""
+
+_log = structlog.get_logger()
 
 
 class Sender:
@@ -35,6 +41,7 @@ class Sender:
         self._ack_timeout = ack_timeout
         self._seconds_without_ack = 0.0
         self._last_poll = time.monotonic()
+        self._next_report = REPORT_INTERVAL
         self._delivery_error: KafkaError | None = None
         self._client_error = ""
         self._producer = Producer(
@@ -113,6 +120,7 @@ class Sender:
             # At most one second is counted per step: this process itself may have been stopped in between.
             self._seconds_without_ack += min(now - self._last_poll, 1.0)
         self._last_poll = now
+        self._report_waiting()
         if self._seconds_without_ack > self._ack_timeout:
             trouble = f" ({self._client_error})" if self._client_error else ""
             raise self._failure(f"nothing was acknowledged for {self._ack_timeout:.0f} s{trouble}")
@@ -128,6 +136,20 @@ class Sender:
         self.poll()
         while self.acknowledged < self.sent:
             self.poll(0.1)
+
+    def _report_waiting(self) -> None:
+        """Log every ten seconds that nothing is acknowledged."""
+        if self._seconds_without_ack == 0.0:
+            self._next_report = REPORT_INTERVAL
+        if self._seconds_without_ack < self._next_report:
+            return
+        self._next_report += REPORT_INTERVAL
+        _log.warning(
+            "Kafka acknowledges nothing; waiting",
+            seconds=round(self._seconds_without_ack),
+            patience_s=round(self._ack_timeout),
+            trouble=self._client_error or None,
+        )
 
     def _failure(self, what: str) -> BrokerError:
         self._producer.purge()
