@@ -16,6 +16,7 @@ from bench.options import Options
 
 BENCHMARKS: Mapping[str, str] = MappingProxyType(
     {
+        "failover": "seconds from a coordinator's death to the next predictions, on three brokers",
         "features": "which running statistics earn their place",
         "labels": "mistakes with fewer labels, by who decides which to ask for",
         "latency": "milliseconds from a play to its prediction, beside a bare loop, at three rates",

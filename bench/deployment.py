@@ -40,7 +40,16 @@ class Deployment:
     file: Path
 
     @classmethod
-    def create(cls, folder: Path, bootstrap: str, name: str, partitions: int = 1, more: str = "") -> Self:
+    def create(
+        cls,
+        folder: Path,
+        bootstrap: str,
+        name: str,
+        partitions: int = 1,
+        *,
+        more: str = "",
+        replication: int = 1,
+    ) -> Self:
         """Create the topics of a pipeline.
 
         Parameters
@@ -55,6 +64,8 @@ class Deployment:
             Of each topic.
         more
             Further sections of the configuration, as TOML.
+        replication
+            Replicas of each partition.
         """
         file = folder / f"{name}.toml"
         tables = "\n".join(f'{table} = "{path}"' for table, path in tables_beside(folder).items())
@@ -63,7 +74,7 @@ class Deployment:
             f"[features]\n{tables}\n{more}"
         )
         deployment = cls(load(file), file)
-        create(Admin(deployment.config.kafka), deployment.topics, partitions, replication=1)
+        create(Admin(deployment.config.kafka), deployment.topics, partitions, replication)
         return deployment
 
     def send(self, events: Events) -> None:

@@ -79,6 +79,7 @@ def feed(kafka: Kafka, to_send: Sequence[Play], rate: int) -> None:
         while owed and owed[0].moment <= due:
             send_label()
         _wait(due)
+        producer.poll(0)  # takes the reports of what was delivered, which fill the queue otherwise
         event_id = max(event_id + 1, time.time_ns() // 1000)
         interaction = Interaction(
             event_id, play.user_id, play.video_id, event_id // 1000, play.video_duration

@@ -68,7 +68,7 @@ def run(options: Options) -> dict[str, Any]:
         for number in range(options.runs or REPETITIONS):
             for partitions, workers in LAYOUTS:
                 name = f"layout-{partitions}-{workers}-{number}"
-                deployment = Deployment.create(folder, bootstrap, name, partitions, WIDE_WINDOWS)
+                deployment = Deployment.create(folder, bootstrap, name, partitions, more=WIDE_WINDOWS)
                 trial = _trial(deployment, events, partitions, workers)
                 trials[partitions, workers].append(trial)
                 rate, spent = trial.throughput.events_per_s, trial.throughput.cpu_us

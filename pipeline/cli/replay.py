@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pipeline.cli.logs import configure
 from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
 from pipeline.cli.output import print_json
 from pipeline.cli.signals import stop_on_signals
@@ -88,7 +89,7 @@ def replay(
     patience: Annotated[
         float,
         typer.Option(min=1, help="Seconds without any acknowledgement by Kafka until it fails."),
-    ] = 30.0,
+    ] = 120.0,
     config: ConfigFile = None,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
@@ -99,6 +100,7 @@ def replay(
     Ctrl-C stops the replay once all records that were sent are acknowledged. With --resume it continues
     where it stopped, also after a crash.
     """
+    configure()
     multiple = parse_speed(speed)
     require("to read the events to replay", "polars")
     from rich.console import Console

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -11,7 +12,7 @@ import typer
 from pipeline.cli.failures import report_failures
 from pipeline.cli.logs import configure
 from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
-from pipeline.cli.signals import stop_on_signals
+from pipeline.cli.signals import StopRequest, stop_on_signals
 
 if TYPE_CHECKING:
     from pipeline.config.tree import Config
@@ -49,30 +50,32 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="Log as JSON, one object a line.")] = False,
 ) -> None:
     """Consume, predict, join and learn until SIGTERM or Ctrl-C; then commit, save the state, exit with 0."""
-    from pipeline.config.loader import load
+    request = StopRequest()
+    with stop_on_signals(request):  # the imports alone take longer than a script may wait
+        from pipeline.config.loader import load
 
-    configure(json=json)
-    flags: Flags = {
-        "kafka.bootstrap": bootstrap,
-        "kafka.prefix": prefix,
-        "kafka.group": group,
-        "kafka.instance": instance,
-    }
-    settings = load(config, flags)
-    if workers == 1:
-        from pipeline.worker.worker import Worker
+        configure(json=json)
+        flags: Flags = {
+            "kafka.bootstrap": bootstrap,
+            "kafka.prefix": prefix,
+            "kafka.group": group,
+            "kafka.instance": instance,
+        }
+        settings = load(config, flags)
+        if workers == 1:
+            from pipeline.worker.worker import Worker
 
-        worker = Worker(settings)
-        with stop_on_signals(worker.stop):
+            worker = Worker(settings)
+            request.pass_to(worker.stop)
             worker.run()
-        return
-    from pipeline.worker.supervisor import Supervisor
+            return
+        from pipeline.worker.supervisor import Supervisor
 
-    of_each = [flags | worker_flags(settings, number) for number in range(workers)]
-    for own in of_each:
-        load(config, own)  # so that a port above 65535 is reported once, and not by each worker
-    supervisor = Supervisor(partial(_run_worker, config, of_each, json), workers)
-    with stop_on_signals(supervisor.stop):
+        of_each = [flags | worker_flags(settings, number) for number in range(workers)]
+        for own in of_each:
+            load(config, own)  # so that a port above 65535 is reported once, and not by each worker
+        supervisor = Supervisor(partial(_run_worker, config, of_each, json), workers)
+        request.pass_to(supervisor.stop)
         code = supervisor.run()
     raise typer.Exit(code)
 
@@ -116,6 +119,8 @@ def _run_worker(
 
     configure(json=json, worker=number)
     with report_failures(f" in worker {number}"):
+        request = StopRequest(partial(os._exit, 0))  # called in another thread; there is nothing to finish
+        register_stop(request)
         worker = Worker(load(config, of_each[number]))
-        register_stop(worker.stop)
+        request.pass_to(worker.stop)
         worker.run()

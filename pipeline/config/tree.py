@@ -236,8 +236,9 @@ class Worker(Section):
     """Dead letters of a partition in a minute, after which it pauses for the rest of the minute."""
     session_timeout: Milliseconds = Field("10s", ge=6_000)  # type: ignore[assignment]  # as above
     """How long the group waits for a worker that sends no heartbeat."""
-    transaction_timeout: Milliseconds = Field("10s", ge=1_000)  # type: ignore[assignment]  # as above
-    """How long readers wait for the open transaction of a worker that is gone."""
+    transaction_timeout: Milliseconds = Field("15s", ge=1_000)  # type: ignore[assignment]  # as above
+    """How long readers wait for the open transaction of a worker that is gone. A transaction outlasts the
+    death of a broker, which Kafka notices after nine seconds, if the timeout is longer."""
 
 
 def _address(text: str) -> str:

@@ -25,6 +25,9 @@ REPEAT_INTERVAL = 10.0
 REFUSAL_INTERVAL = 1.0
 """Seconds for which a refused password is not logged again."""
 
+METADATA_REFRESH_MS = 1_000
+"""How often a worker's producer asks for leaders. It forgets what is three times as old."""
+
 _log = structlog.get_logger()
 _last_logged: dict[str, float] = {}
 
@@ -51,6 +54,8 @@ def log_client_error(error: KafkaError) -> None:
 
     Somebody has to act on a refused password, so it is logged as long as it is refused.
     """
+    if error.fatal():  # not one of these: the next call of the client raises it
+        return
     now = time.monotonic()
     interval = REFUSAL_INTERVAL if error.code() == KafkaError._AUTHENTICATION else REPEAT_INTERVAL
     if now - _last_logged.get(error.name(), -interval) >= interval:
@@ -67,8 +72,8 @@ def group_consumer(config: Config) -> Consumer:
     """Make a consumer of the group; it commits nothing, because transactions commit the offsets.
 
     A rebalance waits for silent members as long as `max.poll.interval.ms` allows. A worker polls after each
-    transaction and between two slices of a restore. The longest time between two polls is a transaction in
-    which each of four steps takes its whole timeout; after that the consumer is closed.
+    transaction and between two slices of a restore. The longest time between two polls is that of a snapshot
+    and of a transaction that both take their whole timeout; after that the consumer is closed.
     """
     settings = client_settings(config.kafka) | {
         "error_cb": log_client_error,
@@ -76,7 +81,7 @@ def group_consumer(config: Config) -> Consumer:
         "session.timeout.ms": config.worker.session_timeout,
         "heartbeat.interval.ms": heartbeat_interval(config.worker),
         "max.poll.interval.ms": max(
-            60_000, 6 * config.worker.transaction_timeout, config.worker.session_timeout
+            60_000, 4 * config.worker.transaction_timeout, config.worker.session_timeout
         ),
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
@@ -157,7 +162,11 @@ def raise_unless_retriable(message: Message, kafka: Kafka) -> None:
 
 
 def transactional_producer(config: Config, instance: str, largest_message: int) -> Producer:
-    """Make a worker's producer; it fences older producers with the same instance name."""
+    """Make a worker's producer; it fences older producers with the same instance name.
+
+    librdkafka remembers a group's coordinator for as long as it remembers metadata, 15 minutes by default. If
+    that broker is dead, `send_offsets_to_transaction` waits for it, and never asks who took over.
+    """
     return new_client(
         Producer,
         client_settings(config.kafka)
@@ -168,6 +177,8 @@ def transactional_producer(config: Config, instance: str, largest_message: int) 
             "linger.ms": 5,
             "compression.type": "lz4",
             "retry.backoff.ms": 5,
+            "topic.metadata.refresh.interval.ms": METADATA_REFRESH_MS,
+            "metadata.max.age.ms": 3 * METADATA_REFRESH_MS,
             "queue.buffering.max.messages": 2_000_000,
             "message.max.bytes": largest_message,
         },

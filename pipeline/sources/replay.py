@@ -107,7 +107,7 @@ class Replay:
     """
 
     def __init__(
-        self, events: Events, kafka: Kafka, *, resume: bool = False, ack_timeout: float = 30.0
+        self, events: Events, kafka: Kafka, *, resume: bool = False, ack_timeout: float = 120.0
     ) -> None:
         if len(events) == 0:
             raise DataError(f"none of the {events.rows} rows can be used: {events.skipped}")

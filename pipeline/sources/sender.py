@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from pipeline.config.tree import Kafka
@@ -12,6 +13,11 @@ from pipeline.kafka.authorization import AUTHORIZATION_ERRORS, needing
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings, error_text
 from pipeline.kafka.new_client import new_client
 from pipeline.kafka.rights import Resource
+
+REPORT_INTERVAL = 10.0
+"""Seconds without any acknowledgement after which that is logged, and logged again."""
+
+_log = structlog.get_logger()
 
 
 class Sender:
@@ -38,6 +44,7 @@ class Sender:
         self._ack_timeout = ack_timeout
         self._seconds_without_ack = 0.0
         self._last_poll = time.monotonic()
+        self._next_report = REPORT_INTERVAL
         self._undelivered: tuple[KafkaError, str] | None = None
         """The first delivery error, and the topic of its record."""
         self._client_error = ""
@@ -122,6 +129,7 @@ class Sender:
             # At most one second is counted per step: this process itself may have been stopped in between.
             self._seconds_without_ack += min(now - self._last_poll, 1.0)
         self._last_poll = now
+        self._report_waiting()
         if self._seconds_without_ack > self._ack_timeout:
             trouble = f" ({self._client_error})" if self._client_error else ""
             raise self._failure(f"nothing was acknowledged for {self._ack_timeout:.0f} s{trouble}")
@@ -137,6 +145,20 @@ class Sender:
         self.poll()
         while self.acknowledged < self.sent:
             self.poll(0.1)
+
+    def _report_waiting(self) -> None:
+        """Log every ten seconds that nothing is acknowledged."""
+        if self._seconds_without_ack == 0.0:
+            self._next_report = REPORT_INTERVAL
+        if self._seconds_without_ack < self._next_report:
+            return
+        self._next_report += REPORT_INTERVAL
+        _log.warning(
+            "Kafka acknowledges nothing; waiting",
+            seconds=round(self._seconds_without_ack),
+            patience_s=round(self._ack_timeout),
+            trouble=self._client_error or None,
+        )
 
     def _failure(self, what: str) -> BrokerError:
         self._producer.purge()

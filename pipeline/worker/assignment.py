@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -86,8 +87,13 @@ class Assignment:
         callbacks = {"on_assign": on_assign, "on_revoke": on_revoke, "on_lost": on_revoke}
         self._consumer.subscribe(list(self._topics.inputs), **callbacks)
 
-    def restore(self) -> None:
-        """Restore for one slice of the log, so that the group hears from this worker in between.
+    def restore(self, seconds: float) -> None:
+        """Restore some slices of the log, and then return, so that the group hears from this worker.
+
+        Parameters
+        ----------
+        seconds
+            When so much time is over, no other slice is begun.
 
         Raises
         ------
@@ -96,10 +102,12 @@ class Assignment:
         StateError
             The log does not fit together.
         """
+        end = time.monotonic() + seconds
         for partition in self.restoring:
             try:
-                if not partition.restore():
-                    return
+                while not partition.restore():
+                    if time.monotonic() >= end:
+                        return
             except StateError:
                 if self._advanced_by_others(partition):
                     return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
@@ -20,6 +21,9 @@ from pipeline.worker.metrics import Gauges
 from pipeline.worker.partition import Partition
 from pipeline.worker.share_reader import make_exchange
 from pipeline.worker.transaction import InFlightCommit, PartitionCommit, TransactionWriter
+
+MAX_RESTORE_SECONDS = 1.0
+"""Seconds for which a worker restores between two polls, at most, beside one slice of the log."""
 
 _log = structlog.get_logger()
 
@@ -61,6 +65,8 @@ class Session:
         self._batch_size = config.worker.batch
         self._busy = False
         """Whether the last batches left something to do."""
+        self._restore_seconds = 0.0
+        """How long partitions are restored in the next step: as long as the others took in the last one."""
         self._gauges = gauges
         self._producer = transactional_producer(config, instance, LARGEST_DEAD_LETTER)
         self.consumer: Consumer = group_consumer(config)
@@ -114,7 +120,8 @@ class Session:
             self._end_commit()  # else the messages that arrive meanwhile wait for two transactions, not one
         source = self.assignment.source
         source.poll(0.0 if self._busy or self.assignment.restoring else POLL_TIMEOUT)
-        self.assignment.restore()
+        self.assignment.restore(self._restore_seconds)
+        begin = time.monotonic()
         running = self.assignment.running
         if self._exchange is not None:
             self._exchange.poll([partition.task.inbox for partition in running])
@@ -128,6 +135,7 @@ class Session:
         source.apply_backpressure()
         self._gauges.update(running, source)
         self.assignment.progress.report(self.partitions.values())
+        self._restore_seconds = min(time.monotonic() - begin, MAX_RESTORE_SECONDS)
 
     def _begin_commit(self, commits: Sequence[PartitionCommit]) -> None:
         self._end_commit()

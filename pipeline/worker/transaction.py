@@ -28,6 +28,9 @@ from pipeline.task.plan import DeadLetter
 from pipeline.task.task import Task
 from pipeline.worker.encoder import EncodedRecords, RecordEncoder, dead_letter_headers
 
+ABORT_GRACE = 5.0
+"""Seconds for which a transaction is waited for after its timeout: brokers abort it some time later."""
+
 
 class PartitionCommit(NamedTuple):
     """The part of one partition in a transaction."""
@@ -159,7 +162,7 @@ class TransactionWriter:
     settings
         What the outputs depend on; goes into every state record.
     timeout
-        Seconds that each step may take.
+        Seconds after which brokers abort a transaction. It is given up a little later.
     signer
         Signs state records; None where `checkpoint.key` is not set.
     """
@@ -203,21 +206,26 @@ class TransactionWriter:
         states = [part.task.state(self._settings) for part in parts]
         written = [write_state(self._producer, self._topics, state, self._signer) for state in states]
 
+        end = time.monotonic() + self._timeout + ABORT_GRACE
+
+        def left() -> float:
+            return max(0.1, end - time.monotonic())
+
         def finish() -> list[CommittedPosition]:
-            flush(self._producer, self._timeout)
+            flush(self._producer, left())
             offsets = [
                 offset
                 for state, report in zip(states, written, strict=True)
                 for offset in input_offsets(self._topics, state, report.offset)
             ]
-            self._producer.send_offsets_to_transaction(offsets, group_metadata, self._timeout)
-            self._producer.commit_transaction(self._timeout)
+            self._producer.send_offsets_to_transaction(offsets, group_metadata, left())
+            self._producer.commit_transaction(left())
             return [
                 CommittedPosition(state.interactions.offset, state.labels.offset, report.offset)
                 for state, report in zip(states, written, strict=True)
             ]
 
-        return Commit(parts, delivery_reports, BackgroundCall(finish), 3 * self._timeout)
+        return Commit(parts, delivery_reports, BackgroundCall(finish), left() + 1.0)
 
     def _write_records(self, part: PartitionCommit) -> DeliveryReports:
         """Write a batch; return the delivery reports of the first prediction and the first outcome."""

@@ -105,7 +105,6 @@ class Worker:
         AuthorizationError
             The brokers deny a right.
         """
-        # Not logged sooner: a user or a script may then send a signal, which has an effect only from here on.
         _log.info("ready", instance=self._instance, seconds=round(self._startup_seconds, 1))
         with serve_metrics(self._gauges, self.config.metrics.address):
             self._run_sessions()
@@ -126,7 +125,7 @@ class Worker:
                 if may_be_denied(error):
                     self._raise_missing_rights(error, confirmed=time.monotonic() < denied_until)
                     denied_until = time.monotonic() + CONFIRMATION_PERIOD
-                wait = self._start_over(error_text(error), wait)
+                wait = self._start_over(_reason(error), wait)
 
     def _new_session(self) -> Session:
         return Session(self.config, self._instance, self._factory.new_model, self._gauges, self._settings)
@@ -158,3 +157,13 @@ class Worker:
             missing = rights_of_code(error, self._rights)
         if missing:
             raise denied(self.config.kafka, missing, Role.WORKER) from error
+
+
+def _reason(error: KafkaException) -> str:
+    """Return why a session ended; librdkafka always speaks of a newer instance that has fenced this one."""
+    if not is_fenced(error):
+        return error_text(error)
+    return (
+        f"{error.args[0].name()}: the transaction was ended by a broker, because it took longer than "
+        "worker.transaction_timeout, or by a producer with the same transactional id"
+    )

@@ -1,1 +1,1 @@
-"""What a user is told when a cluster, a record or a file refuses or is refused: the tables of docs/security.md."""
+"""What a cluster, or a command, says when it refuses something: the tables of docs/security.md."""

@@ -215,11 +215,17 @@ class Cluster:
 
     def coordinator(self, group: str) -> int:
         """Return the number of the broker that coordinates a group, once a member has joined."""
-        return self.leader("__consumer_offsets", _internal_partition(group))
+        return self.leader("__consumer_offsets", internal_partition(group))
 
     def transaction_coordinator(self, transactional_id: str) -> int:
         """Return the number of the broker that coordinates transactions, once there was one."""
-        return self.leader("__transaction_state", _internal_partition(transactional_id))
+        return self.leader("__transaction_state", internal_partition(transactional_id))
+
+    def in_sync(self) -> bool:
+        """Return whether every replica of every partition is in sync."""
+        topics = self.admin.list_topics(timeout=10.0).topics.values()
+        partitions = [partition for topic in topics for partition in topic.partitions.values()]
+        return all(len(partition.isrs) == len(partition.replicas) for partition in partitions)
 
     def running(self, broker: int) -> bool:
         """Return whether a broker was started and has not ended since. A suspended one runs."""
@@ -407,10 +413,10 @@ def running_cluster(brokers: int = 3, session_timeout: float = 9.0) -> Iterator[
             cluster.reap()
 
 
-def _internal_partition(name: str) -> int:
+def internal_partition(name: str) -> int:
     """Return the partition of an internal topic that a group or a transactional id belongs to.
 
-    >>> _internal_partition("hello")
+    >>> internal_partition("hello")
     2
     """
     number = 0
