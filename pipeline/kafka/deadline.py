@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from pipeline.kafka.errors import timed_out
 
 Result = TypeVar("Result")
+
+STOP_INTERVAL: Final = 0.2
+"""Seconds after which a waiting call looks whether to stop."""
 
 
 class BackgroundCall(Generic[Result]):
@@ -42,13 +46,15 @@ class BackgroundCall(Generic[Result]):
         """Whether the call has ended."""
         return not self._thread.is_alive()
 
-    def result(self, seconds: float) -> Result:
+    def result(self, seconds: float, stopping: Callable[[], bool] = lambda: False) -> Result:
         """Wait for the call and return its result.
 
         Parameters
         ----------
         seconds
             The longest time to wait.
+        stopping
+            Ends the wait once it is true.
 
         Returns
         -------
@@ -62,9 +68,12 @@ class BackgroundCall(Generic[Result]):
         KafkaException
             With code `_TIMED_OUT`: the call has not ended in time.
         """
-        self._thread.join(seconds)
+        end = time.monotonic() + seconds
+        while not self.done and time.monotonic() < end and not stopping():
+            self._thread.join(min(STOP_INTERVAL, max(0.0, end - time.monotonic())))
         if self._failures:
             raise self._failures[0]
         if not self._results:
-            raise timed_out(f"no answer within {seconds:g} s")
+            why = "stopped before the answer" if stopping() else f"no answer within {seconds:g} s"
+            raise timed_out(why)
         return self._results[0]

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer
 
 from pipeline.config.tree import Config
 from pipeline.kafka.clients import group_consumer, transactional_producer
+from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.errors import COORDINATOR_TIMEOUT
 from pipeline.kafka.topics import LARGEST_DEAD_LETTER, topics_of
 from pipeline.model.model import Model
@@ -79,8 +80,6 @@ class Session:
         self._exchange = make_exchange(config, int(settings["partitions"]))
 
     def __enter__(self) -> Self:
-        self._producer.init_transactions(COORDINATOR_TIMEOUT)
-        self.subscribe()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -90,6 +89,17 @@ class Session:
         if self._exchange is not None:
             self._exchange.close()
         self.consumer.close()
+
+    def start(self, stopping: Callable[[], bool] = lambda: False) -> None:
+        """Fence older workers of this name and join the group, unless told to stop meanwhile."""
+
+        def poll() -> bool:
+            self._producer.poll(0)  # logs what the client reports, such as a refused password
+            return stopping()
+
+        call = BackgroundCall(lambda: self._producer.init_transactions(COORDINATOR_TIMEOUT))
+        call.result(COORDINATOR_TIMEOUT, poll)
+        self.subscribe()
 
     @property
     def partitions(self) -> Mapping[int, Partition]:

@@ -114,6 +114,7 @@ class Worker:
         while not self._stopping.is_set():
             try:
                 with self._new_session() as session:
+                    session.start(self._stopping.is_set)
                     wait = 1.0
                     self._run_session(session)
             except AuthorizationError as error:

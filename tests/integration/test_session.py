@@ -29,6 +29,7 @@ def session_of(pipeline: Pipeline, name: str) -> Iterator[Session]:
     factory = ModelFactory(config)
     settings = factory.settings(pipeline.partitions)
     with Session(config, name, factory.new_model, Gauges(config), settings) as session:
+        session.start()
         yield session
 
 

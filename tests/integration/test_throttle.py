@@ -66,6 +66,7 @@ def test_too_many_dead_letters_pause_only_their_partition_and_lose_nothing(
         serve_metrics(gauges, address),
         Session(config, "worker", new_model, gauges, {"partitions": "2"}) as session,
     ):
+        session.start()
         session.run(
             lambda: (
                 dead_letters.reached(LIMIT)
