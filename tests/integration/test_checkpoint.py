@@ -64,7 +64,7 @@ def test_after_the_import_of_an_older_snapshot_no_prediction_comes_out_otherwise
     outcomes, file = pipeline.topics.outcomes, tmp_path / "model.safetensors"
     events = invented_events(tmp_path, 1_500)
     half, older = len(events) // 2, len(events) // 3
-    file.write_bytes(b"")
+    file.write_bytes(pack(ModelFactory(Config()).new_model()))
     pipeline.produce_events(events[:half])
     with pipeline.worker(None) as process, pipeline.follow(outcomes) as follower:
         until(partial(follower.reached, half), "the first half", process)
