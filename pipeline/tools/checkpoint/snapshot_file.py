@@ -14,6 +14,8 @@ from pipeline.model.snapshot import parse
 
 LARGEST_SNAPSHOT: Final = 2 * 10**9
 """Bytes of a snapshot, at most: one of a million users and a million videos has about a tenth."""
+LONGEST_REASON: Final = 400
+"""Characters of the reason why a file is no snapshot, at most."""
 
 
 def read_snapshot_file(file: Path) -> bytes:
@@ -46,5 +48,5 @@ def read_snapshot_file(file: Path) -> bytes:
     except SafetensorError as error:
         raise DataError(f"{file}: is damaged, or no safetensors: {shortened(str(error))}") from error
     except StateError as error:
-        raise DataError(f"{file}: {error}") from error
+        raise DataError(f"{file}: {shortened(str(error), LONGEST_REASON)}") from error
     return data
