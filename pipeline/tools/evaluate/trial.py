@@ -109,23 +109,23 @@ def prepare(path: Path, learner: config.Learner, order: Order, *, matrix: str, l
         found = read_table(path, label)
     else:
         found = read_libsvm(path)
-    return _of_examples(found, learner, order)
+    return _of_examples(path, found, learner, order)
 
 
-def _of_examples(found: Dataset, learner: config.Learner, order: Order) -> Trial:
+def _of_examples(path: Path, found: Dataset, learner: config.Learner, order: Order) -> Trial:
     rows = order.rows(len(found.y))
     X, y = found.X[rows], found.y[rows]
     settings = preset_settings(learner, X.shape[1])
-    _check_learner(settings)
+    _check_learner(path, settings)
     return Trial(settings, Forks(settings), without_delay(X, y), X, y, delayed=False)
 
 
-def _check_learner(settings: ForksSettings) -> None:
+def _check_learner(path: Path, settings: ForksSettings) -> None:
     """Raise an error if a learner's matrix of features by features would be too large."""
     size = settings.features**2 * 8
     if size > LARGEST_LEARNER:
         raise DataError(
-            f"a learner of {settings.dimension:,} columns and rank {settings.rank:,} takes "
+            f"{path}: a learner of {settings.dimension:,} columns and rank {settings.rank:,} takes "
             f"{size / 1e9:,.1f} GB with these settings; the limit is {LARGEST_LEARNER / 1e9:g} GB. "
             "Leave columns out, give fewer to its linear part (--set linear_columns=[0,1000]), or "
             "take --preset paper, which has none"
@@ -141,7 +141,7 @@ def _of_plays(path: Path, learner: config.Learner, order: Order, matrix: str) ->
     delayed = order.permutation is None if order.delayed is None else order.delayed
     chosen = replace(events, frame=events.frame[order.rows(len(events))])
     settings = learner_settings(learner, static_columns=0)
-    _check_learner(settings)
+    _check_learner(path, settings)
     plays = play_stream(chosen, tags_beside(path), settings.loss, delayed=delayed)
     play_learner = PlayLearner(Forks(settings), plays)
     return Trial(settings, play_learner, plays.stream(), plays.X, plays.targets, delayed)

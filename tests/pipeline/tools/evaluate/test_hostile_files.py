@@ -274,6 +274,7 @@ def test_a_learner_that_does_not_fit_into_memory_is_refused(arguments: list[str]
     np.savez_compressed(tmp_path / "wide.npz", X=np.ones((2, columns)), y=np.array([1, -1]))
     found = CliRunner().invoke(app, ["evaluate", str(tmp_path / "wide.npz"), *arguments])
     assert isinstance(found.exception, DataError)
+    assert str(found.exception).startswith(f"{tmp_path / 'wide.npz'}: a learner of {columns:,} columns")
     assert "the limit is 1 GB" in str(found.exception)
 
 
