@@ -8,6 +8,28 @@ EXCERPT: Final = 100
 """Characters of a value that an error shows, at most."""
 
 
+def shortened(text: str, limit: int = EXCERPT) -> str:
+    r"""Return a text with escapes for what is not printable, cut to some characters.
+
+    Parameters
+    ----------
+    text
+        A text of unknown size.
+    limit
+        Characters of the result, at most.
+
+    Examples
+    --------
+    >>> print(shortened("abcdef", 4), shortened("a\x1b[31mb"))
+    abc… a\x1b[31mb
+    """
+    escaped = "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text[: limit + 1]
+    )
+    return escaped if len(escaped) <= limit else f"{escaped[: limit - 1]}…"
+
+
 def excerpt(value: object) -> str:
     """Return a value as Python writes it, cut to `EXCERPT` characters.
 
@@ -23,5 +45,4 @@ def excerpt(value: object) -> str:
     >>> len(excerpt(10**6 * "x")), excerpt(10**6 * "x")[-5:]
     (100, 'xxxx…')
     """
-    text = repr(value[: EXCERPT + 1] if isinstance(value, str | bytes) else value)
-    return text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1]}…"
+    return shortened(repr(value[: EXCERPT + 1] if isinstance(value, str | bytes) else value))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import structlog
 
 from pipeline.broker.settings import BOOTSTRAP_VARIABLE
 from pipeline.broker.temporary import temporary_broker
+from pipeline.config.value_files import read_variable
 from pipeline.extras import install_hint, is_installed
 
 log = structlog.get_logger()
@@ -34,7 +34,7 @@ def available_broker() -> Iterator[str]:
 
     The first that is possible of:
 
-    1. the one that ``FORKS_KAFKA__BOOTSTRAP`` names,
+    1. the one that ``FORKS_KAFKA__BOOTSTRAP`` names, or the file of ``FORKS_KAFKA__BOOTSTRAP_FILE``,
     2. a container, if testcontainers is installed and a Docker engine answers,
     3. an embedded broker.
 
@@ -50,9 +50,9 @@ def available_broker() -> Iterator[str]:
     BrokerError
         The broker does not start.
     ConfigError
-        A package of the extra `broker` is not installed.
+        A package of the extra `broker` is not installed, or the file of the address cannot be read.
     """
-    if own := os.environ.get(BOOTSTRAP_VARIABLE):
+    if own := read_variable(BOOTSTRAP_VARIABLE):
         yield own
     elif docker_answers():
         from pipeline.broker.container import ApacheKafka  # noqa: PLC0415 - an optional dependency

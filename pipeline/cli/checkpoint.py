@@ -11,7 +11,7 @@ import typer
 from pipeline.cli.command import Command
 from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
 from pipeline.cli.output import print_json
-from pipeline.errors import ConfigError, DataError
+from pipeline.errors import ConfigError
 
 if TYPE_CHECKING:
     from pipeline.tools.checkpoint import Group
@@ -135,11 +135,9 @@ def import_(
     from rich.console import Console
 
     from pipeline.tools.checkpoint import import_snapshot
+    from pipeline.tools.checkpoint.snapshot_file import read_snapshot_file
 
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise DataError(f"{file} cannot be read: {error}") from error
+    data = read_snapshot_file(file)
     with _group(config, bootstrap, prefix, group) as entered, Console(stderr=True).status(VERIFYING):
         state = import_snapshot(entered, partition, data)
     imported = _snapshot_file(partition, data)

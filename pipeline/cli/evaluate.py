@@ -10,6 +10,7 @@ import typer
 
 from pipeline.cli.output import print_json
 from pipeline.errors import ConfigError
+from pipeline.excerpt import shortened
 from pipeline.extras import require
 from pipeline.sources.kuairec_files import DEFAULT_MATRIX
 
@@ -134,7 +135,7 @@ def parse_changes(changes: list[str]) -> dict[str, Any]:
     for change in changes:
         name, equals, value = change.partition("=")
         if not (name.strip() and equals and value.strip()):
-            raise ConfigError(f"--set {change}: expected is NAME=VALUE, such as width=2.0")
+            raise ConfigError(f"--set {shortened(change)}: expected is NAME=VALUE, such as width=2.0")
         if name.strip() == "preset":
             raise ConfigError(f"--set {change}: the preset is an option of its own: --preset {value.strip()}")
         settings[name.strip()] = _value(value.strip())
@@ -144,5 +145,5 @@ def parse_changes(changes: list[str]) -> dict[str, Any]:
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (RecursionError, ValueError):  # no TOML, or a number of thousands of digits
         return text

@@ -100,6 +100,8 @@ def worker_flags(settings: Config, number: int) -> Flags:
     >>> from pipeline.config.tree import Config
     >>> worker_flags(Config(kafka={"instance": "node"}, metrics={"address": "127.0.0.1:9100"}), 2)
     {'kafka.instance': 'node-2', 'metrics.address': '127.0.0.1:9102'}
+    >>> worker_flags(Config(metrics={"address": "[::1]:9100"}), 1)
+    {'metrics.address': '[::1]:9101'}
     """
     own: Flags = {}
     if settings.kafka.instance:

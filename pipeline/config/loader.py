@@ -26,7 +26,7 @@ from pydantic_settings import (
 )
 
 from pipeline.config.tree import Config
-from pipeline.config.value_files import read_client_files, read_value
+from pipeline.config.value_files import FILE_VARIABLE, read_client_files, read_value
 from pipeline.errors import ConfigError
 from pipeline.excerpt import excerpt
 
@@ -36,8 +36,6 @@ PREFIX = "FORKS_"
 """The prefix of the variables."""
 LARGEST_FILE = 2**20
 """Bytes of a configuration file, at most."""
-FILE_VARIABLE = "_FILE"
-"""What the name of a variable ends with that names the file of its value."""
 
 
 class _Loaded(Config, BaseSettings):

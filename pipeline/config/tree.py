@@ -241,10 +241,37 @@ class Worker(Section):
     death of a broker, which Kafka notices after nine seconds, if the timeout is longer."""
 
 
+def host_and_port(address: str) -> tuple[str, int]:
+    """Split an address; the host of IPv6 has brackets there.
+
+    Parameters
+    ----------
+    address
+        A host and a port.
+
+    Returns
+    -------
+    tuple
+        The host, without brackets, and the port.
+
+    Raises
+    ------
+    ValueError
+        The text is no address.
+
+    Examples
+    --------
+    >>> host_and_port("127.0.0.1:9100"), host_and_port("[::1]:9100")
+    (('127.0.0.1', 9100), ('::1', 9100))
+    """
+    match = re.fullmatch(r"(?:\[([^\[\]]+)\]|([^\[\]:]+)):([0-9]{1,5})", address)
+    if match is None or int(match[3]) > 65_535:
+        raise ValueError('an address is a host and a port, like "127.0.0.1:9100" or "[::1]:9100"')
+    return match[1] or match[2], int(match[3])
+
+
 def _address(text: str) -> str:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65_535:
-        raise ValueError('an address is a host and a port, like "127.0.0.1:9100"')
+    host_and_port(text)
     return text
 
 
@@ -252,7 +279,7 @@ class Metrics(Section):
     """Gauges for Prometheus."""
 
     address: Annotated[str, AfterValidator(_address)] | None = None
-    """The host and port where a worker answers scrapes; None for no gauges."""
+    """The host and port where a worker answers scrapes, see `host_and_port`; None for no gauges."""
 
 
 class Config(Section):

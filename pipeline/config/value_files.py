@@ -14,6 +14,8 @@ from pipeline.excerpt import EXCERPT
 
 LARGEST_VALUE: Final = 2**20
 """Bytes of a file that holds a value, at most."""
+FILE_VARIABLE: Final = "_FILE"
+"""What the name of a variable ends with that names the file of its value."""
 FILE_SUFFIX: Final = ".file"
 """What the name of a setting of librdkafka ends with whose value is in a file."""
 LOCATION_SUFFIX: Final = ".location"
@@ -64,6 +66,32 @@ def read_value(path: str, name: str) -> str:
     if reason:  # raised here, so that no error that holds the content is its context
         raise ConfigError(f"{name}: {shown_path(path)} {reason}. It has to hold the value of this setting")
     return value
+
+
+def read_variable(name: str) -> str | None:
+    """Return the value of a variable, or of the file that the variable of its name and `_FILE` names.
+
+    Parameters
+    ----------
+    name
+        Name of the variable.
+
+    Returns
+    -------
+    str or None
+        The value; None if neither is set.
+
+    Raises
+    ------
+    ConfigError
+        Both are set, or the file cannot be read.
+    """
+    own, path = os.environ.get(name), os.environ.get(name + FILE_VARIABLE)
+    if path is None:
+        return own
+    if own is not None:
+        raise ConfigError(f"the environment: both {name} and {name}{FILE_VARIABLE} are set; keep one of them")
+    return read_value(path, f"the environment ({name}{FILE_VARIABLE})")
 
 
 def read_client_files(client: Mapping[str, Secret[Any]]) -> dict[str, Secret[Any]]:

@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import DataError
+from pipeline.excerpt import shortened
 from pipeline.extras import require
 from pipeline.features.tags import TagLists
+from pipeline.input_files import refuse_large, refuse_large_table
 from pipeline.records.fields import Id
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ class UserTable:
         import polars as pl  # noqa: PLC0415 - of the extra `tables`
 
         flags = table.select(pl.col(USER_FLAGS).cast(pl.Float64, strict=False).fill_null(0.0).clip(0.0, 1.0))
+        categories = sum(table[name].drop_nulls().n_unique() for name in USER_CATEGORIES)
+        refuse_large_table(str(path), len(table), len(USER_FLAGS) + categories)
         blocks = [flags.to_numpy(), *(_dummies(table[name]) for name in USER_CATEGORIES)]
         self._values = np.ascontiguousarray(np.hstack(blocks))
         self._rows = {user: row for row, user in enumerate(table["user_id"].to_list())}
@@ -79,6 +83,7 @@ class TagTable:
         videos = table["video_id"].to_list()
         self.lists = TagLists(dict(zip(videos, tags, strict=True)))
         self.columns = 1 + max((tag for row in tags for tag in row), default=-1)
+        refuse_large_table(f"{path}, column feat", len(tags), self.columns)
         self._values = np.zeros((len(tags), self.columns))
         for row, row_tags in enumerate(tags):
             self._values[row, row_tags] = 1.0
@@ -181,10 +186,12 @@ def _read(path: Path, columns: list[str]) -> pl.DataFrame:
     require(f"to read the table {path}", "polars")
     import polars as pl  # noqa: PLC0415 - of the extra `tables`
 
+    refuse_large(path)
     try:
         table = pl.read_csv(path, infer_schema_length=None)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise DataError(f"{path} cannot be read as a table: {error}") from error
+        reason = shortened(str(error).splitlines()[0])
+        raise DataError(f"{path} cannot be read as a table: {reason}") from error
     missing = [name for name in columns if name not in table.columns]
     if missing:
         raise DataError(f"{path} lacks the column(s) {', '.join(missing)}")
@@ -217,7 +224,7 @@ def _daily_ratios(path: Path) -> pl.DataFrame:
     try:
         values = table.select("video_id", day, *ratios)
     except pl.exceptions.PolarsError as error:
-        reason = str(error).splitlines()[0]
+        reason = shortened(str(error).splitlines()[0])
         raise DataError(
             f"{path}: dates must be like 20200705, and figures must be numbers: {reason}"
         ) from error
@@ -229,5 +236,10 @@ def _daily_ratios(path: Path) -> pl.DataFrame:
 def _digest(paths: list[Path | None], same_day: bool) -> str:
     digest = hashlib.sha256(b"same day" if same_day else b"day before")
     for path in paths:
-        digest.update(b"none" if path is None else hashlib.sha256(path.read_bytes()).digest())
+        digest.update(b"none" if path is None else _digest_of(path))
     return digest.hexdigest()
+
+
+def _digest_of(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from pipeline.config.tree import FORKS, Challenger, Learner
 from pipeline.errors import ConfigError
+from pipeline.excerpt import excerpt
 from pipeline.model.learner_settings import checked_setting, learner_settings
 from pipeline.model.rival import RIVALS, RivalSettings, parameter_types
 from pipeline.model.shadow import ChallengerSettings
@@ -56,7 +57,7 @@ def parse_learner(where: str, parameters: Mapping[str, Any]) -> Learner:
         return Learner.model_validate(dict(parameters))
     except ValidationError as error:
         detail = error.errors()[0]
-        raise ConfigError(f"{where}.preset: {detail['msg']} (got {detail['input']!r})") from error
+        raise ConfigError(f"{where}.preset: {detail['msg']} (got {excerpt(detail['input'])})") from error
 
 
 def _resolve_challenger(where: str, challenger: Challenger, static_columns: int) -> ChallengerSettings:

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from forks import ForksSettings
 from pipeline.config.tree import Learner
 from pipeline.errors import ConfigError
+from pipeline.excerpt import excerpt
 from pipeline.features.statistics import FEATURES
 
 
@@ -98,4 +99,4 @@ def checked_setting(where: str, name: str, value: object, types: Mapping[str, An
     try:
         return TypeAdapter(types[name]).validate_python(value)
     except ValidationError as error:
-        raise ConfigError(f"{where}.{name}: {error.errors()[0]['msg']} (got {value!r})") from error
+        raise ConfigError(f"{where}.{name}: {error.errors()[0]['msg']} (got {excerpt(value)})") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pipeline.records.encoding import keys_of
 from pipeline.records.inputs import Interaction, WatchLabel
 from pipeline.records.names import Fault
+from pipeline.records.surrogates import replace_lone_surrogates
 
 NO_TIMESTAMP = -1
 """Merge time of a message that cannot be used: it goes before everything that has a timestamp."""
@@ -41,7 +42,13 @@ class Decoded(NamedTuple):
 
 INTERACTION_DECODER = msgspec.json.Decoder(Interaction)
 LABEL_DECODER = msgspec.json.Decoder(WatchLabel)
+AnyRecord = TypeVar("AnyRecord", bound=Interaction | WatchLabel)
 InputDecoder = msgspec.json.Decoder[Interaction] | msgspec.json.Decoder[WatchLabel]
+
+
+class LoneSurrogateError(msgspec.DecodeError):
+    """A field that is used has half a surrogate pair, which no text in UTF-8 can have."""
+
 
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Not JSON, not UTF-8, nested too deeply."""
@@ -87,20 +94,67 @@ def decode(
     return Decoded(records, times_of(records))
 
 
+def decode_value(value: bytes, decoder: msgspec.json.Decoder[AnyRecord]) -> AnyRecord:
+    r"""Decode one message. Half of a surrogate pair is accepted in fields that are ignored.
+
+    Parameters
+    ----------
+    value
+        The message's value.
+    decoder
+        Decoder of its input.
+
+    Returns
+    -------
+    Interaction or WatchLabel
+        The record.
+
+    Raises
+    ------
+    LoneSurrogateError
+        A field that is used has one; the error names it.
+    msgspec.DecodeError, UnicodeDecodeError, RecursionError
+        The value is no such record.
+
+    Examples
+    --------
+    >>> text = rb'{"event_id":1,"user_id":7,"video_id":3,"timestamp":5,"video_duration":900,"title":"\ud800"}'
+    >>> decode_value(text, INTERACTION_DECODER).user_id
+    7
+    """
+    try:
+        return decoder.decode(value)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        first, second = (replace_lone_surrogates(value, escape) for escape in (rb"\ufffd", rb"\ufffc"))
+        if first == second:  # there is none, and something else is wrong
+            raise
+    record, other = decoder.decode(first), decoder.decode(second)
+    for name in record.__struct_fields__:
+        if getattr(record, name) != getattr(other, name):
+            raise LoneSurrogateError(f"{name} has half a surrogate pair, which stands for no character")
+    return record
+
+
 def times_of(records: list[Record]) -> NDArray[np.int64]:
     """Return the timestamps of records, `NO_TIMESTAMP` for those that cannot be used."""
     return np.fromiter([record.timestamp for record in records], np.int64, len(records))
 
 
-def _decode(key: bytes | None, value: bytes | None, decoder: InputDecoder, latest: int) -> Record:
+def _decode(
+    key: bytes | None, value: bytes | None, decoder: msgspec.json.Decoder[Any], latest: int
+) -> Record:
     if value is None:
         return RejectedRecord(Fault.UNDECODABLE, "the value is null (a tombstone)")
     try:
-        record = decoder.decode(value)
+        record: Interaction | WatchLabel = decode_value(value, decoder)
     except msgspec.ValidationError as error:
         return RejectedRecord(Fault.INVALID, str(error))
     except _MALFORMED as error:
-        return RejectedRecord(Fault.UNDECODABLE, f"the value is not a JSON object: {error}")
+        used = isinstance(error, LoneSurrogateError)
+        reason = str(error) if used else f"the value is not a JSON object: {error}"
+        return RejectedRecord(Fault.UNDECODABLE, reason)
     expected = str(record.user_id)
     if key != expected.encode():
         return RejectedRecord(

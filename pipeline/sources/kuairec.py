@@ -12,6 +12,8 @@ from typing import Final
 import polars as pl
 
 from pipeline.errors import DataError
+from pipeline.excerpt import excerpt, shortened
+from pipeline.input_files import bounded_lines, refuse_large
 from pipeline.sources.kuairec_files import DEFAULT_MATRIX, TABLES
 
 COLUMNS: Final[dict[str, type[pl.DataType]]] = {
@@ -133,27 +135,32 @@ def _find(path: Path, matrix: str) -> Path:
 
 
 def _read(file: Path) -> pl.DataFrame:
+    refuse_large(file)
     try:
+        with file.open(encoding="utf-8", errors="replace", newline="\n") as text:
+            first_line = next(bounded_lines(file, text), "")
+        if first_line.count("\r") > 1:
+            raise DataError(f"{file}, line 1: lines have to end with a line feed, not with a carriage return")
         scan = pl.scan_csv(file, schema_overrides=COLUMNS)
         present = scan.collect_schema().names()
         missing = [column for column in COLUMNS if column not in present]
         if missing:
             raise DataError(
                 f"{file}, line 1: no column {', '.join(missing)}; expected are {', '.join(COLUMNS)}, "
-                f"found are {', '.join(present)}"
+                f"found are {shortened(', '.join(present))}"
             )
         return scan.select(list(COLUMNS)).collect()
     except pl.exceptions.NoDataError as error:
         raise DataError(f"{file}: the file is empty; expected is a line of column names and rows") from error
-    except pl.exceptions.ComputeError as error:
+    except pl.exceptions.PolarsError as error:
         raise DataError(_explain(file, error)) from error
     except OSError as error:
         raise DataError(f"{file}: cannot be read: {error.strerror or error}") from error
 
 
-def _explain(file: Path, error: pl.exceptions.ComputeError) -> str:
+def _explain(file: Path, error: pl.exceptions.PolarsError) -> str:
     """Find line and column of the value that polars could not read; its own message lacks them."""
-    message = f"{file}: not a CSV file as expected: {str(error).splitlines()[0]}"
+    message = f"{file}: not a CSV file as expected: {shortened(str(error).splitlines()[0])}"
     try:
         raw = (
             pl.scan_csv(file, infer_schema=False)
@@ -161,7 +168,7 @@ def _explain(file: Path, error: pl.exceptions.ComputeError) -> str:
             .with_row_index("line", offset=2)
             .collect()
         )
-    except pl.exceptions.ComputeError:
+    except pl.exceptions.PolarsError:
         return message
     for column, dtype in COLUMNS.items():
         bad = pl.col(column).is_not_null() & pl.col(column).cast(dtype, strict=False).is_null()
@@ -169,7 +176,7 @@ def _explain(file: Path, error: pl.exceptions.ComputeError) -> str:
         if found.height:
             line, value = found.select("line", column).row(0)
             kind = "an integer" if dtype is pl.Int64 else "a number"
-            return f"{file}, line {line}, column {column}: {value!r} is not {kind}"
+            return f"{file}, line {line}, column {column}: {excerpt(value)} is not {kind}"
     return message
 
 

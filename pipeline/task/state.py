@@ -14,7 +14,7 @@ from typing import Annotated
 import msgspec
 
 from pipeline.join.tables import EarlyLabel
-from pipeline.records.decoding import LABEL_DECODER
+from pipeline.records.decoding import LABEL_DECODER, decode_value
 from pipeline.records.fields import Count
 from pipeline.records.inputs import RawMessage
 from pipeline.records.names import Fault
@@ -79,7 +79,7 @@ class SavedLabel(msgspec.Struct, frozen=True):
     def restore(self) -> EarlyLabel:
         """Return the early label of this message."""
         source = RawMessage(self.topic, self.partition, self.offset, self.key, self.value, self.headers)
-        return EarlyLabel(LABEL_DECODER.decode(self.value), source)
+        return EarlyLabel(decode_value(self.value, LABEL_DECODER), source)
 
 
 class SettingsEpoch(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, start_http_se
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from pipeline.config.tree import Config
+from pipeline.config.tree import Config, host_and_port
 from pipeline.errors import ConfigError
 from pipeline.model.comparison import LearnerMetrics
 from pipeline.worker.partition import Partition
@@ -181,7 +181,7 @@ def serve_metrics(gauges: Gauges, address: str | None) -> Iterator[None]:
     gauges
         The figures of the partitions.
     address
-        Where to listen, ``host:port``; None to serve nothing.
+        Where to listen, ``host:port`` or ``[host]:port``; None to serve nothing.
 
     Raises
     ------
@@ -194,9 +194,9 @@ def serve_metrics(gauges: Gauges, address: str | None) -> Iterator[None]:
     registry = CollectorRegistry()
     registry.register(gauges)
     ProcessCollector(registry=registry)
-    host, _, port = address.rpartition(":")
+    host, port = host_and_port(address)
     try:
-        server, thread = start_http_server(int(port), host, registry)
+        server, thread = start_http_server(port, host, registry)
     except OSError as error:
         raise ConfigError(
             f"metrics.address: {address} cannot be listened on: {error.strerror}. Every worker of a machine "

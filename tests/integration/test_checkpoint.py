@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
 from pipeline.config.tree import Config
-from pipeline.errors import StateError
+from pipeline.errors import DataError, ForksError, StateError
 from pipeline.model.factory import ModelFactory
 from pipeline.model.snapshot import pack
 from pipeline.records.inputs import Interaction
@@ -32,8 +32,8 @@ def checkpoint(pipeline: Pipeline, *arguments: str) -> Result:
     return CliRunner().invoke(app, ["checkpoint", *arguments, *where])
 
 
-def refused(result: Result) -> str:
-    assert isinstance(result.exception, StateError), result.output
+def refused(result: Result, kind: type[ForksError] = StateError) -> str:
+    assert isinstance(result.exception, kind), result.output
     return str(result.exception)
 
 
@@ -64,7 +64,7 @@ def test_after_the_import_of_an_older_snapshot_no_prediction_comes_out_otherwise
     outcomes, file = pipeline.topics.outcomes, tmp_path / "model.safetensors"
     events = invented_events(tmp_path, 1_500)
     half, older = len(events) // 2, len(events) // 3
-    file.write_bytes(b"")
+    file.write_bytes(pack(ModelFactory(Config()).new_model()))
     pipeline.produce_events(events[:half])
     with pipeline.worker(None) as process, pipeline.follow(outcomes) as follower:
         until(partial(follower.reached, half), "the first half", process)
@@ -116,12 +116,13 @@ def test_a_snapshot_of_another_log_is_refused_and_changes_nothing(
     tensors["learner.weights"] = tensors["learner.weights"] * 2.0
     empty = pack(ModelFactory(Config()).new_model())
     for wrong, message in (
-        (data[:-1], "damaged"),
         (save(tensors), f"not the model of this log's first {len(events)} outcomes"),
         (empty.replace(b'"folded":0', b'"folded":9'), "not the model of this log's first 9 outcomes"),
     ):
         file.write_bytes(wrong)
         assert message in refused(checkpoint(pipeline, "import", str(file), "--partition", "0"))
+    file.write_bytes(data[:-1])
+    assert "damaged" in refused(checkpoint(pipeline, "import", str(file), "--partition", "0"), DataError)
     file.write_bytes(data)
     monkeypatch.setenv("FORKS_LEARNER__BUDGET", "50")
     assert "learner.budget is '50'" in refused(checkpoint(pipeline, "import", str(file), "--partition", "0"))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pipeline.records.decoding import LABEL_DECODER
+from pipeline.records.decoding import LABEL_DECODER, decode_value
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
 from pipeline.records.inputs import RawMessage
@@ -129,7 +129,7 @@ class DeadLetters:
 
     def _add_unjoined(self, source: RawMessage) -> None:
         try:
-            self.unjoined_events.add(LABEL_DECODER.decode(source.value or b"").event_id)
+            self.unjoined_events.add(decode_value(source.value or b"", LABEL_DECODER).event_id)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             self._add_difference(source, "a label that waited for its interaction", f"no label: {error}")
 

@@ -1,20 +1,64 @@
-"""Read examples from a NumPy .npz file: dense, or sparse by rows."""
+"""Read examples from a NumPy .npz file: dense, or sparse by rows.
+
+The headers of all arrays are read and checked before any array is. Arrays that are not needed are not read.
+"""
 
 from __future__ import annotations
 
+import io
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
 from pathlib import Path
-from typing import Any, Final
-from zipfile import BadZipFile
+from tokenize import TokenError
+from typing import Any, Final, NamedTuple
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
+from zlib import error as ZlibError  # noqa: N812 - it is a class
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from pipeline.errors import DataError
+from pipeline.excerpt import shortened
+from pipeline.input_files import LARGEST_TABLE
 from pipeline.tools.evaluate.dataset import Dataset, check_shape, checked_dataset
 
 SPARSE: Final = ("data", "indices", "indptr", "shape")
 """Names of the arrays of a matrix in compressed sparse row format, as in `scipy.sparse`."""
+SUFFIX: Final = ".npy"
+LARGEST_READ: Final = 2**22
+"""Bytes that are read from the archive at once, at most: more only if its table of contents is damaged."""
+LARGEST_HEADER: Final = 2**16
+"""Bytes of an array's header, at most."""
+UNREADABLE: Final = (
+    BadZipFile,
+    ZlibError,
+    OSError,
+    EOFError,
+    RuntimeError,  # of an encrypted member
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    SyntaxError,
+    TokenError,
+    struct.error,
+)
+"""What the standard library and NumPy raise for a damaged archive."""
+
+
+class Header(NamedTuple):
+    """The shape and type of an array of the archive."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def is_array(self, dimensions: int, kinds: str) -> bool:
+        """Return whether it has so many dimensions, and one of some kinds of numbers."""
+        return len(self.shape) == dimensions and self.dtype.kind in kinds
 
 
 def read_arrays(file: Path) -> Dataset:
@@ -35,48 +79,117 @@ def read_arrays(file: Path) -> Dataset:
     DataError
         If an array is missing or does not fit; the error names it.
     """
-    arrays = _load(file)
-    if "X" in arrays:
-        X = arrays["X"]
-    elif set(SPARSE) <= arrays.keys():
-        X = _dense(file, arrays)
-    else:
-        found = ", ".join(arrays) or "no array"
-        raise DataError(
-            f"{file}: expected are the arrays X and y, or {', '.join(SPARSE)} and y; found: {found}"
-        )
-    if "y" not in arrays:
-        raise DataError(f"{file}: there are no labels: the array y is missing")
-    labels = arrays["y"]
-    for name, array, dimensions in (("X", X, 2), ("y", labels, 1)):
-        if array.ndim != dimensions or array.dtype.kind not in "biuf":
+    with _opened(file) as archive:
+        names = [name.removesuffix(SUFFIX) for name in archive.namelist() if name.endswith(SUFFIX)]
+        if "X" not in names and not set(SPARSE) <= set(names):
+            found = shortened(", ".join(names)) or "no array"
             raise DataError(
-                f"{file}: {name} has to be an array of {dimensions} dimension(s) and of real numbers, "
-                f"not of shape {array.shape} and type {array.dtype}"
+                f"{file}: expected are the arrays X and y, or {', '.join(SPARSE)} and y; found: {found}"
             )
-    if len(X) != len(labels):
-        raise DataError(f"{file}: X has {len(X):,} rows, but y has {len(labels):,} labels")
-    check_shape(file, *X.shape)
-    return checked_dataset(X, labels, lambda row: f"{file}, row {row} from 0")
+        if "y" not in names:
+            raise DataError(f"{file}: there are no labels: the array y is missing")
+        labels = _header(file, archive, "y", 1, "biuf")
+        X = _dense(file, archive, labels) if "X" in names else _sparse(file, archive, labels)
+        y = _array(file, archive, "y")
+    return checked_dataset(X, y, lambda row: f"{file}, row {row} from 0")
 
 
-def _load(file: Path) -> dict[str, NDArray[Any]]:
+class _BoundedReader(io.BufferedReader):
+    """A file that is never read whole, whatever sizes it claims to have inside."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        content = super().read(LARGEST_READ + 1 if size is None or size < 0 else min(size, LARGEST_READ + 1))
+        if len(content) > LARGEST_READ:
+            raise BadZipFile("its table of contents is too large")
+        return content
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[ZipFile]:
+    """Open an archive; errors while it is read name the file."""
     try:
-        with np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, BadZipFile, TypeError) as error:  # TypeError: a bare array, as in a .npy
-        raise DataError(f"{file}: cannot be read as an .npz of plain arrays: {error}") from error
+        with _BoundedReader(io.FileIO(file)) as content, ZipFile(content) as archive:
+            yield archive
+    except UNREADABLE as error:
+        reason = shortened(str(error)) or type(error).__name__
+        raise DataError(f"{file}: cannot be read as an .npz of plain arrays: {reason}") from error
 
 
-def _dense(file: Path, arrays: dict[str, NDArray[Any]]) -> NDArray[Any]:
-    data, indices, indptr, shape = (arrays[name] for name in SPARSE)
+def _header(file: Path, archive: ZipFile, name: str, dimensions: int, kinds: str) -> Header:
+    """Read the header of an array, and check it against what is needed and against the archive."""
+    found, size = _read_header(file, archive, name)
+    if not found.is_array(dimensions, kinds):
+        raise DataError(
+            f"{file}: {name} has to be an array of {dimensions} dimension(s) and of "
+            f"{'real numbers' if 'f' in kinds else 'integers'}, "
+            f"not of shape {shortened(str(found.shape))} and type {shortened(str(found.dtype))}"
+        )
+    needed = prod(found.shape) * found.dtype.itemsize
+    if needed != size:
+        raise DataError(f"{file}: {name} is damaged: its shape needs {needed:,} bytes, it has {size:,}")
+    if needed > LARGEST_TABLE:
+        raise DataError(
+            f"{file}: {name} takes {needed / 1e9:,.1f} GB; the limit is {LARGEST_TABLE / 1e9:g} GB"
+        )
+    return found
+
+
+def _read_header(file: Path, archive: ZipFile, name: str) -> tuple[Header, int]:
+    """Return the header of an array, and the bytes that follow it."""
     try:
-        rows, columns = (int(size) for size in shape)
-        check_shape(file, rows, columns)
-        sparse = csr_array((data, indices, indptr), shape=(rows, columns))
+        member = archive.getinfo(name + SUFFIX)
+        if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):  # others expand without a bound
+            raise BadZipFile("it is not compressed as NumPy does")
+        with archive.open(name + SUFFIX) as content:
+            begin = io.BytesIO(content.read(LARGEST_HEADER))
+        version = npy.read_magic(begin)
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, _, dtype = read(begin)
+        return Header(shape, dtype), member.file_size - begin.tell()
+    except UNREADABLE as error:
+        reason = shortened(str(error)) or type(error).__name__
+        raise DataError(
+            f"{file}: cannot be read as an .npz of plain arrays: the array {name}: {reason}"
+        ) from error
+
+
+def _array(file: Path, archive: ZipFile, name: str) -> NDArray[Any]:
+    """Read an array whose header was checked."""
+    try:
+        with archive.open(name + SUFFIX) as content:
+            array: NDArray[Any] = npy.read_array(content, allow_pickle=False)
+            return array
+    except UNREADABLE as error:
+        reason = shortened(str(error)) or type(error).__name__
+        raise DataError(f"{file}: the array {name} is damaged: {reason}") from error
+
+
+def _dense(file: Path, archive: ZipFile, labels: Header) -> NDArray[Any]:
+    rows, columns = _header(file, archive, "X", 2, "biuf").shape
+    _check_rows(file, rows, labels)
+    check_shape(file, rows, columns)
+    return _array(file, archive, "X")
+
+
+def _sparse(file: Path, archive: ZipFile, labels: Header) -> NDArray[Any]:
+    headers = {"data": "biuf", "indices": "iu", "indptr": "iu", "shape": "iu"}
+    shapes = {name: _header(file, archive, name, 1, kinds).shape for name, kinds in headers.items()}
+    if shapes["shape"] != (2,):
+        raise DataError(f"{file}: shape has {shapes['shape'][0]:,} numbers; a table has 2: rows and columns")
+    rows, columns = (int(size) for size in _array(file, archive, "shape"))
+    _check_rows(file, rows, labels)
+    check_shape(file, rows, columns)
+    data, indices, indptr = (_array(file, archive, name) for name in SPARSE[:3])
+    try:
+        sparse = csr_array((data.astype(np.float64), indices, indptr), shape=(rows, columns))
         sparse.check_format(full_check=True)
-    except (TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise DataError(
             f"{file}: {', '.join(SPARSE)} do not form a matrix in compressed sparse row format: {error}"
         ) from error
     return sparse.toarray()
+
+
+def _check_rows(file: Path, rows: int, labels: Header) -> None:
+    if rows != labels.shape[0]:
+        raise DataError(f"{file}: X has {rows:,} rows, but y has {labels.shape[0]:,} labels")

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from forks.arrays import FloatArray
 from forks.checks import LARGEST
 from pipeline.errors import DataError
+from pipeline.input_files import refuse_large_table
 
-LARGEST_TABLE: Final = 2 * 10**9
-"""Bytes of a dense table, at most: a larger one is more likely due to a wrong index than to data."""
+ROWS_AT_ONCE: Final = 10_000
+"""Rows that are checked at once, so that checks take little memory."""
 
 
 class Dataset(NamedTuple):
@@ -46,11 +47,13 @@ def checked_dataset(X: NDArray[Any], labels: NDArray[Any], location: Callable[[i
     DataError
         If a row cannot be used; the error names the first one.
     """
-    vectors, values = X.astype(np.float64), labels.astype(np.float64)
-    bad = ~(np.abs(vectors) <= LARGEST).all(axis=1)
-    if bad.any():
-        row = int(np.argmax(bad))
-        column = int(np.argmax(~(np.abs(vectors[row]) <= LARGEST)))
+    vectors, values = X.astype(np.float64, copy=False), labels.astype(np.float64)
+    for begin in range(0, len(vectors), ROWS_AT_ONCE):
+        bad = ~(np.abs(vectors[begin : begin + ROWS_AT_ONCE]) <= LARGEST)
+        if not bad.any():
+            continue
+        row = begin + int(np.argmax(bad.any(axis=1)))
+        column = int(np.argmax(bad[row - begin]))
         raise DataError(
             f"{location(row)}: feature {column + 1} is {vectors[row, column]:g}; "
             f"numbers have to be finite and within +-{LARGEST:g}"
@@ -68,11 +71,6 @@ def checked_dataset(X: NDArray[Any], labels: NDArray[Any], location: Callable[[i
 
 def check_shape(file: Path, rows: int, columns: int) -> None:
     """Raise `DataError` if a table is empty, or too large as a dense table."""
-    if rows == 0 or columns == 0:
+    if rows <= 0 or columns <= 0:
         raise DataError(f"{file}: there is no example: {rows} rows of {columns} features")
-    size = rows * columns * 8
-    if size > LARGEST_TABLE:
-        raise DataError(
-            f"{file}: {rows:,} rows of {columns:,} features take {size / 1e9:,.1f} GB as a dense table; "
-            f"the limit is {LARGEST_TABLE / 1e9:g} GB"
-        )
+    refuse_large_table(str(file), rows, columns)

@@ -7,24 +7,75 @@ https://www.csie.ntu.edu.tw/~cjlin/libsvm/.
 from __future__ import annotations
 
 import re
+from array import array
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
+from forks.arrays import FloatArray
 from pipeline.errors import DataError
+from pipeline.excerpt import excerpt
+from pipeline.input_files import bounded_lines, refuse_large_table
 from pipeline.tools.evaluate.dataset import Dataset, check_shape, checked_dataset
 
-NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
-INDEX = re.compile(r"[0-9]+")
+NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
+INDEX = re.compile(r"0*([0-9]{1,18})")
+"""Larger indices do not fit into 64 bits."""
 
 
-class SparseRow(NamedTuple):
-    """The label of an example, and the indices (from 1) and values of its features."""
+class SparseRows:
+    """The examples so far: labels, and indices (from 1) and values of their features, one after the other.
 
-    label: float
-    indices: list[int]
-    values: list[float]
+    Parameters
+    ----------
+    file
+        File that they are read from, for errors.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.lines = array("q")
+        """The line of each example."""
+        self.labels = array("d")
+        self._ends = array("q")
+        self._indices = array("q")
+        self._values = array("d")
+        self._columns = 0
+
+    def append(self, content: list[str], line: int) -> None:
+        """Parse and append an example, the words of a line."""
+        location = f"{self._file}, line {line}"
+        label, *features = content
+        if not NUMBER.fullmatch(label):
+            raise DataError(f"{location}: the label {excerpt(label)} is not a number")
+        before = 0
+        for feature in features:
+            text, colon, value = feature.partition(":")
+            index = INDEX.fullmatch(text)
+            if not (colon and index and NUMBER.fullmatch(value)):
+                raise DataError(f"{location}: {excerpt(feature)} is not INDEX:VALUE")
+            number = int(index[1])
+            if number <= before:
+                raise DataError(f"{location}: index {number} after {before}; indices begin at 1 and ascend")
+            self._indices.append(number)
+            self._values.append(float(value))
+            before = number
+        self._columns = max(self._columns, before)
+        self.lines.append(line)
+        self.labels.append(float(label))
+        self._ends.append(len(self._indices))
+        refuse_large_table(location, len(self.lines), max(self._columns, 1))
+
+    def dense(self) -> FloatArray:
+        """Return all features as a table, shape (n, d)."""
+        check_shape(self._file, len(self.lines), self._columns)
+        X = np.zeros((len(self.lines), self._columns))
+        indices, values = np.frombuffer(self._indices, np.int64), np.frombuffer(self._values)
+        begin = 0
+        for row, end in enumerate(self._ends):
+            X[row, indices[begin:end] - 1] = values[begin:end]
+            begin = end
+        return X
 
 
 def read_libsvm(file: Path) -> Dataset:
@@ -45,41 +96,16 @@ def read_libsvm(file: Path) -> Dataset:
     DataError
         If the file or a line cannot be used; the error names it.
     """
-    rows: list[SparseRow] = []
-    numbers: list[int] = []
+    rows = SparseRows(file)
     try:
         with file.open(encoding="utf-8") as text:
-            for number, written in enumerate(text, start=1):
+            for number, written in enumerate(bounded_lines(file, text), start=1):
                 content = written.partition("#")[0].split()
                 if content:
-                    rows.append(_parse(content, f"{file}, line {number}"))
-                    numbers.append(number)
+                    rows.append(content, number)
     except UnicodeDecodeError as error:
         raise DataError(f"{file}: cannot be read as LIBSVM's text format: {error}") from error
     except OSError as error:
         raise DataError(f"{file}: cannot be read: {error.strerror or error}") from error
-    columns = max((row.indices[-1] for row in rows if row.indices), default=0)
-    check_shape(file, len(rows), columns)
-    X = np.zeros((len(rows), columns))
-    for number, row in enumerate(rows):
-        X[number, np.array(row.indices, dtype=np.int64) - 1] = row.values
-    labels = np.array([row.label for row in rows])
-    return checked_dataset(X, labels, lambda row: f"{file}, line {numbers[row]}")
-
-
-def _parse(content: list[str], location: str) -> SparseRow:
-    label, *features = content
-    if not NUMBER.fullmatch(label):
-        raise DataError(f"{location}: the label {label!r} is not a number")
-    indices: list[int] = []
-    values: list[float] = []
-    for feature in features:
-        index, colon, value = feature.partition(":")
-        if not (colon and INDEX.fullmatch(index) and NUMBER.fullmatch(value)):
-            raise DataError(f"{location}: {feature!r} is not INDEX:VALUE")
-        indices.append(int(index))
-        values.append(float(value))
-        before = indices[-2] if len(indices) > 1 else 0
-        if indices[-1] <= before:
-            raise DataError(f"{location}: index {index} after {before}; indices begin at 1 and ascend")
-    return SparseRow(float(label), indices, values)
+    labels = np.array(rows.labels)
+    return checked_dataset(rows.dense(), labels, lambda row: f"{file}, line {rows.lines[row]}")

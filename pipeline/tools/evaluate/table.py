@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from pipeline.errors import ConfigError, DataError
+from pipeline.excerpt import excerpt, shortened
+from pipeline.input_files import LARGEST_TABLE, bounded_lines, refuse_large, refuse_large_table
 from pipeline.tools.evaluate.dataset import Dataset, check_shape, checked_dataset
 
 
@@ -27,8 +30,8 @@ def column_names(file: Path) -> list[str]:
         If the file is empty or no text file.
     """
     try:
-        with file.open(newline="", encoding="utf-8-sig") as lines:
-            names = next(csv.reader(lines), [])
+        with file.open(newline="", encoding="utf-8-sig") as text:
+            names = next(csv.reader(bounded_lines(file, text)), [])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{file}: cannot be read as CSV: {error}") from error
     if not names:
@@ -61,29 +64,47 @@ def read_table(file: Path, label: str | None) -> Dataset:
     names = column_names(file)
     label = names[-1] if label is None else label
     if label not in names:
-        raise ConfigError(f"--label {label}: {file} has no such column; its columns are {', '.join(names)}")
+        columns = shortened(", ".join(names))
+        raise ConfigError(f"--label {label}: {file} has no such column; its columns are {columns}")
     if all(map(_is_number, names)):
         raise DataError(f"{file}, line 1: these are numbers; the first line has to name the columns")
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
-        raise DataError(f"{file}, line 1: {count} columns are called {name!r}; their names have to differ")
-    try:
-        # Without empty lines at the end, from each of which polars would make a row.
-        raw = pl.read_csv(file.read_bytes().rstrip(), infer_schema=False)
-    except pl.exceptions.PolarsError as error:
-        raise DataError(_explain(file, len(names), error)) from error
+        raise DataError(
+            f"{file}, line 1: {count} columns are called {excerpt(name)}; their names have to differ"
+        )
+    raw = _read_text(file, names)
     table = raw.select(pl.all().str.strip_chars().cast(pl.Float64, strict=False))
     for name in names:
         missing = table[name].is_null()
         if missing.any():
             row = int(np.argmax(missing.to_numpy()))
             raise DataError(
-                f"{file}, line {row + 2}, column {name}: {raw[name][row] or ''!r} is not a number"
+                f"{file}, line {row + 2}, column {shortened(name)}: "
+                f"{excerpt(raw[name][row] or '')} is not a number"
             )
     check_shape(file, table.height, table.width - 1)
     return checked_dataset(
         table.drop(label).to_numpy(), table[label].to_numpy(), lambda row: f"{file}, line {row + 2}"
     )
+
+
+def _read_text(file: Path, names: list[str]) -> pl.DataFrame:
+    """Read all values of a table as text."""
+    refuse_large(file, LARGEST_TABLE)
+    # Without empty lines at the end, from each of which polars would make a row.
+    content = file.read_bytes().rstrip()
+    if b"\n" not in content:
+        content = content.replace(b"\r", b"\n")
+    refuse_large_table(str(file), content.count(b"\n"), len(names))
+    try:
+        raw = pl.read_csv(content, infer_schema=False)
+    except pl.exceptions.PolarsError as error:
+        raise DataError(_explain(file, len(names), error)) from error
+    if raw.width != len(names):
+        raise DataError(f"{file}: line 1 names {len(names)} columns, but the table has {raw.width}")
+    raw.columns = names
+    return raw
 
 
 def _is_number(text: str) -> bool:
@@ -96,9 +117,9 @@ def _is_number(text: str) -> bool:
 
 def _explain(file: Path, columns: int, error: pl.exceptions.PolarsError) -> str:
     """Describe the line that polars could not read, which its own message does not name."""
-    with file.open(newline="", encoding="utf-8", errors="replace") as lines:
-        reader = csv.reader(lines)
+    with file.open(newline="", encoding="utf-8", errors="replace") as text, suppress(csv.Error):
+        reader = csv.reader(bounded_lines(file, text))
         for row in reader:
             if len(row) > columns:
                 return f"{file}, line {reader.line_num}: {len(row)} values for {columns} columns"
-    return f"{file}: cannot be read as CSV: {str(error).splitlines()[0]}"
+    return f"{file}: cannot be read as CSV: {shortened(str(error).splitlines()[0])}"

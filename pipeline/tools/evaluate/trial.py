@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from pipeline.tools.evaluate.dataset import Dataset
 from pipeline.tools.evaluate.libsvm import read_libsvm
 from pipeline.tools.evaluate.plays import PlayLearner, play_stream, tags_beside
 from pipeline.tools.evaluate.table import column_names, read_table
+
+LARGEST_LEARNER: Final = 10**9
+"""Bytes of a learner's inverse Hessian, at most; an update takes its square of operations."""
 
 
 class Order(NamedTuple):
@@ -106,14 +109,27 @@ def prepare(path: Path, learner: config.Learner, order: Order, *, matrix: str, l
         found = read_table(path, label)
     else:
         found = read_libsvm(path)
-    return _of_examples(found, learner, order)
+    return _of_examples(path, found, learner, order)
 
 
-def _of_examples(found: Dataset, learner: config.Learner, order: Order) -> Trial:
+def _of_examples(path: Path, found: Dataset, learner: config.Learner, order: Order) -> Trial:
     rows = order.rows(len(found.y))
     X, y = found.X[rows], found.y[rows]
     settings = preset_settings(learner, X.shape[1])
+    _check_learner(path, settings)
     return Trial(settings, Forks(settings), without_delay(X, y), X, y, delayed=False)
+
+
+def _check_learner(path: Path, settings: ForksSettings) -> None:
+    """Raise an error if a learner's matrix of features by features would be too large."""
+    size = settings.features**2 * 8
+    if size > LARGEST_LEARNER:
+        raise DataError(
+            f"{path}: a learner of {settings.dimension:,} columns and rank {settings.rank:,} takes "
+            f"{size / 1e9:,.1f} GB with these settings; the limit is {LARGEST_LEARNER / 1e9:g} GB. "
+            "Leave columns out, give fewer to its linear part (--set linear_columns=[0,1000]), or "
+            "take --preset paper, which has none"
+        )
 
 
 def _of_plays(path: Path, learner: config.Learner, order: Order, matrix: str) -> Trial:
@@ -125,6 +141,7 @@ def _of_plays(path: Path, learner: config.Learner, order: Order, matrix: str) ->
     delayed = order.permutation is None if order.delayed is None else order.delayed
     chosen = replace(events, frame=events.frame[order.rows(len(events))])
     settings = learner_settings(learner, static_columns=0)
+    _check_learner(path, settings)
     plays = play_stream(chosen, tags_beside(path), settings.loss, delayed=delayed)
     play_learner = PlayLearner(Forks(settings), plays)
     return Trial(settings, play_learner, plays.stream(), plays.X, plays.targets, delayed)

@@ -15,6 +15,7 @@ from pipeline.broker import available, container
 from pipeline.broker.available import available_broker
 from pipeline.broker.container import ApacheKafka
 from pipeline.broker.settings import VERSION, container_environment
+from pipeline.errors import ConfigError
 
 
 class EngineStub:
@@ -35,6 +36,7 @@ def embedded_stub() -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def no_address_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FORKS_KAFKA__BOOTSTRAP", raising=False)
+    monkeypatch.delenv("FORKS_KAFKA__BOOTSTRAP_FILE", raising=False)
     monkeypatch.setattr(available, "temporary_broker", embedded_stub)
 
 
@@ -43,6 +45,20 @@ def test_the_address_in_the_environment_comes_first(monkeypatch: pytest.MonkeyPa
 
     with available_broker() as bootstrap:
         assert bootstrap == "kafka.example:9092"
+
+
+def test_the_address_may_be_in_a_file_that_the_environment_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "bootstrap").write_text("kafka.example:9092\n")
+    monkeypatch.setenv("FORKS_KAFKA__BOOTSTRAP_FILE", str(tmp_path / "bootstrap"))
+
+    with available_broker() as bootstrap:
+        assert bootstrap == "kafka.example:9092"
+
+    monkeypatch.setenv("FORKS_KAFKA__BOOTSTRAP", "other.example:9092")
+    with pytest.raises(ConfigError, match="both FORKS_KAFKA__BOOTSTRAP and"), available_broker():
+        pass
 
 
 def test_docker_is_used_when_its_engine_answers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,6 +151,8 @@ def test_anything_else_is_refused_as_a_duration(value: object) -> None:
         ('[worker]\nsession_timeout = "1s"\n', ["worker.session_timeout", "6000"]),
         ('[metrics]\naddress = "9100"\n', ["metrics.address", '"127.0.0.1:9100"', "'9100'"]),
         ('[metrics]\naddress = "here:65536"\n', ["metrics.address", "'here:65536'"]),
+        ('[metrics]\naddress = "::1:9100"\n', ["metrics.address", '"[::1]:9100"', "'::1:9100'"]),
+        ('[metrics]\naddress = "[::1]"\n', ["metrics.address", "'[::1]'"]),
         ('[kafka]\nbootstrap = ""\n', ["kafka.bootstrap", "at least 1 character"]),
         ('[kafka]\nprefix = "a b"\n', ["kafka.prefix", "a-zA-Z0-9._-", "'a b'"]),
         ("[kafka.client]\nx = [1]\n", ["kafka.client.x", "text, a number, true or false"]),

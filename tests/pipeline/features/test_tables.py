@@ -232,7 +232,7 @@ def test_missing_columns_are_named_with_the_file(tmp_path: Path, missing: str) -
 
 
 def test_a_file_that_is_no_table_or_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"nowhere\.csv cannot be read as a table"):
+    with pytest.raises(DataError, match=r"nowhere\.csv: cannot be read"):
         TagTable(tmp_path / "nowhere.csv")
     empty = tmp_path / "empty.csv"
     empty.touch()

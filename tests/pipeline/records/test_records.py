@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import struct
 from typing import Any
 from unittest.mock import patch
@@ -10,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.features.statistics import FEATURES
+from pipeline.join.tables import EarlyLabel
 from pipeline.records import outcome_encoder
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, RejectedRecord, decode
 from pipeline.records.encoding import encode, encode_all, keys_of
 from pipeline.records.fields import FEATURES_LENGTH
-from pipeline.records.inputs import Interaction, sizes
+from pipeline.records.inputs import Interaction, RawMessage, WatchLabel, sizes
 from pipeline.records.outcome_encoder import (
     LabelFields,
     encode_label_fields,
@@ -22,6 +24,7 @@ from pipeline.records.outcome_encoder import (
     plain_prefix_ends,
 )
 from pipeline.records.outputs import Outcome, Prediction, Share, VideoCounts
+from pipeline.task.state import SavedLabel
 
 LATEST = 1_000_000
 FIELDS: dict[str, Any] = {
@@ -68,6 +71,8 @@ UNDECODABLE = {
     "invalid UTF-8": replaced("event_id", b'"\xff"'),
     "encoded surrogate": replaced("event_id", b'"\xed\xa0\x80"'),
     "lone surrogate": replaced("event_id", rb'"\ud800"'),
+    "lone low surrogate": replaced("event_id", rb'"a\uDC00"'),
+    "lone surrogate in a truncated value": GOOD[:-1] + rb',"title":"\ud800"',
     "newline in a string": replaced("event_id", b'"a\nb"'),
     "NaN": replaced("video_duration", b"NaN"),
     "Infinity": replaced("video_duration", b"Infinity"),
@@ -124,6 +129,15 @@ ACCEPTED = {
     ),
     "whitespace around": (b"\r\n " + GOOD + b" \n", RECORD),
     "unknown fields": (GOOD[:-1] + b',"author_id":[1,{"a":null}],"":1}', RECORD),
+    "lone surrogate in a field that is ignored": (GOOD[:-1] + rb',"title":"\ud800"}', RECORD),
+    "lone surrogates in a name and before text": (
+        rb'{"\uDBFF":"\udc00 \ud800\u0041 \\ud800",' + GOOD[1:],
+        RECORD,
+    ),
+    "surrogate pair": (
+        replaced("event_id", rb'"\ud83d\ude00"')[:-1] + rb',"title":"\ud800"}',
+        msgspec.structs.replace(RECORD, event_id="\U0001f600"),
+    ),
     "duplicate of a field": (GOOD[:-1] + b',"event_id":"f"}', msgspec.structs.replace(RECORD, event_id="f")),
     "newlines between fields": (GOOD.replace(b",", b",\n"), RECORD),
     "string id with the key's text": (
@@ -385,3 +399,25 @@ def test_line_feeds_within_a_record_do_not_end_it() -> None:
     taken = [Share(0, 0, 1, [VideoCounts("a}\n{b", 1, 1, 1.0)], [])]
     label_fields = LabelFields(9, 0.8, True, 6, True, 0.2, "labelled", 4, taken)
     assert list(encode_label_fields([label_fields, label_fields])) == [encode(label_fields)[1:]] * 2
+
+
+def test_half_a_surrogate_pair_in_a_field_that_is_used_is_named() -> None:
+    record = decode_one(replaced("event_id", rb'"\ud800"')[:-1] + rb',"title":"\udc00"}')
+    assert isinstance(record, RejectedRecord)
+    assert record.reason == "event_id has half a surrogate pair, which stands for no character"
+
+
+@given(st.text(alphabet=st.characters(codec=None, categories=["Cs", "Lu", "Po"]), max_size=8))
+def test_any_escaped_text_may_stand_in_a_field_that_is_ignored(text: str) -> None:
+    title = json.dumps(text).encode()
+    assert decode_one(GOOD[:-1] + b',"title":' + title + b"}") == RECORD
+
+
+def test_a_label_with_half_a_surrogate_pair_can_wait_in_a_state_record() -> None:
+    label = {name: value for name, value in FIELDS.items() if name != "video_duration"}
+    value = encode(label | {"play_duration": 5.5, "watch_ratio": 0.5})[:-1] + rb',"title":"\ud800"}'
+    [record] = decode([b"7"], [value], LABEL_DECODER, LATEST).records
+    assert isinstance(record, WatchLabel)
+    early = EarlyLabel(record, RawMessage("watch-labels", 0, 0, b"7", value))
+    saved = msgspec.json.decode(encode(SavedLabel.save(early)), type=SavedLabel)
+    assert saved.restore().label == record

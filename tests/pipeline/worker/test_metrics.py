@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from typing import cast
 from urllib.request import urlopen
 
@@ -9,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from pipeline.broker.launch import free_ports
-from pipeline.config.tree import Config, Features, Join, Worker
+from pipeline.config.tree import Config, Features, Join, Metrics, Worker
 from pipeline.errors import ConfigError
 from pipeline.model.comparison import LearnerMetrics
 from pipeline.worker.metrics import (
@@ -59,6 +60,30 @@ def test_a_scrape_finds_the_limits_and_the_process_before_there_is_a_partition()
     }
     assert "# TYPE forks_pending_predictions gauge" in text
     assert "process_resident_memory_bytes" in text
+
+
+def test_an_address_of_ipv6_answers_scrapes() -> None:
+    with socket.socket(socket.AF_INET6) as free:
+        try:
+            free.bind(("::1", 0))
+        except OSError:
+            pytest.skip("this machine has no IPv6")
+        port = free.getsockname()[1]
+    address = f"[::1]:{port}"
+    settings = Metrics(address=address)
+    with (
+        serve_metrics(Gauges(CONFIG), settings.address),
+        urlopen(f"http://{address}/metrics", timeout=10.0) as response,
+    ):
+        assert "forks_entities_limit 14.0" in response.read().decode()
+
+
+def test_a_host_that_nobody_knows_is_a_wrong_setting() -> None:
+    with (
+        pytest.raises(ConfigError, match=r"^metrics\.address: nowhere\.invalid:9100 cannot be listened on"),
+        serve_metrics(Gauges(CONFIG), "nowhere.invalid:9100"),
+    ):
+        pass
 
 
 def test_an_address_is_free_again_afterwards_and_in_use_meanwhile() -> None:
