@@ -17,9 +17,18 @@ if TYPE_CHECKING:
     from pipeline.tools.checkpoint import Group
 
 VERIFYING = "Learning the outcomes again to verify the snapshot ..."
+DERIVING = "Deriving the state from the topics ..."
+_RECOVERED = {
+    "nothing committed": "nothing was committed yet, a worker begins there",
+    "usable": "the state record can be used, nothing has changed",
+    "found": "continues from a state record of {outcomes:,} outcomes that was found again",
+    "derived": "continues from a state that was derived from {outcomes:,} outcomes",
+}
 Partition = Annotated[int, typer.Option(min=0, help="The partition.", show_default=False)]
 
-app = typer.Typer(help="What the group continues from: look at it, export, import.", no_args_is_help=True)
+app = typer.Typer(
+    help="What the group continues from: look at it, export, import, recover, sign.", no_args_is_help=True
+)
 
 
 class _SnapshotFile(NamedTuple):
@@ -149,3 +158,69 @@ def import_(
             f"{state.outcomes - imported.outcomes:,} since are learned when a worker starts\n"
             f"SHA-256 {imported.sha256}"
         )
+
+
+@app.command(cls=Command, epilog="Example: forks checkpoint recover")
+def recover(
+    partition: Annotated[
+        int | None, typer.Option(min=0, help="Only this partition.", show_default="all")
+    ] = None,
+    *,
+    config: ConfigFile = None,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    group: ConsumerGroup = None,
+    json: Json = False,
+) -> None:
+    """Find or derive state records that are lost or cannot be used, while no worker runs.
+
+    A state record of the committed offsets that is still in the log is used again. Otherwise the state is
+    derived from the topics: the model learns all outcomes, each prediction is made again and compared, and
+    each input message has to be accounted for. Input offsets stay as they are, so nothing is lost or counted
+    twice.
+    """
+    from rich.console import Console
+
+    from pipeline.tools import checkpoint
+
+    with _group(config, bootstrap, prefix, group) as entered, Console(stderr=True).status(DERIVING) as status:
+        found = checkpoint.recover(
+            entered, lambda learned: status.update(f"{DERIVING} {learned:,} outcomes"), partition
+        )
+    if json:
+        print_json(found)
+        return
+    for each in found:
+        typer.echo(f"partition {each.partition}: {_RECOVERED[each.source].format(outcomes=each.outcomes)}")
+
+
+@app.command(cls=Command, epilog="Example: forks checkpoint sign")
+def sign(
+    former_key: Annotated[
+        Path | None,
+        typer.Option(
+            help="The file of the key that the records are signed with.", show_default="they have no MAC"
+        ),
+    ] = None,
+    *,
+    config: ConfigFile = None,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    group: ConsumerGroup = None,
+    json: Json = False,
+) -> None:
+    """Sign the state records with checkpoint.key, while no worker runs.
+
+    Use it when checkpoint.key is set for a group that exists, or is changed. Without checkpoint.key the
+    records are written without a MAC. Records without a MAC are trusted once, by this command.
+    """
+    from pipeline.tools import checkpoint
+
+    with _group(config, bootstrap, prefix, group) as entered:
+        partitions = checkpoint.sign(entered, former_key)
+        signed = entered.signer is not None
+    if json:
+        print_json({"partitions": partitions, "signed": signed})
+    else:
+        how = "with a MAC of checkpoint.key" if signed else "without a MAC"
+        typer.echo(f"wrote the state records of {len(partitions)} partitions again, {how}")

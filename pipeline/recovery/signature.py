@@ -16,7 +16,7 @@ from pipeline.config.tree import Config
 from pipeline.errors import ConfigError, StateError
 from pipeline.records.inputs import Headers
 from pipeline.records.names import MAC_HEADER
-from pipeline.recovery.state_check import RECOVER
+from pipeline.recovery.state_check import RECOVER, UnusableStateError
 
 MIN_KEY_BYTES: Final = 16
 _PURPOSE: Final = b"forks state record, version 1"
@@ -132,13 +132,13 @@ def check_mac(
             )
         return
     if not found:
-        raise StateError(
+        raise UnusableStateError(
             f"{where}: this state record has no MAC, but checkpoint.key is set. If the group ran without a "
             "key so far, stop its workers and sign with `forks checkpoint sign`. Else something without the "
             f"key writes to this topic. {RECOVER}"
         )
     if len(found) > 1 or not hmac.compare_digest(found[0], signer.mac(value, partition).encode()):
-        raise StateError(
+        raise UnusableStateError(
             f"{where}: the MAC of this state record is not that of checkpoint.key. Either the key is not the "
             "workers' key: use that one, or change keys with `forks checkpoint sign --former-key FILE`. Or "
             f"something without the key writes to this topic. {RECOVER}"

@@ -27,6 +27,10 @@ RECOVER: Final = "Stop the group's workers and run `forks checkpoint recover`"
 """The remedy for a state record that cannot be used."""
 
 
+class UnusableStateError(StateError):
+    """A state record is lost, or no worker wrote it: `forks checkpoint recover` may find another way."""
+
+
 class _Version(msgspec.Struct):
     version: int
 
@@ -69,8 +73,10 @@ def decode_state(value: bytes, origin: StateOrigin) -> State:
 
     Raises
     ------
+    UnusableStateError
+        No worker can have written it. The text names the field.
     StateError
-        It is of another version, or no worker can have written it. The text names the field.
+        It is of another version.
     """
     try:
         version = _VERSIONS.decode(value).version
@@ -90,8 +96,8 @@ def decode_state(value: bytes, origin: StateOrigin) -> State:
     return state
 
 
-def _not_of_a_worker(origin: StateOrigin, error: Exception) -> StateError:
-    return StateError(
+def _not_of_a_worker(origin: StateOrigin, error: Exception) -> UnusableStateError:
+    return UnusableStateError(
         f"{origin}: no worker wrote this state record: {error}. Something else writes to this topic. "
         f"{RECOVER}"
     )

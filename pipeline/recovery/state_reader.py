@@ -17,7 +17,7 @@ from pipeline.model.snapshot import snapshot_size, unpack
 from pipeline.records.inputs import KafkaMessage
 from pipeline.records.names import snapshot_key, state_key
 from pipeline.recovery.signature import StateSigner, check_mac
-from pipeline.recovery.state_check import RECOVER, StateOrigin, decode_state
+from pipeline.recovery.state_check import RECOVER, StateOrigin, UnusableStateError, decode_state
 from pipeline.task.state import SnapshotReference, State
 
 MAX_CHUNK = 2**20
@@ -61,7 +61,7 @@ def read_state(
     try:
         message = log.at(topics.checkpoints, partition, position.state_offset)
     except StateError as error:
-        raise StateError(
+        raise UnusableStateError(
             f"the state record of partition {partition} is lost: {error}, which the group's offsets name. "
             f"Another writer's record with the key {state_key(partition)} has replaced it in compaction, or "
             f"records were deleted. {RECOVER}"
@@ -87,7 +87,7 @@ def state_of(message: KafkaMessage, topics: Topics, partition: int, signer: Stat
     origin = StateOrigin(topics.checkpoints, partition, message.offset() or 0, topics.labels)
     value = message.value() or b""
     if message.key() != state_key(partition).encode():
-        raise StateError(
+        raise UnusableStateError(
             f"{origin}: this is no state record of the partition: its key is {message.key()!r:.80}, not "
             f"{state_key(partition)}. {RECOVER}"
         )

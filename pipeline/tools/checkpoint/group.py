@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -15,7 +15,7 @@ from pipeline.kafka.log import LogReader, decode_records, read_until
 from pipeline.kafka.topics import Topics
 from pipeline.model.model import Model
 from pipeline.records.outputs import Outcome
-from pipeline.recovery.signature import state_signer
+from pipeline.recovery.signature import StateSigner, state_signer
 from pipeline.recovery.state_reader import read_state, snapshot_bytes
 from pipeline.task.state import State
 
@@ -58,8 +58,17 @@ class Group(ConsumerGroup):
         self.log.close()
         super().close()
 
-    def committed_state(self, partition: int) -> CommittedState | None:
+    def committed_state(
+        self, partition: int, signer: StateSigner | Literal["present"] | None = "present"
+    ) -> CommittedState | None:
         """Return the committed state record of a partition; None if nothing was committed yet.
+
+        Parameters
+        ----------
+        partition
+            Number of the partition.
+        signer
+            Checks its MAC; by default that of `checkpoint.key`, if it is set.
 
         Raises
         ------
@@ -74,7 +83,8 @@ class Group(ConsumerGroup):
         position = position_of(partition, offsets, self.topics, lambda _: 0)
         if position.state_offset is None:
             return None
-        state = read_state(self.log, self.topics, partition, position, self.signer)
+        checked_by = self.signer if signer == "present" else signer
+        state = read_state(self.log, self.topics, partition, position, checked_by)
         return CommittedState(position.state_offset, state)
 
     def all_committed_states(self) -> list[CommittedState]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -53,6 +53,24 @@ class Replacement(NamedTuple):
         return cls(committed_state, state, data, state.outcomes, state.outcome_offset)
 
 
+class NewSnapshot(NamedTuple):
+    """A snapshot to write."""
+
+    data: bytes
+    slot: int
+    folded: int
+    """Outcomes that it has learned."""
+    outcome_offset: int
+    """No outcome from `folded` on lies below this offset."""
+
+
+class NewCheckpoint(NamedTuple):
+    """A state record to write, and its snapshot if that is new too."""
+
+    state: State
+    snapshot: NewSnapshot | None
+
+
 def install(group: Group, replacements: Sequence[Replacement]) -> None:
     """Write snapshots, state records and the offsets that name them, as the group's only member.
 
@@ -70,15 +88,51 @@ def install(group: Group, replacements: Sequence[Replacement]) -> None:
     StateError
         If the group has members, or had some since the state records were read. Nothing has changed then.
     """
+
+    def unchanged() -> bool:
+        return all(
+            group.committed_state(committed_state.state.partition) == committed_state
+            for committed_state, *_ in replacements
+        )
+
+    checkpoints = [
+        NewCheckpoint(
+            state, NewSnapshot(data, next_slot(committed_state.state.snapshot), folded, outcome_offset)
+        )
+        for committed_state, state, data, folded, outcome_offset in replacements
+    ]
+    write_checkpoints(group, checkpoints, unchanged)
+
+
+def write_checkpoints(
+    group: Group, checkpoints: Sequence[NewCheckpoint], unchanged: Callable[[], bool]
+) -> None:
+    """Write snapshots, state records and the offsets that name them in one transaction.
+
+    Parameters
+    ----------
+    group
+        Group without members.
+    checkpoints
+        One checkpoint for each partition that changes.
+    unchanged
+        Tells, while nobody else is a member, whether what the checkpoints were made from is still committed.
+
+    Raises
+    ------
+    KafkaException
+        If the transaction was not committed, or if that is not known.
+    StateError
+        As `install`.
+    """
     transaction = GroupTransaction(group.config, "install", LARGEST_DEAD_LETTER)
     with group.sole_member() as member:
-        for committed_state, *_ in replacements:
-            if group.committed_state(committed_state.state.partition) != committed_state:
-                raise StateError("a worker has gone on meanwhile. Nothing has changed: start this again")
+        if not unchanged():
+            raise StateError("a worker has gone on meanwhile. Nothing has changed: start this again")
         with transaction:
             states = [
                 (state, write_state(transaction.producer, group.topics, state, group.signer))
-                for state in _write_snapshots(group, transaction, replacements)
+                for state in _write_snapshots(group, transaction, checkpoints)
             ]
             flush(transaction.producer, transaction.timeout)
             offsets = [
@@ -90,21 +144,24 @@ def install(group: Group, replacements: Sequence[Replacement]) -> None:
 
 
 def _write_snapshots(
-    group: Group, transaction: GroupTransaction, replacements: Sequence[Replacement]
+    group: Group, transaction: GroupTransaction, checkpoints: Sequence[NewCheckpoint]
 ) -> list[State]:
     """Write the snapshots, and return the state records that refer to them."""
-    written = []
-    for committed_state, _, data, *_ in replacements:
-        slot = next_slot(committed_state.state.snapshot)
-        partition = committed_state.state.partition
-        reports = write_snapshot(transaction.producer, group.topics, partition, slot, data)
-        written.append((slot, reports))
+    written = [
+        write_snapshot(transaction.producer, group.topics, state.partition, snapshot.slot, snapshot.data)
+        if snapshot is not None
+        else []
+        for state, snapshot in checkpoints
+    ]
     flush(transaction.producer, transaction.timeout)
     return [
-        msgspec.structs.replace(
-            state, snapshot=snapshot_reference(data, slot, reports, folded, outcome_offset)
+        state
+        if snapshot is None
+        else msgspec.structs.replace(
+            state,
+            snapshot=snapshot_reference(
+                snapshot.data, snapshot.slot, reports, snapshot.folded, snapshot.outcome_offset
+            ),
         )
-        for (_, state, data, folded, outcome_offset), (slot, reports) in zip(
-            replacements, written, strict=True
-        )
+        for (state, snapshot), reports in zip(checkpoints, written, strict=True)
     ]

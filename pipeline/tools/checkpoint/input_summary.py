@@ -1,0 +1,180 @@
+"""What the processed input messages of a partition say about its state. No Kafka."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from pipeline.config.tree import Join as JoinSettings
+from pipeline.errors import StateError
+from pipeline.join.tables import EarlyLabel
+from pipeline.records.dead_letter import DeadLetterHeaders
+from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder, RejectedRecord, decode
+from pipeline.records.fields import Id
+from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
+from pipeline.records.names import JOIN_FAULTS, Fault
+from pipeline.task.record_queue import Position
+from pipeline.task.state import SavedLabel
+from pipeline.tools.audit.dispositions import ANY_TIME, match_key
+from pipeline.tools.checkpoint.output_summary import OutputSummary
+
+JUMP: Final = "join.max_jump"
+"""Stands in the reason of a dead letter whose timestamp lay too far after the one before it."""
+
+
+class InputSummary:
+    """Summary of the messages of both inputs below the committed offsets.
+
+    Each message has to be accounted for: by an output, by a dead letter or as a duplicate of one that is; or
+    it is a label that waits for its interaction. So committed offsets that do not belong to the outputs are
+    found.
+
+    Parameters
+    ----------
+    outputs
+        Summary of predictions and outcomes.
+    dead_letters
+        Headers of all dead letters.
+    join
+        Settings of the join.
+
+    Attributes
+    ----------
+    counters
+        Counters of a state record that follow from inputs and dead letters.
+    positions
+        Positions behind the messages, by topic.
+    stream_time
+        Latest time of a message that was processed, in milliseconds.
+    """
+
+    def __init__(
+        self, outputs: OutputSummary, dead_letters: Iterable[DeadLetterHeaders], join: JoinSettings
+    ) -> None:
+        self.counters: Counter[str] = Counter()
+        self.positions: dict[str, Position] = {}
+        self.stream_time = outputs.latest
+        self._outputs = outputs
+        self._join = join
+        self._dead_letters = {(each.topic, each.offset): each._replace(headers=()) for each in dead_letters}
+        self._pending_events = {prediction.event_id for prediction in outputs.pending.values()}
+        self._first_offsets: dict[str, int] = {}
+        """The first message of each topic that retention has not deleted."""
+        self._unjoined_events: set[Id] = set()
+        """Events with a label that has a dead letter."""
+        self._unmatched: list[tuple[WatchLabel, RawMessage]] = []
+
+    def read_interactions(self, topic: str, messages: Iterable[RawMessage], end: int) -> None:
+        """Read the interactions below the committed offset `end`.
+
+        Raises
+        ------
+        StateError
+            A message is not accounted for, or a prediction was made from none of them.
+        """
+        for source, record in self._read(topic, messages, end, INTERACTION_DECODER):
+            if not isinstance(record, Interaction):
+                continue
+            if self._outputs.predicted.match(record.event_id, match_key(record)):
+                continue
+            if not self._outputs.predicted.has_event(record.event_id):
+                raise _unaccounted(source, "there is no prediction of its event, and no dead letter")
+            self.counters["duplicate_interactions"] += 1
+        rest = next(self._outputs.predicted.unmatched(), None)
+        if rest is not None and self._first_offsets.get(topic, 0) == 0:
+            raise StateError(
+                f"the prediction of event {rest[0]!r} was made from no message of {topic} below the "
+                f"committed offset {end}: the group's offsets were set back. Set them to where they were"
+            )
+
+    def read_labels(self, topic: str, messages: Iterable[RawMessage], end: int) -> None:
+        """Read the labels below the committed offset `end`; then call `waiting`.
+
+        Raises
+        ------
+        StateError
+            A message is not accounted for.
+        """
+        for source, record in self._read(topic, messages, end, LABEL_DECODER):
+            if isinstance(record, WatchLabel) and not self._outputs.labelled.match(
+                record.event_id, match_key(record)
+            ):
+                self._unmatched.append((record, source))
+
+    def waiting(self) -> list[SavedLabel]:
+        """Return the labels that wait for their interaction, and count all others as duplicates.
+
+        Where it is not known whether a label waits or was a duplicate, it waits: an event is joined once, so
+        at worst the duplicate becomes a dead letter.
+
+        Raises
+        ------
+        StateError
+            The prediction of a label waits for it, although it was processed.
+        """
+        waiting: dict[Id, SavedLabel] = {}
+        for record, source in self._unmatched:
+            if record.event_id in self._pending_events and not self._may_be_repeated(record):
+                raise _unaccounted(source, "the prediction of its event still waits for it")
+            if record.event_id not in waiting and self._may_wait(record):
+                waiting[record.event_id] = SavedLabel.save(EarlyLabel(record, source))
+            else:
+                self.counters["duplicate_labels"] += 1
+        return list(waiting.values())
+
+    def _may_wait(self, label: WatchLabel) -> bool:
+        """Whether no output tells what became of a label that has no dead letter either."""
+        if label.event_id in self._pending_events:
+            return False
+        if (
+            self._outputs.labelled.has_event(label.event_id)
+            and label.timestamp <= self._outputs.remembered_until[label.event_id]
+        ):
+            return False
+        overdue = label.timestamp + self._join.early < self.stream_time
+        return not overdue or not self._may_be_repeated(label)
+
+    def _may_be_repeated(self, label: WatchLabel) -> bool:
+        """Whether another label of the event was joined, or has a dead letter."""
+        event_id = label.event_id
+        return self._outputs.labelled.has_event(event_id) or event_id in self._unjoined_events
+
+    def _read(
+        self, topic: str, messages: Iterable[RawMessage], end: int, decoder: InputDecoder
+    ) -> Iterable[tuple[RawMessage, Interaction | WatchLabel | None]]:
+        """Yield messages with their records, None for those that have a dead letter."""
+        noun = "interactions" if decoder is INTERACTION_DECODER else "labels"
+        clock = ahead = None
+        for source in messages:
+            if source.offset >= end:
+                break
+            self._first_offsets.setdefault(topic, source.offset)
+            self.counters[noun] += 1
+            [record] = decode([source.key], [source.value], decoder, ANY_TIME).records
+            dead_letter = self._dead_letters.get((topic, source.offset))
+            fault = None if dead_letter is None else dead_letter.fault
+            if fault is not None:
+                self.counters[fault] += 1
+                if isinstance(record, WatchLabel):
+                    self._unjoined_events.add(record.event_id)
+            if isinstance(record, RejectedRecord):
+                if fault is None:
+                    raise _unaccounted(source, f"it cannot be used ({record.reason}), but has no dead letter")
+                yield source, None
+                continue
+            if fault is None or fault in JOIN_FAULTS:
+                clock, ahead = record.timestamp, None
+                self.stream_time = max(self.stream_time, record.timestamp)
+            elif fault == Fault.FUTURE and dead_letter is not None and JUMP in (dead_letter.reason or ""):
+                ahead = record.timestamp
+            yield source, record if fault is None else None
+        self.positions[topic] = Position(end, clock, ahead)
+
+
+def _unaccounted(source: RawMessage, why: str) -> StateError:
+    return StateError(
+        f"{source.topic}, partition {source.partition}, offset {source.offset}: the group's committed offset "
+        f"counts this message as processed, but {why}. The offsets do not belong to the outputs, or outputs "
+        "were deleted: set the offsets to where they were"
+    )
