@@ -42,7 +42,7 @@ DAY = 86_400_000
 KUAIREC_ZONE = 8 * 3_600_000
 """The daily table's dates are those of China: UTC+8, in milliseconds."""
 
-_TAGS = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0)]])
+_TAGS = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, lt=2**31)]])
 
 
 class UserTable:
@@ -189,7 +189,7 @@ def _read(path: Path, columns: list[str]) -> pl.DataFrame:
     refuse_large(path)
     try:
         table = pl.read_csv(path, infer_schema_length=None)
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         reason = shortened(str(error).splitlines()[0])
         raise DataError(f"{path} cannot be read as a table: {reason}") from error
     missing = [name for name in columns if name not in table.columns]

@@ -152,13 +152,13 @@ def _read(file: Path) -> pl.DataFrame:
         return scan.select(list(COLUMNS)).collect()
     except pl.exceptions.NoDataError as error:
         raise DataError(f"{file}: the file is empty; expected is a line of column names and rows") from error
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise DataError(_explain(file, error)) from error
     except OSError as error:
         raise DataError(f"{file}: cannot be read: {error.strerror or error}") from error
 
 
-def _explain(file: Path, error: pl.exceptions.PolarsError) -> str:
+def _explain(file: Path, error: BaseException) -> str:
     """Find line and column of the value that polars could not read; its own message lacks them."""
     message = f"{file}: not a CSV file as expected: {shortened(str(error).splitlines()[0])}"
     try:
@@ -168,7 +168,7 @@ def _explain(file: Path, error: pl.exceptions.PolarsError) -> str:
             .with_row_index("line", offset=2)
             .collect()
         )
-    except pl.exceptions.PolarsError:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return message
     for column, dtype in COLUMNS.items():
         bad = pl.col(column).is_not_null() & pl.col(column).cast(dtype, strict=False).is_null()

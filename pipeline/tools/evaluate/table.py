@@ -99,7 +99,7 @@ def _read_text(file: Path, names: list[str]) -> pl.DataFrame:
     refuse_large_table(str(file), content.count(b"\n"), len(names))
     try:
         raw = pl.read_csv(content, infer_schema=False)
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise DataError(_explain(file, len(names), error)) from error
     if raw.width != len(names):
         raise DataError(f"{file}: line 1 names {len(names)} columns, but the table has {raw.width}")
@@ -115,7 +115,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _explain(file: Path, columns: int, error: pl.exceptions.PolarsError) -> str:
+def _explain(file: Path, columns: int, error: BaseException) -> str:
     """Describe the line that polars could not read, which its own message does not name."""
     with file.open(newline="", encoding="utf-8", errors="replace") as text, suppress(csv.Error):
         reader = csv.reader(bounded_lines(file, text))

@@ -247,7 +247,9 @@ def test_quotes_in_names_are_those_of_csv(tmp_path: Path) -> None:
         ("data.csv", b"1," * 2**24, "line 1: the line has more than 16,777,216 characters"),
         ("plays.csv", PLAYS + b"x" * 10**6 + b",2,3,4,5,6\n", "line 4, column user_id: 'xx"),
         ("plays.csv", b"x" * 10**6 + b"\n1\n", "line 1: no column user_id"),
-        ("tags.csv", b'video_id,feat\n1,"[1000000000000]"\n', "column feat: 1 rows of 1,000,000,000,001"),
+        ("tags.csv", b'video_id,feat\n1,"[1000000000]"\n', "column feat: 1 rows of 1,000,000,001"),
+        ("tags.csv", b"video_id,feat\n1,[99999999999999999999]\n", "must hold lists of tag numbers"),
+        ("plays.csv", PLAYS.replace(b".5,0.75\n1", b".21") + b'"', "not a CSV file as expected"),
         ("tags.csv", b'video_id,feat\n1,"' + b"[" * 10**5 + b'"\n', "must hold lists of tag numbers"),
     ],
 )  # fmt: skip
