@@ -15,7 +15,7 @@ from pipeline.cli import app
 from pipeline.config.tree import Config
 from pipeline.errors import ForksError, StateError
 from pipeline.kafka.clients import client_settings
-from pipeline.kafka.topics import admin
+from pipeline.kafka.connection import Admin
 from pipeline.task.state import State
 from pipeline.tools.checkpoint import Group
 from tests.integration.harness import (
@@ -84,7 +84,7 @@ def compact(pipeline: Pipeline) -> None:
         for name, value in settings.items()
     ]
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-    client = admin({"bootstrap.servers": pipeline.kafka.bootstrap})
+    client = Admin(pipeline.kafka)
     client.incremental_alter_configs([resource])[resource].result(TIMEOUT)
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from pipeline.errors import AuthorizationError, BrokerError, ConfigError, TopicError
+from pipeline.errors import AuthorizationError, BrokerError, ConfigError, DataError, StateError, TopicError
 from pipeline.kafka.topics import Topics
 from tests.integration.harness import TIMEOUT
-from tests.security import rights, trials
+from tests.security import files, rights, trials
 from tests.security.page import found, written
 from tests.security.refusal import Endpoint, Refusal, refused, start
 from tests.support.cluster import Cluster, running_cluster
@@ -42,7 +42,15 @@ def test_refusals_of_a_cluster_are_as_documented(cluster: Cluster, tmp_path: Pat
     }
     for name in ("rights", "rights of a running worker"):
         assert {refusal.exit_code for refusal in tables[name]} == {AuthorizationError.exit_code}
+    assert {refusal.exit_code for refusal in tables["states"]} == {StateError.exit_code}
     assert_every_right_is_needed(tables["rights"])
+
+
+def test_refusals_of_files_are_as_documented(tmp_path: Path) -> None:
+    refusals = list(files.refusals(tmp_path))
+    assert found(refusals) == written("files")
+    assert {refusal.exit_code for refusal in refusals} == {DataError.exit_code}
+    assert all(refusal.seconds < LONGEST for refusal in refusals)
 
 
 def test_topics_whose_settings_break_a_guarantee_are_reported(cluster: Cluster, tmp_path: Path) -> None:

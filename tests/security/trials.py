@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.security import connections, rights
+from tests.security import connections, files, rights, states
 from tests.security.refusal import Endpoint, Refusal, refused
 from tests.support import cluster as clusters
 
@@ -21,10 +21,13 @@ def cluster_trials(cluster: clusters.Cluster, folder: Path) -> Iterator[tuple[st
     yield "rights of a running worker", list(rights.refusals_while_running(cluster, folder))
     for each in rights.allowed(cluster, folder):
         assert each.exit_code == 0, each
+    yield "states", list(states.refusals(cluster, folder))
     yield "rights", list(rights.refusals(cluster, folder))
 
 
 def all_trials() -> Iterator[tuple[str, list[Refusal]]]:
     """Try everything."""
-    with tempfile.TemporaryDirectory() as name, clusters.running_cluster() as cluster:
-        yield from cluster_trials(cluster, Path(name))
+    with tempfile.TemporaryDirectory() as name:
+        yield "files", list(files.refusals(Path(name)))
+        with clusters.running_cluster() as cluster:
+            yield from cluster_trials(cluster, Path(name))
