@@ -115,7 +115,7 @@ class InputSummary:
         """
         waiting: dict[Id, SavedLabel] = {}
         for record, source in self._unmatched:
-            if record.event_id in self._pending_events:
+            if record.event_id in self._pending_events and not self._may_be_repeated(record):
                 raise _unaccounted(source, "the prediction of its event still waits for it")
             if record.event_id not in waiting and self._may_wait(record):
                 waiting[record.event_id] = SavedLabel.save(EarlyLabel(record, source))
@@ -125,10 +125,20 @@ class InputSummary:
 
     def _may_wait(self, label: WatchLabel) -> bool:
         """Whether no output tells what became of a label that has no dead letter either."""
-        if self._outputs.labelled.has_event(label.event_id):
+        if label.event_id in self._pending_events:
+            return False
+        if (
+            self._outputs.labelled.has_event(label.event_id)
+            and label.timestamp <= self._outputs.remembered_until[label.event_id]
+        ):
             return False
         overdue = label.timestamp + self._join.early < self.stream_time
-        return not overdue or label.event_id not in self._unjoined_events
+        return not overdue or not self._may_be_repeated(label)
+
+    def _may_be_repeated(self, label: WatchLabel) -> bool:
+        """Whether another label of the event was joined, or has a dead letter."""
+        event_id = label.event_id
+        return self._outputs.labelled.has_event(event_id) or event_id in self._unjoined_events
 
     def _read(
         self, topic: str, messages: Iterable[RawMessage], end: int, decoder: InputDecoder

@@ -10,6 +10,7 @@ from pipeline.config.tree import Join as JoinSettings
 from pipeline.errors import StateError
 from pipeline.join.tables import Join, Pending
 from pipeline.model.model import Model
+from pipeline.records.fields import Id
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.recovery.restoration import INDEX_INTERVAL
 from pipeline.task.state import OffsetIndex
@@ -59,6 +60,8 @@ class OutputSummary:
         self.prediction_offsets, self.outcome_offsets = OffsetIndex(0), OffsetIndex(0)
         self.join = Join(join)
         """Closed events, as far as they are remembered; `finish` adds the predictions that wait."""
+        self.remembered_until: dict[Id, int] = {}
+        """By closed event, the stream time until which it is remembered."""
         self._partition = partition
         self._model = model
         self._since = since
@@ -131,6 +134,7 @@ class OutputSummary:
         del self.pending[outcome.prediction_sequence]
         times = (outcome.timestamp, outcome.label_timestamp)
         self.join.remember(outcome.event_id, *times, outcome.sequence)
+        self.remembered_until[outcome.event_id] = self.join.remembered_until(*times)
         self.latest = max(self.latest, outcome.label_timestamp or -1)
         self.counters[outcome.status] += 1
         self.counters["unasked"] += outcome.asked is False and outcome.status == "labelled"

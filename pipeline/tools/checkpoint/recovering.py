@@ -11,22 +11,16 @@ from pipeline.errors import StateError
 from pipeline.kafka.committed import position_of
 from pipeline.kafka.log import LogReader, decode_record
 from pipeline.model.factory import ModelFactory
-from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
-from pipeline.records.dead_letter import DeadLetterHeaders, read_dead_letter
+from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import Outcome, Prediction, Share
 from pipeline.recovery.state_check import UnusableStateError
 from pipeline.recovery.state_reader import state_of
-from pipeline.task.state import State, counters
-from pipeline.tools.audit.state_check import UNRECORDED
+from pipeline.task.state import State
+from pipeline.tools.checkpoint.deriving import PartitionLogs, Place, derive_state
 from pipeline.tools.checkpoint.group import Group
-from pipeline.tools.checkpoint.input_summary import InputSummary
 from pipeline.tools.checkpoint.installing import NewCheckpoint, NewSnapshot, write_checkpoints
-from pipeline.tools.checkpoint.output_summary import OutputSummary
-
-PROGRESS_EVERY = 1_000
-"""Outcomes between two calls of the progress function."""
 
 _PREDICTIONS = msgspec.json.Decoder(Prediction)
 _OUTCOMES = msgspec.json.Decoder(Outcome)
@@ -95,7 +89,7 @@ def recover(group: Group, progress: Callable[[int], None], partition: int | None
         if state is not None:
             checkpoint = NewCheckpoint(state, None)
         else:
-            checkpoint = _Derivation(group, found, last).checkpoint(progress)
+            checkpoint = _derive(group, found, last, progress)
         source: Literal["found", "derived"] = "derived" if state is None else "found"
         recovered.append(Recovered(number, source, checkpoint.state.outcomes, found.reason))
         checkpoints.append(checkpoint)
@@ -155,112 +149,41 @@ def _find(group: Group, lost: _Lost) -> tuple[State | None, State | None]:
     return matching, newest
 
 
-class _Derivation:
-    """Derivation of a state from the topics of a partition.
-
-    Parameters
-    ----------
-    group
-        Group whose configuration is that of its workers.
-    lost
-        The partition.
-    last
-        The last usable state record, of earlier offsets, if there is one: it has what no output tells.
-    """
-
-    def __init__(self, group: Group, lost: _Lost, last: State | None) -> None:
-        self._group = group
-        self._lost = lost
-        self._last = last
-        factory = ModelFactory(group.config)
-        self._settings = factory.settings(group.partitions)
-        self._model: Model = factory.new_model()
-        if last is not None and last.settings != self._settings:
-            raise StateError(
-                f"partition {lost.partition}: the last usable state record has other settings than this "
-                "configuration. Give this command the workers' settings"
-            )
-        since = last.earlier[-1].predictions if last is not None and last.earlier else 0
-        self._outputs = OutputSummary(lost.partition, self._model, group.config.join, since)
-
-    def checkpoint(self, progress: Callable[[int], None]) -> NewCheckpoint:
-        """Read all topics, and return the state record and the snapshot to write."""
-        topics, (interactions, labels) = self._group.topics, self._lost.offsets
-        with self._reader() as predictions, self._reader() as outcomes:
-            for learned in self._outputs.read(
-                self._records(predictions, topics.predictions, _PREDICTIONS),
-                self._records(outcomes, topics.outcomes, _OUTCOMES),
-            ):
-                if learned % PROGRESS_EVERY == 0:
-                    progress(learned)
-        join = self._group.config.join
-        inputs = InputSummary(self._outputs, self._dead_letters(), join)
-        inputs.read_interactions(topics.interactions, self._messages(topics.interactions), interactions)
-        inputs.read_labels(topics.labels, self._messages(topics.labels), labels)
-        state = self._state(inputs)
-        folded, offset = state.outcomes, self._outputs.outcome_offsets.floor(state.outcomes)
-        return NewCheckpoint(state, NewSnapshot(pack(self._model), 0, folded, offset))
-
-    def _state(self, inputs: InputSummary) -> State:
-        last, topics = self._last, self._group.topics
-        waiting = inputs.waiting()
-        stream_time = max(inputs.stream_time, -1 if last is None else last.stream_time)
-        published = self._published()
-        fields = self._outputs.finish(stream_time, published)
-        counted = counters() + self._outputs.counters + inputs.counters
-        counted["predictions"] = self._outputs.predictions
-        for name in UNRECORDED:
-            counted[name] = 0 if last is None else last.counters.get(name, 0)
-        counted["early"] = max(counted["early"], len(waiting))
-        return State(
-            partition=self._lost.partition,
-            settings=self._settings,
-            stream_time=stream_time,
-            interactions=inputs.positions[topics.interactions],
-            labels=inputs.positions[topics.labels],
-            snapshot=None,
-            waiting=waiting,
-            counters={name: counted[name] for name in counters()},
-            earlier=[] if last is None else last.earlier,
-            published=published,
-            taken=self._taken(),
-            **fields,
+def _derive(group: Group, lost: _Lost, last: State | None, progress: Callable[[int], None]) -> NewCheckpoint:
+    """Read all topics of a partition, and return the state record and the snapshot to write."""
+    topics, factory = group.topics, ModelFactory(group.config)
+    model = factory.new_model()
+    place = Place(
+        lost.partition,
+        topics.inputs,
+        lost.offsets,
+        factory.settings(group.partitions),
+        group.config.join,
+        shares=group.config.sharing.interval is not None and group.partitions > 1,
+    )
+    with _reader(group) as predictions, _reader(group) as outcomes:
+        logs = PartitionLogs(
+            predictions=_records(predictions, topics.predictions, lost.partition, _PREDICTIONS),
+            outcomes=_records(outcomes, topics.outcomes, lost.partition, _OUTCOMES),
+            dead_letters=map(read_dead_letter, group.log.read_to_end(topics.dead_letters, lost.partition)),
+            interactions=_messages(group, topics.interactions, lost.partition),
+            labels=_messages(group, topics.labels, lost.partition),
+            shares=lambda partition: _records(group.log, topics.shared, partition, _SHARES),
         )
+        state, outcome_offset = derive_state(place, logs, model, last, progress)
+    return NewCheckpoint(state, NewSnapshot(pack(model), 0, state.outcomes, outcome_offset))
 
-    def _published(self) -> int | None:
-        """Return the end of the partition's last share; None where nothing is shared."""
-        if self._group.config.sharing.interval is None or self._group.partitions == 1:
-            return None
-        ends = [share.until for _, share in self._shares(self._lost.partition)]
-        before = self._last.published if self._last is not None else 0
-        return max(ends, default=before or 0)
 
-    def _taken(self) -> dict[int, int]:
-        """Return the offset after the last share that was learned, by other partition."""
-        taken = {}
-        for partition, until in sorted(self._outputs.learned.items()):
-            offsets = [offset for offset, share in self._shares(partition) if share.until <= until]
-            if offsets:
-                taken[partition] = offsets[-1] + 1
-        return taken
+def _reader(group: Group) -> LogReader:
+    return LogReader(group.config.kafka, group.log.patience)
 
-    def _shares(self, partition: int) -> Iterator[tuple[int, Share]]:
-        group = self._group
-        for message in group.log.read_to_end(group.topics.shared, partition):
-            yield message.offset() or 0, decode_record(_SHARES, message)
 
-    def _reader(self) -> LogReader:
-        return LogReader(self._group.config.kafka, self._group.log.patience)
+def _records(
+    log: LogReader, topic: str, partition: int, decoder: msgspec.json.Decoder[Record]
+) -> Iterator[tuple[int, Record]]:
+    for message in log.read_to_end(topic, partition):
+        yield message.offset() or 0, decode_record(decoder, message)
 
-    def _records(
-        self, log: LogReader, topic: str, decoder: msgspec.json.Decoder[Record]
-    ) -> Iterator[tuple[int, Record]]:
-        for message in log.read_to_end(topic, self._lost.partition):
-            yield message.offset() or 0, decode_record(decoder, message)
 
-    def _messages(self, topic: str) -> Iterator[RawMessage]:
-        return map(RawMessage.of, self._group.log.read_to_end(topic, self._lost.partition))
-
-    def _dead_letters(self) -> Iterator[DeadLetterHeaders]:
-        topic = self._group.topics.dead_letters
-        return map(read_dead_letter, self._group.log.read_to_end(topic, self._lost.partition))
+def _messages(group: Group, topic: str, partition: int) -> Iterator[RawMessage]:
+    return map(RawMessage.of, group.log.read_to_end(topic, partition))

@@ -1,0 +1,154 @@
+"""Derive the state record of a partition from its outputs and its processed inputs. No Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from pipeline.config.tree import Join as JoinSettings
+from pipeline.errors import StateError
+from pipeline.model.model import Model
+from pipeline.records.dead_letter import DeadLetterHeaders
+from pipeline.records.inputs import RawMessage
+from pipeline.records.outputs import Outcome, Prediction, Share
+from pipeline.task.state import State, counters
+from pipeline.tools.audit.state_check import UNRECORDED
+from pipeline.tools.checkpoint.input_summary import InputSummary
+from pipeline.tools.checkpoint.output_summary import OutputSummary
+
+PROGRESS_EVERY = 1_000
+"""Outcomes between two calls of the progress function."""
+
+
+class PartitionLogs(NamedTuple):
+    """Records of a partition in all topics, each topic from its beginning."""
+
+    predictions: Iterable[tuple[int, Prediction]]
+    """With their offsets, as outcomes."""
+    outcomes: Iterable[tuple[int, Outcome]]
+    dead_letters: Iterable[DeadLetterHeaders]
+    interactions: Iterable[RawMessage]
+    labels: Iterable[RawMessage]
+    shares: Callable[[int], Iterable[tuple[int, Share]]]
+    """Returns what a partition has shared, with the offsets."""
+
+
+class Place(NamedTuple):
+    """What a state is derived for."""
+
+    partition: int
+    topics: tuple[str, str]
+    """Names of the inputs."""
+    offsets: tuple[int, int]
+    """Committed offsets of the inputs."""
+    settings: dict[str, str]
+    """Settings that the outputs depend on, as text by name."""
+    join: JoinSettings
+    shares: bool
+    """Whether the partition shares outcomes with others."""
+
+
+def derive_state(
+    place: Place, logs: PartitionLogs, model: Model, last: State | None, progress: Callable[[int], None]
+) -> tuple[State, int]:
+    """Derive the state record that a worker would have written with the committed offsets.
+
+    Two counters of early labels and of predictions that were crowded out are not in the topics. They are at
+    least those of the last usable state record.
+
+    Parameters
+    ----------
+    place
+        What to derive it for.
+    logs
+        Records of the partition.
+    model
+        A model of the settings that has learned nothing, and learns all outcomes.
+    last
+        The last usable state record, of earlier offsets, if there is one: it has what no output tells.
+    progress
+        Function to call now and then with the number of outcomes learned.
+
+    Returns
+    -------
+    State
+        The state record, without a snapshot.
+    int
+        An offset below which there is no later outcome.
+
+    Raises
+    ------
+    StateError
+        Records are missing or do not follow from one another under these settings, or a message is not
+        accounted for.
+    """
+    if last is not None and last.settings != place.settings:
+        raise StateError(
+            f"partition {place.partition}: the last usable state record has other settings than this "
+            "configuration. Give this command the workers' settings"
+        )
+    since = last.earlier[-1].predictions if last is not None and last.earlier else 0
+    outputs = OutputSummary(place.partition, model, place.join, since)
+    for learned in outputs.read(logs.predictions, logs.outcomes):
+        if learned % PROGRESS_EVERY == 0:
+            progress(learned)
+    inputs = InputSummary(outputs, logs.dead_letters, place.join)
+    interactions, labels = place.topics
+    inputs.read_interactions(interactions, logs.interactions, place.offsets[0])
+    inputs.read_labels(labels, logs.labels, place.offsets[1])
+    state = _state(place, outputs, inputs, logs.shares, last)
+    return state, outputs.outcome_offsets.floor(state.outcomes)
+
+
+def _state(
+    place: Place,
+    outputs: OutputSummary,
+    inputs: InputSummary,
+    shares: Callable[[int], Iterable[tuple[int, Share]]],
+    last: State | None,
+) -> State:
+    waiting = inputs.waiting()
+    stream_time = max(inputs.stream_time, -1 if last is None else last.stream_time)
+    published = _published(shares(place.partition), last) if place.shares else None
+    return State(
+        partition=place.partition,
+        settings=place.settings,
+        stream_time=stream_time,
+        interactions=inputs.positions[place.topics[0]],
+        labels=inputs.positions[place.topics[1]],
+        snapshot=None,
+        waiting=waiting,
+        counters=_counters(outputs, inputs, len(waiting), last),
+        earlier=[] if last is None else last.earlier,
+        published=published,
+        taken=_taken(outputs, shares),
+        **outputs.finish(stream_time, published),
+    )
+
+
+def _counters(
+    outputs: OutputSummary, inputs: InputSummary, waiting: int, last: State | None
+) -> dict[str, int]:
+    counted = counters() + outputs.counters + inputs.counters
+    counted["predictions"] = outputs.predictions
+    for name in UNRECORDED:
+        counted[name] = 0 if last is None else last.counters.get(name, 0)
+    counted["early"] = max(counted["early"], waiting)
+    return {name: counted[name] for name in counters()}
+
+
+def _published(shares: Iterable[tuple[int, Share]], last: State | None) -> int:
+    """Return the end of a partition's last share."""
+    ends = [share.until for _, share in shares]
+    before = last.published if last is not None else 0
+    return max(ends, default=before or 0)
+
+
+def _taken(outputs: OutputSummary, shares: Callable[[int], Iterable[tuple[int, Share]]]) -> dict[int, int]:
+    """Return the offset after the last share that was learned, by other partition."""
+    taken = {}
+    for partition, until in sorted(outputs.learned.items()):
+        offsets = [offset for offset, share in shares(partition) if share.until <= until]
+        if offsets:
+            taken[partition] = offsets[-1] + 1
+    return taken

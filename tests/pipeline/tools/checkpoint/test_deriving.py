@@ -1,0 +1,160 @@
+"""A state that is derived from the topics is the one that the worker had written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import StateError
+from pipeline.model.label_policy import LabelPolicy
+from pipeline.model.shadow import ChallengerSettings
+from pipeline.model.snapshot import pack
+from pipeline.records.outputs import Outcome, Prediction
+from pipeline.task.state import SettingsEpoch, State
+from pipeline.tools.audit.state_check import UNRECORDED
+from pipeline.tools.checkpoint.deriving import PartitionLogs, Place, derive_state
+from tests.support.builders import CHALLENGERS, Inputs, join_settings, model_under
+from tests.support.consumer import Step, steps
+from tests.support.recording import Recording, changed, eventful_run, record
+from tests.support.streams import policies, streams
+
+
+def logs_of(run: Recording) -> PartitionLogs:
+    return PartitionLogs(
+        [(each.offset, msgspec.json.decode(each.value or b"", type=Prediction)) for each in run.predictions],
+        [(each.offset, msgspec.json.decode(each.value or b"", type=Outcome)) for each in run.outcomes],
+        [message.dead_letter for message in run.dead_letters],
+        run.interactions,
+        run.labels,
+        lambda _: (),
+    )
+
+
+def derived(
+    run: Recording,
+    last: State | None = None,
+    offsets: tuple[int, int] | None = None,
+    width: str | None = None,
+) -> State:
+    """Derive the state of a run, without its state record, under settings that may differ."""
+    under = run.state.settings | ({} if width is None else {"learner.width": width})
+    model = model_under(under)
+    place = Place(
+        partition=0,
+        topics=("interactions", "watch-labels"),
+        offsets=offsets or (run.state.interactions.offset, run.state.labels.offset),
+        settings=under,
+        join=join_settings(),
+        shares=False,
+    )
+    state, _ = derive_state(place, logs_of(run), model, last, lambda _: None)
+    again = model_under(under)
+    for _, outcome in logs_of(run).outcomes:
+        again.learn_one(outcome)
+    assert pack(model) == pack(again)
+    return state
+
+
+def comparable(state: State) -> dict[str, object]:
+    """Return the fields that are always the same.
+
+    Lower bounds of offsets may differ, two counters are not derived, and a repeated label of an event whose
+    first label has a dead letter may wait.
+    """
+    left_out = {"snapshot", "previous", "prediction_offset", "outcome_offset", "waiting"}
+    fields = {name: value for name, value in msgspec.structs.asdict(state).items() if name not in left_out}
+    left_out_counters = {*UNRECORDED, "duplicate_labels"}
+    counters = {name: count for name, count in state.counters.items() if name not in left_out_counters}
+    waiting_or_repeated = len(state.waiting) + state.counters["duplicate_labels"]
+    return fields | {"counters": counters, "waiting or repeated": waiting_or_repeated}
+
+
+@settings(max_examples=200)
+@given(
+    given_inputs=streams(),
+    drawn=st.lists(st.tuples(steps, st.booleans()), min_size=1, max_size=12),
+    policy=policies,
+    challengers=st.sampled_from([{}, CHALLENGERS]),
+)
+def test_the_state_of_any_run_is_derived_and_audits_clean(
+    given_inputs: Inputs,
+    drawn: list[tuple[Step, bool]],
+    policy: LabelPolicy | None,
+    challengers: Mapping[str, ChallengerSettings],
+) -> None:
+    run = record(given_inputs, drawn, challengers=challengers, policy=policy)
+    state = derived(run)
+    assert comparable(state) == comparable(run.state)
+    assert all(saved in state.waiting for saved in run.state.waiting)
+    run.state, run.snapshot = state, None
+    assert run.findings() == []
+
+
+def test_so_is_that_of_a_run_with_every_disposition() -> None:
+    run = eventful_run()
+    state = derived(run, last=run.state)
+    assert run.state.waiting
+    assert state.waiting == run.state.waiting
+    assert state.counters == run.state.counters
+    assert comparable(state) == comparable(run.state)
+
+
+def test_the_epochs_of_the_last_usable_record_are_kept() -> None:
+    run = eventful_run()
+    ended = SettingsEpoch({"learner.budget": "9"}, predictions=0, outcomes=0)
+    last = msgspec.structs.replace(run.state, earlier=[ended])
+    assert derived(run, last=last).earlier == [ended]
+
+
+def test_other_settings_are_refused() -> None:
+    run = eventful_run()
+    with pytest.raises(StateError, match="does not follow from the outcomes before it under these settings"):
+        derived(run, width="3.0")
+    with pytest.raises(StateError, match="has other settings than this configuration"):
+        derived(run, last=run.state, width="3.0")
+
+
+def test_a_missing_record_is_named() -> None:
+    run = eventful_run()
+    del run.predictions[5]
+    with pytest.raises(StateError, match="prediction 5 of partition 0 is missing"):
+        derived(run)
+    run = eventful_run()
+    del run.outcomes[0]
+    with pytest.raises(StateError, match="outcome 0 of partition 0 is missing"):
+        derived(run)
+
+
+def test_offsets_that_do_not_belong_to_the_outputs_are_refused() -> None:
+    run = eventful_run()
+    interactions, labels = run.state.interactions.offset, run.state.labels.offset
+    with pytest.raises(StateError, match="the group's offsets were set back"):
+        derived(run, offsets=(interactions - 20, labels))
+    del run.predictions[-1]
+    with pytest.raises(StateError, match="there is no prediction of its event, and no dead letter"):
+        derived(run)
+
+
+def test_a_label_that_is_not_accounted_for_is_named() -> None:
+    run = eventful_run()
+    del run.outcomes[-1]
+    with pytest.raises(StateError, match=r"watch-labels, partition 0, offset \d+: .* still waits for it"):
+        derived(run)
+
+
+def test_a_dead_letter_that_is_missing_is_named() -> None:
+    run = eventful_run()
+    run.dead_letters = [each for each in run.dead_letters if each.dead_letter.fault != "undecodable"]
+    with pytest.raises(StateError, match=r"it cannot be used .* but has no dead letter"):
+        derived(run)
+
+
+def test_a_changed_score_is_found() -> None:
+    run = eventful_run()
+    run.outcomes[40] = changed(run.outcomes[40], Outcome, score=0.125)
+    with pytest.raises(StateError, match=r"prediction 4\d of partition 0 does not follow"):
+        derived(run)
