@@ -63,7 +63,7 @@ def write_state(
         state_key(state.partition),
         state.partition,
         on_delivery=report,
-        headers=None if signer is None else signer.headers(value, state.partition),
+        headers=None if signer is None else [*signer.headers(value, state.partition)],
     )
     return report
 

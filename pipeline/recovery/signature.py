@@ -82,7 +82,7 @@ class StateSigner:
             digest.update(len(part).to_bytes(8, "big") + part)
         return digest.hexdigest()
 
-    def headers(self, value: bytes, partition: int) -> list[tuple[str, str | bytes | None]]:
+    def headers(self, value: bytes, partition: int) -> list[tuple[str, bytes]]:
         """Return the headers of a state record."""
         return [(MAC_HEADER, self.mac(value, partition).encode())]
 

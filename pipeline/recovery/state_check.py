@@ -23,6 +23,8 @@ LATEST_TIME: Final = 2**54
 """Milliseconds. Stream time may go on after the last timestamp while the inputs are idle."""
 MAX_WAITING_BYTES: Final = 768_000
 """Bytes of early labels, at most: the largest value of `join.early_bytes`."""
+MAX_BYTES: Final = 8 * 2**20
+"""Bytes of a state record, at most: eight times the default limit of brokers."""
 RECOVER: Final = "Stop the group's workers and run `forks checkpoint recover`"
 """The remedy for a state record that cannot be used."""
 
@@ -78,6 +80,8 @@ def decode_state(value: bytes, origin: StateOrigin) -> State:
     StateError
         It is of another version.
     """
+    if len(value) > MAX_BYTES:
+        raise _not_of_a_worker(origin, f"it has {len(value)} bytes, more than {MAX_BYTES}")
     try:
         version = _VERSIONS.decode(value).version
     except DECODE_ERRORS as error:
@@ -96,7 +100,7 @@ def decode_state(value: bytes, origin: StateOrigin) -> State:
     return state
 
 
-def _not_of_a_worker(origin: StateOrigin, error: Exception) -> UnusableStateError:
+def _not_of_a_worker(origin: StateOrigin, error: Exception | str) -> UnusableStateError:
     return UnusableStateError(
         f"{origin}: no worker wrote this state record: {error}. Something else writes to this topic. "
         f"{RECOVER}"

@@ -104,7 +104,7 @@ def _header(rng: Random, data: bytes) -> bytes:
 
 def _tensors(rng: Random, data: bytes) -> bytes:
     """Change tensors: their shape, their type, single numbers; or leave one out, or add one."""
-    tensors = load(data)
+    tensors = _loaded(data)
     for _ in range(rng.randint(1, 2)):
         name = rng.choice([*tensors])
         _change_tensor(rng, tensors, name)
@@ -144,7 +144,7 @@ def _number(rng: Random, dtype: np.dtype[Any]) -> float | int:
 
 def _json(rng: Random, data: bytes) -> bytes:
     """Change a tensor that holds JSON."""
-    tensors = load(data)
+    tensors = _loaded(data)
     name = rng.choice(["plain", "plain", "users.ids", "videos.ids"])
     text = tensors[name].tobytes()
     if rng.random() < 0.1 and name == "plain":
@@ -153,3 +153,8 @@ def _json(rng: Random, data: bytes) -> bytes:
         text = json.dumps(mutated_json(rng, json.loads(text))).encode()
     tensors[name] = np.frombuffer(text, dtype=np.uint8)
     return save(tensors)
+
+
+def _loaded(data: bytes) -> Tensors:
+    """Return the tensors by name in the order of names: that of `load` differs from call to call."""
+    return dict(sorted(load(data).items()))

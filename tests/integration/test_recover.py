@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -12,12 +13,13 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
-from pipeline.config.tree import Config
+from pipeline.config.tree import Config, Join, Sharing
 from pipeline.errors import ForksError, StateError
 from pipeline.kafka.clients import client_settings
 from pipeline.kafka.connection import Admin
 from pipeline.task.state import State
 from pipeline.tools.checkpoint import Group
+from pipeline.tools.checkpoint.recovering import derive
 from tests.integration.harness import (
     TIMEOUT,
     Message,
@@ -207,3 +209,34 @@ def test_a_key_finds_out_who_writes_without_it(bootstrap: str, topic_prefix: str
     removed = forks(pipeline, "checkpoint", "sign", "--former-key", str(other))
     assert "without a MAC" in removed.output, removed.exception
     assert_clean(pipeline)
+
+
+@pytest.mark.slow
+def test_what_partitions_have_shared_is_derived_too(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=2)
+    pipeline.environment = {"FORKS_SHARING__INTERVAL": "20", "FORKS_JOIN__WINDOW": "30d"}
+    events = invented_events(tmp_path, 1_000)
+    half = len(events) // 2
+    pipeline.produce_events(events[:half])
+    pipeline.run_until({pipeline.topics.outcomes: half}, instance=None)
+    pipeline.produce_events(events[half:])  # learned together with what the first half has shared
+    pipeline.run_until({pipeline.topics.outcomes: len(events)}, instance=None)
+    config = Config(
+        kafka=pipeline.kafka, sharing=Sharing(interval=20), join=Join.model_validate({"window": "30d"})
+    )
+    with Group(config) as group:
+        for partition in range(2):
+            found = group.committed_state(partition)
+            assert found is not None
+            written = found.state
+            offsets = (written.interactions.offset, written.labels.offset)
+            derived, snapshot = derive(group, partition, offsets, None, lambda _: None)
+            assert written.taken
+            for name in ("published", "taken", "outcomes_from", "pending_from", "waiting", "stream_time"):
+                assert getattr(derived, name) == getattr(written, name), name
+            assert snapshot is not None
+            assert written.snapshot is not None
+            assert snapshot.folded == written.snapshot.folded
+            assert hashlib.sha256(snapshot.data).hexdigest() == written.snapshot.sha256

@@ -89,7 +89,7 @@ def recover(group: Group, progress: Callable[[int], None], partition: int | None
         if state is not None:
             checkpoint = NewCheckpoint(state, None)
         else:
-            checkpoint = _derive(group, found, last, progress)
+            checkpoint = derive(group, number, found.offsets, last, progress)
         source: Literal["found", "derived"] = "derived" if state is None else "found"
         recovered.append(Recovered(number, source, checkpoint.state.outcomes, found.reason))
         checkpoints.append(checkpoint)
@@ -149,26 +149,56 @@ def _find(group: Group, lost: _Lost) -> tuple[State | None, State | None]:
     return matching, newest
 
 
-def _derive(group: Group, lost: _Lost, last: State | None, progress: Callable[[int], None]) -> NewCheckpoint:
-    """Read all topics of a partition, and return the state record and the snapshot to write."""
+def derive(
+    group: Group,
+    partition: int,
+    offsets: tuple[int, int],
+    last: State | None,
+    progress: Callable[[int], None],
+) -> NewCheckpoint:
+    """Derive the state record of a partition from its topics: see `derive_state`.
+
+    Parameters
+    ----------
+    group
+        Group whose configuration is that of its workers.
+    partition
+        Number of the partition.
+    offsets
+        Committed offsets of interactions and labels.
+    last
+        The last usable state record, of earlier offsets, if there is one.
+    progress
+        Function to call now and then with the number of outcomes learned.
+
+    Returns
+    -------
+    NewCheckpoint
+        The state record, and a snapshot of all outcomes.
+
+    Raises
+    ------
+    StateError
+        The state cannot be derived.
+    """
     topics, factory = group.topics, ModelFactory(group.config)
     model = factory.new_model()
     place = Place(
-        lost.partition,
+        partition,
         topics.inputs,
-        lost.offsets,
+        offsets,
         factory.settings(group.partitions),
         group.config.join,
         shares=group.config.sharing.interval is not None and group.partitions > 1,
     )
     with _reader(group) as predictions, _reader(group) as outcomes:
         logs = PartitionLogs(
-            predictions=_records(predictions, topics.predictions, lost.partition, _PREDICTIONS),
-            outcomes=_records(outcomes, topics.outcomes, lost.partition, _OUTCOMES),
-            dead_letters=map(read_dead_letter, group.log.read_to_end(topics.dead_letters, lost.partition)),
-            interactions=_messages(group, topics.interactions, lost.partition),
-            labels=_messages(group, topics.labels, lost.partition),
-            shares=lambda partition: _records(group.log, topics.shared, partition, _SHARES),
+            predictions=_records(predictions, topics.predictions, partition, _PREDICTIONS),
+            outcomes=_records(outcomes, topics.outcomes, partition, _OUTCOMES),
+            dead_letters=map(read_dead_letter, group.log.read_to_end(topics.dead_letters, partition)),
+            interactions=_messages(group, topics.interactions, partition),
+            labels=_messages(group, topics.labels, partition),
+            shares=lambda other: _records(group.log, topics.shared, other, _SHARES),
         )
         state, outcome_offset = derive_state(place, logs, model, last, progress)
     return NewCheckpoint(state, NewSnapshot(pack(model), 0, state.outcomes, outcome_offset))

@@ -76,6 +76,10 @@ def test_a_partition_without_committed_offsets_begins_at_the_low_watermarks() ->
         (CommittedOffset(5, ""), CommittedOffset(6, "")),
         (CommittedOffset(5, "other"), CommittedOffset(6, "other")),
         (CommittedOffset(5, metadata(9)), CommittedOffset(6, metadata(8))),
+        (CommittedOffset(5, "state=" + 20 * "9"), CommittedOffset(6, "state=" + 20 * "9")),
+        (CommittedOffset(5, metadata(2**63)), CommittedOffset(6, metadata(2**63))),
+        (CommittedOffset(5, "state=-1"), CommittedOffset(6, "state=-1")),
+        (CommittedOffset(5, "state=٣"), CommittedOffset(6, "state=٣")),
         (CommittedOffset(5, metadata(9)), NOTHING),
     ],
 )

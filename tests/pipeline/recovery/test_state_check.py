@@ -78,6 +78,11 @@ def test_a_field_that_no_worker_writes_is_named(
         decode_state(changed(change), ORIGIN)
 
 
+def test_a_record_that_no_broker_takes_by_default_is_not_decoded() -> None:
+    with pytest.raises(StateError, match="it has 8388609 bytes, more than 8388608"):
+        decode_state(b" " * (8 * 2**20 + 1), ORIGIN)
+
+
 def test_too_deep_nesting_is_refused() -> None:
     deep = b'{"version":3,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     with pytest.raises(StateError, match="recursion"):

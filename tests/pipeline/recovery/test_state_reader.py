@@ -73,9 +73,7 @@ def test_the_committed_state_record_is_read() -> None:
 
 
 def test_a_lost_state_record_is_explained() -> None:
-    with pytest.raises(
-        UnusableStateError, match=r"no record at offset 95 .* has replaced it in compaction"
-    ) as error:
+    with pytest.raises(UnusableStateError, match=r"offset 95 .* has replaced it in compaction") as error:
         read(Log({}))
     assert "`forks checkpoint recover`" in str(error.value)
     assert error.value.exit_code == 5
@@ -119,9 +117,7 @@ def test_a_header_that_names_more_than_the_settings_allow_is_refused_before_anyt
     log = Log({n: (f"0/snapshot/1/{n}".encode(), data) for n in range(30_000)})
     tracemalloc.start()
     try:
-        with pytest.raises(
-            StateError, match=r"users\.totals are float64 \(1000000000, 3\), not .* at most 3"
-        ):
+        with pytest.raises(StateError, match=r"are float64 \(1000000000, 3\), not .*at most 3"):
             snapshot_bytes(cast(LogReader, log), Topics(), 0, reference(data, 30_000), new_model())
         _, peak = tracemalloc.get_traced_memory()
     finally:
