@@ -13,8 +13,9 @@ from pipeline.config.tree import Config, Kafka, Worker
 from pipeline.kafka.errors import error_text as error_text  # noqa: PLC0414 - exported
 
 LIBRDKAFKA_LOGGER = logging.getLogger("librdkafka")
-"""Where librdkafka's own log lines go. It logs every attempt to connect, so the level is high."""
-LIBRDKAFKA_LOGGER.setLevel(logging.CRITICAL)
+"""Where librdkafka's own log lines go. It logs every attempt to connect, and errors that are raised or
+reported anyway, so the level is high."""
+LIBRDKAFKA_LOGGER.setLevel(logging.CRITICAL + 1)
 
 REPEAT_INTERVAL = 10.0
 """Seconds for which the same error is not logged again."""
