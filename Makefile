@@ -33,7 +33,7 @@ coverage: setup  ## The share of lines, in percent, that the tests without a bro
 	@$(BIN)/pytest -n logical -m "not kafka and not chaos" --cov --cov-report=
 	@echo "coverage: $$($(BIN)/coverage report --format=total)% of the lines"
 
-chaos: setup  ## Kills of workers and broker for MINUTES=10, then the check; SEED=... repeats one, OPTIONS=--replay
+chaos: setup  ## Kills of workers and broker for MINUTES=10, then the check; SEED=... repeats one, OPTIONS=--replay or --cluster
 	@$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(OPTIONS)
 
 check: setup  ## Lint, format, types, order of imports, docstrings

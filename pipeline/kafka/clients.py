@@ -17,8 +17,9 @@ from pipeline.kafka.new_client import new_client, refuse_unusable
 from pipeline.kafka.rights import Resource, transactional_id
 
 LIBRDKAFKA_LOGGER = logging.getLogger("librdkafka")
-"""Where librdkafka's own log lines go. It logs every attempt to connect, so the level is high."""
-LIBRDKAFKA_LOGGER.setLevel(logging.CRITICAL)
+"""Where librdkafka's own log lines go. It logs every attempt to connect, and errors that are raised or
+reported anyway, so the level is high."""
+LIBRDKAFKA_LOGGER.setLevel(logging.CRITICAL + 1)
 
 REPEAT_INTERVAL = 10.0
 """Seconds for which the same error is not logged again."""

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import numpy as np
 import structlog
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from pipeline.config.tree import Config
 from pipeline.errors import AuthorizationError, FencedError
@@ -161,9 +161,11 @@ class Worker:
 
 
 def _reason(error: KafkaException) -> str:
-    """Return why a session ended; librdkafka always speaks of a newer instance that has fenced this one."""
-    if not is_fenced(error):
-        return error_text(error)
+    """Return why a session ended. librdkafka speaks of a newer instance, which was looked for in vain."""
+    text = error_text(error)
+    other = error.args[0].code() == KafkaError._FATAL and "newer instance" not in text
+    if other or not is_fenced(error):
+        return text
     return (
         f"{error.args[0].name()}: the transaction was ended by a broker, because it took longer than "
         "worker.transaction_timeout, or by a producer with the same transactional id"

@@ -11,10 +11,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
 
 from tests.chaos.report import Options, Report
 from tests.chaos.run import run
-from tests.chaos.schedule import Fault, plan
+from tests.chaos.schedule import plan
 
 EVENTS_A_MINUTE = 35_000
 
@@ -23,7 +24,7 @@ def main() -> int:
     """Run, and give the exit code: 1 if the verdict is bad."""
     options, keep = _options()
     print(f"seed {options.seed}: {options}")
-    for strike in plan(options.seed, options.minutes, options.workers):
+    for strike in plan(options.seed, options.minutes, options.workers, options.cluster):
         print(f"  {strike}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that all servers end
     begin = time.monotonic()
@@ -38,7 +39,7 @@ def main() -> int:
         if good and not keep:
             shutil.rmtree(folder)
         else:
-            data = "" if good else ", and the broker's data,"
+            data = "" if good or options.cluster else ", and the broker's data,"
             print(f"the workers' logs{data} are in {folder}; SEED={options.seed} repeats the schedule")
     _show(report)
     return 0 if good else 1
@@ -51,6 +52,7 @@ def _options() -> tuple[Options, bool]:
     parser.add_argument("--events", type=int, help=f"default: {EVENTS_A_MINUTE} a minute")
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--cluster", action="store_true", help="on three brokers, which are struck too")
     parser.add_argument(
         "--replay",
         action="store_true",
@@ -68,6 +70,7 @@ def _options() -> tuple[Options, bool]:
         events=given.events or int(EVENTS_A_MINUTE * given.minutes),
         partitions=given.partitions,
         workers=given.workers,
+        cluster=given.cluster,
         replay=given.replay,
         challengers=given.challengers,
         policy=given.policy,
@@ -76,8 +79,10 @@ def _options() -> tuple[Options, bool]:
 
 
 def _show(report: Report) -> None:
-    for fault in Fault:
-        print(f"{report.faults[fault]:5}  {fault.value}")
+    for fault, number in report.faults.items():
+        times = report.recoveries.get(fault)
+        recovery = f"; recovery {median(times):.1f} s, at worst {max(times):.1f} s" if times else ""
+        print(f"{number:5}  {fault.value}{recovery}")
     print(f"{report.rebalances:5}  rebalances, at least")
     for problem in report.problems:
         print(f"WRONG: {problem}")

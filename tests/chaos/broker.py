@@ -47,6 +47,7 @@ class Broker:
         self._cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self._controller: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
+        self.replication = 1
         self.bootstrap = f"127.0.0.1:{self._port}"
 
     def __enter__(self) -> Self:

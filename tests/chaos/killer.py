@@ -10,8 +10,9 @@ from collections.abc import Callable
 from itertools import count
 
 from tests.chaos.broker import Broker
+from tests.chaos.brokers import Brokers, ClusterFaults
 from tests.chaos.deployment import Deployment
-from tests.chaos.schedule import Fault, FaultInjection
+from tests.chaos.schedule import CLUSTER_RATES, Fault, FaultInjection
 from tests.chaos.worker_pool import Worker
 
 
@@ -30,16 +31,18 @@ class FaultInjector:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: Broker | Brokers,
         deployment: Deployment,
         injections: list[FaultInjection],
         say: Callable[[str], None],
+        cluster_faults: ClusterFaults | None = None,
     ) -> None:
         self.struck: Counter[Fault] = Counter()
         self._broker = broker
         self._deployment = deployment
         self._injections = injections[::-1]
         self._say = say
+        self._cluster_faults = cluster_faults
         self._later: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
 
@@ -66,6 +69,8 @@ class FaultInjector:
         """Whether there is something to strike at: a worker with partitions, or a broker."""
         if injection.fault is Fault.BROKER:
             return self._broker.running
+        if self._cluster_faults is not None and injection.fault in CLUSTER_RATES:
+            return self._cluster_faults.recovered()
         worker = self._deployment.worker_pool.workers.get(injection.worker)
         return worker is not None and bool(worker.partitions) and self._broker.running
 
@@ -73,12 +78,13 @@ class FaultInjector:
         struck = time.monotonic()
         match injection.fault:
             case Fault.BROKER:
+                assert isinstance(self._broker, Broker)
                 self._broker.kill()
                 self._after(injection.seconds, lambda: self._revive_broker(struck))
             case Fault.KILL:
                 worker = self._deployment.worker_pool.remove(injection.worker)
                 worker.process.kill()
-                self._deployment.watch.wait_for_recovery(struck, worker.partitions)
+                self._deployment.watch.wait_for_recovery(injection.fault, struck, worker.partitions)
                 self._after(injection.seconds, lambda: self._deployment.worker_pool.start(injection.worker))
             case Fault.RESTART:
                 worker = self._deployment.worker_pool.remove(injection.worker)
@@ -87,6 +93,9 @@ class FaultInjector:
                 self._after(0.0, lambda: self._restart(injection, worker, held, struck))
             case Fault.ZOMBIE:
                 self._stop(injection, struck)
+            case _:
+                assert self._cluster_faults is not None
+                self._cluster_faults.strike(injection, self._after)
 
     def _stop(self, injection: FaultInjection, struck: float) -> None:
         """Put a worker to sleep; if it has a name, another one takes its place under that name."""
@@ -98,7 +107,7 @@ class FaultInjector:
             worker_pool.replace(injection.worker)
         else:
             worker_pool.remove(injection.worker)
-        self._deployment.watch.wait_for_recovery(struck, held)
+        self._deployment.watch.wait_for_recovery(injection.fault, struck, held)
         self._after(injection.seconds, lambda: self._wake(injection, worker))
 
     def _wake(self, injection: FaultInjection, worker: Worker) -> None:
@@ -112,12 +121,13 @@ class FaultInjector:
             self._after(0.1, lambda: self._restart(injection, worker, held, struck))
             return
         self._deployment.worker_pool.expect(worker, 0, "a worker that was told to stop")
-        self._deployment.watch.wait_for_recovery(struck, held)
+        self._deployment.watch.wait_for_recovery(injection.fault, struck, held)
         self._after(injection.seconds, lambda: self._deployment.worker_pool.start(injection.worker))
 
     def _revive_broker(self, struck: float) -> None:
+        assert isinstance(self._broker, Broker)
         self._broker.start()
-        self._deployment.watch.wait_for_recovery(struck)
+        self._deployment.watch.wait_for_recovery(Fault.BROKER, struck)
 
     def _after(self, seconds: float, action: Callable[[], None]) -> None:
         heapq.heappush(self._later, (time.monotonic() + seconds, next(self._numbers), action))

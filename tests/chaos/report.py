@@ -20,6 +20,8 @@ class Options:
     events: int
     partitions: int
     workers: int
+    cluster: bool = False
+    """Whether it runs on three brokers."""
     replay: bool = False
     """Whether all inputs are there before the workers start."""
     challengers: bool = False
@@ -36,8 +38,8 @@ class Report:
     seconds: float
     faults: Counter[Fault]
     rebalances: int
-    recoveries: list[float]
-    """Seconds from a strike to new committed predictions in all partitions that it hit."""
+    recoveries: dict[Fault, list[float]]
+    """Seconds from a strike to new committed predictions in all partitions that it hit, by fault."""
     exits: Counter[int]
     """Workers that ended without being told to, by exit code."""
     discarded_sessions: Counter[str]
@@ -52,7 +54,7 @@ class Report:
 
     def figures(self) -> dict[str, Any]:
         """All of it, as JSON can hold it."""
-        times = self.recoveries
+        times = [seconds for of_fault in self.recoveries.values() for seconds in of_fault]
         return {
             **asdict(self.options),
             "seconds": round(self.seconds, 1),
@@ -61,6 +63,13 @@ class Report:
             "recoveries": len(times),
             "recovery_median_s": round(statistics.median(times), 2) if times else None,
             "recovery_worst_s": round(max(times), 2) if times else None,
+            "recovery_by_fault": {
+                fault.name.lower(): {
+                    "median_s": round(statistics.median(seconds), 2),
+                    "worst_s": round(max(seconds), 2),
+                }
+                for fault, seconds in self.recoveries.items()
+            },
             "exits": {str(code): number for code, number in sorted(self.exits.items())},
             "sessions_thrown_away": dict(self.discarded_sessions),
             "predictions": self.found.predictions,

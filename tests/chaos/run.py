@@ -13,6 +13,7 @@ from pipeline.config.tree import Kafka
 from pipeline.kafka.connection import Admin
 from pipeline.kafka.topics import create
 from tests.chaos.broker import Broker
+from tests.chaos.brokers import Brokers
 from tests.chaos.challengers import SETTINGS as CHALLENGERS
 from tests.chaos.checker import check, compare
 from tests.chaos.deployment import Deployment
@@ -53,9 +54,9 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
     """
     begin = time.monotonic()
     world = World(options.seed, options.events, options.partitions, options.minutes)
-    injections = plan(options.seed, options.minutes, options.workers)
+    injections = plan(options.seed, options.minutes, options.workers, options.cluster)
     extras = (CHALLENGERS if options.challengers else {}) | (POLICY if options.policy else {})
-    with Broker(folder / "broker") as broker:
+    with Brokers() if options.cluster else Broker(folder / "broker") as broker:
         if options.replay:
             say("the undisturbed run")
             calm = _undisturbed(broker, world, folder, extras)
@@ -63,7 +64,8 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
         pipeline = _pipeline(broker, world, "chaos-", folder, pace | extras)
         seconds = 0.0 if options.replay else 60.0 * options.minutes
         with Deployment(pipeline, world, options.workers, seconds) as deployment:
-            killer = FaultInjector(broker, deployment, injections, say)
+            strike = broker.faults(pipeline, deployment) if isinstance(broker, Brokers) else None
+            killer = FaultInjector(broker, deployment, injections, say, strike)
             try:
                 while not (deployment.finished() and killer.done):
                     deployment.poll()
@@ -71,6 +73,8 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
                 deployment.worker_pool.stop()
             except TimeoutError as error:
                 deployment.worker_pool.problems.append(str(error))
+        if isinstance(broker, Brokers):
+            broker.cluster.wait_until(broker.cluster.in_sync, "all replicas to be in sync")
         say("checking")
         found = check(
             pipeline,
@@ -82,7 +86,7 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
         problems = deployment.worker_pool.problems + found.problems + _audit(pipeline)
         if options.replay:
             problems += compare(pipeline, calm)
-        if problems and broker.running:
+        if problems and isinstance(broker, Broker) and broker.running:
             broker.kill()  # its data then stays, to be looked at
     return Report(
         options=options,
@@ -97,13 +101,16 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
     )
 
 
-def _pipeline(broker: Broker, world: World, prefix: str, folder: Path, settings: dict[str, str]) -> Pipeline:
+def _pipeline(
+    broker: Broker | Brokers, world: World, prefix: str, folder: Path, settings: dict[str, str]
+) -> Pipeline:
     logs = folder / prefix
     logs.mkdir()
-    pipeline = Pipeline(broker.bootstrap, prefix, logs, world.partitions)
+    copies = broker.replication
+    pipeline = Pipeline(broker.bootstrap, prefix, logs, world.partitions, replication=copies)
     pipeline.environment = SETTINGS | settings
     requests_labels = replace(pipeline.topics, requests_labels=True)
-    create(Admin(Kafka(bootstrap=broker.bootstrap)), requests_labels, world.partitions, 1)
+    create(Admin(Kafka(bootstrap=broker.bootstrap)), requests_labels, world.partitions, copies)
     return pipeline
 
 
@@ -123,7 +130,7 @@ def _audit(pipeline: Pipeline) -> list[str]:
     return [f"forks audit ended with {done.returncode}: {output}"] if done.returncode else []
 
 
-def _undisturbed(broker: Broker, world: World, folder: Path, settings: dict[str, str]) -> Pipeline:
+def _undisturbed(broker: Broker | Brokers, world: World, folder: Path, settings: dict[str, str]) -> Pipeline:
     """The same inputs, and one worker that nothing happens to."""
     pipeline = _pipeline(broker, world, "calm-", folder, settings)
     with Deployment(pipeline, world, workers=1, seconds=0.0) as deployment:

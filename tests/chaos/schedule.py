@@ -18,6 +18,29 @@ class Fault(Enum):
     ZOMBIE = "SIGSTOP of a worker, SIGCONT after its session"
     RESTART = "SIGTERM and a fresh start"
     BROKER = "SIGKILL of the broker"
+    LEADER = "SIGKILL of a broker that leads a partition"
+    COORDINATOR = "SIGKILL of the broker that coordinates a worker's transactions"
+    GROUP = "SIGKILL of the broker that coordinates the group"
+    TWO = "SIGKILL of two of three brokers"
+    ROLLING = "a restart of all brokers, one after another"
+    CUT = "SIGSTOP of a broker, SIGCONT after the others have replaced it"
+
+
+WORKER_RATES = {Fault.KILL: 4.0, Fault.ZOMBIE: 0.5, Fault.RESTART: 0.7}
+"""Faults of workers in a minute."""
+BROKER_RATES = {Fault.BROKER: 0.4}
+"""The same of a single broker."""
+CLUSTER_RATES = {
+    Fault.LEADER: 0.4,
+    Fault.COORDINATOR: 0.4,
+    Fault.GROUP: 0.3,
+    Fault.TWO: 0.2,
+    Fault.ROLLING: 0.2,
+    Fault.CUT: 0.3,
+}
+"""The same of three brokers, which leave time to recover in between."""
+REPLACED = 10.0
+"""Seconds after which a silent broker of the cluster has been replaced."""
 
 
 class FaultInjection(NamedTuple):
@@ -27,23 +50,23 @@ class FaultInjection(NamedTuple):
     """Share of the events that is predicted by then."""
     fault: Fault
     worker: int
-    """Its number; of no meaning for the broker."""
+    """Its number. For a broker of the cluster, it chooses the victim."""
     seconds: float
     """Until the victim is started again, or wakes up."""
 
     def __str__(self) -> str:
-        whom = "" if self.fault is Fault.BROKER else f", worker {self.worker}"
+        whom = f", worker {self.worker}" if self.fault in WORKER_RATES else ""
         return f"at {self.at:6.2%}: {self.fault.value}{whom}, back after {self.seconds:.1f} s"
 
 
-def plan(seed: int, minutes: float, workers: int) -> list[FaultInjection]:
-    """Strikes for a run of so many minutes, in their order.
+def plan(seed: int, minutes: float, workers: int, cluster: bool = False) -> list[FaultInjection]:
+    """Strikes for a run of so many minutes, in their order; on a cluster, of its brokers.
 
     They are tied to how far the pipeline has come rather than to a clock, so that the schedule is the same
     on every machine and every strike hits a pipeline that has work to do.
     """
     chance = np.random.default_rng([seed, 2])
-    rates = {Fault.KILL: 4.0, Fault.ZOMBIE: 0.5, Fault.RESTART: 0.7, Fault.BROKER: 0.4}
+    rates = WORKER_RATES | (CLUSTER_RATES if cluster else BROKER_RATES)
     faults = [fault for fault, rate in rates.items() for _ in range(max(1, round(rate * minutes)))]
     moments = np.sort(chance.uniform(0.08, 0.9, len(faults)))
     return [
@@ -51,7 +74,14 @@ def plan(seed: int, minutes: float, workers: int) -> list[FaultInjection]:
             at=float(at),
             fault=faults[number],
             worker=int(chance.integers(workers)),
-            seconds=float(chance.uniform(0.0, 3.0)) + SESSION_TIMEOUT * (faults[number] is Fault.ZOMBIE),
+            seconds=float(chance.uniform(0.0, 3.0)) + _absence(faults[number]),
         )
         for at, number in zip(moments, chance.permutation(len(faults)).tolist(), strict=True)
     ]
+
+
+def _absence(fault: Fault) -> float:
+    """Seconds for which a victim is away at least."""
+    if fault is Fault.ZOMBIE:
+        return SESSION_TIMEOUT
+    return REPLACED if fault in CLUSTER_RATES else 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from pipeline.kafka.clients import groupless_consumer
+from tests.chaos.schedule import Fault
 from tests.integration.harness import TIMEOUT, Pipeline
 
 UNAVAILABLE = {
@@ -24,13 +26,19 @@ UNAVAILABLE = {
 }
 """What a broker that is away, or has just come up, answers to a question for the group's offsets."""
 
+SETTLED = 1.0
+"""Seconds within which a reader has what was committed."""
+
 
 @dataclass
 class PendingRecovery:
     """Partitions that a strike has hit, with the offset from which on a prediction shows recovery."""
 
+    fault: Fault
     struck: float
     partitions: dict[int, int]
+    begin: float = 0.0
+    """What comes before this moment of the monotonic clock was committed before the strike."""
 
 
 @dataclass
@@ -39,8 +47,8 @@ class Watch:
 
     pipeline: Pipeline
     predictions: int = 0
-    recoveries: list[float] = field(default_factory=list)
-    """Seconds from a strike until all of its partitions had a new prediction."""
+    recoveries: dict[Fault, list[float]] = field(default_factory=lambda: defaultdict(list))
+    """Seconds from a strike until all of its partitions had a new prediction, by fault."""
     _pending_recoveries: list[PendingRecovery] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -69,20 +77,30 @@ class Watch:
     def poll(self, seconds: float) -> None:
         """Take what has been committed, waiting for it no longer than this."""
         for message in self._consumer.consume(10_000, seconds):
+            now = time.monotonic()
             if message.error() is not None:
                 continue
             self.predictions += 1
             for pending in self._pending_recoveries:
                 heals_from = pending.partitions.get(message.partition() or 0)
-                if heals_from is not None and (message.offset() or 0) >= heals_from:
+                if heals_from is not None and (message.offset() or 0) >= heals_from and now > pending.begin:
                     del pending.partitions[message.partition() or 0]
         now = time.monotonic()
-        self.recoveries += [
-            now - pending.struck for pending in self._pending_recoveries if not pending.partitions
-        ]
+        for pending in self._pending_recoveries:
+            if not pending.partitions:
+                self.recoveries[pending.fault].append(now - pending.struck)
         self._pending_recoveries = [pending for pending in self._pending_recoveries if pending.partitions]
 
-    def wait_for_recovery(self, struck: float, partitions: Iterable[int] | None = None) -> None:
+    def wait_for_news(self, fault: Fault, struck: float) -> None:
+        """Measure from then on until all partitions have a prediction that comes more than a second later.
+
+        The ends of the log cannot be asked for while brokers are away. A broker's death is noticed after
+        nine seconds, and a reader has all that was committed before within one.
+        """
+        ends = dict.fromkeys(self._numbers, 0)
+        self._pending_recoveries.append(PendingRecovery(fault, struck, ends, struck + SETTLED))
+
+    def wait_for_recovery(self, fault: Fault, struck: float, partitions: Iterable[int] | None = None) -> None:
         """Measure from then on until these partitions, or all, have a prediction that is not yet in the log.
 
         What lies in the log by now, committed or not, was written before the strike.
@@ -90,7 +108,7 @@ class Watch:
         numbers = self._numbers if partitions is None else partitions
         topic_partitions = [TopicPartition(self.pipeline.topics.predictions, number) for number in numbers]
         if topic_partitions:
-            self._pending_recoveries.append(PendingRecovery(struck, self._ends(topic_partitions)))
+            self._pending_recoveries.append(PendingRecovery(fault, struck, self._ends(topic_partitions)))
 
     def _ends(self, topic_partitions: list[TopicPartition]) -> dict[int, int]:
         """The partitions' ends; a broker that has just come up may not know its partitions yet.

@@ -128,7 +128,16 @@ class Follower:
 class Pipeline:
     """A pipeline under its own prefix and group; its inputs may have settings beside the usual ones."""
 
-    def __init__(self, bootstrap: str, prefix: str, folder: Path, partitions: int = 1, **inputs: str) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        prefix: str,
+        folder: Path,
+        partitions: int = 1,
+        *,
+        replication: int = 1,
+        **inputs: str,
+    ) -> None:
         self.kafka = Kafka(bootstrap=bootstrap, prefix=prefix, group=f"{prefix}group")
         self.topics = Topics(prefix)
         self.partitions = partitions
@@ -143,12 +152,12 @@ class Pipeline:
         if inputs:  # at once: a setting that is changed is in force only some time later
             own = {name.replace("_", "."): value for name, value in inputs.items()}
             given = [
-                NewTopic(name, partitions, 1, config=self.topics.settings(name) | own)
+                NewTopic(name, partitions, replication, config=self.topics.settings(name) | own)
                 for name in self.topics.inputs
             ]
             for created in client.create_topics(given).values():
                 created.result(TIMEOUT)
-        create(client, self.topics, partitions, 1)
+        create(client, self.topics, partitions, replication)
 
     def produce(self, messages: Iterable[Message]) -> None:
         """Write messages with the partitioner that the pipeline asks for."""

@@ -47,5 +47,6 @@ def test_a_worker_whose_transaction_is_ended_by_others_goes_on(
         until(partial(fenced, 1), "news of the stranger", worker)
         until(fenced_after_a_nap, "news of the broker", worker)
         until(partial(outcomes, follower.count + 500), "outcomes after that", worker)
+    assert "newer instance" not in log.read_text()
     feed.finish()
     assert_as_in_one_go(pipeline, feed.events)

@@ -14,9 +14,9 @@ from pipeline.kafka.clients import LIBRDKAFKA_LOGGER
 from pipeline.kafka.committed import metadata
 from pipeline.kafka.topics import Topics
 from pipeline.records.names import state_key
-from tests.integration.harness import TIMEOUT
-from tests.security.refusal import Endpoint, Refusal, refused
-from tests.security.rights import PREFIX
+from tests.integration.harness import TIMEOUT, until
+from tests.security.refusal import Endpoint, Refusal, refused, start
+from tests.security.rights import PREFIX, send_plays
 from tests.support import cluster as clusters
 
 TOPICS: Final = Topics(PREFIX)
@@ -40,7 +40,7 @@ FORGERIES: Final[dict[str, Callable[[Record], bytes]]] = {
     "invalid waiting label": lambda state: _changed(state, waiting=[{"topic": "x"}]),
     "missing field": lambda state: json.dumps({"version": state["version"]}).encode(),
     "no JSON": lambda _: b"{",
-    "deep nesting": lambda state: b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "deep nesting": lambda _: b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     "empty record": lambda _: b"",
 }
 """Make a forged state record from a true one, by what is wrong with it."""
@@ -66,8 +66,7 @@ def refusals(cluster: clusters.Cluster, folder: Path) -> Iterator[Refusal]:
         logger=LIBRDKAFKA_LOGGER,
     )
     try:
-        inputs = [TopicPartition(topic, PARTITION) for topic in TOPICS.inputs]
-        committed = consumer.committed(inputs, TIMEOUT)
+        committed = _committed(cluster, consumer, admin, folder)
         state = json.loads(_record(consumer, int((committed[0].metadata or "").partition("=")[2])))
 
         def name(note: str) -> None:
@@ -88,6 +87,23 @@ def refusals(cluster: clusters.Cluster, folder: Path) -> Iterator[Refusal]:
         name(committed[0].metadata or "")
     finally:
         consumer.close()
+
+
+def _committed(
+    cluster: clusters.Cluster, consumer: Consumer, admin: Endpoint, folder: Path
+) -> list[TopicPartition]:
+    """Let a worker process some plays, and return the offsets that it has committed."""
+    inputs = [TopicPartition(topic, PARTITION) for topic in TOPICS.inputs]
+    send_plays(cluster)
+    worker = start(["run"], admin, folder / "worker.log")
+    try:
+        until(lambda: bool(consumer.committed(inputs, TIMEOUT)[0].metadata), "a commit", worker)
+        worker.terminate()
+        assert worker.wait(TIMEOUT) == 0
+    finally:
+        worker.kill()
+        worker.wait()
+    return consumer.committed(inputs, TIMEOUT)
 
 
 def _record(consumer: Consumer, offset: int) -> bytes:

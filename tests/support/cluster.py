@@ -99,11 +99,6 @@ class Node:
                 start_new_session=True,  # Ctrl-C is for the tests
             )
 
-    def end(self, number: signal.Signals) -> None:
-        """Send a signal that ends it, and return when it has ended."""
-        self.process.send_signal(number)
-        self.process.wait(TIMEOUT)
-
     def reap(self) -> None:
         """Wait for the end of a process that was killed, if there is one."""
         if self._process is not None:
@@ -238,9 +233,12 @@ class Cluster:
         for number in brokers:
             self._nodes[number].process.wait(TIMEOUT)
 
-    def stop(self, broker: int) -> None:
-        """Stop a broker, which first hands over what it leads."""
-        self._nodes[broker].end(signal.SIGTERM)
+    def stop(self, broker: int, wait: bool = True) -> None:
+        """Stop a broker, which first hands over what it leads; wait until it has ended, or do not."""
+        process = self._nodes[broker].process
+        process.send_signal(signal.SIGTERM)
+        if wait:
+            process.wait(TIMEOUT)
 
     def pause(self, broker: int) -> None:
         """Suspend a broker: its connections stay, but nothing is answered."""
