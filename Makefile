@@ -36,6 +36,9 @@ coverage: setup  ## The share of lines, in percent, that the tests without a bro
 chaos: setup  ## Kills of workers and broker for MINUTES=10, then the check; SEED=... repeats one, OPTIONS=--replay or --cluster
 	@$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(OPTIONS)
 
+fuzz: setup  ## Changed messages, files, state records and snapshots, MINUTES=10 of each; SEED=... repeats one
+	@$(BIN)/python -m tests.fuzz all --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
 check: setup  ## Lint, format, types, order of imports, docstrings
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -56,4 +59,4 @@ lock: setup  ## Resolve requirements.lock, and that of the peers in bench, anew
 	@$(COMPILE) --group dev --all-extras pyproject.toml -o requirements.lock
 	@$(COMPILE) bench/peers/requirements.in -o bench/peers/requirements.lock
 
-.PHONY: help setup demo test test-fast coverage chaos check docs lock
+.PHONY: help setup demo test test-fast coverage chaos fuzz check docs lock

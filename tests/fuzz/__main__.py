@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import resource
 import sys
 import time
@@ -18,9 +19,11 @@ from random import Random
 
 import structlog
 
-from tests.fuzz import snapshots, state
+from tests.fuzz import files, messages, snapshots, state
 
 TARGETS: dict[str, Callable[[Random], str]] = {
+    "files": files.fuzz,
+    "messages": messages.fuzz,
     "state": state.fuzz,
     "snapshots": snapshots.fuzz,
 }
@@ -29,11 +32,15 @@ failure."""
 SHOWN_FAILURES = 5
 
 
-def run(target: Callable[[Random], str], numbers: range, seed: int) -> tuple[Counter[str], list[int]]:
-    """Run cases; return their number by outcome, and those that failed."""
+def run(
+    target: Callable[[Random], str], numbers: range, seed: int, end: float = math.inf
+) -> tuple[Counter[str], list[int]]:
+    """Run cases until a time of `time.monotonic`; return their number by outcome, and those that failed."""
     outcomes: Counter[str] = Counter()
     failed: list[int] = []
     for number in numbers:
+        if time.monotonic() > end:
+            break
         try:
             outcome = target(Random(f"{seed}/{number}"))
         except Exception as error:
@@ -49,20 +56,27 @@ def run(target: Callable[[Random], str], numbers: range, seed: int) -> tuple[Cou
 def main() -> int:
     """Read the options and run."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("target", choices=TARGETS)
-    parser.add_argument("--count", type=int, default=1_000, help="number of cases")
+    parser.add_argument("target", choices=[*TARGETS, "all"])
+    parser.add_argument("--count", type=int, default=1_000, help="number of cases of each target, at most")
+    parser.add_argument("--minutes", type=float, help="time for each target, in place of a number of cases")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="the number of a single case")
     options = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    numbers = range(options.count) if options.only is None else range(options.only, options.only + 1)
-    begin = time.monotonic()
-    outcomes, failed = run(TARGETS[options.target], numbers, options.seed)
-    for outcome, cases in outcomes.most_common():
-        print(f"{cases:>9,}  {outcome}")
-    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{len(numbers):,} cases in {time.monotonic() - begin:.0f} s, at most {size:,.0f} MiB of memory")
-    return 1 if failed else 0
+    count = options.count if options.minutes is None else sys.maxsize
+    numbers = range(count) if options.only is None else range(options.only, options.only + 1)
+    failures = 0
+    for name in TARGETS if options.target == "all" else [options.target]:
+        begin = time.monotonic()
+        end = math.inf if options.minutes is None else begin + 60 * options.minutes
+        outcomes, failed = run(TARGETS[name], numbers, options.seed, end)
+        failures += len(failed)
+        for outcome, cases in outcomes.most_common():
+            print(f"{cases:>9,}  {outcome}")
+        size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        seconds = time.monotonic() - begin
+        print(f"{name}: {outcomes.total():,} cases in {seconds:.0f} s, at most {size:,.0f} MiB", flush=True)
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":
