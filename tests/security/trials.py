@@ -21,8 +21,8 @@ def cluster_trials(cluster: clusters.Cluster, folder: Path) -> Iterator[tuple[st
     yield "rights of a running worker", list(rights.refusals_while_running(cluster, folder))
     for each in rights.allowed(cluster, folder):
         assert each.exit_code == 0, each
-    yield "states", list(states.refusals(cluster, folder))
     yield "rights", list(rights.refusals(cluster, folder))
+    yield "states", list(states.refusals(cluster, folder))  # last: the forged records stay
 
 
 def all_trials() -> Iterator[tuple[str, list[Refusal]]]:
