@@ -17,8 +17,8 @@ import msgspec
 from confluent_kafka import Consumer, KafkaException, Message, Producer
 
 from pipeline.config.tree import Kafka
+from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.clients import client_settings
-from pipeline.kafka.connection import Admin
 from pipeline.kafka.topics import Topics, create
 from pipeline.records.fields import Id
 

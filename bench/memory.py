@@ -28,7 +28,7 @@ from bench.group_progress import CommittedOffsets
 from bench.options import Options
 from pipeline.broker.temporary import temporary_broker
 from pipeline.cli.logs import configure
-from pipeline.kafka.connection import Admin
+from pipeline.kafka.access.connection import Admin
 from pipeline.sources.sender import Sender
 
 EVENTS: Final = 10_000_000

@@ -20,7 +20,7 @@ from pipeline.broker.temporary import temporary_broker
 from pipeline.cli.logs import configure
 from pipeline.config.loader import load
 from pipeline.config.tree import Config
-from pipeline.kafka.connection import Admin
+from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import Topics, create
 from pipeline.sources.kuairec import Events, read_events, tables_beside
 from pipeline.sources.synth.files import write_files

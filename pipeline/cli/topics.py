@@ -11,10 +11,10 @@ from pipeline.cli.command import Command
 from pipeline.cli.options import Bootstrap, ConfigFile, Json, Prefix
 from pipeline.cli.output import print_json
 from pipeline.errors import ConfigError, TopicError
-from pipeline.kafka.rights import Role
+from pipeline.kafka.access.rights import Role
 
 if TYPE_CHECKING:
-    from pipeline.kafka.connection import Admin
+    from pipeline.kafka.access.connection import Admin
     from pipeline.kafka.topics import Topics
 
 app = typer.Typer(
@@ -40,7 +40,7 @@ def create(
 ) -> None:
     """Create the topics that are missing, then check all of them."""
     from pipeline.config.loader import load
-    from pipeline.kafka.connection import Admin
+    from pipeline.kafka.access.connection import Admin
     from pipeline.kafka.topics import BROKER_DEFAULT, topics_of
     from pipeline.kafka.topics import create as create_missing
 
@@ -60,7 +60,7 @@ def check(
 ) -> None:
     """Show how the topics differ from what the pipeline needs; exit with 4 if it could not run with them."""
     from pipeline.config.loader import load
-    from pipeline.kafka.connection import Admin
+    from pipeline.kafka.access.connection import Admin
     from pipeline.kafka.topics import topics_of
 
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
@@ -91,7 +91,7 @@ def acls(
 ) -> None:
     """Print the rights that a role needs on a cluster with ACLs, as commands of Kafka, or grant them."""
     from pipeline.config.loader import load
-    from pipeline.kafka.rights import acl_options, rights
+    from pipeline.kafka.access.rights import acl_options, rights
     from pipeline.kafka.topics import topics_of
 
     if not principal.startswith("User:") or principal == "User:":
@@ -99,8 +99,8 @@ def acls(
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group})
     wanted = rights(role, settings, topics_of(settings))
     if create:
-        from pipeline.kafka.authorization import grant
-        from pipeline.kafka.connection import Admin
+        from pipeline.kafka.access.authorization import grant
+        from pipeline.kafka.access.connection import Admin
 
         grant(Admin(settings.kafka), principal, wanted)
     if json:

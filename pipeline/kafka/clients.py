@@ -10,11 +10,11 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
 from pipeline.config.tree import Config, Kafka, Worker
-from pipeline.kafka.authorization import needing
+from pipeline.kafka.access.authorization import needing
+from pipeline.kafka.access.new_client import new_client, refuse_unusable
+from pipeline.kafka.access.rights import Resource, transactional_id
 from pipeline.kafka.errors import error_text as error_text  # noqa: PLC0414 - exported
 from pipeline.kafka.errors import is_partition_end
-from pipeline.kafka.new_client import new_client, refuse_unusable
-from pipeline.kafka.rights import Resource, transactional_id
 
 LIBRDKAFKA_LOGGER = logging.getLogger("librdkafka")
 """Where librdkafka's own log lines go. It logs every attempt to connect, and errors that are raised or

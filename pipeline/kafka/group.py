@@ -11,15 +11,15 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
-from pipeline.kafka.authorization import AUTHORIZATION_ERRORS, denied, missing_rights, needing
+from pipeline.kafka.access.authorization import AUTHORIZATION_ERRORS, denied, missing_rights, needing
+from pipeline.kafka.access.connection import Admin
+from pipeline.kafka.access.rights import Resource, Right, transactional_id
 from pipeline.kafka.clients import group_consumer, transactional_producer
 from pipeline.kafka.committed import CommittedOffset, committed_offsets
-from pipeline.kafka.connection import Admin
 from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.errors import COORDINATOR_TIMEOUT, is_membership_change, timed_out
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.producer import abort_if_required
-from pipeline.kafka.rights import Resource, Right, transactional_id
 from pipeline.kafka.topics import Topics, partition_count
 
 CommittedOffsets: TypeAlias = Mapping[str, CommittedOffset]

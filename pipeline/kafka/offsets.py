@@ -8,10 +8,10 @@ from typing import NamedTuple
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from pipeline.kafka.authorization import needing
-from pipeline.kafka.connection import Admin
+from pipeline.kafka.access.authorization import needing
+from pipeline.kafka.access.connection import Admin
+from pipeline.kafka.access.rights import Resource
 from pipeline.kafka.errors import BROKER_TIMEOUT, LEADER_ERRORS, retry
-from pipeline.kafka.rights import Resource
 
 
 class PartitionId(NamedTuple):

@@ -16,11 +16,11 @@ from confluent_kafka.admin import (
 
 from pipeline.config.tree import Config
 from pipeline.errors import TopicError
-from pipeline.kafka.authorization import denied, is_denied, needing
-from pipeline.kafka.connection import Admin
+from pipeline.kafka.access.authorization import denied, is_denied, needing
+from pipeline.kafka.access.connection import Admin
+from pipeline.kafka.access.rights import Resource, Right
 from pipeline.kafka.errors import BROKER_TIMEOUT
 from pipeline.kafka.offsets import PartitionId, low_watermarks
-from pipeline.kafka.rights import Resource, Right
 
 LARGEST_DEAD_LETTER = 32 * 1024 * 1024
 """Bytes of a message that is written as a dead letter, at most."""

@@ -10,7 +10,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import TopicError
-from pipeline.kafka.connection import Admin
+from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.log import LogReader
 from pipeline.kafka.offsets import (
     PartitionId,

@@ -8,9 +8,9 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError, StateError, TopicError
+from pipeline.kafka.access.connection import Admin
+from pipeline.kafka.access.new_client import new_client
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings, raise_unless_retriable
-from pipeline.kafka.connection import Admin
-from pipeline.kafka.new_client import new_client
 from pipeline.kafka.topics import Topics, existing_topics
 from pipeline.sources.resume import Tail, Tails
 

@@ -9,10 +9,10 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError
-from pipeline.kafka.authorization import AUTHORIZATION_ERRORS, needing
+from pipeline.kafka.access.authorization import AUTHORIZATION_ERRORS, needing
+from pipeline.kafka.access.new_client import new_client
+from pipeline.kafka.access.rights import Resource
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings, error_text
-from pipeline.kafka.new_client import new_client
-from pipeline.kafka.rights import Resource
 
 REPORT_INTERVAL = 10.0
 """Seconds without any acknowledgement after which that is logged, and logged again."""

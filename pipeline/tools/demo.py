@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import ForksError
-from pipeline.kafka.connection import Admin
+from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.follow import RecordCounter
 from pipeline.kafka.topics import Topics, create
 from pipeline.sources.kuairec import Events

@@ -9,9 +9,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from pipeline.config.tree import Config
+from pipeline.kafka.access.new_client import new_client
 from pipeline.kafka.clients import client_settings, heartbeat_interval
 from pipeline.kafka.errors import COORDINATOR_TIMEOUT
-from pipeline.kafka.new_client import new_client
 from pipeline.worker.partition import Partition
 
 JOIN_TIMEOUT = 5.0

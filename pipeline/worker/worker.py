@@ -20,11 +20,17 @@ from confluent_kafka import KafkaError, KafkaException
 from pipeline.config.tree import Config
 from pipeline.errors import AuthorizationError, FencedError
 from pipeline.join import merge
-from pipeline.kafka.authorization import denied, is_denied, may_be_denied, missing_rights, rights_of_code
-from pipeline.kafka.connection import Admin
+from pipeline.kafka.access.authorization import (
+    denied,
+    is_denied,
+    may_be_denied,
+    missing_rights,
+    rights_of_code,
+)
+from pipeline.kafka.access.connection import Admin
+from pipeline.kafka.access.rights import Role, rights
 from pipeline.kafka.errors import error_text, is_fenced
 from pipeline.kafka.partitioner import check_partitioning
-from pipeline.kafka.rights import Role, rights
 from pipeline.kafka.topics import partition_count, topics_of
 from pipeline.model.factory import ModelFactory
 from pipeline.records.decimals import encode_rows

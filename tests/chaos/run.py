@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline.config.tree import Kafka
-from pipeline.kafka.connection import Admin
+from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import create
 from tests.chaos.broker import Broker
 from tests.chaos.brokers import Brokers

@@ -21,8 +21,8 @@ from confluent_kafka.admin import NewTopic, OffsetSpec
 
 from pipeline.config.tree import Join, Kafka, Learner
 from pipeline.features.tables import Tables
+from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, groupless_consumer
-from pipeline.kafka.connection import Admin
 from pipeline.kafka.topics import Topics, create
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from pipeline.cli import app
 from pipeline.config.tree import Config, Kafka
 from pipeline.errors import TopicError
-from pipeline.kafka.connection import Admin
+from pipeline.kafka.access.connection import Admin
 from pipeline.worker.worker import Worker
 from tests.integration.harness import (
     TIMEOUT,

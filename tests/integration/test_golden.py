@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config.tree import Kafka
-from pipeline.kafka.connection import Admin
+from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import Topics, create
 from tests.golden import scenarios
 from tests.golden.__main__ import FILE

@@ -9,8 +9,8 @@ from confluent_kafka import Producer, TopicPartition
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import StateError
+from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER
-from pipeline.kafka.connection import Admin
 from pipeline.kafka.log import LogReader
 from pipeline.kafka.topics import Topics, create
 from tests.integration.harness import TIMEOUT, settled, until

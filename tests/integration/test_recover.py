@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 from pipeline.cli import app
 from pipeline.config.tree import Config, Join, Sharing
 from pipeline.errors import ForksError, StateError
+from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.clients import client_settings
-from pipeline.kafka.connection import Admin
 from pipeline.task.state import State
 from pipeline.tools.checkpoint import Group
 from pipeline.tools.checkpoint.recovering import derive

@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 from pipeline.cli import app
 from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError, DataError, StateError, TopicError
+from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.clients import client_settings, groupless_consumer
-from pipeline.kafka.connection import Admin
 from pipeline.kafka.topics import Topics, create
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
 from pipeline.sources.kuairec import read_events

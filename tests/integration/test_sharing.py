@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from pipeline.cli import app
 from pipeline.config.tree import Kafka
 from pipeline.errors import StateError
-from pipeline.kafka.connection import Admin
+from pipeline.kafka.access.connection import Admin
 from pipeline.records.encoding import encode
 from pipeline.records.outputs import Share, VideoCounts
 from pipeline.task import sharing

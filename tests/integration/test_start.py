@@ -14,7 +14,7 @@ from confluent_kafka.admin import NewTopic
 
 from pipeline.config.tree import Config, Kafka
 from pipeline.errors import StateError
-from pipeline.kafka.connection import Admin
+from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import Topics
 from pipeline.worker.worker import Worker
 from tests.integration.harness import FORKS, TIMEOUT, Message, Pipeline, interactions_of, invented_events

@@ -16,8 +16,8 @@ from confluent_kafka.admin import (
 )
 
 from pipeline.config.tree import Config
-from pipeline.kafka.authorization import grant
-from pipeline.kafka.rights import Resource, Right, Role, rights
+from pipeline.kafka.access.authorization import grant
+from pipeline.kafka.access.rights import Resource, Right, Role, rights
 from pipeline.kafka.topics import topics_of
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction

@@ -15,8 +15,8 @@ import pytest
 from pipeline.config.loader import load
 from pipeline.config.tree import Config, Kafka
 from pipeline.errors import ConfigError
+from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.clients import client_settings, groupless_consumer, transactional_producer
-from pipeline.kafka.connection import Admin
 
 SECRET = "hunter2-hunter3"
 """Contained in every secret that these tests plant."""

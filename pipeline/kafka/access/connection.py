@@ -12,9 +12,9 @@ from confluent_kafka.admin import AdminClient
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError
+from pipeline.kafka.access.new_client import new_client
+from pipeline.kafka.access.probe import probe
 from pipeline.kafka.clients import client_settings
-from pipeline.kafka.new_client import new_client
-from pipeline.kafka.probe import probe
 
 CONFIRMATION: Final = 1.5
 """Seconds for which the client tries again after an error, before it is reported."""

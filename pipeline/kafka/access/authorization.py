@@ -21,8 +21,8 @@ from confluent_kafka.admin import (
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import AuthorizationError
+from pipeline.kafka.access.rights import Resource, Right, Role, acl_options
 from pipeline.kafka.errors import BROKER_TIMEOUT
-from pipeline.kafka.rights import Resource, Right, Role, acl_options
 
 RESOURCES: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: Resource.TOPIC,

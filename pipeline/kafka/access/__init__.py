@@ -1,0 +1,1 @@
+"""How a client gets in, and why not: settings, connection, rights."""

@@ -1,0 +1,1 @@
+"""What tells a client why it does not get in."""
