@@ -125,8 +125,8 @@ def _reason(error: KafkaException) -> str:
     text = error_text(error)
     if "Static consumer fenced" in text:
         return (
-            f"{error.args[0].name()}: the group's coordinator took another member for this worker, as one that "
-            "has just taken over may; no other worker has its name"
+            f"{error.args[0].name()}: the group's coordinator took another member for this worker, as one "
+            "that has just taken over may; no other worker has its name"
         )
     other = error.args[0].code() == KafkaError._FATAL and "newer instance" not in text
     if other or not is_fenced(error):
