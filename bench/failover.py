@@ -56,6 +56,7 @@ def run(options: Options) -> dict[str, Any]:
     """
     configure()
     rows: list[dict[str, Any]] = []
+    started_over: list[str] = []
     with TemporaryDirectory() as name, running_cluster() as cluster:
         options.say("the cluster runs; letting a worker start ...")
         folder = Path(name)
@@ -75,6 +76,8 @@ def run(options: Options) -> dict[str, Any]:
                     row = _kill(cluster, transactional_id, predictions, bare)
                     rows.append(row)
                     options.say(f"death {number + 1}: {row}")
+                started_over = _reasons(deployment.log)
+                options.say(f"the worker started over from the log for: {started_over or 'nothing'}")
         finally:
             feeder.terminate()
             feeder.join()
@@ -83,8 +86,15 @@ def run(options: Options) -> dict[str, Any]:
         **{f"{key}_s": round(median(row[key] for row in rows), 1) for key in rows[0]},
         **{f"{key}_worst_s": max(row[key] for row in rows) for key in rows[0]},
         "partitions": PARTITIONS,
+        "started_over": started_over,
         "deaths": rows,
     }
+
+
+def _reasons(log: Path) -> list[str]:
+    """Return why the worker forgot its memory, each time that it did."""
+    lines = [msgspec.json.decode(line) for line in log.read_bytes().splitlines() if line.startswith(b"{")]
+    return [line["reason"] for line in lines if line["event"].startswith("starting over")]
 
 
 def _kill(cluster: Cluster, transactional_id: str, predictions: Followed, bare: Beats) -> dict[str, float]:

@@ -169,6 +169,11 @@ class Worker:
 def _reason(error: KafkaException) -> str:
     """Return why a session ended. librdkafka speaks of a newer instance, which was looked for in vain."""
     text = error_text(error)
+    if "Static consumer fenced" in text:
+        return (
+            f"{error.args[0].name()}: the group's coordinator took another member for this worker, as one "
+            "that has just taken over may; no other worker has its name"
+        )
     other = error.args[0].code() == KafkaError._FATAL and "newer instance" not in text
     if other or not is_fenced(error):
         return text
