@@ -34,6 +34,5 @@ def configure(*, json: bool = False, **fields: Any) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         # One write for a line and its line feed: otherwise the lines of two workers in one log would mix.
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
     )
     logging.basicConfig(level=logging.ERROR, stream=sys.stderr, format="%(asctime)s [%(name)s] %(message)s")
