@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 # Machines differ; time is never asserted.
@@ -34,6 +36,14 @@ def urgency(item: pytest.Item) -> int:
     return next(
         (position for position, mark in enumerate(URGENT) if item.get_closest_marker(mark)), len(URGENT)
     )
+
+
+@pytest.fixture(autouse=True)
+def same_logs_afterwards() -> Iterator[None]:
+    """Restore the configuration of logs, which commands change for their whole process."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
 
 
 @pytest.fixture(scope="session")

@@ -22,14 +22,6 @@ from tests.support.members import failing, killed, obedient
 SUPERVISOR_PROCESS = (sys.executable, "-c", "from tests.support.members import main; main()")
 
 
-@pytest.fixture
-def same_logs_afterwards() -> Iterator[None]:
-    """Restore the configuration of logs after the test."""
-    before = structlog.get_config()
-    yield
-    structlog.configure(**before)
-
-
 def wait_for(*files: Path) -> None:
     while not all(file.exists() for file in files):
         time.sleep(0.01)
@@ -58,7 +50,6 @@ def test_a_signal_to_all_processes_stops_them_in_good_order(tmp_path: Path, numb
     assert all((tmp_path / f"done-{n}").exists() for n in range(2))
 
 
-@pytest.mark.usefixtures("same_logs_afterwards")
 def test_a_signal_during_the_start_of_the_workers_stops_them(tmp_path: Path) -> None:
     def stop_after_first_start(_: object, __: str, event: MutableMapping[str, object]) -> NoReturn:
         if event["event"] == "started" and event["worker"] == 0:
