@@ -29,6 +29,7 @@ def pytest_collection_finish() -> None:
     """Keep the collector away from what was imported and collected, which stays until the end."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def urgency(item: pytest.Item) -> int:

@@ -76,11 +76,26 @@ def connection(cluster: clusters.Cluster, user: str = USER) -> Endpoint:
     return Endpoint(cluster.client_settings(user), PREFIX)
 
 
-def allowed(cluster: clusters.Cluster, folder: Path) -> Iterator[Refusal]:
-    """Run the commands of each role with all of its rights; a worker is started elsewhere."""
-    for role in (Role.READER, Role.AUDITOR):
+def set_up(cluster: clusters.Cluster, folder: Path) -> Iterator[Refusal]:
+    """Create the topics as an operator, and fill them as a producer."""
+    data = str(folder / "data")
+    yield refused("data", ("synth", "--out", data, "--events", "300"), connection(cluster), folder)
+    for role, command in (
+        (Role.OPERATOR, ("topics", "create", "--partitions", str(PARTITIONS))),
+        (Role.PRODUCER, ("replay", data)),
+    ):
         give(cluster, needed(role))
-        for command in COMMANDS[role]:
+        yield refused(str(role), command, connection(cluster), folder)
+
+
+def allowed(cluster: clusters.Cluster, folder: Path) -> Iterator[Refusal]:
+    """Run commands of each role with all of its rights."""
+    install = ("rebuild", "--install", "--set", "learner.budget=90")
+    back = ("rebuild", "--install")
+    commands = COMMANDS | {Role.WORKER: (), Role.OPERATOR: (("checkpoint", "recover"), install, back)}
+    for role, of_role in commands.items():
+        give(cluster, needed(role))
+        for command in of_role:
             yield refused(f"`forks {' '.join(command)}`", command, connection(cluster), folder)
 
 

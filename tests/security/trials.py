@@ -7,17 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.security import connections, files, rights, states
-from tests.security.refusal import Endpoint, Refusal, refused
+from tests.security.refusal import Refusal
 from tests.support import cluster as clusters
 
 
 def cluster_trials(cluster: clusters.Cluster, folder: Path) -> Iterator[tuple[str, list[Refusal]]]:
     """Try connections and rights on a cluster, and yield what came of them by the name of the table."""
     yield "connections", list(connections.refusals(cluster, folder))
-    admin = Endpoint(cluster.client_settings("admin"), rights.PREFIX)
-    command = ("topics", "create", "--partitions", str(rights.PARTITIONS))
-    made = refused("topics", command, admin, folder)
-    assert made.exit_code == 0, made.message
+    for each in rights.set_up(cluster, folder):
+        assert each.exit_code == 0, each
     yield "rights of a running worker", list(rights.refusals_while_running(cluster, folder))
     for each in rights.allowed(cluster, folder):
         assert each.exit_code == 0, each
