@@ -9,7 +9,7 @@ import pytest
 from tests.fuzz import snapshots, state
 from tests.fuzz.__main__ import TARGETS, run
 
-CASES = 300
+CASES = 100
 
 
 @pytest.mark.parametrize("name", ["state", "snapshots"])

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from confluent_kafka import Consumer
 from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
@@ -18,10 +19,13 @@ from confluent_kafka.admin import (
 from pipeline.config.tree import Config
 from pipeline.kafka.access.authorization import grant
 from pipeline.kafka.access.rights import Resource, Right, Role, rights
+from pipeline.kafka.clients import LIBRDKAFKA_LOGGER
+from pipeline.kafka.committed import committed_offsets
+from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import topics_of
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction
-from tests.integration.harness import input_producer
+from tests.integration.harness import TIMEOUT, input_producer, until
 from tests.security.refusal import Endpoint, Refusal, outcome, refused, start
 from tests.support import cluster as clusters
 
@@ -86,6 +90,29 @@ def set_up(cluster: clusters.Cluster, folder: Path) -> Iterator[Refusal]:
     ):
         give(cluster, needed(role))
         yield refused(str(role), command, connection(cluster), folder)
+
+
+def work(cluster: clusters.Cluster, folder: Path) -> None:
+    """Let a worker process what there is."""
+    give(cluster, needed(Role.WORKER))
+    endpoint, log = connection(cluster), folder / "worker.log"
+    group = {"group.id": endpoint.environment()["FORKS_KAFKA__GROUP"]}
+    consumer = Consumer(cluster.client_settings() | group, logger=LIBRDKAFKA_LOGGER)
+    inputs = [PartitionId(f"{PREFIX}interactions", number) for number in range(PARTITIONS)]
+
+    def committed() -> bool:
+        found = committed_offsets(consumer, inputs)
+        return all(each.metadata for by_topic in found.values() for each in by_topic.values())
+
+    worker = start(["run"], endpoint, log)
+    try:
+        until(committed, "commits", worker)
+        worker.terminate()
+        assert worker.wait(TIMEOUT) == 0
+    finally:
+        worker.kill()
+        worker.wait()
+        consumer.close()
 
 
 def allowed(cluster: clusters.Cluster, folder: Path) -> Iterator[Refusal]:

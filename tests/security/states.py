@@ -14,9 +14,9 @@ from pipeline.kafka.clients import LIBRDKAFKA_LOGGER
 from pipeline.kafka.committed import metadata
 from pipeline.kafka.topics import Topics
 from pipeline.records.names import state_key
-from tests.integration.harness import TIMEOUT, until
-from tests.security.refusal import Endpoint, Refusal, refused, start
-from tests.security.rights import PREFIX, send_plays
+from tests.integration.harness import TIMEOUT
+from tests.security.refusal import Endpoint, Refusal, refused
+from tests.security.rights import PREFIX
 from tests.support import cluster as clusters
 
 TOPICS: Final = Topics(PREFIX)
@@ -49,7 +49,6 @@ FORGERIES: Final[dict[str, Callable[[Record], bytes]]] = {
 NOTES: Final = {
     "offset of 20 digits": "state=" + 20 * "9",
     "offset of no record": "state=123456",
-    "offset that is no number": "state=x",
 }
 """Notes of committed offsets that name no state record, by what is wrong with them."""
 
@@ -66,7 +65,8 @@ def refusals(cluster: clusters.Cluster, folder: Path) -> Iterator[Refusal]:
         logger=LIBRDKAFKA_LOGGER,
     )
     try:
-        committed = _committed(cluster, consumer, admin, folder)
+        inputs = [TopicPartition(topic, PARTITION) for topic in TOPICS.inputs]
+        committed = consumer.committed(inputs, TIMEOUT)
         state = json.loads(_record(consumer, int((committed[0].metadata or "").partition("=")[2])))
 
         def name(note: str) -> None:
@@ -78,32 +78,12 @@ def refusals(cluster: clusters.Cluster, folder: Path) -> Iterator[Refusal]:
         for case, forge in FORGERIES.items():
             name(metadata(_write(cluster, forge(state))))
             yield _plain(refused(case, ("run",), admin, folder))
-        for case, note in {
-            "offset of 20 digits": "state=" + 20 * "9",
-            "offset of no record": "state=123456",
-        }.items():
+        for case, note in NOTES.items():
             name(note)
             yield _plain(refused(case, ("run",), admin, folder))
         name(committed[0].metadata or "")
     finally:
         consumer.close()
-
-
-def _committed(
-    cluster: clusters.Cluster, consumer: Consumer, admin: Endpoint, folder: Path
-) -> list[TopicPartition]:
-    """Let a worker process some plays, and return the offsets that it has committed."""
-    inputs = [TopicPartition(topic, PARTITION) for topic in TOPICS.inputs]
-    send_plays(cluster)
-    worker = start(["run"], admin, folder / "worker.log")
-    try:
-        until(lambda: bool(consumer.committed(inputs, TIMEOUT)[0].metadata), "a commit", worker)
-        worker.terminate()
-        assert worker.wait(TIMEOUT) == 0
-    finally:
-        worker.kill()
-        worker.wait()
-    return consumer.committed(inputs, TIMEOUT)
 
 
 def _record(consumer: Consumer, offset: int) -> bytes:

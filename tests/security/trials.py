@@ -16,6 +16,7 @@ def cluster_trials(cluster: clusters.Cluster, folder: Path) -> Iterator[tuple[st
     yield "connections", list(connections.refusals(cluster, folder))
     for each in rights.set_up(cluster, folder):
         assert each.exit_code == 0, each
+    rights.work(cluster, folder)
     yield "rights of a running worker", list(rights.refusals_while_running(cluster, folder))
     for each in rights.allowed(cluster, folder):
         assert each.exit_code == 0, each

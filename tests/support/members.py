@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from functools import partial
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def failing(folder: Path, number: int, register_stop: RegisterStop) -> None:
     """Fail if it is number 1, once number 0 is there."""
     if number == 1:
         while not (folder / "begun-0").exists():
-            pass
+            time.sleep(0.01)
         sys.exit(5)
     obedient(folder, number, register_stop)
 
@@ -42,7 +43,7 @@ def killed(folder: Path, number: int, register_stop: RegisterStop) -> None:
     """End by a signal if it is number 1, once number 0 is there."""
     if number == 1:
         while not (folder / "begun-0").exists():
-            pass
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
     obedient(folder, number, register_stop)
 
