@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -147,13 +148,15 @@ def existing_topics(client: Admin, names: Iterable[str]) -> dict[str, TopicMetad
     ------
     AuthorizationError
         The brokers do not tell this client whether a topic exists.
+    KafkaException
+        The brokers do not answer in time.
     """
     visible = client.list_topics(timeout=BROKER_TIMEOUT).topics
     existing = {name: visible[name] for name in names if name in visible}
     if unknown := [name for name in names if name not in existing]:
         # Metadata of all topics leave out those that the client may not describe.
         described = client.describe_topics(TopicCollection(unknown), request_timeout=BROKER_TIMEOUT)
-        if hidden := [name for name, future in described.items() if _is_denied(future.exception())]:
+        if hidden := [name for name, future in described.items() if not _is_missing(future)]:
             raise denied(client.kafka, [Right("Describe", Resource.TOPIC, name) for name in hidden])
     return existing
 
@@ -242,8 +245,16 @@ def check(client: Admin, topics: Topics) -> list[TopicDifference]:
     return differences
 
 
-def _is_denied(error: BaseException | None) -> bool:
-    return isinstance(error, KafkaException) and is_denied(error)
+def _is_missing(description: Future[object]) -> bool:
+    """Return whether a topic does not exist or has just been created; false if that may not be known."""
+    try:
+        description.result()
+    except KafkaException as error:
+        if is_denied(error):
+            return False
+        if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise
+    return True
 
 
 def _creation(topics: Topics, name: str) -> str:

@@ -11,14 +11,15 @@ import math
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from uuid import uuid4
 
 import numpy as np
 import structlog
 from confluent_kafka import KafkaError, KafkaException
 
-from pipeline.config.tree import Config
-from pipeline.errors import AuthorizationError, FencedError
+from pipeline.config.tree import Config, Kafka
+from pipeline.errors import AuthorizationError, BrokerError, FencedError
 from pipeline.join import merge
 from pipeline.kafka.access.authorization import (
     denied,
@@ -28,7 +29,7 @@ from pipeline.kafka.access.authorization import (
     rights_of_code,
 )
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.access.rights import Role, rights
+from pipeline.kafka.access.rights import Right, Role, rights
 from pipeline.kafka.errors import error_text, is_fenced
 from pipeline.kafka.partitioner import check_partitioning
 from pipeline.kafka.topics import partition_count, topics_of
@@ -54,6 +55,30 @@ def tune_garbage_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 10, 10)
+
+
+def known_missing_rights(kafka: Kafka, wanted: Sequence[Right]) -> list[Right]:
+    """Return the rights that the brokers deny; none while no broker can be asked.
+
+    A record may also be given up because its broker is away, and a worker outlasts that.
+
+    Parameters
+    ----------
+    kafka
+        The worker's connection.
+    wanted
+        The rights that it needs.
+
+    Returns
+    -------
+    list of Right
+        Those that are denied for certain.
+    """
+    try:
+        return missing_rights(Admin(kafka), wanted)
+    except BrokerError as error:
+        _log.warning("no broker tells which rights the worker has", reason=str(error))
+        return []
 
 
 class Worker:
@@ -159,7 +184,7 @@ class Worker:
 
         Brokers do not tell which transactional ids they allow, so that a denial of those has to come twice.
         """
-        missing = missing_rights(Admin(self.config.kafka), self._rights)
+        missing = known_missing_rights(self.config.kafka, self._rights)
         if not missing and confirmed and is_denied(error):
             missing = rights_of_code(error, self._rights)
         if missing:
