@@ -4,7 +4,9 @@ The order of a replay is fixed, and so is the partition of each record. An idemp
 partition in the order in which it gets the records, without gaps and repeats, however it ends. So a partition
 that holds n records holds the first n of those that the replay sends to it. The partitions need not have come
 equally far. The last record of each partition is compared with the one that this predicts: if they are the
-same, the topics hold this replay and nothing else.
+same, the topics hold this replay and nothing else. They differ where another program wrote to the topic, and
+where a broker that restarted has appended a batch twice: records whose timestamps are older than
+``producer.id.expiration.ms`` do not protect a producer from that.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ Tails = tuple[list[Tail], list[Tail]]
 
 
 NEW_TOPIC = (
-    "If another program wrote to the topic, only a new topic (another --prefix) can be filled without gaps "
-    "and repeats"
+    "If another program wrote to the topic, or a broker restarted meanwhile, only a new topic (another --prefix) "
+    "can be filled without gaps and repeats"
 )
 
 

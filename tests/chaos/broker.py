@@ -19,6 +19,7 @@ from pipeline.broker.launch import free_ports, log_file, prepare, start_failure
 from pipeline.broker.ready import wait_until_ready
 from pipeline.errors import BrokerError
 from tests.integration.harness import until
+from tests.support.cluster import PRODUCER_EXPIRATION
 
 SESSION = 2.0
 """Seconds after which the controller takes a silent broker's partitions from it: 9 unless told otherwise."""
@@ -113,6 +114,7 @@ class Broker:
         settings = {
             **roles,
             "controller.quorum.voters": f"2@127.0.0.1:{self._controller_port}",
+            "producer.id.expiration.ms": str(PRODUCER_EXPIRATION),
             "broker.session.timeout.ms": str(round(SESSION * 1000)),
             "broker.heartbeat.interval.ms": str(round(SESSION * 250)),
         }

@@ -22,7 +22,7 @@ from tests.chaos.policies import SETTINGS as POLICY
 from tests.chaos.policies import policy
 from tests.chaos.report import Options, Report
 from tests.chaos.schedule import SESSION_TIMEOUT, plan
-from tests.chaos.world import EARLY, MINUTE, WINDOW, World
+from tests.chaos.world import EARLY, MINUTE, WINDOW, World, recent_begin
 from tests.integration.harness import FORKS, Pipeline
 
 SETTINGS = {
@@ -53,7 +53,8 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
         Told what happens.
     """
     begin = time.monotonic()
-    world = World(options.seed, options.events, options.partitions, options.minutes)
+    minutes = options.minutes
+    world = World(options.seed, options.events, options.partitions, minutes, recent_begin(minutes))
     injections = plan(options.seed, options.minutes, options.workers, options.cluster)
     extras = (CHALLENGERS if options.challengers else {}) | (POLICY if options.policy else {})
     with Brokers() if options.cluster else Broker(folder / "broker") as broker:

@@ -6,6 +6,7 @@ Everything follows from the seed. Nothing of the pipeline is used but the partit
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from enum import Enum, auto
 from itertools import count
@@ -18,12 +19,13 @@ from pipeline.kafka.partitioner import partition
 
 Integers = NDArray[np.int64]
 
-BEGIN = 1_600_000_000_000
 MINUTE = 60_000
 SPEED = 60
 """Stream time passes so much faster than time, so that a stretch of silence is short beside the windows."""
 WINDOW = 120 * MINUTE
 EARLY = 60 * MINUTE
+SILENCE = 4 * WINDOW
+"""Stream time between the last event and those that close all windows."""
 SHARE = 0.005
 """Of the events, poison of each kind."""
 STRANGER = 1_000_000_000
@@ -64,6 +66,20 @@ class Input(NamedTuple):
     timestamp: int
 
 
+def stream_span(minutes: float) -> int:
+    """Return the stream time that passes in some minutes, in milliseconds."""
+    return int(minutes * MINUTE * SPEED)
+
+
+def recent_begin(minutes: float) -> int:
+    """Return when a world has to begin that ends now, in milliseconds since 1970.
+
+    Brokers forget an idempotent producer when its last record's timestamp is as old as
+    ``producer.id.expiration.ms``. One that restarts then appends what is sent once more a second time.
+    """
+    return round(time.time() * 1000) - stream_span(minutes) - SILENCE - WINDOW
+
+
 class World:
     """Users who watch videos for a while; the last event of each partition closes all windows.
 
@@ -77,6 +93,8 @@ class World:
         Of the inputs.
     minutes
         How long it is to take.
+    begin
+        The time before all events, in milliseconds since 1970.
 
     Attributes
     ----------
@@ -88,11 +106,11 @@ class World:
         When the event's label is known, or `NO_LABEL` if it never is in time.
     """
 
-    def __init__(self, seed: int, events: int, partitions: int, minutes: float) -> None:
+    def __init__(self, seed: int, events: int, partitions: int, minutes: float, begin: int = 0) -> None:
         self.events = events
         self.partitions = partitions
         chance = np.random.default_rng([seed, 1])
-        span = int(minutes * MINUTE * SPEED)
+        span = stream_span(minutes)
         final = _one_user_of_each(partitions)
         everybody, everything = max(50, events // 100), max(100, events // 50)
         users = (everybody * chance.random(events) ** 2).astype(np.int64)
@@ -100,8 +118,8 @@ class World:
         pull = chance.normal(size=everybody)[users] + chance.normal(size=everything)[videos]
         self.users = np.append(users, final)
         self.videos = np.append(videos, np.zeros(partitions, dtype=np.int64))
-        self.times = BEGIN + np.append(
-            np.sort(chance.integers(0, span, events)), np.full(partitions, span + 4 * WINDOW)
+        self.times = begin + np.append(
+            np.sort(chance.integers(0, span, events)), np.full(partitions, span + SILENCE)
         )
         ratios = np.exp(0.6 * pull + 0.5 * chance.normal(size=events) - 0.3)
         self.ratios = np.append(np.round(ratios, 3), np.ones(partitions))

@@ -54,6 +54,8 @@ CONTROLLER: Final = 100
 """The controller's node number. Brokers are numbered from 1."""
 INTERNAL_PARTITIONS: Final = 4
 """Partitions of each internal topic."""
+PRODUCER_EXPIRATION: Final = 7 * 86_400_000
+"""Milliseconds after whose last record, by its timestamp, brokers forget an idempotent producer."""
 TIMEOUT: Final = 120.0
 """Seconds for whatever is waited for."""
 
@@ -331,6 +333,7 @@ class Cluster:
             "controller.quorum.voters": f"{CONTROLLER}@localhost:{self._controller_port}",
             "broker.session.timeout.ms": str(round(self._session_timeout * 1000)),
             "broker.heartbeat.interval.ms": str(round(self._session_timeout * 1000 / 4.5)),
+            "producer.id.expiration.ms": str(PRODUCER_EXPIRATION),
             "default.replication.factor": str(copies),
             "min.insync.replicas": str(in_sync),
             f"offsets.topic.{factor}": str(copies),
