@@ -11,6 +11,7 @@ from typing import Final
 
 import psutil
 
+from pipeline.broker.class_archive import ensure_class_archive
 from pipeline.broker.folder_lock import locked
 from pipeline.broker.launch import MAIN_CLASS, Launch, log_file, prepare, start_failure
 from pipeline.broker.ready import wait_until_ready
@@ -85,6 +86,7 @@ def start(data: Path = DEFAULT_DATA, port: int | None = None, heap: str = DEFAUL
     with lock_data(data):
         if running := status(data):
             return running
+        ensure_class_archive()
         launch = prepare(data.resolve(), port, heap)
         return wait_for_start(launch, run_commands(launch))
 

@@ -1,7 +1,7 @@
 """Run a broker while standard input is open, then end it and delete its folder.
 
-Usage: ``python -P guard.py FOLDER COMMANDS``, with the commands as JSON. They run in the folder one after
-another, each after the success of the one before.
+Usage: ``python -P guard.py FOLDER COMMANDS SIGNAL``, with the commands as JSON and the number of the signal
+that ends them. They run in the folder one after another, each after the success of the one before.
 
 The process that starts this one holds the other end of the pipe, and never writes to it. The kernel closes
 that end when the holder ends, also after SIGKILL. So no process and no folder is left over in any case.
@@ -22,7 +22,7 @@ from asyncio.subprocess import DEVNULL
 from contextlib import suppress
 
 
-async def guard(folder: str, commands: list[list[str]]) -> int:
+async def guard(folder: str, commands: list[list[str]], end_signal: int) -> int:
     """Run the commands one after another until one fails or standard input is closed.
 
     Parameters
@@ -31,6 +31,8 @@ async def guard(folder: str, commands: list[list[str]]) -> int:
         The folder to run them in. It is deleted when standard input is closed, and stays otherwise.
     commands : list of list of str
         The commands, each with its arguments.
+    end_signal : int
+        The signal that ends a command when standard input is closed.
 
     Returns
     -------
@@ -49,7 +51,7 @@ async def guard(folder: str, commands: list[list[str]]) -> int:
         await asyncio.wait({closed, ended}, return_when=asyncio.FIRST_COMPLETED)
         if closed.done():
             with suppress(ProcessLookupError):  # the process ended by itself at the same moment
-                process.kill()  # a clean stop is of no use: its data are deleted
+                process.send_signal(end_signal)
             await ended
             shutil.rmtree(folder)
             return 0
@@ -60,4 +62,4 @@ async def guard(folder: str, commands: list[list[str]]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(guard(sys.argv[1], json.loads(sys.argv[2]))))
+    sys.exit(asyncio.run(guard(sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3]))))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pipeline.broker.jars import class_path
-from pipeline.broker.java import find_java
+from pipeline.broker.jars import cache_folder, class_path
+from pipeline.broker.java import JavaProgram, find_java
 from pipeline.broker.settings import DEFAULT_HEAP, LOGGING_PROPERTIES, server_properties
 from pipeline.errors import ConfigError
 
@@ -44,7 +44,27 @@ def log_file(folder: Path) -> Path:
     return folder / "broker.log"
 
 
-def prepare(folder: Path, port: int | None = None, heap: str = DEFAULT_HEAP) -> Launch:
+def java_program() -> JavaProgram:
+    """Return the Java that runs brokers, and how.
+
+    Raises
+    ------
+    ConfigError
+        No suitable Java is installed, the cache folder for jars cannot be written, or a package of the extra
+        `broker` is not installed.
+    BrokerError
+        A jar cannot be downloaded.
+    """
+    # Java's second compiler pays off only after many minutes. Without it, the start and the first half
+    # million records take half the CPU time. With G1, the collector for large heaps, they take a tenth more.
+    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.awt.headless=true"]
+    options += ["-Djava.util.logging.config.file=logging.properties"]
+    return JavaProgram(find_java(), class_path(), options, cache_folder() / "classes")
+
+
+def prepare(
+    folder: Path, port: int | None = None, heap: str = DEFAULT_HEAP, *, make_archive: bool = False
+) -> Launch:
     """Write the broker's files into an existing folder, and build the commands that start it.
 
     Parameters
@@ -55,6 +75,8 @@ def prepare(folder: Path, port: int | None = None, heap: str = DEFAULT_HEAP) -> 
         The port of 127.0.0.1 to listen on; a free one by default.
     heap : str
         The size of the Java heap, such as ``512m`` or ``2g``.
+    make_archive : bool
+        Whether Java is to write the archive of its classes when the broker ends.
 
     Returns
     -------
@@ -77,12 +99,10 @@ def prepare(folder: Path, port: int | None = None, heap: str = DEFAULT_HEAP) -> 
     broker_port = port or broker_port
     (folder / "server.properties").write_text(server_properties(broker_port, controller_port))
     (folder / "logging.properties").write_text(LOGGING_PROPERTIES)
-    java = [str(find_java()), "-cp", ":".join(map(str, class_path())), "-Djava.awt.headless=true"]
-    # Java's second compiler pays off only after many minutes. Without it, the start and the first half
-    # million records take half the CPU time. With G1, the collector for large heaps, they take a tenth more.
-    java += ["-Djava.util.logging.config.file=logging.properties"]
-    java += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-    commands = [[*java, f"-Xmx{heap}", "-XX:+ExitOnOutOfMemoryError", MAIN_CLASS, "server.properties"]]
+    program = java_program()
+    java = program.command()
+    broker = program.command(writing=True) if make_archive else java
+    commands = [[*broker, f"-Xmx{heap}", "-XX:+ExitOnOutOfMemoryError", MAIN_CLASS, "server.properties"]]
     if not (folder / "kafka" / "meta.properties").exists():
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         options = [f"--cluster-id={cluster}", "--config=server.properties", "--ignore-formatted"]

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from functools import partial
 
-from pipeline.broker import guard
-from pipeline.broker.launch import log_file, prepare, start_failure
-from pipeline.broker.ready import wait_until_ready
+from pipeline.broker.class_archive import ensure_class_archive
+from pipeline.broker.guarded import guarded_broker
+from pipeline.broker.launch import prepare
 from pipeline.broker.settings import DEFAULT_HEAP
-from pipeline.errors import BrokerError
 
 
 @contextmanager
@@ -43,27 +37,6 @@ def temporary_broker(heap: str = DEFAULT_HEAP) -> Iterator[str]:
     BrokerError
         A jar cannot be downloaded, or the broker does not start.
     """
-    folder = Path(tempfile.mkdtemp(prefix="forks-broker-"))
-    try:
-        launch = prepare(folder, heap=heap)
-        with log_file(folder).open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-P", guard.__file__, str(folder), json.dumps(launch.commands)],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C goes to this process alone, which then ends the broker
-            )
-
-        def check_alive() -> None:
-            if (code := process.poll()) is not None:
-                raise BrokerError(start_failure(folder, code))
-
-        try:
-            wait_until_ready(launch.bootstrap, check_alive)
-            yield launch.bootstrap
-        finally:
-            process.communicate()  # close the pipe, and wait for the guard to end
-    finally:
-        if folder.exists():  # the guard was not started, or a command failed
-            shutil.rmtree(folder)
+    ensure_class_archive()
+    with guarded_broker(partial(prepare, heap=heap)) as bootstrap:
+        yield bootstrap

@@ -35,8 +35,8 @@ Tails = tuple[list[Tail], list[Tail]]
 
 
 NEW_TOPIC = (
-    "If another program wrote to the topic, or a broker restarted meanwhile, only a new topic (another --prefix) "
-    "can be filled without gaps and repeats"
+    "If another program wrote to the topic, or a broker restarted meanwhile, only a new topic (another "
+    "--prefix) can be filled without gaps and repeats"
 )
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 import subprocess
-import sys
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Self
 
 import psutil
 
-from pipeline.broker import guard
+from pipeline.broker.guarded import start_guard
 from pipeline.broker.launch import free_ports, log_file, prepare, start_failure
 from pipeline.broker.ready import wait_until_ready
 from pipeline.errors import BrokerError
@@ -128,10 +126,4 @@ class Broker:
         with (folder / "logging.properties").open("a") as properties:
             properties.write("org.apache.kafka.controller.ClusterControlManager.level=INFO\n")
         with log_file(folder).open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-P", guard.__file__, str(folder), json.dumps(commands)],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # Ctrl-C is for the program, which ends the nodes when it is done
-            )
+            return start_guard(folder, commands, log)

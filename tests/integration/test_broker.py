@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from functools import partial
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from pipeline.broker.class_archive import ensure_class_archive
+from pipeline.broker.java import AOT_VERSION, java_version
+from pipeline.broker.launch import java_program
 from tests.integration.harness import TIMEOUT, settled, until
 
 
@@ -62,3 +66,13 @@ def test_aborted_records_are_invisible_and_offset_metadata_comes_back(
     [committed] = consumer.committed([TopicPartition(topic, 0)], TIMEOUT)
     assert (committed.offset, committed.metadata) == (7, "state record 41")
     consumer.close()
+
+
+def test_java_starts_from_the_archive_of_the_brokers_classes() -> None:
+    ensure_class_archive()
+    program = java_program()
+    java, *options = program.command()
+    or_fail = "-XX:AOTMode=on" if java_version(program.java) >= AOT_VERSION else "-Xshare:on"
+    done = subprocess.run([java, or_fail, *options, "-version"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert program.archive.stat().st_size > 10_000_000
