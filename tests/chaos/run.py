@@ -110,6 +110,7 @@ def _pipeline(
     copies = broker.replication
     pipeline = Pipeline(broker.bootstrap, prefix, logs, world.partitions, replication=copies)
     pipeline.environment = SETTINGS | settings
+    pipeline.program = FORKS
     requests_labels = replace(pipeline.topics, requests_labels=True)
     create(Admin(Kafka(bootstrap=broker.bootstrap)), requests_labels, world.partitions, copies)
     return pipeline

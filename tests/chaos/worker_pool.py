@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.integration.harness import TIMEOUT, Pipeline
+from tests.support.forked import CommandProcess
 
 BROKER_UNAVAILABLE, REPLACED = 3, 7
 """Exit codes after which whoever looks after a worker starts it again, see docs/operations.md."""
@@ -23,7 +24,7 @@ _STARTED_OVER = re.compile(r"starting over from the log +reason='?(\w+)")
 class Worker:
     """A process, and the log that is its own."""
 
-    process: subprocess.Popen[bytes]
+    process: CommandProcess
     log: Path
     asleep: bool = False
     """Whether it was stopped, and not woken since."""

@@ -36,6 +36,7 @@ from pipeline.task.record_queue import Position
 from pipeline.task.task import Task
 from pipeline.worker.encoder import RecordEncoder
 from tests.support.entries import entries, queued
+from tests.support.forked import CommandProcess, ForkedCommand
 
 TIMEOUT = 300.0
 """Seconds after which nothing is waited for any more. On a busy machine little is late before that."""
@@ -65,7 +66,7 @@ class Message(NamedTuple):
     timestamp: int = 0
 
 
-def until(condition: Callable[[], bool], what: str, process: subprocess.Popen[bytes] | None = None) -> None:
+def until(condition: Callable[[], bool], what: str, process: CommandProcess | None = None) -> None:
     """Wait for a condition; fail when it does not come, or when the process ends before."""
     end = time.monotonic() + TIMEOUT
     while not condition():
@@ -146,8 +147,8 @@ class Pipeline:
         """Settings for the workers, by variable."""
         self.options: tuple[str, ...] = ()
         """Further options of `forks run`."""
-        self.program = FORKS
-        """What starts the workers."""
+        self.program: list[str] | None = None
+        """What starts the workers, in place of a fork of a process that has imported everything."""
         client = Admin(Kafka(bootstrap=bootstrap))
         if inputs:  # at once: a setting that is changed is in force only some time later
             own = {name.replace("_", "."): value for name, value in inputs.items()}
@@ -172,16 +173,17 @@ class Pipeline:
         self.produce(interactions_of(self.topics, events))
         self.produce(labels_of(self.topics, events))
 
-    def start_worker(
-        self, instance: str | None = "worker", log_path: Path | None = None
-    ) -> subprocess.Popen[bytes]:
+    def start_worker(self, instance: str | None = "worker", log_path: Path | None = None) -> CommandProcess:
         """Start `forks run`; its log goes to a file in the folder, by default to that of its name."""
-        kafka = self.kafka
-        command = [*self.program, "run", "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix]
-        command += ["--group", kafka.group, *(("--instance", instance) if instance else ()), *self.options]
-        with (log_path or self.log_of(instance)).open("ab") as log:
+        kafka, log_path = self.kafka, log_path or self.log_of(instance)
+        arguments = ["run", "--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group]
+        arguments += [*(("--instance", instance) if instance else ()), *self.options]
+        environment = os.environ | self.environment
+        if self.program is None:
+            return ForkedCommand(arguments, log_path, environment, self.folder)
+        with log_path.open("ab") as log:
             return subprocess.Popen(
-                command, stderr=log, stdout=log, cwd=self.folder, env=os.environ | self.environment
+                [*self.program, *arguments], stderr=log, stdout=log, cwd=self.folder, env=environment
             )
 
     def log_of(self, instance: str | None) -> Path:
@@ -189,7 +191,7 @@ class Pipeline:
         return self.folder / f"{self.kafka.prefix}{instance}.log"
 
     @contextmanager
-    def worker(self, instance: str | None = "worker") -> Iterator[subprocess.Popen[bytes]]:
+    def worker(self, instance: str | None = "worker") -> Iterator[CommandProcess]:
         """A worker that is told to stop at the end and has to leave with 0."""
         log = self.log_of(instance)
         begin = log.stat().st_size if log.exists() else 0
@@ -304,7 +306,7 @@ class Feed:
 
 
 def stop_in_a_transaction(
-    process: subprocess.Popen[bytes], pipeline: Pipeline, feed: Feed, follower: Follower
+    process: CommandProcess, pipeline: Pipeline, feed: Feed, follower: Follower
 ) -> None:
     """Put a worker to sleep while it has a transaction open, and work left for when it wakes."""
 

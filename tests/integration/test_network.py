@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,6 +20,7 @@ from pipeline.worker.transaction import PartitionCommit
 from tests.integration.harness import Feed, Pipeline, assert_as_in_one_go, invented_events, until
 from tests.integration.proxy import CUT, END_TRANSACTION, HEARTBEAT, LOSE_ANSWER, PASS, SWALLOW, Proxy
 from tests.integration.test_session import learned, run_until, session_of
+from tests.support.forked import CommandProcess
 
 MAX_SILENCE = 8.0
 """Seconds, longer than a session and a transaction."""
@@ -34,7 +34,7 @@ class Proxied(Pipeline):
 
     through = ""
 
-    def start_worker(self, *options: Any, **more: Any) -> subprocess.Popen[bytes]:
+    def start_worker(self, *options: Any, **more: Any) -> CommandProcess:
         direct = self.kafka
         self.kafka = direct.model_copy(update={"bootstrap": self.through})
         try:

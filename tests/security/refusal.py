@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.integration.harness import FORKS
+from tests.support.forked import CommandProcess, ForkedCommand
 
 MAX_SECONDS = 10.0
 """Seconds within which each refusal comes on a quiet machine."""
@@ -48,18 +47,14 @@ class Endpoint(NamedTuple):
         }
 
 
-def start(arguments: Sequence[str], cluster: Endpoint, log: Path) -> subprocess.Popen[bytes]:
+def start(arguments: Sequence[str], cluster: Endpoint, log: Path) -> CommandProcess:
     """Start a command whose output goes to a file."""
+    log.unlink(missing_ok=True)
     environment = os.environ | cluster.environment() | {"NO_COLOR": "1"}
-    with log.open("wb") as output:
-        return subprocess.Popen(
-            [*FORKS, *arguments], env=environment, stdout=output, stderr=output, stdin=subprocess.DEVNULL
-        )
+    return ForkedCommand(arguments, log, environment, Path.cwd())
 
 
-def outcome(
-    case: str, process: subprocess.Popen[bytes], since: float, cluster: Endpoint, log: Path
-) -> Refusal:
+def outcome(case: str, process: CommandProcess, since: float, cluster: Endpoint, log: Path) -> Refusal:
     """Wait for a command's end."""
     try:
         code = process.wait(TIMEOUT)
