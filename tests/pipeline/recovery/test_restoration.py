@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.tree import Join as JoinSettings
@@ -34,6 +34,7 @@ from tests.support.builders import (
     run,
 )
 from tests.support.consumer import REST, Delivery, Step, steps
+from tests.support.examples import examples
 from tests.support.output_log import OutputLog
 from tests.support.streams import policies, streams, tight
 
@@ -103,7 +104,7 @@ def run_with_deaths(
     return task, log
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(given_inputs=streams(), drawn=st.lists(worker_steps, max_size=15), join=tight, policy=policies)
 def test_deaths_do_not_show_in_what_is_written(
     given_inputs: Inputs, drawn: list[WorkerStep], join: JoinSettings, policy: LabelPolicy | None
@@ -123,7 +124,7 @@ def long_stream() -> Inputs:
     return inputs(interactions, labels)
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(drawn=st.lists(worker_steps, max_size=30))
 def test_so_it_is_for_a_long_stream_whose_feature_map_changes(drawn: list[WorkerStep]) -> None:
     whole, expected = run(long_stream())
@@ -133,7 +134,7 @@ def test_so_it_is_for_a_long_stream_whose_feature_map_changes(drawn: list[Worker
     assert pack(task.model) == pack(whole.model)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(given_inputs=streams(), drawn=st.lists(worker_steps, min_size=1, max_size=15))
 def test_offset_index_entries_never_lie_above_their_records(
     given_inputs: Inputs, drawn: list[WorkerStep]
