@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from pipeline.task.state import State
 from pipeline.task.task import Task
 from tests.support.builders import (
     Inputs,
+    Written,
     feed_all,
     inputs,
     interaction,
@@ -118,16 +120,23 @@ def test_deaths_do_not_show_in_what_is_written(
     ) == same_apart_from_offset_index(whole.state({}))
 
 
+@cache
 def long_stream() -> Inputs:
     interactions = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(200)]
     labels = [label(n, 10 * n + 35, n % 3, user_id=n % 5, video_id=n % 7) for n in range(200) if n % 10]
     return inputs(interactions, labels)
 
 
+@cache
+def long_run() -> tuple[Task, Written]:
+    """Return the task after the whole stream, which nothing changes, and what it has written."""
+    return run(long_stream())
+
+
 @examples(12)
 @given(drawn=st.lists(worker_steps, max_size=30))
 def test_so_it_is_for_a_long_stream_whose_feature_map_changes(drawn: list[WorkerStep]) -> None:
-    whole, expected = run(long_stream())
+    whole, expected = long_run()
     assert whole.model.learner.state()["stage"] == 2
     task, log = run_with_deaths(long_stream(), drawn)
     assert log.written == expected

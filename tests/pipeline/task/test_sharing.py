@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 
 import msgspec
@@ -83,6 +84,7 @@ def of(partition: int, shares: list[Share]) -> list[Share]:
     return [share for share in shares if share.partition == partition]
 
 
+@cache
 def long_stream() -> Inputs:
     interactions = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(120)]
     labels = [label(n, 10 * n + 35, n % 3, user_id=n % 5, video_id=n % 7) for n in range(120) if n % 10]
