@@ -11,8 +11,14 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
+from tests.support.examples import ALL
+
 # Machines differ; time is never asserted.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "untimed", max_examples=ALL, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+# Chosen with --hypothesis-profile, which comes after this.
+settings.register_profile("quick", settings.get_profile("untimed"), max_examples=ALL * 3 // 10)
 settings.load_profile("untimed")
 
 URGENT = ("chaos", "slow", "kafka")

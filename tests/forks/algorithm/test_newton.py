@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forks.algorithm.newton import NewtonState, newton_step, project, project_and_step
+from tests.support.examples import examples
 
 
 def trained(seed: int, features: int) -> NewtonState:
@@ -16,7 +17,7 @@ def trained(seed: int, features: int) -> NewtonState:
     )
 
 
-@settings(max_examples=40)  # the first example may compile
+@examples(40)  # the first example may compile
 @given(st.integers(0, 2**32), st.integers(1, 6), st.floats(1e-3, 10))
 def test_steps_are_those_with_the_inverted_hessian(seed: int, features: int, alpha: float) -> None:
     rng = np.random.default_rng(seed)

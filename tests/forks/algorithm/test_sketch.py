@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forks.algorithm.kernels import gaussian_matrix, precision
 from forks.algorithm.sjlt import Sjlt
 from forks.algorithm.sketch import KernelSketch
 from forks.arrays import FloatArray
+from tests.support.examples import examples
 
 GAMMA = precision(1.5)
 LANDMARKS = 4
@@ -26,7 +27,7 @@ def dense_sketches(sketch: KernelSketch, seed: int, blocks: int) -> tuple[FloatA
     return S_p.T @ K @ S_m, S_p.T @ K @ S_p
 
 
-@settings(max_examples=60)  # the first example may compile
+@examples(60)  # the first example may compile
 @given(
     st.integers(0, 2**32), st.sampled_from([1, 2, 8]), st.lists(st.none() | st.integers(0, 1000), max_size=25)
 )

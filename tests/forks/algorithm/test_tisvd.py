@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import svdvals
 
 from forks.algorithm.tisvd import Factors, tisvd, truncated_svd
 from forks.arrays import FloatArray
+from tests.support.examples import examples
 
 
 def product(factors: Factors) -> FloatArray:
@@ -59,7 +60,7 @@ def test_a_decomposition_is_the_best_of_its_rank(rank: int) -> None:
         assert_orthonormal(factors.vectors)
 
 
-@settings(max_examples=50)  # LAPACK's threads may have to wait
+@examples(50)  # LAPACK's threads may have to wait
 @given(st.integers(0, 2**32), st.integers(1, 8), st.integers(1, 5))
 def test_a_step_is_the_best_approximation_of_what_was_kept_plus_the_change(
     seed: int, rank: int, columns: int

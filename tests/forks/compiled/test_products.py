@@ -3,13 +3,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forks.arrays import FloatArray
 from forks.compiled.alignment import aligned_rows
 from forks.compiled.products import dot, downdate_and_vecmat, matmul, rank_one_downdate, vecmat
 from tests.forks.compiled.test_simd import fused
+from tests.support.examples import examples
 
 seeds = st.integers(0, 2**32)
 
@@ -40,7 +41,7 @@ def test_what_is_filled_up_with_zeros_does_not_count() -> None:
     np.testing.assert_allclose(dot(u, v), dot(u[:11], v[:11]), rtol=1e-14)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 20), st.integers(0, 20), seeds)
 def test_combined_rows_are_summed_from_first_to_last(count: int, columns: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -4,13 +4,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 from numba.core.errors import TypingError
 
 from forks.arrays import FloatArray
 from forks.compiled.simd import broadcast, fma, horizontal_sum, load, store, subtract
+from tests.support.examples import examples
 
 numbers = st.floats(-1e100, 1e100)
 eights = st.lists(numbers, min_size=8, max_size=8).map(np.array)
@@ -53,7 +54,7 @@ def filled(x: float, out: FloatArray, row: int, column: int) -> None:
     store(out, (row, column), broadcast(x))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(numbers, numbers, numbers)
 def test_a_product_and_a_sum_are_rounded_once(a: float, b: float, c: float) -> None:
     assert fma_of_numbers(a, b, c) == fused(a, b, c)
@@ -65,7 +66,7 @@ def test_what_two_roundings_lose_stays() -> None:
     assert fma_of_numbers(a, a, -1.0 - 2.0**-29) == 2.0**-60
 
 
-@settings(max_examples=50)  # the first example may compile
+@examples(50)  # the first example may compile
 @given(eights, eights, eights)
 def test_vectors_have_the_bits_of_scalars(a: FloatArray, b: FloatArray, c: FloatArray) -> None:
     out = np.empty(8)

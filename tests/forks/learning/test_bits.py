@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forks import Forks, ForksSettings
 from tests.forks.contract import one_by_one
+from tests.support.examples import examples
 
 EVENTS = 300
 RNG = np.random.default_rng(11)
@@ -72,7 +73,7 @@ def test_a_batch_has_the_bits_of_its_events_one_by_one(name: str) -> None:
 
 
 @every_setting
-@settings(max_examples=8)  # the first example may compile
+@examples(8)  # the first example may compile
 @given(st.sets(st.integers(0, EVENTS), max_size=12))
 def test_batches_and_restored_states_do_not_show(name: str, cuts: set[int]) -> None:
     learner = Forks(SETTINGS[name])
@@ -87,7 +88,7 @@ def test_batches_and_restored_states_do_not_show(name: str, cuts: set[int]) -> N
 
 
 @every_setting
-@settings(max_examples=8)
+@examples(8)
 @given(
     st.permutations(range(2 * EVENTS)),
     st.integers(0, 2 * EVENTS),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forks import EntityTables, Forks, ForksSettings
@@ -14,6 +14,7 @@ from forks.arrays import FloatArray
 from forks.compiled.alignment import padded_length
 from tests.forks.contract import one_by_one
 from tests.forks.learning.test_bits import assert_same_bits
+from tests.support.examples import examples
 
 EVENTS = 400
 RNG = np.random.default_rng(5)
@@ -47,7 +48,7 @@ def scores_of_rows(settings: ForksSettings) -> tuple[Forks, FloatArray]:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-@settings(max_examples=8)
+@examples(8)
 @given(cuts=st.sets(st.integers(1, EVENTS - 1), max_size=8), max_entities=st.integers(1, 60))
 def test_entities_have_the_bits_of_whole_rows(name: str, cuts: set[int], max_entities: int) -> None:
     expected, scores = scores_of_rows(made(name, entity_blocks=BLOCKS))
@@ -72,7 +73,7 @@ def test_entities_one_by_one_have_the_bits_of_a_batch(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-@settings(max_examples=8)
+@examples(8)
 @given(st.permutations(range(2 * EVENTS)), st.integers(1, 60))
 def test_entities_in_any_order_have_the_bits_of_whole_rows(
     name: str, steps: list[int], max_entities: int

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forks.arrays import FloatArray
 from forks.linalg.least_squares import least_squares, plain_least_squares
+from tests.support.examples import examples
 
 
 def with_singular_values(rng: np.random.Generator, rows: int, values: list[float]) -> FloatArray:
@@ -15,7 +16,7 @@ def with_singular_values(rng: np.random.Generator, rows: int, values: list[float
     return matrix
 
 
-@settings(max_examples=50)  # LAPACK's threads may have to wait
+@examples(50)  # LAPACK's threads may have to wait
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 4), st.integers(0, 2**32))
 def test_it_is_the_pseudo_inverse_of_any_matrix(rows: int, columns: int, c: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -12,6 +12,7 @@ from forks import LOSSES, LossName
 from forks.arrays import FloatArray
 from forks.validation import LinearPredictor, best_linear
 from forks.validation.hindsight import losses
+from tests.support.examples import examples
 
 NAMES: tuple[LossName, ...] = get_args(LossName)
 
@@ -28,7 +29,7 @@ def total(predictor: LinearPredictor, X: FloatArray, y: FloatArray, loss: LossNa
     return float(losses(LOSSES[loss], predictor.scores(X), y).sum())
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(seed=st.integers(0, 50), loss=st.sampled_from(NAMES), step=st.sampled_from([1e-3, 0.1, 3.0]))
 def test_no_other_linear_predictor_has_a_smaller_loss(seed: int, loss: LossName, step: float) -> None:
     X, y = noisy_stream(seed)

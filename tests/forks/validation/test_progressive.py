@@ -5,7 +5,7 @@ from collections.abc import Hashable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from river import stream
 
@@ -13,6 +13,7 @@ from forks import LOSSES, Forks, ForksSettings, LossName
 from forks.arrays import FloatArray
 from forks.validation import Event, Predictions, best_linear, progressive, summarize, without_delay
 from forks.validation.hindsight import losses
+from tests.support.examples import examples
 
 
 class Notes:
@@ -46,7 +47,7 @@ def test_each_event_is_predicted_when_it_happens_and_learned_when_its_label_is_k
     assert predictions.labels.tolist() == [1.0, -1.0, 1.0, -1.0]
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(seed=st.integers(0, 100), longest=st.sampled_from([0, 3, 50]))
 def test_scores_are_those_of_a_loop_over_simulate_qa(seed: int, longest: int) -> None:
     X, y = random_stream(seed, 60)
@@ -101,7 +102,7 @@ def test_scores_that_are_no_log_odds_have_no_probability_metrics() -> None:
     assert logistic.brier == pytest.approx((1.0 / (1.0 + math.exp(0.5))) ** 2)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(seed=st.integers(0, 100), rows=st.integers(1, 60), window=st.none() | st.integers(1, 70))
 def test_windows_add_up_to_the_total(seed: int, rows: int, window: int | None) -> None:
     X, y = random_stream(seed, rows)

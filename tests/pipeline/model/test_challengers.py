@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -31,6 +31,7 @@ from tests.pipeline.recovery.test_restoration import run_with_deaths, worker_ste
 from tests.pipeline.tools.audit.test_audit import outcome_of, prediction_of, raised
 from tests.support.builders import CHALLENGERS, Inputs, Written, model_under, new_model, new_task, run
 from tests.support.consumer import REST, Step, steps
+from tests.support.examples import examples
 from tests.support.recording import Recording, eventful, record
 from tests.support.streams import policies, streams
 
@@ -39,7 +40,7 @@ def challenged(given_inputs: Inputs) -> Written:
     return run(given_inputs, model=new_model(challengers=CHALLENGERS))[1]
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(given_inputs=streams(), drawn=st.lists(worker_steps, max_size=15))
 def test_neither_batches_nor_restarts_change_what_is_written(given_inputs: Inputs, drawn: list[Any]) -> None:
     assert run_with_deaths(given_inputs, drawn, challengers=CHALLENGERS)[1].written == challenged(
@@ -157,7 +158,7 @@ def recorded() -> Recording:
     return record(eventful(), [*STEADY, (REST, False)], challengers=CHALLENGERS)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(given_inputs=streams(), drawn=st.lists(st.tuples(steps, st.booleans()), max_size=15), policy=policies)
 def test_the_audit_of_every_run_finds_nothing(
     given_inputs: Inputs, drawn: list[tuple[Step, bool]], policy: LabelPolicy | None

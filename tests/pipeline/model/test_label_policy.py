@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.tree import Labels
 from pipeline.model.label_policy import MAX_RATE_DRIFT, RATE_TOLERANCE, LabelPolicy, label_policy, leverage
+from tests.support.examples import examples
 
 UNKNOWN = [0.0] * 10
 WELL_KNOWN = [0.0, 0.0, 0.0, 60.0, 0.0, 0.0, 0.0, 60.0, 0.0, 0.0]
@@ -77,7 +78,7 @@ def test_the_leverage_is_the_ridge_leverage_of_user_and_video() -> None:
             assert leverage(features) == pytest.approx(np.mean(parts), abs=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     name=st.sampled_from(["margin", "adaptive"]),
     rate=st.floats(0.01, 1.0),

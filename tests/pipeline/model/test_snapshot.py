@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
@@ -21,6 +21,7 @@ from pipeline.records.inputs import Interaction
 from pipeline.records.outputs import Outcome
 from tests.support import builders
 from tests.support.builders import LEARNER, new_model
+from tests.support.examples import examples
 
 LONG = 60
 
@@ -86,7 +87,7 @@ def test_a_restored_model_gives_the_same_bytes_and_goes_on_with_the_same_bits(
     assert pack(copy) == pack(model)
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(cuts=st.sets(st.integers(0, LONG)))
 def test_going_through_snapshots_changes_no_bit(cuts: set[int]) -> None:
     model, scores = new_model(), []
@@ -189,7 +190,7 @@ def test_truncated_anywhere_it_is_refused(events: int) -> None:
 DATA = pack(trained(LONG))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     position=st.integers(0, len(DATA) - 1) | st.integers(0, 8 + struct.unpack("<Q", DATA[:8])[0]),
     byte=st.integers(0, 255),

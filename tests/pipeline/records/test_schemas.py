@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -27,6 +27,7 @@ from pipeline.task.record_queue import Position
 from pipeline.task.state import COUNTERS, SavedLabel, SettingsEpoch, SnapshotReference, State
 from pipeline.worker.encoder import RecordEncoder, dead_letter_headers
 from tests.support.builders import CHALLENGERS, Inputs, feed_all, join_settings, new_model, new_task
+from tests.support.examples import examples
 from tests.support.record_strategies import WRITTEN, interactions, labels
 from tests.support.streams import policies, streams
 
@@ -139,7 +140,7 @@ def test_the_running_features_are_named_in_their_order(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_every_encoded_record_is_valid(name: str) -> None:
-    @settings(max_examples=60)
+    @examples(60)
     @given(record=WRITTEN[name])
     def check(record: msgspec.Struct) -> None:
         assert errors(name, encode(record)) == []
@@ -147,7 +148,7 @@ def test_every_encoded_record_is_valid(name: str) -> None:
     check()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     given_inputs=streams(),
     on_missing=st.sampled_from(["negative", "drop"]),
@@ -245,7 +246,7 @@ def test_schema_and_decoder_accept_the_same_inputs(
 ) -> None:
     seen: set[bool] = set()
 
-    @settings(max_examples=400)
+    @examples(400)
     @given(value=changed(records))
     def check(value: Json) -> None:
         accepted = validator(name).is_valid(value)
@@ -297,7 +298,7 @@ BROKEN: dict[str, tuple[str, Breakage]] = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-@settings(max_examples=5)
+@examples(5)
 @given(data=st.data())
 def test_outputs_that_cannot_be_are_not_valid(case: str, data: st.DataObject) -> None:
     name, breakage = BROKEN[case]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.tree import Join as JoinSettings
@@ -24,6 +25,7 @@ from pipeline.task.state import State
 from pipeline.task.task import Task
 from tests.support.builders import (
     Inputs,
+    Written,
     feed_all,
     inputs,
     interaction,
@@ -34,6 +36,7 @@ from tests.support.builders import (
     run,
 )
 from tests.support.consumer import REST, Delivery, Step, steps
+from tests.support.examples import examples
 from tests.support.output_log import OutputLog
 from tests.support.streams import policies, streams, tight
 
@@ -103,7 +106,7 @@ def run_with_deaths(
     return task, log
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(given_inputs=streams(), drawn=st.lists(worker_steps, max_size=15), join=tight, policy=policies)
 def test_deaths_do_not_show_in_what_is_written(
     given_inputs: Inputs, drawn: list[WorkerStep], join: JoinSettings, policy: LabelPolicy | None
@@ -117,23 +120,30 @@ def test_deaths_do_not_show_in_what_is_written(
     ) == same_apart_from_offset_index(whole.state({}))
 
 
+@cache
 def long_stream() -> Inputs:
     interactions = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(200)]
     labels = [label(n, 10 * n + 35, n % 3, user_id=n % 5, video_id=n % 7) for n in range(200) if n % 10]
     return inputs(interactions, labels)
 
 
-@settings(max_examples=12)
+@cache
+def long_run() -> tuple[Task, Written]:
+    """Return the task after the whole stream, which nothing changes, and what it has written."""
+    return run(long_stream())
+
+
+@examples(12)
 @given(drawn=st.lists(worker_steps, max_size=30))
 def test_so_it_is_for_a_long_stream_whose_feature_map_changes(drawn: list[WorkerStep]) -> None:
-    whole, expected = run(long_stream())
+    whole, expected = long_run()
     assert whole.model.learner.state()["stage"] == 2
     task, log = run_with_deaths(long_stream(), drawn)
     assert log.written == expected
     assert pack(task.model) == pack(whole.model)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(given_inputs=streams(), drawn=st.lists(worker_steps, min_size=1, max_size=15))
 def test_offset_index_entries_never_lie_above_their_records(
     given_inputs: Inputs, drawn: list[WorkerStep]

@@ -7,7 +7,7 @@ from copy import copy
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forks import ForksSettings
@@ -18,6 +18,7 @@ from pipeline.task.task import Task
 from tests.pipeline.tools.audit.test_audit import raised
 from tests.support.builders import Inputs, new_task, small_learner
 from tests.support.consumer import REST, Delivery, Step, steps
+from tests.support.examples import examples
 from tests.support.output_log import OutputLog
 from tests.support.recording import Recording, eventful
 from tests.support.streams import policies, streams
@@ -50,7 +51,7 @@ def run_in_epochs(
 batches = st.lists(st.tuples(steps, st.booleans()), min_size=1, max_size=6)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(given_inputs=streams(), epochs=st.lists(batches, min_size=2, max_size=4), policy=policies)
 def test_every_run_in_settings_epochs_is_clean(
     given_inputs: Inputs, epochs: list[list[tuple[Step, bool]]], policy: LabelPolicy | None
@@ -62,7 +63,7 @@ def test_every_run_in_settings_epochs_is_clean(
     assert run.audit(from_snapshot=True).findings == []
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(given_inputs=streams(), epochs=st.lists(batches, min_size=2, max_size=3))
 def test_a_restart_after_an_install_is_as_good_as_ever_also_where_snapshots_are_damaged(
     given_inputs: Inputs, epochs: list[list[tuple[Step, bool]]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.tree import Join as JoinSettings
@@ -25,6 +25,7 @@ from tests.support.builders import (
 )
 from tests.support.consumer import REST, Delivery, Step, steps
 from tests.support.entries import queued
+from tests.support.examples import examples
 from tests.support.streams import policies, streams, tight
 
 
@@ -44,7 +45,7 @@ def run_in_pieces(
     return task, Written.of(batches)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(given_inputs=streams(), pieces=st.lists(steps, max_size=25), join=tight, policy=policies)
 def test_any_cut_into_batches_gives_the_same_bytes(
     given_inputs: Inputs, pieces: list[Step], join: JoinSettings, policy: LabelPolicy | None
@@ -56,7 +57,7 @@ def test_any_cut_into_batches_gives_the_same_bytes(
     assert encode(task.state({})) == encode(whole.state({}))
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(pieces=st.lists(steps, max_size=40), policy=policies)
 def test_so_it_is_for_a_long_stream_whose_feature_map_changes(
     pieces: list[Step], policy: LabelPolicy | None

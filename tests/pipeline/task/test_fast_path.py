@@ -5,7 +5,7 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.tree import Join as JoinSettings
@@ -26,6 +26,7 @@ from tests.support.builders import (
     new_task,
 )
 from tests.support.consumer import REST, Delivery, Step, steps
+from tests.support.examples import examples
 from tests.support.streams import policies, streams, tight
 
 NEVER = 10**9
@@ -61,7 +62,7 @@ def assert_no_difference(
         assert list(task.join.pending) == list(plain.join.pending)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(given_inputs=streams(), pieces=st.lists(steps, max_size=10), join=tight, policy=policies)
 def test_whatever_comes(
     given_inputs: Inputs, pieces: list[Step], join: JoinSettings, policy: LabelPolicy | None
@@ -100,7 +101,7 @@ def mostly_regular(drawn: list[tuple[int, int, int | None, int]]) -> Inputs:
     return inputs(interactions, [each for _, each in sorted(labels, key=lambda pair: pair[0])])
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(drawn=events, pieces=st.lists(steps, max_size=10), join=tight)
 def test_a_stream_in_which_little_is_odd(
     drawn: list[tuple[int, int, int | None, int]], pieces: list[Step], join: JoinSettings

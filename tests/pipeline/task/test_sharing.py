@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.features.target import TARGET
@@ -35,6 +36,7 @@ from tests.support.builders import (
     run,
 )
 from tests.support.consumer import REST, Delivery, Step
+from tests.support.examples import examples
 from tests.support.output_log import OutputLog
 from tests.support.recording import Recording
 from tests.support.shares import ReceivedShare, offer, received_shares
@@ -82,13 +84,14 @@ def of(partition: int, shares: list[Share]) -> list[Share]:
     return [share for share in shares if share.partition == partition]
 
 
+@cache
 def long_stream() -> Inputs:
     interactions = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(120)]
     labels = [label(n, 10 * n + 35, n % 3, user_id=n % 5, video_id=n % 7) for n in range(120) if n % 10]
     return inputs(interactions, labels)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(
     given_inputs=streams(),
     drawn=st.lists(worker_steps, max_size=12),
@@ -106,7 +109,7 @@ def test_the_log_alone_determines_all_that_was_predicted(
     assert pack(together) == pack(task.model)
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(drawn=st.lists(worker_steps, max_size=20), received=received_shares())
 def test_so_does_that_of_a_long_stream_whose_feature_map_changes(
     drawn: list[WorkerStep], received: list[ReceivedShare]
@@ -116,7 +119,7 @@ def test_so_does_that_of_a_long_stream_whose_feature_map_changes(
     assert Recording.of(long_stream(), log).findings() == []
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(given_inputs=streams(), drawn=st.lists(worker_steps, max_size=12), received=received_shares())
 def test_each_share_is_learned_once_whatever_dies(
     given_inputs: Inputs, drawn: list[WorkerStep], received: list[ReceivedShare]
@@ -132,7 +135,7 @@ def test_each_share_is_learned_once_whatever_dies(
         assert of(partition, taken) + of(partition, left) == of(partition, there)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(given_inputs=streams(), drawn=st.lists(worker_steps, max_size=12), policy=policies)
 def test_what_is_published_is_what_the_outcomes_come_to_whatever_dies(
     given_inputs: Inputs, drawn: list[WorkerStep], policy: LabelPolicy | None

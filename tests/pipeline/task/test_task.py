@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.features.statistics import RunningStatistics
@@ -29,6 +29,7 @@ from tests.support.builders import (
     small_learner,
     source,
 )
+from tests.support.examples import examples
 from tests.support.oracle import expected_run
 from tests.support.streams import streams
 
@@ -301,7 +302,7 @@ oracle_settings = st.builds(
 )
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(given_inputs=streams(jumps=False), join=oracle_settings)
 def test_the_join_does_what_a_slow_search_through_all_that_happened_does(
     given_inputs: Inputs, join: Any
@@ -324,7 +325,7 @@ def test_the_join_does_what_a_slow_search_through_all_that_happened_does(
     assert len(task.join.closed) <= join.max_closed
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(given_inputs=streams())
 def test_every_message_has_exactly_one_disposition(given_inputs: Inputs) -> None:
     task = new_task()
@@ -348,7 +349,7 @@ def test_every_message_has_exactly_one_disposition(given_inputs: Inputs) -> None
     assert count["labelled"] + count["expired"] == len(batch.outcomes) == task.model.folded
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(given_inputs=streams())
 def test_sequences_have_no_gaps_and_features_are_those_of_the_outcomes_before(given_inputs: Inputs) -> None:
     task = new_task()
@@ -364,7 +365,7 @@ def test_sequences_have_no_gaps_and_features_are_those_of_the_outcomes_before(gi
         assert prediction.features == statistics.features(prediction.user_id, prediction.video_id)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(given_inputs=streams())
 def test_a_state_record_does_not_change_when_the_task_goes_on(given_inputs: Inputs) -> None:
     task = new_task()

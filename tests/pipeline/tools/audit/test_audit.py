@@ -6,7 +6,7 @@ import math
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.model.label_policy import LabelPolicy
@@ -14,6 +14,7 @@ from pipeline.model.snapshot import pack
 from pipeline.records.outputs import Outcome, Prediction
 from tests.support.builders import Inputs
 from tests.support.consumer import REST, Step, steps
+from tests.support.examples import examples
 from tests.support.recording import Recording, changed, eventful_run, record
 from tests.support.streams import policies, streams
 
@@ -60,7 +61,7 @@ def test_from_a_snapshot_only_what_was_predicted_since_is_derived(run: Recording
     assert result.checked["predictions derived again"] == sum(version >= folded for version in versions)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     given_inputs=streams(),
     drawn=st.lists(st.tuples(steps, st.booleans()), max_size=15),
@@ -75,7 +76,7 @@ def test_every_run_is_clean(
         assert run.audit(from_snapshot=True).findings == []
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     given_inputs=streams(),
     drawn=st.lists(st.tuples(steps, st.booleans()), min_size=2, max_size=15),

@@ -11,7 +11,7 @@ from typing import cast
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from safetensors.numpy import load
@@ -39,6 +39,7 @@ from pipeline.tools.checkpoint.contents import nearest_preset
 from pipeline.tools.checkpoint.listing import Snapshot
 from tests.support.builders import ALL, feed_all, inputs, interaction, label, new_model, new_task, records_of
 from tests.support.chunks import FakeLog
+from tests.support.examples import examples
 
 COUNT = 60
 SETTINGS = ModelFactory(Config()).settings(1)
@@ -71,7 +72,7 @@ def model_after(count: int) -> Model:
     return model
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(candidate=st.integers(0, COUNT), trusted=st.integers(0, COUNT), before=st.integers(0, COUNT))
 def test_a_matching_snapshot_is_verified_and_its_offset_lies_between_known_and_missing_outcomes(
     candidate: int, trusted: int, before: int
@@ -85,7 +86,7 @@ def test_a_matching_snapshot_is_verified_and_its_offset_lies_between_known_and_m
         assert lowest == LOG[candidate - 1][0] + 1
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(candidate=st.integers(1, COUNT), trusted=st.integers(0, COUNT))
 def test_a_snapshot_with_one_other_outcome_is_refused(candidate: int, trusted: int) -> None:
     model = model_after(candidate - 1)
@@ -95,7 +96,7 @@ def test_a_snapshot_with_one_other_outcome_is_refused(candidate: int, trusted: i
         verify(model, model_after(trusted), LOG, 0)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(data=st.data())
 def test_where_an_outcome_is_missing_nothing_is_verified(data: st.DataObject) -> None:
     counts = data.draw(st.lists(st.integers(0, COUNT), min_size=2, max_size=2, unique=True))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import StateError
@@ -19,6 +19,7 @@ from pipeline.tools.audit.state_check import UNRECORDED
 from pipeline.tools.checkpoint.deriving import PartitionLogs, Place, derive_state
 from tests.support.builders import CHALLENGERS, Inputs, join_settings, model_under
 from tests.support.consumer import Step, steps
+from tests.support.examples import examples
 from tests.support.recording import Recording, changed, eventful_run, record
 from tests.support.streams import policies, streams
 
@@ -73,7 +74,7 @@ def comparable(state: State) -> dict[str, object]:
     return fields | {"counters": counters, "waiting or repeated": waiting_or_repeated}
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     given_inputs=streams(),
     drawn=st.lists(st.tuples(steps, st.booleans()), min_size=1, max_size=12),

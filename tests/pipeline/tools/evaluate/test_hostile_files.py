@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.lib import format as npy
 from safetensors.numpy import save
@@ -34,6 +34,7 @@ from pipeline.tools.evaluate.arrays import read_arrays
 from pipeline.tools.evaluate.dataset import Dataset
 from pipeline.tools.evaluate.libsvm import read_libsvm
 from pipeline.tools.evaluate.table import read_table
+from tests.support.examples import examples
 
 X = np.array([[0.5, 0.0], [0.0, 1e-3], [3.0, 4.0]])
 Y = np.array([1.0, -1.0, 1.0])
@@ -184,7 +185,7 @@ READERS: dict[str, tuple[Callable[[Path], object], bytes]] = {
 
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.filterwarnings("ignore")  # of NumPy, about headers that an old Python wrote
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(changes=st.lists(st.tuples(st.integers(0, 2_000), st.binary(max_size=4)), min_size=1, max_size=4))
 @example(changes=[(0, b"")])
 def test_a_damaged_file_is_read_or_refused(

@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -41,6 +41,7 @@ from tests.support.builders import (
     records_of,
     small_learner,
 )
+from tests.support.examples import examples
 from tests.support.streams import Impatient, streams
 
 OTHERS: list[dict[str, Any]] = [
@@ -77,7 +78,7 @@ def assert_it_is_as_it_would_have_been(given_inputs: Inputs, changes: dict[str, 
     assert pack(rebuilt) == pack(other.model)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(given_inputs=streams())
 @pytest.mark.parametrize("changes", OTHERS[:2])
 def test_any_stream_comes_out_as_it_would_have_under_those_settings(
