@@ -63,6 +63,10 @@ class Broker:
             if process is not None:
                 process.communicate()  # closes the pipe, and the guard ends what it guards
 
+    def bootstrap_of(self, _worker: int) -> str:
+        """Return the address at which a worker reaches it: the same for all."""
+        return self.bootstrap
+
     @property
     def running(self) -> bool:
         """Whether it was started, and has not ended since."""

@@ -1,4 +1,4 @@
-"""Three brokers, and the faults that strike them."""
+"""Three brokers, and the faults that strike them and the network to them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Self, TypeAlias
 from confluent_kafka import KafkaException
 
 from tests.chaos.deployment import Deployment
-from tests.chaos.schedule import Fault, FaultInjection
+from tests.chaos.network import Network
+from tests.chaos.schedule import BROKERS, NETWORK_FAULTS, Fault, FaultInjection
 from tests.integration.harness import Pipeline
 from tests.support.cluster import Cluster, running_cluster
 
@@ -22,16 +23,28 @@ PAUSE = 5.0
 
 
 class Brokers:
-    """A cluster, which ends with the `with` block."""
+    """A cluster and the network to it, which end with the `with` block.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    workers
+        How many workers it is for.
+    """
+
+    def __init__(self, workers: int) -> None:
         self.replication = 3
         self.running = True
         """There is always a broker that workers may turn to, if not always enough of them."""
+        self._network = Network(workers, BROKERS)
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        self.cluster: Cluster = self._stack.enter_context(running_cluster())
+        with ExitStack() as stack:
+            stack.enter_context(self._network)
+            cluster = running_cluster(len(BROKERS), proxied=self._network.advertised)
+            self.cluster: Cluster = stack.enter_context(cluster)
+            self._stack = stack.pop_all()
+        self._network.lead_to(self.cluster)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -39,16 +52,20 @@ class Brokers:
 
     @property
     def bootstrap(self) -> str:
-        """The addresses of all brokers."""
+        """The addresses of all brokers, past the proxies."""
         return self.cluster.bootstrap
+
+    def bootstrap_of(self, worker: int) -> str:
+        """Return the addresses at which a worker reaches all brokers: its proxies."""
+        return self.cluster.bootstrap_of(self._network.listener(worker))
 
     def faults(self, pipeline: Pipeline, deployment: Deployment) -> ClusterFaults:
         """Return what strikes at the brokers of a pipeline."""
-        return ClusterFaults(self.cluster, pipeline, deployment)
+        return ClusterFaults(self.cluster, self._network, pipeline, deployment)
 
 
 class ClusterFaults:
-    """Strikes at brokers, one fault after the other.
+    """Strikes at brokers and at the network to them, one fault after the other.
 
     Kafka promises nothing if the only replicas in sync are lost, so each strike waits until all are in sync.
 
@@ -56,14 +73,19 @@ class ClusterFaults:
     ----------
     cluster
         Whose brokers are struck.
+    network
+        What the workers reach them through.
     pipeline
         Runs on it, and tells who leads and coordinates what.
     deployment
         Told of each strike, to measure recovery.
     """
 
-    def __init__(self, cluster: Cluster, pipeline: Pipeline, deployment: Deployment) -> None:
+    def __init__(
+        self, cluster: Cluster, network: Network, pipeline: Pipeline, deployment: Deployment
+    ) -> None:
         self._cluster = cluster
+        self._network = network
         self._pipeline = pipeline
         self._deployment = deployment
         self._busy = False
@@ -83,9 +105,14 @@ class ClusterFaults:
         if injection.fault is Fault.ROLLING:
             self._restart(self._cluster.brokers, after)
             return
+        if injection.fault in NETWORK_FAULTS:
+            self._network.fail(injection.fault, *injection.sides)
+            after(injection.seconds, partial(self._heal, injection.fault))
+            after(injection.seconds + PAUSE, self._end)
+            return
         victims = self._victims(injection)
         self._note(injection.fault)
-        if injection.fault is Fault.CUT:
+        if injection.fault is Fault.SUSPENSION:
             [victim] = victims
             self._cluster.pause(victim)
             after(injection.seconds, partial(self._cluster.resume, victim))
@@ -132,6 +159,11 @@ class ClusterFaults:
                 after(1.0, go_on)
 
         start_again()
+
+    def _heal(self, fault: Fault) -> None:
+        """Heal the network; recovery counts from then on."""
+        self._network.heal()
+        self._note(fault)
 
     def _in_sync(self) -> bool:
         try:

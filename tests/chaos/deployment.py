@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Self
 
@@ -31,10 +32,19 @@ class Deployment:
         How many.
     seconds
         How long feeding is to take; with 0, all is there before the workers start.
+    bootstrap_of
+        Where a worker of a number reaches the brokers.
     """
 
-    def __init__(self, pipeline: Pipeline, world: World, workers: int, seconds: float) -> None:
-        self.worker_pool = WorkerPool(pipeline)
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        world: World,
+        workers: int,
+        seconds: float,
+        bootstrap_of: Callable[[int], str],
+    ) -> None:
+        self.worker_pool = WorkerPool(pipeline, bootstrap_of)
         self.watch = Watch(pipeline)
         self._pipeline = pipeline
         self._events = world.events

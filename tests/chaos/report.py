@@ -39,7 +39,10 @@ class Report:
     faults: Counter[Fault]
     rebalances: int
     recoveries: dict[Fault, list[float]]
-    """Seconds from a strike to new committed predictions in all partitions that it hit, by fault."""
+    """Seconds from a strike, or from the end of a network fault, to new committed predictions.
+
+    In all partitions that were hit; by fault.
+    """
     exits: Counter[int]
     """Workers that ended without being told to, by exit code."""
     discarded_sessions: Counter[str]

@@ -57,14 +57,14 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
     world = World(options.seed, options.events, options.partitions, minutes, recent_begin(minutes))
     injections = plan(options.seed, options.minutes, options.workers, options.cluster)
     extras = (CHALLENGERS if options.challengers else {}) | (POLICY if options.policy else {})
-    with Brokers() if options.cluster else Broker(folder / "broker") as broker:
+    with Brokers(options.workers) if options.cluster else Broker(folder / "broker") as broker:
         if options.replay:
             say("the undisturbed run")
             calm = _undisturbed(broker, world, folder, extras)
         pace = REPLAY if options.replay else LIVE
         pipeline = _pipeline(broker, world, "chaos-", folder, pace | extras)
         seconds = 0.0 if options.replay else 60.0 * options.minutes
-        with Deployment(pipeline, world, options.workers, seconds) as deployment:
+        with Deployment(pipeline, world, options.workers, seconds, broker.bootstrap_of) as deployment:
             strike = broker.faults(pipeline, deployment) if isinstance(broker, Brokers) else None
             killer = FaultInjector(broker, deployment, injections, say, strike)
             try:
@@ -135,7 +135,7 @@ def _audit(pipeline: Pipeline) -> list[str]:
 def _undisturbed(broker: Broker | Brokers, world: World, folder: Path, settings: dict[str, str]) -> Pipeline:
     """The same inputs, and one worker that nothing happens to."""
     pipeline = _pipeline(broker, world, "calm-", folder, settings)
-    with Deployment(pipeline, world, workers=1, seconds=0.0) as deployment:
+    with Deployment(pipeline, world, 1, 0.0, broker.bootstrap_of) as deployment:
         while not deployment.finished():
             deployment.poll()
         deployment.worker_pool.stop()

@@ -23,7 +23,9 @@ class Fault(Enum):
     GROUP = "SIGKILL of the broker that coordinates the group"
     TWO = "SIGKILL of two of three brokers"
     ROLLING = "a restart of all brokers, one after another"
-    CUT = "SIGSTOP of a broker, SIGCONT after the others have replaced it"
+    SUSPENSION = "SIGSTOP of a broker, SIGCONT after the others have replaced it"
+    CUT = "reset of connections between workers and brokers, new ones refused"
+    SILENCE = "silence between workers and brokers, without a reset"
 
 
 WORKER_RATES = {Fault.KILL: 4.0, Fault.ZOMBIE: 0.5, Fault.RESTART: 0.7}
@@ -36,11 +38,21 @@ CLUSTER_RATES = {
     Fault.GROUP: 0.3,
     Fault.TWO: 0.2,
     Fault.ROLLING: 0.2,
+    Fault.SUSPENSION: 0.3,
     Fault.CUT: 0.3,
+    Fault.SILENCE: 0.2,
 }
-"""The same of three brokers, which leave time to recover in between."""
+"""The same of three brokers and of the network to them, which leave time to recover in between."""
+NETWORK_FAULTS = {Fault.CUT, Fault.SILENCE}
+"""Those that part workers from brokers, while all processes live and the brokers reach each other."""
+BROKERS = (1, 2, 3)
+"""The numbers of the brokers of the cluster."""
 REPLACED = 10.0
-"""Seconds after which a silent broker of the cluster has been replaced."""
+"""Seconds after which a silent broker of the cluster has been replaced, and a silent worker by its group."""
+SILENT = 25.0
+"""Seconds of a silence, at least: brokers have taken back the open transactions, which last 15 seconds."""
+LONGEST_SILENCE = 70.0
+"""The same, at most: clients wait for an answer for no longer than 60 seconds."""
 
 
 class FaultInjection(NamedTuple):
@@ -52,10 +64,15 @@ class FaultInjection(NamedTuple):
     worker: int
     """Its number. For a broker of the cluster, it chooses the victim."""
     seconds: float
-    """Until the victim is started again, or wakes up."""
+    """Until the victim is started again, or wakes up, or until the network heals."""
+    sides: tuple[tuple[int, ...], tuple[int, ...]] = (), ()
+    """Workers and brokers between which the network fails, by number."""
 
     def __str__(self) -> str:
         whom = f", worker {self.worker}" if self.fault in WORKER_RATES else ""
+        if self.fault in NETWORK_FAULTS:
+            workers, brokers = (" ".join(map(str, side)) for side in self.sides)
+            whom = f", workers {workers}, brokers {brokers}"
         return f"at {self.at:6.2%}: {self.fault.value}{whom}, back after {self.seconds:.1f} s"
 
 
@@ -74,14 +91,23 @@ def plan(seed: int, minutes: float, workers: int, cluster: bool = False) -> list
             at=float(at),
             fault=faults[number],
             worker=int(chance.integers(workers)),
-            seconds=float(chance.uniform(0.0, 3.0)) + _absence(faults[number]),
+            seconds=_absence(faults[number], chance),
+            sides=_sides(workers, chance) if faults[number] in NETWORK_FAULTS else ((), ()),
         )
         for at, number in zip(moments, chance.permutation(len(faults)).tolist(), strict=True)
     ]
 
 
-def _absence(fault: Fault) -> float:
-    """Seconds for which a victim is away at least."""
-    if fault is Fault.ZOMBIE:
-        return SESSION_TIMEOUT
-    return REPLACED if fault in CLUSTER_RATES else 0.0
+def _absence(fault: Fault, chance: np.random.Generator) -> float:
+    """Seconds for which a victim is away."""
+    if fault is Fault.SILENCE:
+        return float(chance.uniform(SILENT, LONGEST_SILENCE))
+    least = SESSION_TIMEOUT if fault is Fault.ZOMBIE else REPLACED if fault in CLUSTER_RATES else 0.0
+    return float(chance.uniform(0.0, 3.0)) + least
+
+
+def _sides(workers: int, chance: np.random.Generator) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """One worker and all brokers, all workers and one broker, or one and one."""
+    worker, broker = (int(chance.integers(workers)),), (int(chance.choice(BROKERS)),)
+    sides = [(worker, BROKERS), (tuple(range(workers)), broker), (worker, broker)]
+    return sides[int(chance.integers(len(sides)))]

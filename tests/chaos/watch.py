@@ -48,7 +48,10 @@ class Watch:
     pipeline: Pipeline
     predictions: int = 0
     recoveries: dict[Fault, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """Seconds from a strike until all of its partitions had a new prediction, by fault."""
+    """Seconds from a strike, or from the end of a network fault, until its partitions had a new prediction.
+
+    By fault.
+    """
     _pending_recoveries: list[PendingRecovery] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import signal
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,6 +60,8 @@ class WorkerPool:
     """
 
     pipeline: Pipeline
+    bootstrap_of: Callable[[int], str]
+    """Where a worker of that number reaches the brokers."""
     workers: dict[int, Worker] = field(default_factory=dict)
     zombies: list[tuple[int, Worker]] = field(default_factory=list)
     """Processes in whose place another one with the same name was started, and its number."""
@@ -73,7 +77,9 @@ class WorkerPool:
     def start(self, number: int) -> None:
         """Start a worker in the place of that number."""
         log = self.pipeline.folder / f"worker-{number}-{len(self._started)}.log"
-        worker = Worker(self.pipeline.start_worker(self.name(number), log), log)
+        seen = copy.copy(self.pipeline)
+        seen.kafka = seen.kafka.model_copy(update={"bootstrap": self.bootstrap_of(number)})
+        worker = Worker(seen.start_worker(self.name(number), log), log)
         self._started.append(worker)
         self.workers[number] = worker
 

@@ -1,12 +1,13 @@
-"""A TCP proxy between clients and a broker, that reads along and makes trouble.
+"""A TCP proxy between clients and one broker, that reads along and makes trouble.
 
 It understands no more of Kafka's protocol than that a request is four bytes of length, followed by two bytes
-that say what it is. TLS, several brokers and what answers mean are not modelled.
+that say what it is. TLS and what answers mean are not modelled.
 """
 
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -20,12 +21,12 @@ HEARTBEAT = 12
 """The same: a member's sign of life to its group."""
 
 FaultRule = Callable[[int], str]
-"""Told a request's number; what happens to it: `PASS`, `LOSE_ANSWER`, `CUT`, or `SWALLOW`."""
+"""Told a request's number; what happens to it: `PASS`, `LOSE_ANSWER`, `CUT`, or `SILENCE`."""
 
 PASS = "pass"
 LOSE_ANSWER = "lose answer"  # the broker gets the request; the connection ends before the answer is through
 CUT = "cut"  # the broker does not get it, the connection ends
-SWALLOW = "swallow"  # the broker gets it; from then on no byte passes on any connection, until `heal`
+SILENCE = "silence"  # the broker gets it; from then on there is silence, until `heal`
 
 
 class Proxy:
@@ -41,10 +42,13 @@ class Proxy:
         """Seconds by which every request is held up."""
         self.done: Counter[str] = Counter()
         """Requests by what happened to them."""
-        self._silent = threading.Event()
+        self._passing = threading.Event()
+        """Not set while there is silence."""
+        self._passing.set()
+        self._refusing = False
         self._stopped = threading.Event()
         self._lock = threading.Lock()
-        self._sockets: set[socket.socket] = set()
+        self._connections: set[_Connection] = set()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self) -> Self:
@@ -56,20 +60,29 @@ class Proxy:
         self._stopped.set()
         self._listener.close()
         self.cut()
+        self._passing.set()
 
     def cut(self) -> None:
-        """End all connections."""
+        """Reset all connections, and new ones as soon as they come, until `heal`."""
         with self._lock:
-            for end in self._sockets:
-                _close(end)
-            self._sockets.clear()
+            self._refusing = True
+            for connection in self._connections:
+                connection.reset()
+
+    def silence(self) -> None:
+        """Let no byte, and no end of a connection, pass in either direction until `heal`.
+
+        What is sent meanwhile is kept and arrives then, as TCP sends again what was not acknowledged. This is
+        so even if the sender has given up the connection.
+        """
+        self._passing.clear()
 
     def heal(self) -> None:
-        """Let everything pass again, on new connections."""
+        """Let everything pass again."""
         self.fault_rule = lambda _: PASS
         self.delay = 0.0
-        self._silent.clear()
-        self.cut()
+        self._refusing = False
+        self._passing.set()
 
     def _accept(self) -> None:
         while not self._stopped.is_set():
@@ -77,58 +90,75 @@ class Proxy:
                 client, _ = self._listener.accept()
             except OSError:  # closed
                 return
-            try:
-                server = socket.create_connection(("127.0.0.1", self.target), timeout=5.0)
-            except OSError:
-                client.close()
-                continue
-            server.settimeout(None)
             with self._lock:
-                self._sockets |= {client, server}
-            _Connection(self, client, server).start()
+                if self._refusing:
+                    _reset(client)
+                    continue
+                connection = _Connection(self, client)
+                self._connections.add(connection)
+            connection.start()
 
 
 class _Connection:
-    def __init__(self, proxy: Proxy, client: socket.socket, server: socket.socket) -> None:
+    def __init__(self, proxy: Proxy, client: socket.socket) -> None:
         self._proxy = proxy
         self._client = client
-        self._server = server
+        self._server = socket.socket()
         self._answer_lost = threading.Event()
 
     def start(self) -> None:
-        for pump in (self._requests, self._answers):
-            threading.Thread(target=self._run, args=[pump], daemon=True).start()
+        threading.Thread(target=self._connect, daemon=True).start()
+
+    def reset(self) -> None:
+        _reset(self._client)
+        _reset(self._server)
+
+    def _connect(self) -> None:
+        self._proxy._passing.wait()
+        try:
+            self._server.connect(("127.0.0.1", self._proxy.target))
+        except OSError:  # nobody listens, or this connection was reset
+            self._end()
+            return
+        threading.Thread(target=self._run, args=[self._answers], daemon=True).start()
+        self._run(self._requests)
 
     def _run(self, pump: Callable[[], None]) -> None:
         with suppress(OSError):  # the connection ended, by either side
             pump()
+        self._proxy._passing.wait()
+        self._end()
+
+    def _end(self) -> None:
+        if self._proxy._refusing:
+            self.reset()
         _close(self._client)
         _close(self._server)
+        with self._proxy._lock:
+            self._proxy._connections.discard(self)
 
     def _requests(self) -> None:
+        proxy = self._proxy
         while (request := _request(self._client)) is not None:
-            number = int.from_bytes(request[4:6], "big")
-            proxy = self._proxy
-            what = SWALLOW if proxy._silent.is_set() else proxy.fault_rule(number)
+            proxy._passing.wait()
+            what = proxy.fault_rule(int.from_bytes(request[4:6], "big"))
             proxy.done[what] += 1
             if what == CUT:
                 return
             if proxy.delay:
                 proxy._stopped.wait(proxy.delay)
-            if what == SWALLOW and proxy._silent.is_set():
-                continue
-            if what == SWALLOW:
-                proxy._silent.set()
+            if what == SILENCE:
+                proxy.silence()
             if what == LOSE_ANSWER:
                 self._answer_lost.set()
             self._server.sendall(request)
 
     def _answers(self) -> None:
         while data := self._server.recv(1 << 16):
+            self._proxy._passing.wait()
             if self._answer_lost.is_set():
                 return
-            if not self._proxy._silent.is_set():
-                self._client.sendall(data)
+            self._client.sendall(data)
 
 
 def _request(client: socket.socket) -> bytes | None:
@@ -152,4 +182,12 @@ def _exactly(client: socket.socket, count: int) -> bytes | None:
 def _close(end: socket.socket) -> None:
     with suppress(OSError):
         end.shutdown(socket.SHUT_RDWR)
+    end.close()
+
+
+def _reset(end: socket.socket) -> None:
+    """Close a connection with RST rather than FIN; threads that read from it go on."""
+    with suppress(OSError):  # it is not connected, or closed
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        end.shutdown(socket.SHUT_RD)
     end.close()

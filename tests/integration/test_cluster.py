@@ -14,6 +14,8 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AclOperation, AdminClient, NewTopic, ResourceType
 
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER
+from tests.chaos.network import Network
+from tests.chaos.schedule import BROKERS, NETWORK_FAULTS
 from tests.integration.harness import TIMEOUT, until
 from tests.support.cluster import Cluster, running_cluster
 
@@ -21,8 +23,15 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with running_cluster() as running:
+def network() -> Iterator[Network]:
+    with Network(2, BROKERS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cluster(network: Network) -> Iterator[Cluster]:
+    with running_cluster(proxied=network.advertised) as running:
+        network.lead_to(running)
         yield running
 
 
@@ -106,6 +115,23 @@ def test_a_suspended_broker_goes_on(cluster: Cluster, topic: str) -> None:
     cluster.pause(1)
     cluster.resume(1)
     assert write(cluster.client_settings(), topic) == ""
+
+
+def test_a_failing_network_parts_one_worker_from_brokers_that_live(
+    cluster: Cluster, network: Network
+) -> None:
+    proxies = [cluster.bootstrap_of(network.listener(worker)) for worker in (0, 1)]
+    struck, spared = ({"bootstrap.servers": addresses} for addresses in proxies)
+    client = AdminClient({"bootstrap.servers": proxies[0]}, logger=LIBRDKAFKA_LOGGER)
+    told = client.list_topics(timeout=TIMEOUT).brokers.values()
+    assert {f"{broker.host}:{broker.port}" for broker in told} == set(proxies[0].split(","))
+    for fault in NETWORK_FAULTS:
+        network.fail(fault, workers=[0], brokers=BROKERS)
+        with pytest.raises(KafkaException):
+            brokers_seen(struck)
+        assert brokers_seen(spared) == brokers_seen(cluster.client_settings()) == {1, 2, 3}
+        network.heal()
+        assert brokers_seen(struck) == {1, 2, 3}
 
 
 def test_the_coordinator_of_a_transaction_is_a_broker(cluster: Cluster) -> None:

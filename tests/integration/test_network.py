@@ -18,7 +18,7 @@ from pipeline.broker.settings import server_properties
 from pipeline.broker.temporary import temporary_broker
 from pipeline.worker.transaction import PartitionCommit
 from tests.integration.harness import Feed, Pipeline, assert_as_in_one_go, invented_events, until
-from tests.integration.proxy import CUT, END_TRANSACTION, HEARTBEAT, LOSE_ANSWER, PASS, SWALLOW, Proxy
+from tests.integration.proxy import CUT, END_TRANSACTION, HEARTBEAT, LOSE_ANSWER, PASS, SILENCE, Proxy
 from tests.integration.test_session import learned, run_until, session_of
 from tests.support.forked import CommandProcess
 
@@ -83,17 +83,17 @@ def slow_and_broken(proxy: Proxy) -> Trouble:
 
 
 def fall_silent(proxy: Proxy) -> Trouble:
-    """No connection ends, but nothing passes, for longer than transaction and membership last."""
+    """Nothing passes for longer than transaction and membership last, then what was sent arrives late."""
     commits = count()
     silent_since: list[float] = []
 
-    def swallow_one(request: int) -> str:
+    def fall_silent_once(request: int) -> str:
         if request == END_TRANSACTION and next(commits) == 5:
             silent_since.append(time.monotonic())
-            return SWALLOW
+            return SILENCE
         return PASS
 
-    proxy.fault_rule = swallow_one
+    proxy.fault_rule = fall_silent_once
     return "silence", lambda: bool(silent_since) and time.monotonic() - silent_since[0] > MAX_SILENCE
 
 

@@ -2,7 +2,7 @@
 
 Every broker has listeners with and without TLS and passwords, and some whose certificates are bad. The users
 of passwords and of certificates may do nothing until they are allowed to. The listener `PLAINTEXT` is for the
-brokers and the tests themselves, who may do everything.
+brokers and the tests themselves, who may do everything, as may the users of listeners with a proxy.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from confluent_kafka import KafkaException
@@ -123,9 +124,17 @@ class Cluster:
         How many brokers.
     session_timeout
         Seconds after which the controller takes a silent broker's partitions from it.
+    proxied
+        Further listeners without TLS, by name: the port that each broker advertises, by its number.
     """
 
-    def __init__(self, folder: Path, brokers: int, session_timeout: float) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        brokers: int,
+        session_timeout: float,
+        proxied: Mapping[str, Mapping[int, int]] = MappingProxyType({}),
+    ) -> None:
         self.certificates = Certificates(folder)
         self._key_stores = {
             "EXPIRED": self.certificates.server("expired", days=EXPIRED_DAYS),
@@ -136,8 +145,10 @@ class Cluster:
         self._session_timeout = session_timeout
         self._controller = Node(CONTROLLER, folder / "controller")
         self._nodes = {number: Node(number, folder / f"broker-{number}") for number in range(1, brokers + 1)}
-        [self._controller_port, *ports] = free_ports(1 + brokers * len(LISTENERS))
-        places = [(number, listener) for number in self._nodes for listener in LISTENERS]
+        self._proxied = proxied
+        self._listeners = {**LISTENERS, **dict.fromkeys(proxied, "PLAINTEXT")}
+        [self._controller_port, *ports] = free_ports(1 + brokers * len(self._listeners))
+        places = [(number, listener) for number in self._nodes for listener in self._listeners]
         self._ports = dict(zip(places, ports, strict=True))
 
     @property
@@ -151,12 +162,18 @@ class Cluster:
         return self.bootstrap_of("PLAINTEXT")
 
     def bootstrap_of(self, listener: str) -> str:
-        """Return the addresses of a listener of all brokers."""
+        """Return the addresses at which clients reach a listener of all brokers."""
         return ",".join(self.address(number, listener) for number in self._nodes)
 
     def address(self, broker: int, listener: str = "PLAINTEXT") -> str:
-        """Return the address of a broker's listener."""
-        return f"localhost:{self._ports[broker, listener]}"
+        """Return the address that a broker advertises for a listener: that of the proxy, if it has one."""
+        if listener in self._proxied:
+            return f"localhost:{self._proxied[listener][broker]}"
+        return f"localhost:{self.port(broker, listener)}"
+
+    def port(self, broker: int, listener: str = "PLAINTEXT") -> int:
+        """Return the port on which a broker itself listens."""
+        return self._ports[broker, listener]
 
     def client_settings(self, user: str | None = None, listener: str = "SASL_SSL") -> dict[str, Any]:
         """Return the settings of a client.
@@ -258,7 +275,7 @@ class Cluster:
         broker
             Its number.
         listeners
-            What it listens on beside `PLAINTEXT`.
+            What it listens on beside `PLAINTEXT` and the listeners with a proxy.
         wait
             Whether to wait until the cluster knows it.
         """
@@ -346,20 +363,17 @@ class Cluster:
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:ANONYMOUS;User:admin",
             "listener.security.protocol.map": ",".join(
-                f"{name}:{protocol}" for name, protocol in {"CONTROLLER": "PLAINTEXT", **LISTENERS}.items()
+                f"{name}:{protocol}"
+                for name, protocol in {"CONTROLLER": "PLAINTEXT", **self._listeners}.items()
             ),
         }
 
     def _broker_settings(self, number: int, listeners: Collection[str]) -> dict[str, str]:
-        addresses = ",".join(
-            f"{name}://{self.address(number, name)}"
-            for name in LISTENERS
-            if name in listeners or name == "PLAINTEXT"
-        )
+        names = [name for name in self._listeners if name in {"PLAINTEXT", *listeners, *self._proxied}]
         settings = {
             "process.roles": "broker",
-            "listeners": addresses,
-            "advertised.listeners": addresses,
+            "listeners": ",".join(f"{name}://localhost:{self.port(number, name)}" for name in names),
+            "advertised.listeners": ",".join(f"{name}://{self.address(number, name)}" for name in names),
             "inter.broker.listener.name": "PLAINTEXT",
             "sasl.enabled.mechanisms": "SCRAM-SHA-512",
             "ssl.keystore.type": "PEM",
@@ -382,7 +396,11 @@ class Cluster:
 
 
 @contextmanager
-def running_cluster(brokers: int = 3, session_timeout: float = 9.0) -> Iterator[Cluster]:
+def running_cluster(
+    brokers: int = 3,
+    session_timeout: float = 9.0,
+    proxied: Mapping[str, Mapping[int, int]] = MappingProxyType({}),
+) -> Iterator[Cluster]:
     """Run a cluster inside the block.
 
     At the end of the block its processes are ended and its files deleted, also if this process is killed.
@@ -393,6 +411,9 @@ def running_cluster(brokers: int = 3, session_timeout: float = 9.0) -> Iterator[
         How many brokers. With three, each record has three copies, and two have to be in sync.
     session_timeout
         Seconds after which the controller takes a silent broker's partitions from it; Kafka's default.
+    proxied
+        Further listeners without TLS, by name: the port that each broker advertises, by its number.
+        Something has to listen there and lead to `Cluster.port`.
 
     Yields
     ------
@@ -405,7 +426,7 @@ def running_cluster(brokers: int = 3, session_timeout: float = 9.0) -> Iterator[
     )
     cluster = None
     try:
-        cluster = Cluster(folder, brokers, session_timeout)
+        cluster = Cluster(folder, brokers, session_timeout, proxied)
         cluster.start_all()
         yield cluster
     finally:
