@@ -26,9 +26,8 @@ demo: setup  ## Broker, data, worker, a kill -9 in the middle, and the report
 test: setup  ## All tests, with a real Apache Kafka
 	@$(BIN)/pytest -n $(PROCESSES) --maxschedchunk 1
 
-# One process more than there are processors here, mostly: some tests wait for processes that they start.
 test-fast: setup  ## The tests that need no broker, with a share of the examples of each property
-	@$(BIN)/pytest -n 3 -m "not kafka and not chaos" --hypothesis-profile quick
+	@$(BIN)/pytest -n logical -m "not kafka and not chaos" --hypothesis-profile quick
 
 coverage: setup  ## The share of lines, in percent, that the tests without a broker run
 	@$(BIN)/pytest -n logical -m "not kafka and not chaos" --cov --cov-report=

@@ -52,6 +52,7 @@ def replayed(name: str, scenario: Scenario, bootstrap: str, prefix: str, folder:
     """Run workers over all inputs, the second from where the first was stopped."""
     pipeline = Pipeline(bootstrap, prefix, folder, scenario.partitions)
     pipeline.environment = ENVIRONMENT | scenario.environment()
+    pipeline.program = FORKS  # libraries read the environment when they are imported
     outcomes = int(RECORDED["core"][name]["outcomes"].split()[0])
     if "labels" in scenario.settings:
         create(

@@ -63,7 +63,10 @@ class InputSummary:
         """The first message of each topic that retention has not deleted."""
         self._unjoined_events: set[Id] = set()
         """Events with a label that has a dead letter."""
-        self._unmatched: list[tuple[WatchLabel, RawMessage]] = []
+        self._unmatched: list[tuple[WatchLabel, RawMessage, int]] = []
+        """With the latest time of the labels up to each: none that comes out of order sets it back."""
+        self._latest = -1
+        """Latest time of the topic's messages that were read so far."""
 
     def read_interactions(self, topic: str, messages: Iterable[RawMessage], end: int) -> None:
         """Read the interactions below the committed offset `end`.
@@ -100,7 +103,7 @@ class InputSummary:
             if isinstance(record, WatchLabel) and not self._outputs.labelled.match(
                 record.event_id, match_key(record)
             ):
-                self._unmatched.append((record, source))
+                self._unmatched.append((record, source, self._latest))
 
     def waiting(self) -> list[SavedLabel]:
         """Return the labels that wait for their interaction, and count all others as duplicates.
@@ -114,22 +117,22 @@ class InputSummary:
             The prediction of a label waits for it, although it was processed.
         """
         waiting: dict[Id, SavedLabel] = {}
-        for record, source in self._unmatched:
+        for record, source, read_at in self._unmatched:
             if record.event_id in self._pending_events and not self._may_be_repeated(record):
                 raise _unaccounted(source, "the prediction of its event still waits for it")
-            if record.event_id not in waiting and self._may_wait(record):
+            if record.event_id not in waiting and self._may_wait(record, read_at):
                 waiting[record.event_id] = SavedLabel.save(EarlyLabel(record, source))
             else:
                 self.counters["duplicate_labels"] += 1
         return list(waiting.values())
 
-    def _may_wait(self, label: WatchLabel) -> bool:
-        """Whether no output tells what became of a label that has no dead letter either."""
+    def _may_wait(self, label: WatchLabel, read_at: int) -> bool:
+        """Whether no output tells what became of a label, read at a stream time, without a dead letter."""
         if label.event_id in self._pending_events:
             return False
         if (
             self._outputs.labelled.has_event(label.event_id)
-            and label.timestamp <= self._outputs.remembered_until[label.event_id]
+            and read_at <= self._outputs.remembered_until[label.event_id]
         ):
             return False
         overdue = label.timestamp + self._join.early < self.stream_time
@@ -146,6 +149,7 @@ class InputSummary:
         """Yield messages with their records, None for those that have a dead letter."""
         noun = "interactions" if decoder is INTERACTION_DECODER else "labels"
         clock = ahead = None
+        self._latest = -1
         for source in messages:
             if source.offset >= end:
                 break
@@ -165,6 +169,7 @@ class InputSummary:
                 continue
             if fault is None or fault in JOIN_FAULTS:
                 clock, ahead = record.timestamp, None
+                self._latest = max(self._latest, record.timestamp)
                 self.stream_time = max(self.stream_time, record.timestamp)
             elif fault == Fault.FUTURE and dead_letter is not None and JUMP in (dead_letter.reason or ""):
                 ahead = record.timestamp

@@ -13,12 +13,17 @@ from pipeline.errors import StateError
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.model.snapshot import pack
+from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
+from pipeline.records.encoding import encode
+from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.task.state import SettingsEpoch, State
+from pipeline.tools.audit.dispositions import ANY_TIME
 from pipeline.tools.audit.state_check import UNRECORDED
 from pipeline.tools.checkpoint.deriving import PartitionLogs, Place, derive_state
 from tests.support.builders import CHALLENGERS, Inputs, join_settings, model_under
 from tests.support.consumer import Step, steps
+from tests.support.entries import entries
 from tests.support.examples import examples
 from tests.support.recording import Recording, changed, eventful_run, record
 from tests.support.streams import policies, streams
@@ -93,6 +98,21 @@ def test_the_state_of_any_run_is_derived_and_audits_clean(
     assert all(saved in state.waiting for saved in run.state.waiting)
     run.state, run.snapshot = state, None
     assert run.findings() == []
+
+
+def test_a_label_that_comes_out_of_order_when_its_event_is_forgotten_waits() -> None:
+    played = Interaction(1, 0, 0, 909, 10_000)
+    labels = [WatchLabel(event, 0, 0, time, 0.0, 0.0) for event, time in ((1, 909), (0, 1010), (1, 1008))]
+    sources = [
+        RawMessage("watch-labels", 0, offset, b"0", encode(each)) for offset, each in enumerate(labels)
+    ]
+    given_inputs = Inputs(
+        entries([RawMessage("interactions", 0, 0, b"0", encode(played))], INTERACTION_DECODER, ANY_TIME),
+        entries(sources, LABEL_DECODER, ANY_TIME),
+    )
+    run = record(given_inputs, [(Step(1, 3, end_seen=True, limit=10), False)])
+    assert [saved.offset for saved in run.state.waiting] == [1, 2]
+    assert derived(run).waiting == run.state.waiting
 
 
 def test_so_is_that_of_a_run_with_every_disposition() -> None:
