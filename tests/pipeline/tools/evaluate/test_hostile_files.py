@@ -64,7 +64,7 @@ def header_bytes(shape: tuple[int, ...], descr: str = "<f8") -> bytes:
 
 
 def archive(file: Path, members: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> Path:
-    with zipfile.ZipFile(file, "w", compression) as content:
+    with zipfile.ZipFile(file, "w", compression, compresslevel=1) as content:
         for name, data in members.items():
             content.writestr(name, data)
     return file
