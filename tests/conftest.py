@@ -18,7 +18,7 @@ settings.register_profile(
     "untimed", max_examples=ALL, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 # Chosen with --hypothesis-profile, which comes after this.
-settings.register_profile("quick", settings.get_profile("untimed"), max_examples=ALL * 3 // 10)
+settings.register_profile("quick", settings.get_profile("untimed"), max_examples=ALL // 5)
 settings.load_profile("untimed")
 
 URGENT = ("chaos", "slow", "kafka")
