@@ -26,8 +26,8 @@ demo: setup  ## Broker, data, worker, a kill -9 in the middle, and the report
 test: setup  ## All tests, with a real Apache Kafka
 	@$(BIN)/pytest -n $(PROCESSES) --maxschedchunk 1
 
-test-fast: setup  ## The tests that need no broker, with a share of the examples of each property
-	@$(BIN)/pytest -n logical -m "not kafka and not chaos" --hypothesis-profile quick
+test-fast: setup  ## The tests that need no broker and are not slow, with a share of the examples of each property
+	@$(BIN)/pytest -n logical -m "not kafka and not chaos and not slow" --hypothesis-profile quick
 
 coverage: setup  ## The share of lines, in percent, that the tests without a broker run
 	@$(BIN)/pytest -n logical -m "not kafka and not chaos" --cov --cov-report=

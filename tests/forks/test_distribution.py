@@ -10,6 +10,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import forks
 
 ROOT = Path(forks.__file__).parents[1]
@@ -60,6 +62,7 @@ def test_it_agrees_with_the_component_on_version_and_dependencies() -> None:
     assert set(library["dependencies"]) <= set(component["dependencies"])
 
 
+@pytest.mark.slow
 def test_it_loads_nothing_of_the_component() -> None:
     code = "import sys, forks, forks.rivals, forks.validation, forks.adapters.sklearn; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

@@ -21,6 +21,7 @@ def test_no_case_ends_with_another_error(name: str) -> None:
     assert outcomes["restored"] > 0
 
 
+@pytest.mark.slow
 def test_each_mutated_message_is_accounted_for() -> None:
     outcomes, failed = run(TARGETS["messages"], range(CASES), seed=7)
     assert not failed

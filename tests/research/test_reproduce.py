@@ -26,6 +26,7 @@ from research.harness import runner
 from research.harness.trials import Trial
 from research.reproduce.data import DataFolder
 
+pytestmark = pytest.mark.slow
 ALWAYS = {
     *("stream", "learner", "budget", "mistakes", "mistakes_sd", "mistakes_authors", "paper", "seconds"),
     "majority",

@@ -39,6 +39,7 @@ def complete_all(file: Path, trials: list[Step], jobs: int) -> tuple[list[Result
         return [store.get(trial) for trial in trials], updates
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_each_trial_runs_once_and_is_reported_when_it_is_done(tmp_path: Path, jobs: int) -> None:
     trials = [Step(number) for number in range(4)]

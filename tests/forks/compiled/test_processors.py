@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from forks.algorithm.kernels import gaussian_in_place, squared_distance_matrix
 from forks.algorithm.newton import NewtonState, newton_step
@@ -32,6 +33,7 @@ def worked_out() -> str:
     return b"".join(part.tobytes() for part in (phi, matrix, out, *newton)).hex()
 
 
+@pytest.mark.slow
 def test_the_bits_are_the_same(tmp_path: Path) -> None:
     plain = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
     code = f"from {__name__} import worked_out; print(worked_out())"

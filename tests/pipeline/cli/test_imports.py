@@ -57,6 +57,7 @@ def imported_by(*command_lines: list[str], **environment: str) -> tuple[str, set
     return done.stdout, set(json.loads(done.stderr.splitlines()[-1]))
 
 
+@pytest.mark.slow
 def test_help_imports_nothing_heavy() -> None:
     output, packages = imported_by(*([*path, "--help"] for path in ALL))
     assert output.count("Usage: forks") == len(ALL)

@@ -39,6 +39,7 @@ def test_a_request_that_did_not_end_the_process_stops_what_runs_later() -> None:
     assert stop.is_set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_worker_that_is_stopped_while_it_starts_ends_with_zero(workers: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, and answers nothing

@@ -243,6 +243,7 @@ def test_settings_that_librdkafka_refuses_are_wrong_settings(client: dict[str, o
         assert part in refusal(make)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("slip", "command"),
     [

@@ -63,6 +63,7 @@ def test_a_signal_during_the_start_of_the_workers_stops_them(tmp_path: Path) -> 
     assert all((tmp_path / f"done-{n}").exists() for n in range(2))
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_all_at_once(tmp_path: Path) -> None:
     with supervisor_process("stubborn", tmp_path) as (process, members):
         process.send_signal(signal.SIGTERM)
@@ -72,6 +73,7 @@ def test_a_second_signal_ends_all_at_once(tmp_path: Path) -> None:
         psutil.wait_procs(members)
 
 
+@pytest.mark.slow
 def test_workers_end_with_their_supervisor(tmp_path: Path) -> None:
     with supervisor_process("obedient", tmp_path) as (process, members):
         process.send_signal(signal.SIGKILL)

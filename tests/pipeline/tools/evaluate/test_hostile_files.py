@@ -340,6 +340,7 @@ def enlarge(file: Path, size: int) -> None:
         content.truncate(size)
 
 
+@pytest.mark.slow
 def test_files_of_any_size_are_refused_in_bounded_memory(tmp_path: Path) -> None:
     files = dict.fromkeys(("hole.npz", "hole.libsvm", "line.csv", "hole.plays", "hole.safetensors"), b"")
     files |= {"hole.csv": b"a,y\n", "hole.tags": b"video_id,feat\n"}
