@@ -234,8 +234,9 @@ class Worker(Section):
     """Bytes of messages, of all inputs, that may be read before they are processed."""
     dead_letters: int = Field(60_000, ge=1)
     """Dead letters of a partition in a minute, after which it pauses for the rest of the minute."""
-    session_timeout: Milliseconds = Field("10s", ge=6_000)  # type: ignore[assignment]  # as above
-    """How long the group waits for a worker that sends no heartbeat."""
+    session_timeout: Milliseconds = Field("20s", ge=6_000)  # type: ignore[assignment]  # as above
+    """How long the group waits for a worker that sends no heartbeat. A membership outlasts the death of the
+    group's coordinator, as a transaction does, if the timeout is longer."""
     transaction_timeout: Milliseconds = Field("15s", ge=1_000)  # type: ignore[assignment]  # as above
     """How long readers wait for the open transaction of a worker that is gone. A transaction outlasts the
     death of a broker, which Kafka notices after nine seconds, if the timeout is longer."""

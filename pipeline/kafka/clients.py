@@ -66,7 +66,7 @@ def log_client_error(error: KafkaError) -> None:
 
 def heartbeat_interval(worker: Worker) -> int:
     """Return the milliseconds between two heartbeats, whose answers tell a member of rebalances."""
-    return max(1_000, worker.session_timeout // 5)
+    return max(1_000, worker.session_timeout // 10)
 
 
 def group_consumer(config: Config) -> Consumer:

@@ -21,7 +21,7 @@ from tests.chaos.killer import FaultInjector
 from tests.chaos.policies import SETTINGS as POLICY
 from tests.chaos.policies import policy
 from tests.chaos.report import Options, Report
-from tests.chaos.schedule import SESSION_TIMEOUT, plan
+from tests.chaos.schedule import plan, session_timeout
 from tests.chaos.world import EARLY, MINUTE, WINDOW, World, recent_begin
 from tests.integration.harness import FORKS, Pipeline
 
@@ -30,7 +30,6 @@ SETTINGS = {
     "FORKS_JOIN__EARLY": f"{EARLY // MINUTE}m",
     "FORKS_JOIN__EARLY_BYTES": "768000",
     "FORKS_JOIN__MAX_IDLE": "1s",  # stream time passes quickly here: see docs/operations.md on replays
-    "FORKS_WORKER__SESSION_TIMEOUT": f"{SESSION_TIMEOUT:.0f}s",
     "FORKS_CHECKPOINT__OUTCOMES": "2000",
     "FORKS_CHECKPOINT__INTERVAL": "5s",
 }
@@ -57,6 +56,7 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
     world = World(options.seed, options.events, options.partitions, minutes, recent_begin(minutes))
     injections = plan(options.seed, options.minutes, options.workers, options.cluster)
     extras = (CHALLENGERS if options.challengers else {}) | (POLICY if options.policy else {})
+    extras["FORKS_WORKER__SESSION_TIMEOUT"] = f"{session_timeout(options.cluster):.0f}s"
     with Brokers(options.workers) if options.cluster else Broker(folder / "broker") as broker:
         if options.replay:
             say("the undisturbed run")

@@ -9,6 +9,8 @@ import numpy as np
 
 SESSION_TIMEOUT = 6.0
 """Seconds for which the group waits for a silent worker; brokers take no less."""
+CLUSTER_SESSION_TIMEOUT = 20.0
+"""The same on a cluster: longer than the failover of a broker, as by default."""
 
 
 class Fault(Enum):
@@ -48,7 +50,7 @@ NETWORK_FAULTS = {Fault.CUT, Fault.SILENCE}
 BROKERS = (1, 2, 3)
 """The numbers of the brokers of the cluster."""
 REPLACED = 10.0
-"""Seconds after which a silent broker of the cluster has been replaced, and a silent worker by its group."""
+"""Seconds after which a silent broker of the cluster has been replaced."""
 SILENT = 25.0
 """Seconds of a silence, at least: brokers have taken back the open transactions, which last 15 seconds."""
 LONGEST_SILENCE = 70.0
@@ -91,18 +93,27 @@ def plan(seed: int, minutes: float, workers: int, cluster: bool = False) -> list
             at=float(at),
             fault=faults[number],
             worker=int(chance.integers(workers)),
-            seconds=_absence(faults[number], chance),
+            seconds=_absence(faults[number], chance, session_timeout(cluster)),
             sides=_sides(workers, chance) if faults[number] in NETWORK_FAULTS else ((), ()),
         )
         for at, number in zip(moments, chance.permutation(len(faults)).tolist(), strict=True)
     ]
 
 
-def _absence(fault: Fault, chance: np.random.Generator) -> float:
+def session_timeout(cluster: bool) -> float:
+    """Seconds for which the group waits for a silent worker."""
+    return CLUSTER_SESSION_TIMEOUT if cluster else SESSION_TIMEOUT
+
+
+def _absence(fault: Fault, chance: np.random.Generator, session: float) -> float:
     """Seconds for which a victim is away."""
     if fault is Fault.SILENCE:
         return float(chance.uniform(SILENT, LONGEST_SILENCE))
-    least = SESSION_TIMEOUT if fault is Fault.ZOMBIE else REPLACED if fault in CLUSTER_RATES else 0.0
+    least = 0.0
+    if fault in {Fault.ZOMBIE, Fault.CUT}:
+        least = session
+    elif fault in CLUSTER_RATES:
+        least = REPLACED
     return float(chance.uniform(0.0, 3.0)) + least
 
 

@@ -36,6 +36,7 @@ def test_refusals_of_a_cluster_are_as_documented(cluster: Cluster, tmp_path: Pat
         for refusal in refusals:
             assert "Traceback" not in refusal.message
             assert refusal.seconds < LONGEST, refusal
+    assert {refusal.exit_code for refusal in tables["records"]} == {0}
     assert {refusal.exit_code for refusal in tables["connections"]} == {
         BrokerError.exit_code,
         ConfigError.exit_code,

@@ -6,13 +6,14 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.security import connections, files, rights, states
+from tests.security import connections, files, records, rights, states
 from tests.security.refusal import Refusal
 from tests.support import cluster as clusters
 
 
 def cluster_trials(cluster: clusters.Cluster, folder: Path) -> Iterator[tuple[str, list[Refusal]]]:
-    """Try connections and rights on a cluster, and yield what came of them by the name of the table."""
+    """Try hostile records, connections and rights on a cluster; yield what came of them by table."""
+    yield "records", list(records.refusals(cluster.bootstrap, folder))
     yield "connections", list(connections.refusals(cluster, folder))
     for each in rights.set_up(cluster, folder):
         assert each.exit_code == 0, each
