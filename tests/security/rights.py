@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
 )
 
 from pipeline.config.tree import Config
-from pipeline.kafka.access.authorization import grant
+from pipeline.kafka.access.authorization import OPERATIONS, RESOURCE_TYPES, grant
 from pipeline.kafka.access.rights import Resource, Right, Role, rights
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER
 from pipeline.kafka.committed import committed_offsets
@@ -72,6 +72,22 @@ def give(cluster: clusters.Cluster, wanted: Sequence[Right]) -> None:
         deleted.result()
     if wanted:
         grant(cluster.admin, f"User:{USER}", wanted)
+    time.sleep(PROPAGATION)
+
+
+def take_away(cluster: clusters.Cluster, right: Right) -> None:
+    """Take a right from the user, who keeps all others meanwhile."""
+    binding = AclBindingFilter(
+        RESOURCE_TYPES[right.resource],
+        right.name,
+        ResourcePatternType.PREFIXED if right.prefixed else ResourcePatternType.LITERAL,
+        f"User:{USER}",
+        None,  # type: ignore[arg-type]  # as above
+        OPERATIONS[right.operation],
+        AclPermissionType.ANY,
+    )
+    for deleted in cluster.admin.delete_acls([binding]).values():
+        assert len(deleted.result()) == 1
     time.sleep(PROPAGATION)
 
 
@@ -154,17 +170,17 @@ def refusals_while_running(cluster: clusters.Cluster, folder: Path) -> Iterator[
         give(cluster, wanted)
         process = start(["run"], connection(cluster), log)
         try:
-            while b"restored" not in log.read_bytes() and process.poll() is None:
+            while log.read_bytes().count(b"restored") < PARTITIONS and process.poll() is None:
                 time.sleep(0.05)
-            lost = [
+            [lost] = [
                 right
                 for right in wanted
                 if (right.operation, right.resource) == (operation, resource) and right.name.endswith(name)
             ]
             begin = time.monotonic()
-            give(cluster, [right for right in wanted if right not in lost])
+            take_away(cluster, lost)
             send_plays(cluster)
-            case = f"a running worker loses {lost[0]}".replace(PREFIX, "")
+            case = f"a running worker loses {lost}".replace(PREFIX, "")
             yield outcome(case, process, begin, connection(cluster), log)
         finally:
             process.kill()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.security import connections, files, records, rights, states
-from tests.security.refusal import Refusal
+from tests.security.refusal import Refusal, refused
 from tests.support import cluster as clusters
 
 
@@ -28,6 +28,7 @@ def cluster_trials(cluster: clusters.Cluster, folder: Path) -> Iterator[tuple[st
 def all_trials() -> Iterator[tuple[str, list[Refusal]]]:
     """Try everything."""
     with tempfile.TemporaryDirectory() as name:
+        refused("the first command, which imports everything", ("--help",), files.NOWHERE, Path(name))
         yield "files", list(files.refusals(Path(name)))
         with clusters.running_cluster() as cluster:
             yield from cluster_trials(cluster, Path(name))
