@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import psutil
 
 from pipeline.broker.class_archive import ensure_class_archive
@@ -16,7 +17,7 @@ from pipeline.broker.folder_lock import locked
 from pipeline.broker.launch import MAIN_CLASS, Launch, log_file, prepare, start_failure
 from pipeline.broker.ready import wait_until_ready
 from pipeline.broker.settings import DEFAULT_DATA, DEFAULT_HEAP, VERSION
-from pipeline.errors import BrokerError
+from pipeline.errors import BrokerError, ConfigError
 
 STOP_SECONDS: Final = 60.0  # a clean stop, which writes all data to disk, takes one or two
 
@@ -50,11 +51,23 @@ class RunningBroker:
 
 
 def status(data: Path = DEFAULT_DATA) -> RunningBroker | None:
-    """Return the broker that runs on this data folder, None if there is none."""
+    """Return the broker that runs on this data folder, None if there is none.
+
+    Raises
+    ------
+    ConfigError
+        The file that names the broker is damaged.
+    """
     state = state_file(data)
     if not state.exists():
         return None
-    running = RunningBroker(**json.loads(state.read_text()))
+    try:
+        running = msgspec.json.decode(state.read_bytes(), type=RunningBroker)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{state}: this is not what `forks broker start` wrote: {error}. "
+            f"If no broker runs on {data}, remove the file"
+        ) from error
     return running if find_process(running) else None
 
 

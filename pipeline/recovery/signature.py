@@ -19,6 +19,7 @@ from pipeline.records.names import MAC_HEADER
 from pipeline.recovery.state_check import RECOVER, UnusableStateError
 
 MIN_KEY_BYTES: Final = 16
+MAX_KEY_BYTES: Final = 2**20
 _PURPOSE: Final = b"forks state record, version 1"
 
 
@@ -62,12 +63,17 @@ class StateSigner:
         Raises
         ------
         ConfigError
-            The file cannot be read, or has too few bytes.
+            The file cannot be read, or has too few bytes or too many.
         """
         try:
-            key = file.read_bytes()
+            with file.open("rb") as content:
+                key = content.read(MAX_KEY_BYTES + 1)
         except OSError as error:
             raise ConfigError(f"{name} {file}: cannot be read: {error.strerror}") from error
+        if len(key) > MAX_KEY_BYTES:
+            raise ConfigError(
+                f"{name} {file}: the file has more than {MAX_KEY_BYTES:,} bytes, which is no key"
+            )
         if len(key) < MIN_KEY_BYTES:
             raise ConfigError(
                 f"{name} {file}: the file has {len(key)} bytes, a key has at least {MIN_KEY_BYTES}. Make one "

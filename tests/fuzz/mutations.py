@@ -127,7 +127,8 @@ def _delete(parent: Any, key: Any) -> None:
 def _double(rng: Random, parent: Any, key: Any) -> None:
     """Add a member again: to a list many times, to an object under another name."""
     if isinstance(parent, list):
-        parent.extend([deepcopy(parent[key])] * rng.choice([1, 2, 1_000 if len(parent) < 50 else 1]))
+        small = len(parent) < 50 and not isinstance(parent[key], list | dict)  # else sizes multiply
+        parent.extend([deepcopy(parent[key])] * rng.choice([1, 2, 1_000 if small else 1]))
     else:
         parent[rng.choice(["x", f"{key}.", "partition"])] = deepcopy(parent[key])
 

@@ -34,6 +34,15 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
             start(tmp_path, port=port)
 
 
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"pid": "one"}', b'{"pid": "\xff"}'])
+def test_a_damaged_state_file_is_named_with_what_to_do(tmp_path: Path, content: bytes) -> None:
+    state_file(tmp_path).parent.mkdir(exist_ok=True)
+    state_file(tmp_path).write_bytes(content)
+    for command in (status, start, stop):
+        with pytest.raises(ConfigError, match=r"not what `forks broker start` wrote.* remove the file"):
+            command(tmp_path)
+
+
 def test_a_free_port_is_reserved_for_servers_that_ask_for_it() -> None:
     for port in free_ports(2):
         with socket.socket() as other, pytest.raises(OSError, match="in use"):

@@ -68,6 +68,8 @@ def test_a_key_that_cannot_be_used_is_a_fault_of_the_configuration(tmp_path: Pat
     with pytest.raises(ConfigError, match="has 15 bytes, a key has at least 16") as error:
         signer(file)
     assert KEY[:-1].decode() not in str(error.value)
+    with pytest.raises(ConfigError, match="more than 1,048,576 bytes"):
+        signer(Path("/dev/zero"))
     file.write_bytes(KEY)
     found = signer(file)
     assert found is not None
