@@ -39,7 +39,13 @@ class ForksSettings:
     width
         Width of the Gaussian kernel exp(-|x - y|^2 / (2 width^2)), > 0.
     alpha
-        The inverse Hessian starts at I / alpha; > 0.
+        The inverse Hessian of the kernel part, and of the linear part without ``linear_alpha``, starts at
+        I / alpha; > 0.
+    linear_alpha
+        The same of the linear part, > 0; None for ``alpha``.
+    offset_column
+        Column that is added to the score as it is, within +-``clip``, such as the log-odds of another model;
+        None for none. Parts that see the column learn what it leaves unexplained. Behind ``entity_blocks``.
     hessian
         Matrix that a step adds to the Hessian: ``gradient``, (sigma + eta) g g' as in the paper, or
         ``curvature``, the loss's second derivative times z z' (not for hinge, which has none).
@@ -137,6 +143,8 @@ class ForksSettings:
     kernel_columns: Columns
     entity_blocks: tuple[Columns, ...]
     seed: int
+    linear_alpha: float | None = None
+    offset_column: int | None = None
 
     @classmethod
     def practical(cls, dimension: int, *, budget: int = 160, **changes: Any) -> Self:
@@ -233,6 +241,11 @@ class ForksSettings:
         return self.linear_features + self.rank
 
     @property
+    def linear_precision(self) -> float:
+        """Prior precision of a weight of the linear part."""
+        return self.alpha if self.linear_alpha is None else self.linear_alpha
+
+    @property
     def largest(self) -> float:
         """Largest accepted absolute value of an input."""
         return LARGEST_UNSTANDARDIZED if self.sum_kernel and not self.standardize else LARGEST
@@ -274,6 +287,10 @@ class ForksSettings:
         for field in ("width", "alpha", "step"):
             value = getattr(self, field)
             self._require(field, "a finite number > 0", math.isfinite(value) and value > 0)
+        precision = self.linear_precision
+        self._require(
+            "linear_alpha", "a finite number > 0, or None", math.isfinite(precision) and precision > 0
+        )
         for field in ("sigma", "eta", "decay"):
             value = getattr(self, field)
             self._require(field, "a finite number >= 0", math.isfinite(value) and value >= 0)
@@ -319,3 +336,5 @@ class ForksSettings:
             f"behind entity_blocks, from {edge} on",
             not (self.sum_kernel and self.entity_blocks and self.linear_columns[0] < edge),
         )
+        if self.offset_column is not None:
+            self._require_integer("offset_column", edge if self.entity_blocks else 0, self.dimension - 1)

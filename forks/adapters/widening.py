@@ -47,7 +47,7 @@ def widened(learner: Forks, dimension: int) -> Forks:
         weights = np.insert(weights, at, 0.0)
         inverse = np.insert(np.insert(inverse, at, 0.0, axis=0), at, 0.0, axis=1)
         added = np.arange(settings.linear_features, wider.linear_features)
-        inverse[added, added] = 1.0 / settings.alpha
+        inverse[added, added] = 1.0 / settings.linear_precision
     changed: State = {
         "mean": np.pad(reader.floats("mean", settings.dimension), (0, new)),
         "squares": np.pad(reader.floats("squares", settings.dimension), (0, new)),

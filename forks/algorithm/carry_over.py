@@ -74,11 +74,12 @@ def carry_over(newton: NewtonState, T: FloatArray, alpha: float) -> NewtonState:
     return NewtonState(weights, (inverse + inverse.T) / 2)
 
 
-def forget(newton: NewtonState, share: float, alpha: float) -> NewtonState:
+def forget(newton: NewtonState, share: float, alpha: float | FloatArray) -> NewtonState:
     """Return the state with ``share`` of its Hessian, but no direction less certain than the prior.
 
     Otherwise the inverse Hessian, and with it every step, would shrink like one over the number of learned
-    events, and a learner of a long stream would no longer follow its changes.
+    events, and a learner of a long stream would no longer follow its changes. Directions are those in which
+    the weights are scaled such that the prior is the same for all.
 
     Parameters
     ----------
@@ -86,14 +87,17 @@ def forget(newton: NewtonState, share: float, alpha: float) -> NewtonState:
         State on any features.
     share
         Share of the Hessian that is kept, in (0, 1].
-    alpha
-        The prior of the inverse Hessian is I / alpha; > 0.
+    alpha : float or ndarray, shape (n,), float64
+        The prior of the inverse Hessian is I / alpha, or the diagonal matrix of 1 / alpha; > 0.
     """
     if share == 1.0:
         return newton
-    values, vectors = symmetric_eigen(newton.inverse_hessian)
-    variances = np.maximum(values, np.minimum(values / share, 1.0 / alpha))
-    inverse = (vectors * variances) @ vectors.T
+    precisions = np.broadcast_to(alpha, len(newton.weights))
+    roots = np.sqrt(precisions / precisions[-1])  # 1.0, which changes no bit, where the prior is the same
+    scale = roots[:, None] * roots
+    values, vectors = symmetric_eigen(newton.inverse_hessian * scale)
+    variances = np.maximum(values, np.minimum(values / share, 1.0 / precisions[-1]))
+    inverse = (vectors * variances) @ vectors.T / scale
     return newton._replace(inverse_hessian=(inverse + inverse.T) / 2)
 
 

@@ -31,9 +31,9 @@ class NewtonState(NamedTuple):
     inverse_hessian: FloatArray
 
     @classmethod
-    def prior(cls, features: int, alpha: float) -> Self:
-        """Return the initial state: w = 0, A = alpha I."""
-        return cls(np.zeros(features), np.eye(features) / alpha)
+    def prior(cls, features: int, alpha: float | FloatArray) -> Self:
+        """Return the initial state: w = 0, A = alpha I, or the diagonal matrix of an alpha, (n,), each."""
+        return cls(np.zeros(features), np.diag(np.broadcast_to(1.0 / np.asarray(alpha), features)))
 
 
 @njit(cache=True)

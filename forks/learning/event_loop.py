@@ -143,6 +143,8 @@ def run(
             event, learns = event_of(order[start + i], n)
             copy_features(tile, i, params[0], features)
             score = dot(weights, z)
+            if params[0].offset_column >= 0:
+                score += clipped(X[event, params[0].offset_column - first], params[0].clip)
             excess = score - clipped(score, params[0].clip)
             if points.shape[0] > 0:
                 _fill_point(X[event], tile.inputs[i], params[0], point)

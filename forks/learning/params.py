@@ -28,6 +28,7 @@ PARAMS_DTYPE = np.dtype(
         ("kernel_start", np.int64),
         ("kernel_stop", np.int64),
         ("entity_stop", np.int64),  # end of the entity blocks
+        ("offset_column", np.int64),  # -1 for none
         ("own_curvature", np.bool_),
         ("standardize", np.bool_),
     ],
@@ -52,6 +53,7 @@ def params_of(settings: ForksSettings) -> Params:
     params["linear_start"], params["linear_stop"] = linear_start, linear_stop
     params["kernel_start"], params["kernel_stop"] = kernel_start, kernel_stop
     params["entity_stop"] = settings.entity_stop
+    params["offset_column"] = -1 if settings.offset_column is None else settings.offset_column
     params["own_curvature"] = settings.hessian == "curvature"
     params["standardize"] = settings.standardize
     return params

@@ -55,7 +55,7 @@ class Stages:
             event_loop.Hypothesis(
                 mean=np.zeros(settings.dimension),
                 squares=np.zeros(settings.dimension),
-                newton=NewtonState.prior(settings.features, settings.alpha),
+                newton=NewtonState.prior(settings.features, _prior_precisions(settings)),
                 feature_map=FeatureMap(np.empty((stop - start, 0)), np.empty((0, settings.rank))),
                 expansion=Expansion.empty(stop - start),
             )
@@ -205,7 +205,7 @@ class Stages:
     def _first_newton(self, before: event_loop.Hypothesis, kernel: SketchedKernel) -> NewtonState:
         """Return Newton's state for the first map, with stage 1's values at the stored points."""
         if not self._settings.carry_over:
-            return NewtonState.prior(self._settings.features, self._settings.alpha)
+            return NewtonState.prior(self._settings.features, _prior_precisions(self._settings))
         points, coefficients = before.expansion
         values = gaussian_matrix(points, points, self._gamma) @ coefficients
         return first_weights(before.newton, values, kernel.features())
@@ -214,9 +214,15 @@ class Stages:
         """Change the map and return Newton's state for it, carried over or reset."""
         if not self._settings.carry_over:
             kernel.change(point)
-            return NewtonState.prior(self._settings.features, self._settings.alpha)
+            return NewtonState.prior(self._settings.features, _prior_precisions(self._settings))
         old = kernel.features_with(point)
         kernel.change(point)
         newton = carry_over(before, transfer(old, kernel.features()), self._settings.alpha)
         share = math.exp(-self._since_change / self._settings.memory)
-        return forget(newton, share, self._settings.alpha)
+        return forget(newton, share, _prior_precisions(self._settings))
+
+
+def _prior_precisions(settings: ForksSettings) -> FloatArray:
+    """Return the prior precision of each weight, (features,), linear part first."""
+    linear = np.full(settings.linear_features, settings.linear_precision)
+    return np.concatenate([linear, np.full(settings.rank, settings.alpha)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from ast import literal_eval
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import MISSING, asdict, fields
 from types import MappingProxyType
 from typing import Any, Final, Literal, get_origin, get_type_hints
 
@@ -24,10 +24,16 @@ KIND: Final = "learner"
 """The setting that names a challenger's learner: FORKS, or which rival."""
 LEARNER_TYPES: Final[Mapping[str, Any]] = MappingProxyType(get_type_hints(ForksSettings))
 """The types of the settings of FORKS, by name."""
+DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
+    {field.name: field.default for field in fields(ForksSettings) if field.default is not MISSING}
+)
+"""The defaults of those settings of FORKS that have one, by name."""
 
 
 def learner_text(learner: ForksSettings) -> dict[str, str]:
     """Return the learner's settings as text by name.
+
+    Settings with a default are left out where they have it: older versions did not know them.
 
     Examples
     --------
@@ -37,7 +43,7 @@ def learner_text(learner: ForksSettings) -> dict[str, str]:
     >>> learner_from(text) == ForksSettings.paper(8)
     True
     """
-    return {LEARNER_PREFIX + name: str(value) for name, value in asdict(learner).items()}
+    return {LEARNER_PREFIX + name: str(value) for name, value in _written(learner).items()}
 
 
 def labels_text(labels: Labels) -> dict[str, str]:
@@ -78,7 +84,7 @@ def challengers_text(challengers: Mapping[str, ChallengerSettings]) -> dict[str,
     text: dict[str, str] = {}
     for name, challenger in challengers.items():
         if isinstance(challenger, ForksSettings):
-            found: dict[str, Any] = {KIND: FORKS} | asdict(challenger)
+            found: dict[str, Any] = {KIND: FORKS} | _written(challenger)
         else:
             found = {KIND: challenger.kind} | dict(challenger.parameters)
         text |= {f"{CHALLENGERS_PREFIX}{name}.{setting}": str(value) for setting, value in found.items()}
@@ -97,6 +103,14 @@ def challengers_from(settings: Mapping[str, str]) -> dict[str, ChallengerSetting
     return {name: _challenger_from(settings, f"{CHALLENGERS_PREFIX}{name}.") for name in names}
 
 
+def _written(learner: ForksSettings) -> dict[str, Any]:
+    """Return the settings that are written."""
+    settings = asdict(learner)
+    return {
+        name: value for name, value in settings.items() if name not in DEFAULTS or value != DEFAULTS[name]
+    }
+
+
 def _challenger_from(settings: Mapping[str, str], prefix: str) -> ChallengerSettings:
     text = settings_under(settings, prefix)
     kind = text.pop(KIND, "")
@@ -112,8 +126,9 @@ def _challenger_from(settings: Mapping[str, str], prefix: str) -> ChallengerSett
 
 
 def _forks_from(text: Mapping[str, str], prefix: str) -> ForksSettings:
-    if text.keys() != LEARNER_TYPES.keys():
-        names = ", ".join(sorted(prefix + name for name in text.keys() ^ LEARNER_TYPES.keys()))
+    differing = (text.keys() - LEARNER_TYPES.keys()) | (LEARNER_TYPES.keys() - DEFAULTS.keys() - text.keys())
+    if differing:
+        names = ", ".join(sorted(prefix + name for name in differing))
         raise StateError(f"the outputs were made by another version of the learner, which differs in {names}")
     try:
         return ForksSettings(

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from pipeline.errors import StateError
 from pipeline.model.settings_text import (
     CHALLENGERS_PREFIX,
+    DEFAULTS,
     KIND,
     LEARNER_PREFIX,
     LEARNER_TYPES,
@@ -73,7 +74,11 @@ def differences(stored: Mapping[str, str], current: Mapping[str, str]) -> Change
 
 
 def _may_be_rebuilt(name: str, values: tuple[str | None, str | None]) -> bool:
-    return name.startswith(CHALLENGERS_PREFIX) or (name.startswith(LEARNER_PREFIX) and None not in values)
+    old, new = values
+    known = old is not None or name.removeprefix(LEARNER_PREFIX) in DEFAULTS
+    return name.startswith(CHALLENGERS_PREFIX) or (
+        name.startswith(LEARNER_PREFIX) and known and new is not None
+    )
 
 
 def rebuild_command(wanted: Mapping[str, str]) -> str:

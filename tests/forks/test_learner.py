@@ -89,6 +89,30 @@ def test_carry_over_forgets_less_than_reset_on_a_steady_stream() -> None:
     assert rate(carry_over=True) < rate(carry_over=False) / 2
 
 
+def test_the_linear_part_may_have_a_prior_of_its_own() -> None:
+    settings = ForksSettings.practical(2, budget=20, alpha=2.0, linear_alpha=30.0)
+    prior = array(Forks(settings).state(), "inverse_hessian")
+    assert (prior == np.diag([1 / 30] * 3 + [1 / 2] * settings.rank)).all()
+
+
+def test_an_offset_is_the_score_of_a_learner_that_knows_nothing_else() -> None:
+    X = np.array([[0.0, 0.5], [1.0, -3.0], [2.0, 1e6]])
+    settings = ForksSettings.practical(2, offset_column=1, clip=4.0)
+    assert Forks(settings).predict_many(X).tolist() == [0.5, -3.0, 4.0]
+
+
+def test_a_learner_with_a_good_offset_is_better_from_the_start() -> None:
+    X, y = xor_stream(300)
+    known = np.column_stack([X, 3.0 * y])
+    settings: dict[str, Any] = {"kernel_columns": (0, 2), "linear_columns": (0, 2)}
+    without = Forks(ForksSettings.practical(3, **settings)).predict_and_learn_many(known, y)
+    with_offset = Forks(ForksSettings.practical(3, **settings, offset_column=2)).predict_and_learn_many(
+        known, y
+    )
+    assert mistakes(with_offset, y) == 0.0
+    assert mistakes(without, y) > 0.05
+
+
 def test_stage_one_stores_only_points_with_a_loss_and_ends_with_the_budget() -> None:
     learner = Forks(ForksSettings.paper(1, budget=4, landmarks=2, rank=1))
     near, far = [0.0], [100.0]

@@ -52,11 +52,21 @@ def rms(errors: FloatArray) -> float:
     return float(np.sqrt(np.mean(errors**2)))
 
 
-def test_between_two_maps_the_weights_are_the_ridge_regression_on_the_features() -> None:
+@pytest.mark.parametrize("offset_column", [None, 2])
+def test_between_two_maps_the_weights_are_the_ridge_regression_on_the_features(
+    offset_column: int | None,
+) -> None:
     """Newton's step with the loss's own curvature is exact for a quadratic: no step size is left in it."""
     X, _, y = curved_stream(400)
+    offset = np.zeros(400) if offset_column is None else X[:, offset_column]
     settings = ForksSettings.practical(
-        3, budget=30, width=1.5, loss="squared", standardize=False, cycle=10_000
+        3,
+        budget=30,
+        width=1.5,
+        loss="squared",
+        standardize=False,
+        cycle=10_000,
+        offset_column=offset_column,
     )
     learner = Forks(settings)
     learner.learn_many(X[:40], y[:40])
@@ -67,13 +77,13 @@ def test_between_two_maps_the_weights_are_the_ridge_regression_on_the_features()
     z = features(X[40:], before, 1.5)
     A = np.linalg.inv(array(before, "inverse_hessian"))
     expected_A = A + 2 * z.T @ z
-    expected = np.linalg.solve(expected_A, A @ array(before, "weights") + 2 * z.T @ y[40:])
+    expected = np.linalg.solve(expected_A, A @ array(before, "weights") + 2 * z.T @ (y - offset)[40:])
     np.testing.assert_allclose(array(after, "weights"), expected, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(
         array(after, "inverse_hessian"), np.linalg.inv(expected_A), rtol=1e-6, atol=1e-9
     )
     np.testing.assert_allclose(
-        learner.predict_many(X), features(X, after, 1.5) @ expected, rtol=1e-6, atol=1e-8
+        learner.predict_many(X), offset + features(X, after, 1.5) @ expected, rtol=1e-6, atol=1e-8
     )
 
 

@@ -48,6 +48,11 @@ def test_features_count_the_intercept_and_only_the_columns_given() -> None:
         ("seed", 2**64, "from 0"),
         ("width", 0.0, "> 0"),
         ("alpha", math.nan, "> 0"),
+        ("linear_alpha", 0.0, "> 0, or None"),
+        ("linear_alpha", math.inf, "> 0, or None"),
+        ("offset_column", 8, "from 0 to 7"),
+        ("offset_column", -1, "from 0 to 7"),
+        ("offset_column", True, "an integer"),
         ("sigma", -0.5, ">= 0"),
         ("eta", math.inf, ">= 0"),
         ("clip", 0.0, "> 0"),
@@ -76,6 +81,11 @@ def test_hinge_has_no_curvature_to_learn_with() -> None:
     with pytest.raises(ValueError, match="hessian"):
         ForksSettings.practical(8, loss="hinge")
     assert ForksSettings.practical(8, loss="hinge", hessian="gradient").loss == "hinge"
+
+
+def test_an_offset_lies_behind_entity_blocks() -> None:
+    with pytest.raises(ValueError, match=r"^offset_column = 1 .* from 2 to 4"):
+        ForksSettings.paper(5, entity_blocks=((0, 2),), offset_column=1)
 
 
 def test_the_linear_part_does_not_see_entity_blocks() -> None:

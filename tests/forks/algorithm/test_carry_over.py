@@ -93,3 +93,22 @@ def test_nothing_is_forgotten_where_all_is_kept() -> None:
 def test_directions_surer_than_the_prior_forget_by_the_same_share() -> None:
     forgot = forget(NEWTON, 0.25, alpha=1e-9)
     np.testing.assert_allclose(forgot.inverse_hessian, 4 * NEWTON.inverse_hessian, rtol=1e-12)
+
+
+def test_forgetting_is_the_same_in_weights_scaled_to_one_prior() -> None:
+    alpha = np.where(np.arange(len(NEWTON.weights)) < 2, 30.0, 0.5)
+    scale = np.outer(np.sqrt(alpha), np.sqrt(alpha))
+    scaled = NEWTON._replace(inverse_hessian=NEWTON.inverse_hessian * scale)
+    expected = forget(scaled, 0.3, alpha=1.0).inverse_hessian / scale
+    np.testing.assert_allclose(forget(NEWTON, 0.3, alpha).inverse_hessian, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_forgetting_leaves_the_prior_as_it_is() -> None:
+    prior = NewtonState.prior(4, np.array([30.0, 30.0, 0.5, 0.5]))
+    forgot = forget(prior, 0.1, np.array([30.0, 30.0, 0.5, 0.5]))
+    np.testing.assert_allclose(forgot.inverse_hessian, prior.inverse_hessian, rtol=1e-12)
+
+
+def test_one_precision_for_all_has_the_bits_of_a_number() -> None:
+    one, other = forget(NEWTON, 0.3, 0.7), forget(NEWTON, 0.3, np.full(len(NEWTON.weights), 0.7))
+    assert (one.inverse_hessian == other.inverse_hessian).all()

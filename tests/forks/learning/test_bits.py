@@ -34,6 +34,9 @@ SETTINGS = {
     ),
     "practical, reset": ForksSettings.practical(5, budget=20, cycle=7, carry_over=False),
     "practical, regression": ForksSettings.practical(5, budget=20, cycle=7, loss="squared", clip=1.5),
+    "practical, offset and linear prior": ForksSettings.practical(
+        5, budget=20, cycle=7, linear_alpha=30.0, offset_column=1
+    ),
     "paper": ForksSettings.paper(5, budget=20, cycle=7, width=4.0),
     "paper, entity blocks": ForksSettings.paper(
         5, budget=20, cycle=7, width=40.0, entity_blocks=((0, 2), (2, 4))

@@ -28,6 +28,7 @@ BLOCKS = ((0, 3), (3, 7))
 CHANGES: dict[str, dict[str, Any]] = {
     "paper": {"preset": ForksSettings.paper, "width": 3.0, "clip": 5.0, "linear_columns": (7, 11)},
     "practical": {"preset": ForksSettings.practical, "linear_columns": (7, 11)},
+    "offset": {"preset": ForksSettings.practical, "linear_columns": (7, 10), "offset_column": 10},
     "nothing varies in the kernel": {
         "preset": ForksSettings.practical,
         "linear_columns": (7, 11),

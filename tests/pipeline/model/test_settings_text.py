@@ -43,6 +43,8 @@ drawn = st.fixed_dictionaries(
         "budget": st.integers(20, 10**6),
         "width": positive,
         "alpha": positive,
+        "linear_alpha": st.none() | positive,
+        "offset_column": st.none() | st.integers(0, 7),
         "memory": positive | st.just(float("inf")),
         "clip": positive,
         "loss": st.sampled_from(["logistic", "squared_hinge"]),
