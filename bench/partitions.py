@@ -53,7 +53,7 @@ class Plays(NamedTuple):
 
     Parameters
     ----------
-    shown : n interactions
+    interactions : n
     watch_ratios : (n,) float64
     order : (2 n,) int64, i for event i, n + i for its label
     tables : the videos' tags

@@ -151,5 +151,5 @@ def shown_path(path: str) -> str:
     >>> shown_path('{"sasl.password": "hunter2"}')
     'the file (its name is not shown, as it is no usual one)'
     """
-    usual = path.isprintable() and len(path) <= EXCERPT and not set(path) & set('{}"')
-    return path if usual and path else "the file (its name is not shown, as it is no usual one)"
+    plain = path.isprintable() and len(path) <= EXCERPT and not set(path) & set('{}"')
+    return path if plain and path else "the file (its name is not shown, as it is no usual one)"

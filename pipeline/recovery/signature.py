@@ -45,7 +45,7 @@ class StateSigner:
 
     def __init__(self, key: bytes, prefix: str, group: str) -> None:
         self._key = key
-        self._place = (_PURPOSE, prefix.encode(), group.encode())
+        self._scope = (_PURPOSE, prefix.encode(), group.encode())
 
     @classmethod
     def from_file(cls, name: str, file: Path, config: Config) -> Self:
@@ -84,7 +84,7 @@ class StateSigner:
     def mac(self, value: bytes, partition: int) -> str:
         """Return the MAC of a state record's bytes, in hexadecimal digits."""
         digest = hmac.new(self._key, digestmod="sha256")
-        for part in (*self._place, str(partition).encode(), value):
+        for part in (*self._scope, str(partition).encode(), value):
             digest.update(len(part).to_bytes(8, "big") + part)
         return digest.hexdigest()
 

@@ -196,8 +196,8 @@ def _ascend(numbers: Sequence[int]) -> bool:
 
 
 def _shortened(numbers: Sequence[int]) -> str:
-    shown = ", ".join(map(str, numbers[:5]))
-    return shown if len(numbers) <= 5 else f"{shown} and {len(numbers) - 5} more"
+    listed = ", ".join(map(str, numbers[:5]))
+    return listed if len(numbers) <= 5 else f"{listed} and {len(numbers) - 5} more"
 
 
 def _check_waiting(state: State, origin: StateOrigin) -> None:

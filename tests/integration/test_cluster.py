@@ -123,8 +123,8 @@ def test_a_failing_network_parts_one_worker_from_brokers_that_live(
     proxies = [cluster.bootstrap_of(network.listener(worker)) for worker in (0, 1)]
     struck, spared = ({"bootstrap.servers": addresses} for addresses in proxies)
     client = AdminClient({"bootstrap.servers": proxies[0]}, logger=LIBRDKAFKA_LOGGER)
-    told = client.list_topics(timeout=TIMEOUT).brokers.values()
-    assert {f"{broker.host}:{broker.port}" for broker in told} == set(proxies[0].split(","))
+    brokers = client.list_topics(timeout=TIMEOUT).brokers.values()
+    assert {f"{broker.host}:{broker.port}" for broker in brokers} == set(proxies[0].split(","))
     for fault in NETWORK_FAULTS:
         network.fail(fault, workers=[0], brokers=BROKERS)
         with pytest.raises(KafkaException):

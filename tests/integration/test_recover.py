@@ -134,11 +134,11 @@ def test_a_state_is_derived_when_compaction_has_removed_its_record(
 
     until(overwrite, "the compaction of the state record")
     assert "0/state has replaced it in compaction" in refused(forks(pipeline, "checkpoint", "list"))
-    usual = pipeline.environment
-    pipeline.environment = usual | {"FORKS_LEARNER__BUDGET": "50"}
+    environment = pipeline.environment
+    pipeline.environment = environment | {"FORKS_LEARNER__BUDGET": "50"}
     message = refused(forks(pipeline, "checkpoint", "recover"))
     assert "does not follow from the outcomes before it under these settings" in message
-    pipeline.environment = usual
+    pipeline.environment = environment
     assert recovered(pipeline) == ["derived"]
     after = committed(pipeline)
     for name in ("predictions", "outcomes", "pending", "interactions", "labels", "waiting", "stream_time"):

@@ -33,7 +33,7 @@ class PartitionLogs(NamedTuple):
     """Returns what a partition has shared, with the offsets."""
 
 
-class Place(NamedTuple):
+class PartitionToDerive(NamedTuple):
     """What a state is derived for."""
 
     partition: int
@@ -49,7 +49,11 @@ class Place(NamedTuple):
 
 
 def derive_state(
-    place: Place, logs: PartitionLogs, model: Model, last: State | None, progress: Callable[[int], None]
+    target: PartitionToDerive,
+    logs: PartitionLogs,
+    model: Model,
+    last: State | None,
+    progress: Callable[[int], None],
 ) -> tuple[State, int]:
     """Derive the state record that a worker would have written with the committed offsets.
 
@@ -58,7 +62,7 @@ def derive_state(
 
     Parameters
     ----------
-    place
+    target
         What to derive it for.
     logs
         Records of the partition.
@@ -82,26 +86,26 @@ def derive_state(
         Records are missing or do not follow from one another under these settings, or a message is not
         accounted for.
     """
-    if last is not None and last.settings != place.settings:
+    if last is not None and last.settings != target.settings:
         raise StateError(
-            f"partition {place.partition}: the last usable state record has other settings than this "
+            f"partition {target.partition}: the last usable state record has other settings than this "
             "configuration. Give this command the workers' settings"
         )
     since = last.earlier[-1].predictions if last is not None and last.earlier else 0
-    outputs = OutputSummary(place.partition, model, place.join, since)
+    outputs = OutputSummary(target.partition, model, target.join, since)
     for learned in outputs.read(logs.predictions, logs.outcomes):
         if learned % PROGRESS_EVERY == 0:
             progress(learned)
-    inputs = InputSummary(outputs, logs.dead_letters, place.join)
-    interactions, labels = place.topics
-    inputs.read_interactions(interactions, logs.interactions, place.offsets[0])
-    inputs.read_labels(labels, logs.labels, place.offsets[1])
-    state = _state(place, outputs, inputs, logs.shares, last)
+    inputs = InputSummary(outputs, logs.dead_letters, target.join)
+    interactions, labels = target.topics
+    inputs.read_interactions(interactions, logs.interactions, target.offsets[0])
+    inputs.read_labels(labels, logs.labels, target.offsets[1])
+    state = _state(target, outputs, inputs, logs.shares, last)
     return state, outputs.outcome_offsets.floor(state.outcomes)
 
 
 def _state(
-    place: Place,
+    target: PartitionToDerive,
     outputs: OutputSummary,
     inputs: InputSummary,
     shares: Callable[[int], Iterable[tuple[int, Share]]],
@@ -109,13 +113,13 @@ def _state(
 ) -> State:
     waiting = inputs.waiting()
     stream_time = max(inputs.stream_time, -1 if last is None else last.stream_time)
-    published = _published(shares(place.partition), last) if place.shares else None
+    published = _published(shares(target.partition), last) if target.shares else None
     return State(
-        partition=place.partition,
-        settings=place.settings,
+        partition=target.partition,
+        settings=target.settings,
         stream_time=stream_time,
-        interactions=inputs.positions[place.topics[0]],
-        labels=inputs.positions[place.topics[1]],
+        interactions=inputs.positions[target.topics[0]],
+        labels=inputs.positions[target.topics[1]],
         snapshot=None,
         waiting=waiting,
         counters=_counters(outputs, inputs, len(waiting), last),

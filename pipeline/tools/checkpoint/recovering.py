@@ -18,7 +18,7 @@ from pipeline.records.outputs import Outcome, Prediction, Share
 from pipeline.recovery.state_check import UnusableStateError
 from pipeline.recovery.state_reader import state_of
 from pipeline.task.state import State
-from pipeline.tools.checkpoint.deriving import PartitionLogs, Place, derive_state
+from pipeline.tools.checkpoint.deriving import PartitionLogs, PartitionToDerive, derive_state
 from pipeline.tools.checkpoint.group import Group
 from pipeline.tools.checkpoint.installing import NewCheckpoint, NewSnapshot, write_checkpoints
 
@@ -183,7 +183,7 @@ def derive(
     """
     topics, factory = group.topics, ModelFactory(group.config)
     model = factory.new_model()
-    place = Place(
+    target = PartitionToDerive(
         partition,
         topics.inputs,
         offsets,
@@ -200,7 +200,7 @@ def derive(
             labels=_messages(group, topics.labels, partition),
             shares=lambda other: _records(group.log, topics.shared, other, _SHARES),
         )
-        state, outcome_offset = derive_state(place, logs, model, last, progress)
+        state, outcome_offset = derive_state(target, logs, model, last, progress)
     return NewCheckpoint(state, NewSnapshot(pack(model), 0, state.outcomes, outcome_offset))
 
 

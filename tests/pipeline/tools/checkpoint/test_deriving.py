@@ -20,7 +20,7 @@ from pipeline.records.outputs import Outcome, Prediction
 from pipeline.task.state import SettingsEpoch, State
 from pipeline.tools.audit.dispositions import ANY_TIME
 from pipeline.tools.audit.state_check import UNRECORDED
-from pipeline.tools.checkpoint.deriving import PartitionLogs, Place, derive_state
+from pipeline.tools.checkpoint.deriving import PartitionLogs, PartitionToDerive, derive_state
 from tests.support.builders import CHALLENGERS, Inputs, join_settings, model_under
 from tests.support.consumer import Step, steps
 from tests.support.entries import entries
@@ -49,7 +49,7 @@ def derived(
     """Derive the state of a run, without its state record, under settings that may differ."""
     under = run.state.settings | ({} if width is None else {"learner.width": width})
     model = model_under(under)
-    place = Place(
+    target = PartitionToDerive(
         partition=0,
         topics=("interactions", "watch-labels"),
         offsets=offsets or (run.state.interactions.offset, run.state.labels.offset),
@@ -57,7 +57,7 @@ def derived(
         join=join_settings(),
         shares=False,
     )
-    state, _ = derive_state(place, logs_of(run), model, last, lambda _: None)
+    state, _ = derive_state(target, logs_of(run), model, last, lambda _: None)
     again = model_under(under)
     for _, outcome in logs_of(run).outcomes:
         again.learn_one(outcome)
