@@ -21,8 +21,10 @@ from bench.options import Options
 from forks import Forks, ForksSettings
 from forks.arrays import FloatArray
 from forks.validation import auc, log_loss
+from pipeline.features import effects
 from pipeline.features.statistics import FEATURES
 from pipeline.features.tables import TagTable
+from pipeline.features.tags import TagLists
 from pipeline.features.target import TARGET
 from pipeline.features.totals import PRIOR_WEIGHT
 from pipeline.sources.kuairec import read_events
@@ -30,8 +32,13 @@ from pipeline.sources.kuairec import read_events
 ORDERS = 6
 HALF_LIFE = 20.0
 """Labels of an entity after which one counts half, for the forgotten means."""
+OFFSET_SHARE = 1.5
+"""What the margin of the adjusted effects is worth as log-odds."""
+LINEAR_ALPHA = 30.0
+"""Prior precision of the linear part beside such an offset."""
 
 Block: TypeAlias = tuple[float, float, float, float]
+Set: TypeAlias = tuple[FloatArray, dict[str, Any]]
 Columns: TypeAlias = dict[str, list[tuple[float, ...]]]
 
 
@@ -98,13 +105,36 @@ def candidates(frame: pl.DataFrame, stream: Stream, tags: dict[int, list[int]]) 
     return {name: np.array(columns) for name, columns in found.items()}
 
 
-def sets(frame: pl.DataFrame, stream: Stream, tags: dict[int, list[int]]) -> dict[str, FloatArray]:
-    """Return the inputs to compare, (n, columns) each."""
+def effects_of(frame: pl.DataFrame, stream: Stream, lists: TagLists) -> FloatArray:
+    """Return the adjusted effects, (n, 5), as they were known when each event came."""
+    rows: list[dict[int, int]] = [{}, {}]
+    users, videos = (
+        np.array([known.setdefault(pair[side], len(known)) for pair in stream.pairs], dtype=np.int64)
+        for side, known in enumerate(rows)
+    )
+    group_lists = np.array([lists.find(video) for _, video in stream.pairs], dtype=np.int64)
+    signals = effects.signal(frame["watch_ratio"].to_numpy(), TARGET.threshold)
+    out = np.full((len(stream.y), len(effects.EFFECT_FEATURES)), np.nan)
+    state = effects.Effects.zeros(len(rows[0]), len(rows[1]), lists.count)
+    effects.run(stream.order, users, videos, group_lists, signals, state, lists.packed, out)
+    return out
+
+
+def sets(frame: pl.DataFrame, stream: Stream, lists: TagLists, tags: dict[int, list[int]]) -> dict[str, Set]:
+    """Return the inputs to compare, (n, columns) each, and the settings that differ from the preset."""
     extra = candidates(frame, stream, tags)
-    without_tags = stream.X[:, : FEATURES.index("video_tag_label_mean")]
-    return {"in use": stream.X, "in use, but for tags": without_tags} | {
-        f"in use and {name}": np.hstack([stream.X, columns]) for name, columns in extra.items()
-    }
+    adjusted = effects_of(frame, stream, lists)
+    columns = (0, adjusted.shape[1])
+    margin = OFFSET_SHARE * adjusted[:, effects.EFFECT_FEATURES.index("margin")]
+    parts = {"linear_columns": columns, "kernel_columns": columns}
+    offset = parts | {"offset_column": columns[1], "linear_alpha": LINEAR_ALPHA}
+    return {
+        "in use": (stream.X, {}),
+        "in use, but for tags": (stream.X[:, : FEATURES.index("video_tag_label_mean")], {}),
+        "effects": (adjusted, {}),
+        "effects and an offset": (np.column_stack([adjusted, margin]), offset),
+        "in use and effects": (np.hstack([stream.X, adjusted]), {}),
+    } | {f"in use and {name}": (np.hstack([stream.X, columns]), {}) for name, columns in extra.items()}
 
 
 def run(options: Options) -> dict[str, Any]:
@@ -123,13 +153,14 @@ def run(options: Options) -> dict[str, Any]:
 
 def _half(frame: pl.DataFrame, folder: Path, orders: int, options: Options) -> dict[str, Any]:
     table = TagTable(folder / "item_categories.csv")
+    lists = table.lists
     tags = {video: np.flatnonzero(table.block(video)).tolist() for video in frame["video_id"].unique()}
     played: dict[str, list[tuple[float, float, float]]] = {}
     for seed in range(orders):
         shuffled = frame[np.random.default_rng(seed).permutation(frame.height)]
         stream = labels_at_once(shuffled, folder)
-        for name, X in sets(shuffled, stream, tags).items():
-            played.setdefault(name, []).append(_play(X, stream.y))
+        for name, (X, changes) in sets(shuffled, stream, lists, tags).items():
+            played.setdefault(name, []).append(_play(X, stream.y, changes))
         options.say(f"{frame.height:,} events: {seed + 1} of {orders} orders")
     base = np.array(played["in use"])
     figures = {name: _figures(np.array(rows), base) for name, rows in played.items()}
@@ -138,9 +169,10 @@ def _half(frame: pl.DataFrame, folder: Path, orders: int, options: Options) -> d
     return {"events": frame.height, "features": figures}
 
 
-def _play(X: FloatArray, y: FloatArray) -> tuple[float, float, float]:
-    """Return percent of mistakes, AUC and log loss of the practical preset."""
-    scores = Forks(ForksSettings.practical(X.shape[1])).predict_and_learn_many(np.ascontiguousarray(X), y)
+def _play(X: FloatArray, y: FloatArray, changes: dict[str, Any]) -> tuple[float, float, float]:
+    """Return percent of mistakes, AUC and log loss of the practical preset with some changes."""
+    settings = ForksSettings.practical(X.shape[1], **changes)
+    scores = Forks(settings).predict_and_learn_many(np.ascontiguousarray(X), y)
     watched = y > 0
     area, loss = auc(scores, watched), log_loss(scores, watched)
     if area is None or loss is None:

@@ -9,6 +9,7 @@ import pytest
 from bench.features import Totals, block, candidates, run, sets
 from bench.kuairec import labels_at_once
 from bench.options import Options
+from pipeline.features.tags import TagLists
 from pipeline.sources.kuairec import read_events
 
 TAGS = {video: [video % 2] for video in range(4)}
@@ -53,7 +54,7 @@ def test_all_candidates_are_compared_on_both_halves(folder: Path) -> None:
     folder.rename(data / "kuairec")
     result = run(Options(2, data, quiet=True))
     frame = read_events(data / "kuairec").frame
-    names = set(sets(frame, labels_at_once(frame, data / "kuairec"), TAGS))
+    names = set(sets(frame, labels_at_once(frame, data / "kuairec"), TagLists({**TAGS}), TAGS))
     for half in ("chosen_on", "confirmed_on"):
         assert result[half]["features"].keys() == names
         assert result[half]["features"]["in use"]["mistakes"]["difference"] == 0.0

@@ -1,0 +1,116 @@
+"""The adjusted effects, slow and plain: every sum is added up from all labels each time it is needed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from pipeline.features.effects import (
+    GROUP_PRIOR,
+    ITEM_PRIOR,
+    NOISE_STEPS,
+    NOISE_WEIGHT,
+    RING,
+    USER_PRIOR,
+)
+
+
+@dataclass
+class Label:
+    """A label that is being learned, or was."""
+
+    user: int
+    item: int
+    x: float
+    fit: tuple[float, float] | None = None
+    """Effect and noise of its user with which the item's sums count it; None until they do."""
+    residual: float | None = None
+    """What the item's effect left of it when it left its user's ring; None while it is there."""
+
+
+class PlainEffects:
+    """As `pipeline.features.effects`, from a list of all labels.
+
+    Parameters
+    ----------
+    groups
+        Each item's groups.
+    """
+
+    def __init__(self, groups: Sequence[Collection[int]]) -> None:
+        self._groups = groups
+        self.labels: list[Label] = []
+        self._rests: list[tuple[int, float]] = []
+        """Item and squared residual of each label that was learned."""
+
+    @property
+    def mean(self) -> float:
+        """The mean signal."""
+        learned = self.labels[: len(self._rests)]
+        return sum(label.x for label in learned) / (len(learned) + 1)
+
+    @property
+    def mean_noise(self) -> float:
+        """The mean squared residual."""
+        return (sum(square for _, square in self._rests) + 0.5) / (len(self._rests) + 1)
+
+    def sums(self, items: Collection[int]) -> tuple[float, float]:
+        """Sums of (x - b) / s and of 1 / s over the labels of some items."""
+        counted = [(label.x, *label.fit) for label in self.labels if label.fit and label.item in items]
+        return sum((x - effect) / noise for x, effect, noise in counted), sum(1 / s for _, _, s in counted)
+
+    def item(self, item: int) -> tuple[float, float]:
+        """An item's effect and its variance."""
+        groups = self._groups[item]
+        mean, variance = 0.0, 0.0 if groups else GROUP_PRIOR
+        for group in groups:
+            residuals, precision = self.sums([v for v, own in enumerate(self._groups) if group in own])
+            mean += residuals / (precision + 1 / GROUP_PRIOR) / len(groups)
+            variance += 1 / (precision + 1 / GROUP_PRIOR) / len(groups) ** 2
+        residuals, precision = self.sums([item])
+        total = precision + 1 / ITEM_PRIOR
+        share = 1 / ITEM_PRIOR / total
+        return residuals / total + share * mean, 1 / total + share**2 * variance
+
+    def user(self, user: int) -> tuple[float, float, float]:
+        """A user's effect, noise and variance of the effect."""
+        own = [label for label in self.labels if label.user == user]
+        residuals = [
+            label.x - self.item(label.item)[0] if label.residual is None else label.residual for label in own
+        ]
+        fits = [label.fit for label in own if label.fit]
+        noise = fits[-1][1] if fits else self.mean_noise
+        for _ in range(NOISE_STEPS):
+            effect, _ = self._posterior(residuals, noise)
+            rest = sum((residual - effect) ** 2 for residual in residuals)
+            noise = (NOISE_WEIGHT * self.mean_noise + rest) / (NOISE_WEIGHT + len(own))
+        effect, variance = self._posterior(residuals, noise)
+        return effect, noise, variance
+
+    def _posterior(self, residuals: Sequence[float], noise: float) -> tuple[float, float]:
+        precision = len(residuals) / noise + 1 / USER_PRIOR
+        return (sum(residuals) / noise + self.mean / USER_PRIOR) / precision, 1 / precision
+
+    def features(self, user: int, item: int) -> list[float]:
+        """The features of a user and an item."""
+        own, noise, variance = self.mean, self.mean_noise, USER_PRIOR
+        if any(label.user == user for label in self.labels):
+            own, noise, variance = self.user(user)
+        effect, item_variance = self.item(item)
+        rests = [square for other, square in self._rests if other == item]
+        item_noise = (NOISE_WEIGHT * self.mean_noise + sum(rests)) / (NOISE_WEIGHT + len(rests))
+        margin = (own + effect) / math.sqrt(noise + variance + item_variance)
+        return [margin, math.sqrt(noise), math.sqrt(item_noise), own - self.mean, effect]
+
+    def learn(self, user: int, item: int, x: float) -> None:
+        """Learn the signal of a label."""
+        ring = [label for label in self.labels if label.user == user][-RING:]
+        if len(ring) == RING:
+            oldest = ring.pop(0)
+            oldest.residual = oldest.x - self.item(oldest.item)[0]
+        self.labels.append(Label(user, item, x))
+        effect, noise, _ = self.user(user)
+        for label in [*ring, self.labels[-1]]:
+            label.fit = effect, noise
+        self._rests.append((item, (x - effect - self.item(item)[0]) ** 2))
