@@ -54,7 +54,14 @@ def test_all_candidates_are_compared_on_both_halves(folder: Path) -> None:
     folder.rename(data / "kuairec")
     result = run(Options(2, data, quiet=True))
     frame = read_events(data / "kuairec").frame
-    names = set(sets(frame, labels_at_once(frame, data / "kuairec"), TagLists({**TAGS}), TAGS))
+    names = set(
+        sets(
+            frame,
+            labels_at_once(frame, data / "kuairec"),
+            TagLists(dict(TAGS.items())),
+            TAGS,
+        )
+    )
     for half in ("chosen_on", "confirmed_on"):
         assert result[half]["features"].keys() == names
         assert result[half]["features"]["in use"]["mistakes"]["difference"] == 0.0
