@@ -11,8 +11,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
-from pipeline.kafka.access.authorization import AUTHORIZATION_ERRORS, denied, missing_rights, needing
+from pipeline.kafka.access.authorization import AUTHORIZATION_ERRORS, denied, needing
 from pipeline.kafka.access.connection import Admin
+from pipeline.kafka.access.groups import describe_group
+from pipeline.kafka.access.missing_rights import missing_rights
 from pipeline.kafka.access.rights import Resource, Right, transactional_id
 from pipeline.kafka.clients import group_consumer, transactional_producer
 from pipeline.kafka.committed import CommittedOffset, committed_offsets
@@ -57,11 +59,11 @@ class ConsumerGroup:
         kafka = config.kafka.model_copy(update={"instance": None})
         self.config = config.model_copy(update={"kafka": kafka})
         self.topics = topics
-        self._admin = Admin(kafka)
+        admin = Admin(kafka)
         # Without it, the client waits for the group's coordinator until its time is over.
-        if missing := missing_rights(self._admin, [Right("Describe", Resource.GROUP, kafka.group)]):
+        if missing := missing_rights(admin, [Right("Describe", Resource.GROUP, kafka.group)]):
             raise denied(kafka, missing)
-        self.partitions = partition_count(self._admin, topics)
+        self.partitions = partition_count(admin, topics)
         """Number of partitions of each topic."""
         self._consumer: Consumer = group_consumer(self.config)
 
@@ -156,10 +158,9 @@ class ConsumerGroup:
         return needing(self.config.kafka, operation, Resource.GROUP, self._name)
 
     def _members(self) -> list[str]:
-        described = self._admin.describe_consumer_groups([self._name], request_timeout=COORDINATOR_TIMEOUT)
         try:
             with self._needing("Describe"):
-                members = described[self._name].result().members
+                members = describe_group(self.config.kafka, self._name, COORDINATOR_TIMEOUT).members
         except KafkaException as error:
             if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
                 return []

@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
 
 from pipeline.config.tree import Config
-from pipeline.kafka.access.new_client import new_client
-from pipeline.kafka.clients import client_settings, heartbeat_interval
+from pipeline.kafka.access.groups import describe_group
+from pipeline.kafka.clients import heartbeat_interval
 from pipeline.kafka.errors import COORDINATOR_TIMEOUT
 from pipeline.worker.partition import Partition
 
@@ -89,12 +88,9 @@ class Membership:
         name, group = self._kafka.instance, self._kafka.group
         if name is None:
             return False
-        client = new_client(AdminClient, {"log_level": 0, **client_settings(self._kafka)})
         end, other_ids = time.monotonic() + JOIN_TIMEOUT, set[str]()
         while other_ids or time.monotonic() < end:  # an id that was seen late is looked for once more
-            described = client.describe_consumer_groups([group], request_timeout=COORDINATOR_TIMEOUT)[
-                group
-            ].result()
+            described = describe_group(self._kafka, group, COORDINATOR_TIMEOUT)
             holders = {member.member_id for member in described.members if member.group_instance_id == name}
             self._note_id()
             holders -= self._own_ids

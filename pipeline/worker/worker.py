@@ -25,10 +25,10 @@ from pipeline.kafka.access.authorization import (
     denied,
     is_denied,
     may_be_denied,
-    missing_rights,
     rights_of_code,
 )
 from pipeline.kafka.access.connection import Admin
+from pipeline.kafka.access.missing_rights import missing_rights
 from pipeline.kafka.access.rights import Right, Role, rights
 from pipeline.kafka.errors import error_text, is_fenced
 from pipeline.kafka.partitioner import check_partitioning

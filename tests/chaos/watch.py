@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from pipeline.kafka.access.groups import describe_group
 from pipeline.kafka.clients import groupless_consumer
 from tests.chaos.schedule import Fault
 from tests.integration.harness import TIMEOUT, Pipeline
@@ -134,9 +135,8 @@ class Watch:
     def group(self) -> str:
         """What the coordinator says of the group and its members; for whoever looks for a fault."""
         name = self.pipeline.kafka.group
-        client = AdminClient({"bootstrap.servers": self.pipeline.kafka.bootstrap, "log_level": 0})
         try:
-            described = client.describe_consumer_groups([name], request_timeout=5.0)[name].result()
+            described = describe_group(self.pipeline.kafka, name, 5.0)
         except KafkaException as error:
             return f"unknown ({error})"
         members = [f"{member.group_instance_id} {member.member_id}" for member in described.members]

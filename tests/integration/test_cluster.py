@@ -15,7 +15,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, NewTopic, ResourceT
 
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER
 from tests.chaos.network import Network
-from tests.chaos.schedule import BROKERS, NETWORK_FAULTS
+from tests.chaos.schedule import BROKERS, NETWORK_FAULTS, Fault
 from tests.integration.harness import TIMEOUT, until
 from tests.support.cluster import Cluster, running_cluster
 
@@ -156,3 +156,41 @@ def test_nothing_is_left_of_a_cluster_whose_process_is_killed() -> None:
         assert folder.exists()
         process.kill()
     until(lambda: not folder.exists(), "the end of the cluster")
+
+
+ASK = """
+import sys
+from confluent_kafka import KafkaException
+from pipeline.config.tree import Kafka
+from pipeline.kafka.access.groups import describe_group
+for line in sys.stdin:
+    try:
+        print(describe_group(Kafka(bootstrap=sys.argv[1]), "readers", 0.5).group_id, flush=True)
+    except KafkaException as error:
+        print(error.args[0].name(), flush=True)
+"""
+"""Asks for a group at each line of input, and says who answers."""
+
+
+def test_a_process_outlives_the_silence_of_a_group_s_coordinator(cluster: Cluster, network: Network) -> None:
+    command = [sys.executable, "-c", ASK, cluster.bootstrap_of(network.listener(0))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+
+        def ask() -> str:
+            assert process.stdin
+            assert process.stdout
+            process.stdin.write("\n")
+            process.stdin.flush()
+            return process.stdout.readline().strip()
+
+        until(lambda: ask() != "_TIMED_OUT", "an answer", None)
+        for number in range(9):
+            network.fail(Fault.SILENCE, workers=[0], brokers=[BROKERS[number % 3]])
+            answers = {ask() for _ in range(2)}
+            network.heal()
+            assert answers <= {"_TIMED_OUT", "readers", "GROUP_ID_NOT_FOUND"}
+        until(lambda: ask() != "_TIMED_OUT", "an answer after the silence", None)
+        process.stdin.close()
+        assert process.wait(TIMEOUT) == 0

@@ -1,15 +1,14 @@
-"""What the brokers allow: name a right that was denied, find those that are missing, grant them."""
+"""What the brokers allow: name a right that was denied, and grant rights."""
 
 from __future__ import annotations
 
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -149,52 +148,6 @@ def needing(kafka: Kafka, operation: str, resource: Resource, name: str) -> Iter
         if not is_denied(error):
             raise
         raise denied(kafka, [Right(operation, resource, name)]) from error
-
-
-def missing_rights(client: AdminClient, wanted: Iterable[Right]) -> list[Right]:
-    """Return those rights on topics and groups that the client lacks.
-
-    Brokers tell which operations they allow on a topic or group, but not on a transactional id.
-
-    Parameters
-    ----------
-    client
-        Asks the brokers.
-    wanted
-        The rights that are needed.
-
-    Returns
-    -------
-    list of Right
-        Those that are denied; a resource that does not exist denies nothing.
-    """
-    by_resource: dict[tuple[Resource, str], list[Right]] = defaultdict(list)
-    for right in wanted:
-        if right.resource is not Resource.TRANSACTIONAL_ID and not right.prefixed:
-            by_resource[right.resource, right.name].append(right)
-    missing = []
-    for (resource, name), needed in by_resource.items():
-        allowed = _allowed_operations(client, resource, name)
-        missing += [right for right in needed if allowed is not None and right.operation not in allowed]
-    return missing
-
-
-def _allowed_operations(client: AdminClient, resource: Resource, name: str) -> set[str] | None:
-    """Return the operations that the brokers allow; None if they do not tell."""
-    options: dict[str, Any] = {"include_authorized_operations": True, "request_timeout": BROKER_TIMEOUT}
-    future: Future[Any]
-    if resource is Resource.TOPIC:
-        future = client.describe_topics(TopicCollection([name]), **options)[name]
-    else:
-        future = client.describe_consumer_groups([name], **options)[name]
-    try:
-        operations = future.result().authorized_operations
-    except KafkaException as error:
-        # Nothing is allowed that implies Describe; of the rest nothing is known.
-        return set(OPERATIONS) - {"Read", "Write", "Describe"} if is_denied(error) else None
-    if not operations:
-        return None
-    return {name for name, operation in OPERATIONS.items() if operation in operations}
 
 
 def grant(client: AdminClient, who: str, wanted: Iterable[Right]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import cast
 
@@ -29,21 +28,18 @@ class Group:
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
-    def describe_consumer_groups(
-        self, groups: list[str], request_timeout: float
-    ) -> dict[str, Future[SimpleNamespace]]:
-        assert request_timeout > 0.0
+    def describe(self, _: Kafka, group: str, timeout: float) -> SimpleNamespace:
+        assert group
+        assert timeout > 0.0
         self.now += self._seconds
         holder = next(self._holders)
         members = [SimpleNamespace(group_instance_id="node", member_id=holder)] if holder else []
-        answer: Future[SimpleNamespace] = Future()
-        answer.set_result(SimpleNamespace(members=members))
-        return dict.fromkeys(groups, answer)
+        return SimpleNamespace(members=members)
 
 
 def replaced(monkeypatch: pytest.MonkeyPatch, holders: list[str], seconds: float = 0.1) -> bool:
     group = Group(holders, seconds)
-    monkeypatch.setattr(membership, "AdminClient", lambda _: group)
+    monkeypatch.setattr(membership, "describe_group", group.describe)
     monkeypatch.setattr(membership, "time", group)
     consumer = cast(Consumer, SimpleNamespace(memberid=lambda: "own"))
     return Membership(Config(kafka=Kafka(instance="node")), consumer).replaced()
