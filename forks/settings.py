@@ -105,6 +105,8 @@ class ForksSettings:
     (9, 15, 24)
     >>> settings.entity_stop  # there are no entity blocks
     0
+    >>> settings.linear_precision, ForksSettings.practical(8, linear_alpha=30.0).linear_precision
+    (1.0, 30.0)
     >>> settings.largest, ForksSettings.practical(8, standardize=False).largest
     (1e+100, 1000000.0)
     >>> ForksSettings.paper(8, width=4.0).features  # no linear part
