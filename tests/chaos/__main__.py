@@ -80,14 +80,21 @@ def _options() -> tuple[Options, bool]:
 
 def _show(report: Report) -> None:
     for fault, number in report.faults.items():
-        times = report.recoveries.get(fault)
-        recovery = f"; recovery {median(times):.1f} s, at worst {max(times):.1f} s" if times else ""
-        print(f"{number:5}  {fault.value}{recovery}")
+        recovery = _recovery("recovery", report.recovery_seconds(fault))
+        alone = _recovery("alone", report.recovery_seconds(fault, alone=True))
+        print(f"{number:5}  {fault.value}{recovery}{alone}")
     print(f"{report.rebalances:5}  rebalances, at least")
     for problem in report.problems:
         print(f"WRONG: {problem}")
     print(f"verdict: {'nothing lost, nothing twice' if report.good else 'bad'}")
     print(json.dumps(report.figures()))
+
+
+def _recovery(what: str, seconds: list[float]) -> str:
+    """Return the median and the worst of some recoveries, if there are any."""
+    if not seconds:
+        return ""
+    return f"; {what} ({len(seconds)}) {median(seconds):.1f} s, at worst {max(seconds):.1f} s"
 
 
 if __name__ == "__main__":

@@ -15,6 +15,9 @@ from tests.chaos.deployment import Deployment
 from tests.chaos.schedule import CLUSTER_RATES, Fault, FaultInjection
 from tests.chaos.worker_pool import Worker
 
+PATIENCE = 90.0
+"""Seconds for which a fault waits for recovery from those before it."""
+
 
 class FaultInjector:
     """Strikes when the pipeline has come far enough, in the order of the schedule.
@@ -45,6 +48,7 @@ class FaultInjector:
         self._cluster_faults = cluster_faults
         self._later: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
+        self._due_since: float | None = None
 
     @property
     def done(self) -> bool:
@@ -55,14 +59,19 @@ class FaultInjector:
         """Do what is due."""
         while self._later and self._later[0][0] <= time.monotonic():
             heapq.heappop(self._later)[-1]()
-        if (
-            self._injections
-            and self._deployment.progress >= self._injections[-1].at
-            and self._can(self._injections[-1])
-        ):
-            injection = self._injections.pop()
+        if not self._injections or self._deployment.progress < self._injections[-1].at:
+            return
+        if self._due_since is None:
+            self._due_since = time.monotonic()
+        injection, calm = self._injections[-1], not self._later and self._deployment.watch.recovered
+        if injection.alone and not calm and time.monotonic() - self._due_since < PATIENCE:
+            return
+        if self._can(injection):
+            self._injections.pop()
+            self._due_since = None
             self._say(str(injection))
             self.struck[injection.fault] += 1
+            self._deployment.watch.strike(alone=calm)
             self._inject(injection)
 
     def _can(self, injection: FaultInjection) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.chaos.checker import Found
 from tests.chaos.schedule import Fault
+from tests.chaos.watch import Recovery
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,8 @@ class Report:
     seconds: float
     faults: Counter[Fault]
     rebalances: int
-    recoveries: dict[Fault, list[float]]
-    """Seconds from a strike, or from the end of a network fault, to new committed predictions.
-
-    In all partitions that were hit; by fault.
-    """
+    recoveries: dict[Fault, list[Recovery]]
+    """By fault."""
     exits: Counter[int]
     """Workers that ended without being told to, by exit code."""
     discarded_sessions: Counter[str]
@@ -55,23 +53,32 @@ class Report:
         """The verdict."""
         return not self.problems
 
+    def recovery_seconds(self, fault: Fault, *, alone: bool = False) -> list[float]:
+        """Return how long each recovery took, or each from this fault alone."""
+        return [
+            recovery.seconds for recovery in self.recoveries.get(fault, ()) if recovery.alone or not alone
+        ]
+
     def figures(self) -> dict[str, Any]:
         """All of it, as JSON can hold it."""
-        times = [seconds for of_fault in self.recoveries.values() for seconds in of_fault]
+        times = [recovery.seconds for of_fault in self.recoveries.values() for recovery in of_fault]
         return {
             **asdict(self.options),
             "seconds": round(self.seconds, 1),
             "faults": {fault.name.lower(): self.faults[fault] for fault in Fault},
             "rebalances": self.rebalances,
             "recoveries": len(times),
-            "recovery_median_s": round(statistics.median(times), 2) if times else None,
-            "recovery_worst_s": round(max(times), 2) if times else None,
+            "recovery_median_s": _median(times),
+            "recovery_worst_s": _worst(times),
             "recovery_by_fault": {
                 fault.name.lower(): {
-                    "median_s": round(statistics.median(seconds), 2),
-                    "worst_s": round(max(seconds), 2),
+                    "median_s": _median(seconds := self.recovery_seconds(fault)),
+                    "worst_s": _worst(seconds),
+                    "alone": len(alone := self.recovery_seconds(fault, alone=True)),
+                    "median_alone_s": _median(alone),
+                    "worst_alone_s": _worst(alone),
                 }
-                for fault, seconds in self.recoveries.items()
+                for fault in self.recoveries
             },
             "exits": {str(code): number for code, number in sorted(self.exits.items())},
             "sessions_thrown_away": dict(self.discarded_sessions),
@@ -81,3 +88,11 @@ class Report:
             "problems": self.problems,
             "verdict": "good" if self.good else "bad",
         }
+
+
+def _median(seconds: list[float]) -> float | None:
+    return round(statistics.median(seconds), 2) if seconds else None
+
+
+def _worst(seconds: list[float]) -> float | None:
+    return round(max(seconds), 2) if seconds else None

@@ -32,6 +32,8 @@ class Fault(Enum):
 
 WORKER_RATES = {Fault.KILL: 4.0, Fault.ZOMBIE: 0.5, Fault.RESTART: 0.7}
 """Faults of workers in a minute."""
+CLUSTER_WORKER_RATES = {Fault.KILL: 1.2, Fault.ZOMBIE: 0.3, Fault.RESTART: 0.3}
+"""The same on a cluster, where recovery takes longer: a session there outlasts the failover of a broker."""
 BROKER_RATES = {Fault.BROKER: 0.4}
 """The same of a single broker."""
 CLUSTER_RATES = {
@@ -45,6 +47,8 @@ CLUSTER_RATES = {
     Fault.SILENCE: 0.2,
 }
 """The same of three brokers and of the network to them, which leave time to recover in between."""
+ALONE = 0.6
+"""Share of the faults on a cluster that wait until all is recovered from those before them."""
 NETWORK_FAULTS = {Fault.CUT, Fault.SILENCE}
 """Those that part workers from brokers, while all processes live and the brokers reach each other."""
 BROKERS = (1, 2, 3)
@@ -69,13 +73,16 @@ class FaultInjection(NamedTuple):
     """Until the victim is started again, or wakes up, or until the network heals."""
     sides: tuple[tuple[int, ...], tuple[int, ...]] = (), ()
     """Workers and brokers between which the network fails, by number."""
+    alone: bool = False
+    """Whether it waits for recovery from the faults before it, so that its own recovery can be measured."""
 
     def __str__(self) -> str:
         whom = f", worker {self.worker}" if self.fault in WORKER_RATES else ""
         if self.fault in NETWORK_FAULTS:
             workers, brokers = (" ".join(map(str, side)) for side in self.sides)
             whom = f", workers {workers}, brokers {brokers}"
-        return f"at {self.at:6.2%}: {self.fault.value}{whom}, back after {self.seconds:.1f} s"
+        alone = ", alone" if self.alone else ""
+        return f"at {self.at:6.2%}: {self.fault.value}{whom}{alone}, back after {self.seconds:.1f} s"
 
 
 def plan(seed: int, minutes: float, workers: int, cluster: bool = False) -> list[FaultInjection]:
@@ -85,7 +92,7 @@ def plan(seed: int, minutes: float, workers: int, cluster: bool = False) -> list
     on every machine and every strike hits a pipeline that has work to do.
     """
     chance = np.random.default_rng([seed, 2])
-    rates = WORKER_RATES | (CLUSTER_RATES if cluster else BROKER_RATES)
+    rates = CLUSTER_WORKER_RATES | CLUSTER_RATES if cluster else WORKER_RATES | BROKER_RATES
     faults = [fault for fault, rate in rates.items() for _ in range(max(1, round(rate * minutes)))]
     moments = np.sort(chance.uniform(0.08, 0.9, len(faults)))
     return [
@@ -95,6 +102,7 @@ def plan(seed: int, minutes: float, workers: int, cluster: bool = False) -> list
             worker=int(chance.integers(workers)),
             seconds=_absence(faults[number], chance, session_timeout(cluster)),
             sides=_sides(workers, chance) if faults[number] in NETWORK_FAULTS else ((), ()),
+            alone=cluster and bool(chance.uniform() < ALONE),
         )
         for at, number in zip(moments, chance.permutation(len(faults)).tolist(), strict=True)
     ]

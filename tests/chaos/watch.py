@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
@@ -31,6 +32,15 @@ SETTLED = 1.0
 """Seconds within which a reader has what was committed."""
 
 
+class Recovery(NamedTuple):
+    """How long it took until partitions that a fault has hit had new predictions."""
+
+    seconds: float
+    """From the strike, or from the end of a network fault."""
+    alone: bool
+    """Whether no other fault was being recovered from, and none came before the end."""
+
+
 @dataclass
 class PendingRecovery:
     """Partitions that a strike has hit, with the offset from which on a prediction shows recovery."""
@@ -38,6 +48,7 @@ class PendingRecovery:
     fault: Fault
     struck: float
     partitions: dict[int, int]
+    alone: bool
     begin: float = 0.0
     """What comes before this moment of the monotonic clock was committed before the strike."""
 
@@ -48,12 +59,10 @@ class Watch:
 
     pipeline: Pipeline
     predictions: int = 0
-    recoveries: dict[Fault, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """Seconds from a strike, or from the end of a network fault, until its partitions had a new prediction.
-
-    By fault.
-    """
+    recoveries: dict[Fault, list[Recovery]] = field(default_factory=lambda: defaultdict(list))
+    """By fault."""
     _pending_recoveries: list[PendingRecovery] = field(default_factory=list)
+    _alone: bool = False
 
     def __post_init__(self) -> None:
         kafka, topics = self.pipeline.kafka, self.pipeline.topics
@@ -92,8 +101,19 @@ class Watch:
         now = time.monotonic()
         for pending in self._pending_recoveries:
             if not pending.partitions:
-                self.recoveries[pending.fault].append(now - pending.struck)
+                self.recoveries[pending.fault].append(Recovery(now - pending.struck, pending.alone))
         self._pending_recoveries = [pending for pending in self._pending_recoveries if pending.partitions]
+
+    @property
+    def recovered(self) -> bool:
+        """Whether all partitions that were hit have new predictions."""
+        return not self._pending_recoveries
+
+    def strike(self, *, alone: bool) -> None:
+        """Note a new fault: what has not recovered by now does not recover from one fault alone."""
+        self._alone = alone
+        for pending in self._pending_recoveries:
+            pending.alone = False
 
     def wait_for_news(self, fault: Fault, struck: float) -> None:
         """Measure from then on until all partitions have a prediction that comes more than a second later.
@@ -102,7 +122,7 @@ class Watch:
         nine seconds, and a reader has all that was committed before within one.
         """
         ends = dict.fromkeys(self._numbers, 0)
-        self._pending_recoveries.append(PendingRecovery(fault, struck, ends, struck + SETTLED))
+        self._pending_recoveries.append(PendingRecovery(fault, struck, ends, self._alone, struck + SETTLED))
 
     def wait_for_recovery(self, fault: Fault, struck: float, partitions: Iterable[int] | None = None) -> None:
         """Measure from then on until these partitions, or all, have a prediction that is not yet in the log.
@@ -112,7 +132,8 @@ class Watch:
         numbers = self._numbers if partitions is None else partitions
         topic_partitions = [TopicPartition(self.pipeline.topics.predictions, number) for number in numbers]
         if topic_partitions:
-            self._pending_recoveries.append(PendingRecovery(fault, struck, self._ends(topic_partitions)))
+            ends = self._ends(topic_partitions)
+            self._pending_recoveries.append(PendingRecovery(fault, struck, ends, self._alone))
 
     def _ends(self, topic_partitions: list[TopicPartition]) -> dict[int, int]:
         """The partitions' ends; a broker that has just come up may not know its partitions yet.
