@@ -79,6 +79,11 @@ class Deployment:
         """The share of the events that is predicted."""
         return self.watch.predictions / self._events
 
+    @property
+    def fed(self) -> bool:
+        """Whether all events but the closing ones have been sent."""
+        return self._feeding is None or self._feeding.done()
+
     def poll(self) -> None:
         """Let a little time pass, in which workers that ended are started again.
 

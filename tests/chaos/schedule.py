@@ -32,19 +32,19 @@ class Fault(Enum):
 
 WORKER_RATES = {Fault.KILL: 4.0, Fault.ZOMBIE: 0.5, Fault.RESTART: 0.7}
 """Faults of workers in a minute."""
-CLUSTER_WORKER_RATES = {Fault.KILL: 1.2, Fault.ZOMBIE: 0.3, Fault.RESTART: 0.3}
+CLUSTER_WORKER_RATES = {Fault.KILL: 0.8, Fault.ZOMBIE: 0.2, Fault.RESTART: 0.2}
 """The same on a cluster, where recovery takes longer: a session there outlasts the failover of a broker."""
 BROKER_RATES = {Fault.BROKER: 0.4}
 """The same of a single broker."""
 CLUSTER_RATES = {
-    Fault.LEADER: 0.4,
+    Fault.LEADER: 0.3,
     Fault.COORDINATOR: 0.4,
     Fault.GROUP: 0.3,
-    Fault.TWO: 0.2,
-    Fault.ROLLING: 0.2,
-    Fault.SUSPENSION: 0.3,
-    Fault.CUT: 0.3,
-    Fault.SILENCE: 0.2,
+    Fault.TWO: 0.15,
+    Fault.ROLLING: 0.15,
+    Fault.SUSPENSION: 0.2,
+    Fault.CUT: 0.25,
+    Fault.SILENCE: 0.15,
 }
 """The same of three brokers and of the network to them, which leave time to recover in between."""
 ALONE = 0.6

@@ -24,11 +24,11 @@ class Faults:
 
 
 class Watched:
-    """A pipeline that has predicted everything, and recovers when it is told to."""
+    """A pipeline that recovers when it is told to."""
 
-    progress = 1.0
-
-    def __init__(self) -> None:
+    def __init__(self, progress: float = 0.5, *, fed: bool = False) -> None:
+        self.progress = progress
+        self.fed = fed
         self.watch = self
         self.recovered = True
         self.strikes: list[bool] = []
@@ -75,3 +75,11 @@ def test_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     now[0] = PATIENCE + 1.0
     injector.step()
     assert pipeline.strikes == [True, False]
+
+
+def test_nothing_is_struck_when_all_is_predicted() -> None:
+    pipeline = Watched(1.0, fed=True)
+    injector = _injector(pipeline, True, False)
+    injector.step()
+    assert injector.done
+    assert not pipeline.strikes
