@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,21 +22,19 @@ from bench.options import Options
 from forks import Forks, ForksSettings
 from forks.arrays import FloatArray
 from forks.validation import auc, log_loss
-from pipeline.features import effects
-from pipeline.features.statistics import FEATURES
+from pipeline.config.tree import Learner
+from pipeline.features.statistics import EFFECTS, RUNNING
 from pipeline.features.tables import TagTable
-from pipeline.features.tags import TagLists
 from pipeline.features.target import TARGET
 from pipeline.features.totals import PRIOR_WEIGHT
+from pipeline.model.learner_settings import learner_settings
 from pipeline.sources.kuairec import read_events
 
 ORDERS = 6
 HALF_LIFE = 20.0
 """Labels of an entity after which one counts half, for the forgotten means."""
-OFFSET_SHARE = 1.5
-"""What the margin of the adjusted effects is worth as log-odds."""
-LINEAR_ALPHA = 30.0
-"""Prior precision of the linear part beside such an offset."""
+OWN = ("user_effect", "user_noise", "video_effect", "video_noise", "effects_logit")
+"""The features in use that are effects."""
 
 Block: TypeAlias = tuple[float, float, float, float]
 Set: TypeAlias = tuple[FloatArray, dict[str, Any]]
@@ -72,15 +71,17 @@ def block(sums: FloatArray, label_prior: float, ratio_prior: float) -> Block:
     return float(mean), _logit(mean), float(ratio), math.log1p(sums[0])
 
 
-def candidates(frame: pl.DataFrame, stream: Stream, tags: dict[int, list[int]]) -> dict[str, FloatArray]:
+def candidates(
+    frame: pl.DataFrame, running: FloatArray, stream: Stream, tags: dict[int, list[int]]
+) -> dict[str, FloatArray]:
     """Return columns by name, (n, some) each, as they were known when each event came."""
     by_tag, by_user_and_tag, everything = Totals(), Totals(), Totals()
     recent_users, recent_videos = (Totals(0.5 ** (1.0 / HALF_LIFE)) for _ in range(2))
     found: Columns = defaultdict(list)
     for x, (user, video), ratio, y in zip(
-        stream.X.tolist(), stream.pairs, frame["watch_ratio"].to_list(), stream.y.tolist(), strict=True
+        running.tolist(), stream.pairs, frame["watch_ratio"].to_list(), stream.y.tolist(), strict=True
     ):
-        known = dict(zip(FEATURES, x, strict=True))
+        known = dict(zip(RUNNING, x, strict=True))
         own = tags.get(video, [])
         pairs = [(user, tag) for tag in own]
         events, labels, ratios, _ = everything.of(["all"])
@@ -105,36 +106,30 @@ def candidates(frame: pl.DataFrame, stream: Stream, tags: dict[int, list[int]]) 
     return {name: np.array(columns) for name, columns in found.items()}
 
 
-def effects_of(frame: pl.DataFrame, stream: Stream, lists: TagLists) -> FloatArray:
-    """Return the adjusted effects, (n, 5), as they were known when each event came."""
-    rows: list[dict[int, int]] = [{}, {}]
-    users, videos = (
-        np.array([known.setdefault(pair[side], len(known)) for pair in stream.pairs], dtype=np.int64)
-        for side, known in enumerate(rows)
-    )
-    group_lists = np.array([lists.find(video) for _, video in stream.pairs], dtype=np.int64)
-    signals = effects.signal(frame["watch_ratio"].to_numpy(), TARGET.threshold)
-    out = np.full((len(stream.y), len(effects.EFFECT_FEATURES)), np.nan)
-    state = effects.Effects.zeros(len(rows[0]), len(rows[1]), lists.count)
-    effects.run(stream.order, users, videos, group_lists, signals, state, lists.packed, out)
-    return out
+def sets(
+    frame: pl.DataFrame, stream: Stream, running: FloatArray, tags: dict[int, list[int]]
+) -> dict[str, Set]:
+    """Return the inputs to compare, (n, columns) each, and the settings that differ from the preset.
 
-
-def sets(frame: pl.DataFrame, stream: Stream, lists: TagLists, tags: dict[int, list[int]]) -> dict[str, Set]:
-    """Return the inputs to compare, (n, columns) each, and the settings that differ from the preset."""
-    extra = candidates(frame, stream, tags)
-    adjusted = effects_of(frame, stream, lists)
-    columns = (0, adjusted.shape[1])
-    margin = OFFSET_SHARE * adjusted[:, effects.EFFECT_FEATURES.index("margin")]
-    parts = {"linear_columns": columns, "kernel_columns": columns}
-    offset = parts | {"offset_column": columns[1], "linear_alpha": LINEAR_ALPHA}
+    Parameters
+    ----------
+    frame : the events
+    stream : the same with the features in use
+    running : the features of the kind ``running``, (n, columns)
+    tags : tags by video
+    """
+    extra = candidates(frame, running, stream, tags)
+    own = [EFFECTS.index(name) for name in OWN]
+    of_use = asdict(learner_settings(Learner(), 0))
+    leaning = {name: of_use[name] for name in ("offset_column", "linear_alpha")}
+    alone = {"offset_column": OWN.index("effects_logit"), "linear_alpha": leaning["linear_alpha"]}
     return {
-        "in use": (stream.X, {}),
-        "in use, but for tags": (stream.X[:, : FEATURES.index("video_tag_label_mean")], {}),
-        "effects": (adjusted, {}),
-        "effects and an offset": (np.column_stack([adjusted, margin]), offset),
-        "in use and effects": (np.hstack([stream.X, adjusted]), {}),
-    } | {f"in use and {name}": (np.hstack([stream.X, columns]), {}) for name, columns in extra.items()}
+        "in use": (stream.X, leaning),
+        "in use, without offset": (stream.X, {}),
+        "effects alone": (stream.X[:, own], alone),
+        "running": (running, {}),
+        "running, but for tags": (running[:, : RUNNING.index("video_tag_label_mean")], {}),
+    } | {f"in use and {name}": (np.hstack([stream.X, columns]), leaning) for name, columns in extra.items()}
 
 
 def run(options: Options) -> dict[str, Any]:
@@ -153,13 +148,12 @@ def run(options: Options) -> dict[str, Any]:
 
 def _half(frame: pl.DataFrame, folder: Path, orders: int, options: Options) -> dict[str, Any]:
     table = TagTable(folder / "item_categories.csv")
-    lists = table.lists
     tags = {video: np.flatnonzero(table.block(video)).tolist() for video in frame["video_id"].unique()}
     played: dict[str, list[tuple[float, float, float]]] = {}
     for seed in range(orders):
         shuffled = frame[np.random.default_rng(seed).permutation(frame.height)]
-        stream = labels_at_once(shuffled, folder)
-        for name, (X, changes) in sets(shuffled, stream, lists, tags).items():
+        stream, running = (labels_at_once(shuffled, folder, kind) for kind in ("effects", "running"))
+        for name, (X, changes) in sets(shuffled, stream, running.X, tags).items():
             played.setdefault(name, []).append(_play(X, stream.y, changes))
         options.say(f"{frame.height:,} events: {seed + 1} of {orders} orders")
     base = np.array(played["in use"])

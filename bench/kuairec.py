@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from forks.arrays import FloatArray, IntArray
+from pipeline.config.tree import FeatureKind
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import TagTable
 from pipeline.features.tags import TagLists
@@ -35,13 +36,13 @@ class Stream:
     y: FloatArray
 
 
-def in_time_order(folder: Path, *, delayed: bool) -> Stream:
+def in_time_order(folder: Path, *, delayed: bool, kind: FeatureKind = "effects") -> Stream:
     """Return the usable rows by time; a label comes at once, or when the play has ended."""
     frame = read_events(folder).frame
     order = _at_once(frame.height)
     if delayed:
         order = merge_by_time(frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy())
-    return _stream(frame, order, _tags(folder))
+    return _stream(frame, order, _tags(folder), kind)
 
 
 def permuted(folder: Path, seed: int) -> Stream:
@@ -51,9 +52,9 @@ def permuted(folder: Path, seed: int) -> Stream:
     return labels_at_once(frame[order], folder)
 
 
-def labels_at_once(frame: pl.DataFrame, folder: Path) -> Stream:
+def labels_at_once(frame: pl.DataFrame, folder: Path, kind: FeatureKind = "effects") -> Stream:
     """Return rows in the order that they have, each label before the next event."""
-    return _stream(frame, _at_once(frame.height), _tags(folder))
+    return _stream(frame, _at_once(frame.height), _tags(folder), kind)
 
 
 def _tags(folder: Path) -> TagLists:
@@ -64,11 +65,11 @@ def _at_once(events: int) -> IntArray:
     return np.arange(2 * events, dtype=np.int64).reshape(2, events).T.ravel()
 
 
-def _stream(frame: pl.DataFrame, order: IntArray, tags: TagLists) -> Stream:
+def _stream(frame: pl.DataFrame, order: IntArray, tags: TagLists, kind: FeatureKind) -> Stream:
     pairs: list[tuple[int, int]] = frame.select("user_id", "video_id").rows()
     ratios = frame["watch_ratio"].to_numpy()
     watched = TARGET.are_positive(ratios)
-    statistics = RunningStatistics(max_entities=1_000_000, tags=tags)
+    statistics = RunningStatistics(max_entities=1_000_000, tags=tags, kind=kind)
     users, videos = frame["user_id"].to_list(), frame["video_id"].to_list()
     X = statistics.run(order, users, videos, watched, ratios)
     return Stream(order, pairs, X, np.where(watched, 1.0, -1.0))

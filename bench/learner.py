@@ -23,8 +23,9 @@ from bench.timing import microseconds
 from bench.workload import VIDEOS, Workload
 from forks import Forks, ForksSettings
 from forks.arrays import FloatArray
-from pipeline.features.statistics import FEATURES, RunningStatistics
+from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tags import TagLists
+from pipeline.records.fields import FEATURES_LENGTH
 from research.variants.plain import PlainForks
 
 COLUMNS = 212
@@ -132,7 +133,7 @@ def _practical(workload: Workload, runs: int) -> dict[str, float]:
     each play is what the learner gets.
     """
     plays = _Plays.of(workload)
-    learner = Forks(ForksSettings.practical(len(FEATURES), **PRACTICAL_SIZES))
+    learner = Forks(ForksSettings.practical(FEATURES_LENGTH, **PRACTICAL_SIZES))
     X = plays.features()
     for _ in range(2):  # past the warm-up's short cycles
         learner.learn_many(X, workload.y)

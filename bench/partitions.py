@@ -31,7 +31,7 @@ from pipeline.sources.kuairec import read_events
 from pipeline.sources.schedule import merge_by_time
 from pipeline.sources.synth.files import write_files
 from pipeline.sources.synth.size import Size
-from pipeline.task.sharing import Inbox, Outbox
+from pipeline.task.sharing import Inbox, Outbox, OutboxSettings
 
 PARTITIONS = (2, 4, 8, 16)
 INTERVALS = (10, 20, 50, 100)
@@ -95,7 +95,7 @@ class Partition:
 
     def __init__(self, number: int, partitions: int, interval: int, tables: Tables) -> None:
         self.model = Model(learner_settings(Learner(), tables.columns), tables, max_entities=1_000_000)
-        self.outbox = Outbox(number, max(partitions, 2), interval, 0)
+        self.outbox = Outbox(number, OutboxSettings(max(partitions, 2), interval), 0)
         self.inbox = Inbox(number, {})
         self.bytes_published = 0
         self._published = 0

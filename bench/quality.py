@@ -15,8 +15,8 @@ from bench.summary import mean_and_deviation, percent
 from forks import ForksSettings
 from forks.arrays import FloatArray
 from forks.validation import auc, log_loss
-from pipeline.features.statistics import FEATURES
 from pipeline.model.warm_up import warm_up
+from pipeline.records.fields import FEATURES_LENGTH
 
 PERMUTATIONS = 5
 
@@ -70,7 +70,7 @@ def run(options: Options) -> dict[str, Any]:
     """Return a table for labels at once, one for delayed ones, and one over permutations."""
     folder = options.folder("kuairec")
     runs = options.runs or PERMUTATIONS
-    warm_up(ForksSettings.practical(len(FEATURES)))
+    warm_up(ForksSettings.practical(FEATURES_LENGTH))
     at_once = in_time_order(folder, delayed=False)
     positive = float(np.mean(at_once.y > 0))
     return {

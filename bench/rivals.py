@@ -15,7 +15,10 @@ from forks import Forks, ForksSettings
 from forks.algorithm.moments import standardize, update_moments
 from forks.arrays import FloatArray
 from forks.rivals import FourierNewton
-from pipeline.features.statistics import FEATURES
+from pipeline.config.tree import Learner as Learning
+from pipeline.features.statistics import EFFECTS
+from pipeline.model.learner_settings import learner_settings
+from pipeline.records.fields import FEATURES_LENGTH
 from research.rivals import MatrixFactorisation, RunningMeans
 
 BLOCK = 50
@@ -66,8 +69,8 @@ class ScikitLearner:
         self._learned = False
         self._waiting: list[tuple[FloatArray, float]] = []
         self._count = 0
-        self._mean = np.zeros(len(FEATURES))
-        self._squares = np.zeros(len(FEATURES))
+        self._mean = np.zeros(FEATURES_LENGTH)
+        self._squares = np.zeros(FEATURES_LENGTH)
 
     def predict_one(self, x: FloatArray) -> float:
         """Return the log-odds, 0 before anything was learned."""
@@ -108,20 +111,20 @@ class Entry(NamedTuple):
 
 
 def _practical(**changes: Any) -> Learner:
-    return Forks(ForksSettings.practical(len(FEATURES), **changes))
+    return Forks(learner_settings(Learning.model_validate(changes), 0))
 
 
 def _paper(events: int) -> Learner:
-    return Forks(ForksSettings.paper(len(FEATURES), budget=100, width=2.0, cycle=3 * events // 10))
+    return Forks(ForksSettings.paper(FEATURES_LENGTH, budget=100, width=2.0, cycle=3 * events // 10))
 
 
 def _fourier(features: int, width: float = 1.0) -> Learner:
-    return FourierNewton(len(FEATURES), features=features, width=width)
+    return FourierNewton(FEATURES_LENGTH, features=features, width=width)
 
 
 def entries(events: int) -> Mapping[str, Entry]:
     """Return all who take part, by name; ``events`` is N, which rho = floor(0.3 N) of the paper needs."""
-    own_width = ForksSettings.practical(len(FEATURES)).width
+    own_width = ForksSettings.practical(FEATURES_LENGTH).width
     return MappingProxyType(
         {
             "FORKS practical": Entry(_practical, "features", True),
@@ -152,4 +155,4 @@ def entries(events: int) -> Mapping[str, Entry]:
 
 
 def _named(x: FloatArray) -> dict[str, float]:
-    return dict(zip(FEATURES, x.tolist(), strict=True))
+    return dict(zip(EFFECTS, x.tolist(), strict=True))

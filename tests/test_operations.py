@@ -60,7 +60,9 @@ def test_every_preset_is_the_code_s(preset: Literal["practical", "paper"]) -> No
         assert settings[key] is None
         del cells[key]
     in_words = {key for key, cell in cells.items() if not cell.startswith("`")}
-    assert in_words == (FOLLOWS_COLUMNS | {"width"} if preset == "practical" else FOLLOWS_COLUMNS)
+    assert in_words == (
+        FOLLOWS_COLUMNS | {"width", "offset_column"} if preset == "practical" else FOLLOWS_COLUMNS
+    )
     for key in cells.keys() - in_words:
         value = settings[key]
         assert toml(cells[key]) == (list(value) if isinstance(value, tuple) else value)

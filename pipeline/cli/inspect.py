@@ -57,6 +57,7 @@ def inspect(
     from rich.console import Console
 
     from pipeline.config.loader import load
+    from pipeline.features.statistics import FEATURES
     from pipeline.kafka.topics import Topics
     from pipeline.tools.inspect.objects import as_object
     from pipeline.tools.inspect.reading import read
@@ -64,7 +65,8 @@ def inspect(
     from pipeline.tools.inspect.text import heading, show
 
     begin = parse_start(start) if start is not None else Last(limit or DEFAULT_COUNT)
-    kafka = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix}).kafka
+    settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
+    kafka, names = settings.kafka, FEATURES[settings.features.kind]
     messages = islice(read(kafka, what.topic(Topics(kafka.prefix)), begin, partition, follow=follow), limit)
     console = Console(soft_wrap=True, highlight=False)
     count = 0
@@ -74,7 +76,7 @@ def inspect(
         else:
             if not count:
                 console.print(heading(what))
-            console.print(show(what, message, detail=detail))
+            console.print(show(what, message, detail=detail, names=names))
         count += 1
     if not count:
         typer.echo("no such record is committed", err=True)

@@ -14,6 +14,10 @@ UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 """Units of durations, in milliseconds."""
 
 
+FeatureKind: TypeAlias = Literal["effects", "running"]
+"""Kinds of running features: see `pipeline.features.statistics`."""
+
+
 def milliseconds(text: object) -> int:
     """Read a duration like "90s", "30m", "6h" or "7d".
 
@@ -148,6 +152,10 @@ class Features(Section):
     """KuaiRec's item_daily_features.csv."""
     same_day: bool = False
     """Use daily figures of the event's own day, which leaks the future; only to match the paper."""
+    kind: FeatureKind = "effects"
+    """The running features. `effects` has those of users and videos that are adjusted for one another, beside
+    means and counts; `running` has means, ratio means and their logits, and is what groups have whose state
+    records name no kind."""
     max_entities: int = Field(1_000_000, ge=1)
     """The number of users, and of videos, that running statistics are kept for."""
 

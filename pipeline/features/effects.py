@@ -9,9 +9,12 @@ where m is the mean of all signals and t_v the mean of the effects of v's groups
 solution is kept near the optimum in one pass:
 
 - An item and a group have two sums over their labels: of (x - b_u) / s_u and of 1 / s_u, the precision.
-- A user has a ring of the newest labels, and three sums over the older ones. Each label of the user solves
-  b_u and s_u again over the ring, with the items' effects as they are now. What changes is passed on to the
-  sums of the ring's items and groups, so that these stay exact for the current b_u and s_u.
+- A user has a ring of the newest labels, and three sums over the older ones, which fade. Each label of the
+  user solves b_u and s_u again over the ring, with the items' effects as they are now. What changes is passed
+  on to the sums of the ring's items and groups, so that these stay exact for the current b_u and s_u.
+
+An item that is evicted leaves entries behind in the rings of users. They count as labels of an item of which
+nothing is known, and nothing is passed on to them.
 
 All operations are sums, products, quotients and roots, which IEEE 754 rounds exactly, in a fixed order. So
 the bits are the same on every machine.
@@ -25,13 +28,14 @@ Numba's cache on disk sees changes of a function's own file alone, so nothing he
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple, Self, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
+Signals: TypeAlias = NDArray[np.float32]
 Integers: TypeAlias = NDArray[np.int64]
 
 USER_PRIOR: Final = 0.05
@@ -44,37 +48,51 @@ NOISE_WEIGHT: Final = 5.0
 """Labels for which the mean noise counts in the noise of a user or an item."""
 RING: Final = 16
 """Labels of a user that are kept one by one."""
+FADE: Final = 0.98
+"""What is kept of a user's older labels with each label that joins them, chosen on KuaiRand's first week."""
 NOISE_STEPS: Final = 2
 """Turns of solving for effect and noise, each given the other."""
+SLOPE: Final = 2.5
+"""Slope of the signal at the threshold of the watch ratio, chosen on KuaiRec."""
+LOGIT_SCALE: Final = 1.5
+"""Log-odds of a positive label for each standard deviation of the expected signal, chosen on KuaiRec."""
 
-EFFECT, NOISE, LABELS, OLDER_LABELS, OLDER_RESIDUALS, OLDER_SQUARES = range(6)
-"""The columns of users: effect b and noise s as of the newest label, number of labels, and the sums of those
-that have left the ring: their number, residuals x - q, and squares of these."""
+EFFECT, NOISE, VARIANCE, LABELS, OLDER_LABELS, OLDER_RESIDUALS, OLDER_SQUARES = range(7)
+"""The columns of users: effect b, noise s and variance of the effect as of the newest label, labels,
+and the sums of those labels that have left the ring: number, residuals x - q, and squares of these."""
 RESIDUALS, PRECISION, SQUARES, COUNT = range(4)
 """The columns of items: sums of (x - b) / s, of 1 / s, of squared residuals, and the number of labels. Groups
 have the first two."""
 TOTAL, SIGNALS, ALL_SQUARES = range(3)
 """The columns of everything: number of labels, sum of signals, sum of squared residuals."""
 
-EFFECT_FEATURES: Final = ("margin", "user_noise", "item_noise", "user_effect", "item_effect")
-"""Names of the features: the expected signal over its standard deviation, the standard deviations of the
-user's and of the item's noise, the user's effect less the mean signal, and the item's effect."""
+USER_EFFECT, USER_NOISE, ITEM_EFFECT, ITEM_NOISE, LOGIT = range(5)
+"""The features: the user's effect and the standard deviation of the noise, the same of the item, and the
+expected signal over its standard deviation, times `LOGIT_SCALE`."""
+
+NO_ITEM: Final = 0
+"""The row of an unknown item, all zeros."""
+GENERATION_BIT: Final = 32
+"""The bit from which on an entry of a ring holds its item's generation; the row is below."""
+ROW_MASK: Final = (1 << GENERATION_BIT) - 1
 _UNIT: Final = 1e6
 
 
-class Effects(NamedTuple):
+class EffectArrays(NamedTuple):
     """The state of the model.
 
     Attributes
     ----------
-    users : ndarray, shape (users, 6), float64
+    users : ndarray, shape (users, 7), float64
         See `EFFECT`.
-    ring_items, ring_groups : ndarray, shape (users, `RING`), int64
-        Items of the user's newest labels, and the positions of their groups' lists.
-    ring_signals : ndarray, shape (users, `RING`), float64
+    ring : ndarray, shape (users, `RING`), int64
+        Entries of the user's newest labels: the item's row, and its generation from `GENERATION_BIT` on.
+    ring_signals : ndarray, shape (users, `RING`), float32
         Signals of these labels.
     items : ndarray, shape (items, 4), float64
         See `RESIDUALS`.
+    generations : ndarray, shape (items,), int64
+        How often the row has been emptied: entries of an older generation are of another item.
     groups : ndarray, shape (groups, 2), float64
         See `RESIDUALS`.
     everything : ndarray, shape (3,), float64
@@ -82,63 +100,71 @@ class Effects(NamedTuple):
     """
 
     users: Floats
-    ring_items: Integers
-    ring_groups: Integers
-    ring_signals: Floats
+    ring: Integers
+    ring_signals: Signals
     items: Floats
+    generations: Integers
     groups: Floats
     everything: Floats
 
-    @classmethod
-    def zeros(cls, users: int, items: int, groups: int) -> Self:
-        """Return the state before the first label.
 
-        Parameters
-        ----------
-        users, items, groups
-            Numbers of rows.
-        """
-        return cls(
-            np.zeros((users, 6)),
-            np.zeros((users, RING), dtype=np.int64),
-            np.zeros((users, RING), dtype=np.int64),
-            np.zeros((users, RING)),
-            np.zeros((items, 4)),
-            np.zeros((groups, 2)),
-            np.zeros(3),
-        )
-
-
-def signal(watch_ratios: Floats, threshold: float, slope: float = 2.5) -> Floats:
-    """Return bounded signals, 0 at the threshold: y / sqrt(1 + y^2) for y = slope (ratio - threshold).
+@njit(cache=True, error_model="numpy")
+def signal_of(watch_ratio: float, threshold: float) -> float:
+    """Return a bounded signal, 0 at the threshold: y / sqrt(1 + y^2) for y = `SLOPE` (ratio - threshold).
 
     Parameters
     ----------
-    watch_ratios : ndarray, shape (n,), float64
-        Watch ratios.
+    watch_ratio
+        Watch ratio of a label.
     threshold
         A watch ratio above this is a positive label.
-    slope
-        Slope of the signal at the threshold. The default was chosen on KuaiRec.
 
     Returns
     -------
-    ndarray, shape (n,), float64
-        Signals, in [-1, 1].
+    float
+        The signal, in [-1, 1], as a float32 can hold it.
 
     Examples
     --------
-    >>> signal(np.array([0.0, 0.75, 300.0]), 0.75).round(2).tolist()
+    >>> [round(signal_of(ratio, 0.75), 2) for ratio in (0.0, 0.75, 300.0)]
     [-0.88, 0.0, 1.0]
     """
-    y = slope * (watch_ratios - threshold)
-    found: Floats = y / np.sqrt(1.0 + y * y)
-    return found
+    y = SLOPE * (watch_ratio - threshold)
+    return float(np.float32(y / math.sqrt(1.0 + y * y)))
 
 
-@njit(cache=True)
-def item_effect(item: int, group_list: int, effects: Effects, packed: Integers) -> tuple[float, float]:
-    """Return the posterior mean and variance of an item's effect, given those of the users.
+@njit(cache=True, error_model="numpy", inline="always")
+def row_of(ring_entry: int, generations: Integers) -> int:
+    """Return the row of an entry's item, `NO_ITEM` if it was evicted."""
+    row = ring_entry & ROW_MASK
+    return row if generations[row] == ring_entry >> GENERATION_BIT else NO_ITEM
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def group_effect(group_list: int, groups: Floats, packed: Integers) -> float:
+    """Return the mean effect of the groups in a list, 0 for an empty list.
+
+    Parameters
+    ----------
+    group_list
+        Position of the list in `packed`.
+    groups
+        As in `EffectArrays`.
+    packed : ndarray, int64
+        Lists of groups, see `pipeline.features.tags.TagLists`.
+    """
+    count = packed[group_list]
+    total = 0.0
+    for position in range(group_list + 1, group_list + 1 + count):
+        group = packed[position]
+        total += groups[group, RESIDUALS] / (groups[group, PRECISION] + 1.0 / GROUP_PRIOR)
+    mean: float = total / count if count > 1 else total
+    return mean
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def item_effect(item: int, group_list: int, items: Floats, groups: Floats, packed: Integers) -> float:
+    """Return the posterior mean of an item's effect, given those of the users.
 
     Parameters
     ----------
@@ -146,101 +172,74 @@ def item_effect(item: int, group_list: int, effects: Effects, packed: Integers) 
         Row of the item.
     group_list
         Position of the list of its groups in `packed`.
-    effects
-        State of the model.
-    packed : ndarray, int64
-        Lists of groups, see `pipeline.features.tags.TagLists`.
-    """
-    count = packed[group_list]
-    mean, variance = 0.0, GROUP_PRIOR
-    if count > 0:
-        variance = 0.0
-        for position in range(group_list + 1, group_list + 1 + count):
-            group = packed[position]
-            precision = effects.groups[group, PRECISION] + 1.0 / GROUP_PRIOR
-            mean += effects.groups[group, RESIDUALS] / precision
-            variance += 1.0 / precision
-        mean /= count
-        variance /= count * count
-    precision = effects.items[item, PRECISION] + 1.0 / ITEM_PRIOR
-    prior_share = (1.0 / ITEM_PRIOR) / precision
-    effect = effects.items[item, RESIDUALS] / precision + prior_share * mean
-    return effect, 1.0 / precision + prior_share * prior_share * variance
-
-
-@njit(cache=True)
-def user_effect(user: int, effects: Effects, packed: Integers) -> tuple[float, float, float]:
-    """Return a user's effect, noise and the variance of the effect, given the items' effects as they are.
-
-    The effect is the posterior mean under its prior, and the noise the mean squared residual, in which the
-    mean noise counts for `NOISE_WEIGHT` labels. Each is solved given the other, `NOISE_STEPS` times.
-
-    Parameters
-    ----------
-    user
-        Row of the user.
-    effects
-        State of the model.
+    items, groups
+        As in `EffectArrays`.
     packed : ndarray, int64
         Lists of groups.
     """
-    users, mean, mean_noise = effects.users, mean_signal(effects), noise_of_all(effects)
-    count = users[user, OLDER_LABELS]
-    residuals, squares = users[user, OLDER_RESIDUALS], users[user, OLDER_SQUARES]
-    for slot in range(min(int(users[user, LABELS]), RING)):
-        effect, _ = item_effect(
-            effects.ring_items[user, slot], effects.ring_groups[user, slot], effects, packed
-        )
-        residual = effects.ring_signals[user, slot] - effect
-        count += 1.0
-        residuals += residual
-        squares += residual * residual
-    noise = users[user, NOISE]
-    if noise == 0.0:  # the user's first label
-        noise = mean_noise
-    for _ in range(NOISE_STEPS):
-        effect = (residuals / noise + mean / USER_PRIOR) / (count / noise + 1.0 / USER_PRIOR)
-        rest = squares - 2.0 * effect * residuals + count * effect * effect
-        noise = (NOISE_WEIGHT * mean_noise + max(rest, 0.0)) / (NOISE_WEIGHT + count)
-    precision = count / noise + 1.0 / USER_PRIOR
-    return (residuals / noise + mean / USER_PRIOR) / precision, noise, 1.0 / precision
+    prior = group_effect(group_list, groups, packed) / ITEM_PRIOR
+    effect: float = (items[item, RESIDUALS] + prior) / (items[item, PRECISION] + 1.0 / ITEM_PRIOR)
+    return effect
 
 
-@njit(cache=True)
-def mean_signal(effects: Effects) -> float:
-    """Return the mean of all signals, as if there was one more, of 0."""
-    return float(effects.everything[SIGNALS] / (effects.everything[TOTAL] + 1.0))
+@njit(cache=True, error_model="numpy")
+def item_variance(item: int, group_list: int, items: Floats, groups: Floats, packed: Integers) -> float:
+    """Return the posterior variance of an item's effect; parameters are those of `item_effect`."""
+    count = packed[group_list]
+    variance = 0.0
+    for position in range(group_list + 1, group_list + 1 + count):
+        variance += 1.0 / (groups[packed[position], PRECISION] + 1.0 / GROUP_PRIOR)
+    variance = variance / (count * count) if count > 0 else GROUP_PRIOR
+    precision = items[item, PRECISION] + 1.0 / ITEM_PRIOR
+    prior_share = (1.0 / ITEM_PRIOR) / precision
+    total: float = 1.0 / precision + prior_share * prior_share * variance
+    return total
 
 
-@njit(cache=True)
-def noise_of_all(effects: Effects) -> float:
-    """Return the mean squared residual, as if there was one more, of 0.5."""
-    return float((effects.everything[ALL_SQUARES] + 0.5) / (effects.everything[TOTAL] + 1.0))
-
-
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def features(
-    user: int, item: int, group_list: int, effects: Effects, packed: Integers
+    user: int,
+    item: int,
+    group_list: int,
+    users: Floats,
+    items: Floats,
+    groups: Floats,
+    everything: Floats,
+    packed: Integers,
 ) -> tuple[float, float, float, float, float]:
-    """Return the features of a user and an item in the order of `EFFECT_FEATURES`, with six decimals."""
-    mean, noise_mean = mean_signal(effects), noise_of_all(effects)
-    own, noise, variance = mean, noise_mean, USER_PRIOR
-    if effects.users[user, LABELS] > 0.0:
-        own, noise, variance = user_effect(user, effects, packed)
-    effect, item_variance = item_effect(item, group_list, effects, packed)
-    squares, count = effects.items[item, SQUARES], effects.items[item, COUNT]
-    item_noise = (NOISE_WEIGHT * noise_mean + squares) / (NOISE_WEIGHT + count)
+    """Return the features of a user and an item, see `USER_EFFECT`, with six decimals."""
+    mean, mean_noise = _mean_signal(everything), _mean_noise(everything)
+    own, noise, variance = mean, mean_noise, USER_PRIOR
+    if users[user, LABELS] > 0.0:
+        own, noise, variance = users[user, EFFECT], users[user, NOISE], users[user, VARIANCE]
+    effect = item_effect(item, group_list, items, groups, packed)
+    variance += item_variance(item, group_list, items, groups, packed)
+    item_noise = (NOISE_WEIGHT * mean_noise + items[item, SQUARES]) / (NOISE_WEIGHT + items[item, COUNT])
     return (
-        _rounded((own + effect) / math.sqrt(noise + variance + item_variance)),
+        _rounded(own),
         _rounded(math.sqrt(noise)),
-        _rounded(math.sqrt(item_noise)),
-        _rounded(own - mean),
         _rounded(effect),
+        _rounded(math.sqrt(item_noise)),
+        _rounded(LOGIT_SCALE * (own + effect) / math.sqrt(noise + variance)),
     )
 
 
-@njit(cache=True)
-def learn(user: int, item: int, group_list: int, x: float, effects: Effects, packed: Integers) -> None:
+@njit(cache=True, error_model="numpy")
+def learn(
+    user: int,
+    item: int,
+    group_list: int,
+    x: float,
+    users: Floats,
+    ring: Integers,
+    ring_signals: Signals,
+    items: Floats,
+    item_lists: Integers,
+    generations: Integers,
+    groups: Floats,
+    everything: Floats,
+    packed: Integers,
+) -> None:
     """Learn the signal of a label.
 
     Parameters
@@ -251,74 +250,86 @@ def learn(user: int, item: int, group_list: int, x: float, effects: Effects, pac
         Position of the list of the item's groups.
     x
         The signal, in [-1, 1].
-    effects
-        State of the model; changed.
+    users, ring, ring_signals, items, generations, groups, everything
+        As in `EffectArrays`; changed.
+    item_lists : ndarray, shape (items,), int64
+        Position of the list of each item's groups.
     packed : ndarray, int64
         Lists of groups.
     """
-    users = effects.users
     seen = int(users[user, LABELS])
     newest = seen % RING
     if seen >= RING:
-        oldest, groups = effects.ring_items[user, newest], effects.ring_groups[user, newest]
-        effect, _ = item_effect(oldest, groups, effects, packed)
-        residual = effects.ring_signals[user, newest] - effect
-        users[user, OLDER_LABELS] += 1.0
-        users[user, OLDER_RESIDUALS] += residual
-        users[user, OLDER_SQUARES] += residual * residual
-    effects.ring_items[user, newest] = item
-    effects.ring_groups[user, newest] = group_list
-    effects.ring_signals[user, newest] = x
+        oldest = row_of(ring[user, newest], generations)
+        groups_of_oldest = item_lists[oldest] if oldest != NO_ITEM else 0
+        residual = ring_signals[user, newest] - item_effect(oldest, groups_of_oldest, items, groups, packed)
+        users[user, OLDER_LABELS] = FADE * users[user, OLDER_LABELS] + 1.0
+        users[user, OLDER_RESIDUALS] = FADE * users[user, OLDER_RESIDUALS] + residual
+        users[user, OLDER_SQUARES] = FADE * users[user, OLDER_SQUARES] + residual * residual
+    ring[user, newest] = item | (generations[item] << GENERATION_BIT)
+    ring_signals[user, newest] = x
     users[user, LABELS] = seen + 1.0
     before, noise_before = users[user, EFFECT], users[user, NOISE]
-    own, noise, _ = user_effect(user, effects, packed)
-    users[user, EFFECT], users[user, NOISE] = own, noise
-    for slot in range(min(seen + 1, RING)):
-        if slot == newest:
-            precision, residual = 1.0 / noise, (x - own) / noise
-        else:
-            precision = 1.0 / noise - 1.0 / noise_before
-            residual = effects.ring_signals[user, slot] * precision - (own / noise - before / noise_before)
-        _add(
-            effects.ring_items[user, slot],
-            effects.ring_groups[user, slot],
-            residual,
-            precision,
-            effects,
-            packed,
-        )
-    effect, _ = item_effect(item, group_list, effects, packed)
-    rest = x - own - effect
-    effects.items[item, SQUARES] += rest * rest
-    effects.items[item, COUNT] += 1.0
-    effects.everything[TOTAL] += 1.0
-    effects.everything[SIGNALS] += x
-    effects.everything[ALL_SQUARES] += rest * rest
+    stored = min(seen + 1, RING)
+    _solve(
+        user, stored, users, ring, ring_signals, items, item_lists, generations, groups, everything, packed
+    )
+    own, noise = users[user, EFFECT], users[user, NOISE]
+    rest = x - own - item_effect(item, group_list, items, groups, packed)  # its sums lack this label so far
+    if seen > 0:
+        precision, shift = 1.0 / noise - 1.0 / noise_before, own / noise - before / noise_before
+        for slot in range(stored):
+            if slot != newest:
+                row = row_of(ring[user, slot], generations)
+                if row != NO_ITEM:
+                    change = ring_signals[user, slot] * precision - shift
+                    _add(row, item_lists[row], change, precision, items, groups, packed)
+    _add(item, group_list, (x - own) / noise, 1.0 / noise, items, groups, packed)
+    items[item, SQUARES] += rest * rest
+    items[item, COUNT] += 1.0
+    everything[TOTAL] += 1.0
+    everything[SIGNALS] += x
+    everything[ALL_SQUARES] += rest * rest
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, error_model="numpy", nogil=True)
 def run(
     order: Integers,
-    users: Integers,
-    items: Integers,
+    user_rows: Integers,
+    item_rows: Integers,
     group_lists: Integers,
-    signals: Floats,
-    effects: Effects,
+    watch_ratios: Floats,
+    threshold: float,
+    evicted: Integers,
+    users: Floats,
+    ring: Integers,
+    ring_signals: Signals,
+    items: Floats,
+    item_lists: Integers,
+    generations: Integers,
+    groups: Floats,
+    everything: Floats,
     packed: Integers,
     out: Floats,
 ) -> None:
-    """Run the steps of `order`: i writes event i's features to `out`, n + i learns its signal.
+    """Run the steps of `order`: i writes event i's features to `out`, n + i learns its label.
 
     Parameters
     ----------
     order : ndarray, shape (steps,), int64
         Steps.
-    users, items, group_lists : ndarray, shape (n,), int64
+    user_rows, item_rows, group_lists : ndarray, shape (n,), int64
         Rows of the events' users and items, and positions of the items' groups.
-    signals : ndarray, shape (n,), float64
-        Signals of the events' labels.
-    effects
-        State of the model; changed.
+    watch_ratios : ndarray, shape (n,), float64
+        Watch ratios of the events' labels.
+    threshold
+        A watch ratio above this is a positive label.
+    evicted : ndarray, shape (2, steps), int64
+        Rows of the user and of the item that are evicted before a step learns, 0 for none.
+    users, ring, ring_signals, items, generations, groups, everything
+        As in `EffectArrays`; changed.
+    item_lists : ndarray, shape (items,), int64
+        Position of the list of each item's groups.
     packed : ndarray, int64
         Lists of groups.
     out : ndarray, shape (n, 5), float64
@@ -328,27 +339,168 @@ def run(
     for step in range(order.shape[0]):
         event = order[step]
         if event < n:
-            found = features(users[event], items[event], group_lists[event], effects, packed)
+            found = features(
+                user_rows[event],
+                item_rows[event],
+                group_lists[event],
+                users,
+                items,
+                groups,
+                everything,
+                packed,
+            )
             for column in range(len(found)):
                 out[event, column] = found[column]
-        else:
-            event -= n
-            learn(users[event], items[event], group_lists[event], signals[event], effects, packed)
+            continue
+        event -= n
+        _evict(evicted[0, step], evicted[1, step], users, items, generations)
+        learn(
+            user_rows[event],
+            item_rows[event],
+            group_lists[event],
+            signal_of(watch_ratios[event], threshold),
+            users,
+            ring,
+            ring_signals,
+            items,
+            item_lists,
+            generations,
+            groups,
+            everything,
+            packed,
+        )
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy", nogil=True)
+def merge_shared(
+    item_rows: Integers,
+    group_lists: Integers,
+    labels: Integers,
+    sums: Floats,
+    evicted: Integers,
+    users: Floats,
+    items: Floats,
+    generations: Integers,
+    groups: Floats,
+    everything: Floats,
+    packed: Integers,
+) -> None:
+    """Add sums over labels of other partitions to those of their items, groups and everything.
+
+    Parameters
+    ----------
+    item_rows, group_lists : ndarray, shape (n,), int64
+        Rows of the items, and positions of their groups.
+    labels : ndarray, shape (n,), int64
+        Numbers of labels.
+    sums : ndarray, shape (n, 4), float64
+        Sums of residuals, precisions, signals and squared residuals.
+    evicted : ndarray, shape (n,), int64
+        Row of the item that is evicted for each of them, 0 for none.
+    users, items, generations, groups, everything
+        As in `EffectArrays`; changed.
+    packed : ndarray, int64
+        Lists of groups.
+    """
+    for number in range(item_rows.shape[0]):
+        _evict(0, evicted[number], users, items, generations)
+        if sums[number, 1] == 0.0:  # they are of no labels
+            continue
+        item = item_rows[number]
+        _add(item, group_lists[number], sums[number, 0], sums[number, 1], items, groups, packed)
+        items[item, SQUARES] += sums[number, 3]
+        items[item, COUNT] += labels[number]
+        everything[TOTAL] += labels[number]
+        everything[SIGNALS] += sums[number, 2]
+        everything[ALL_SQUARES] += sums[number, 3]
+
+
+@njit(cache=True, error_model="numpy")
+def _solve(
+    user: int,
+    stored: int,
+    users: Floats,
+    ring: Integers,
+    ring_signals: Signals,
+    items: Floats,
+    item_lists: Integers,
+    generations: Integers,
+    groups: Floats,
+    everything: Floats,
+    packed: Integers,
+) -> None:
+    """Solve a user's effect, noise and the variance of the effect, given the items' effects as they are.
+
+    The effect is the posterior mean under its prior, and the noise the mean squared residual, in which the
+    mean noise counts for `NOISE_WEIGHT` labels. Each is solved given the other, `NOISE_STEPS` times.
+    """
+    mean, mean_noise = _mean_signal(everything), _mean_noise(everything)
+    count = users[user, OLDER_LABELS] + stored
+    residuals, squares = users[user, OLDER_RESIDUALS], users[user, OLDER_SQUARES]
+    for slot in range(stored):
+        row = row_of(ring[user, slot], generations)
+        group_list = item_lists[row] if row != NO_ITEM else 0
+        residual = ring_signals[user, slot] - item_effect(row, group_list, items, groups, packed)
+        residuals += residual
+        squares += residual * residual
+    noise = users[user, NOISE]
+    if noise == 0.0:  # the user's first label
+        noise = mean_noise
+    for _ in range(NOISE_STEPS):
+        effect = (residuals / noise + mean / USER_PRIOR) / (count / noise + 1.0 / USER_PRIOR)
+        rest = squares - 2.0 * effect * residuals + count * effect * effect
+        noise = (NOISE_WEIGHT * mean_noise + max(rest, 0.0)) / (NOISE_WEIGHT + count)
+    precision = count / noise + 1.0 / USER_PRIOR
+    users[user, EFFECT] = (residuals / noise + mean / USER_PRIOR) / precision
+    users[user, NOISE] = noise
+    users[user, VARIANCE] = 1.0 / precision
+
+
+@njit(cache=True, error_model="numpy", inline="always")
 def _add(
-    item: int, group_list: int, residual: float, precision: float, effects: Effects, packed: Integers
+    item: int,
+    group_list: int,
+    residual: float,
+    precision: float,
+    items: Floats,
+    groups: Floats,
+    packed: Integers,
 ) -> None:
     """Add to the sums of an item and of its groups."""
-    effects.items[item, RESIDUALS] += residual
-    effects.items[item, PRECISION] += precision
+    items[item, RESIDUALS] += residual
+    items[item, PRECISION] += precision
     for position in range(group_list + 1, group_list + 1 + packed[group_list]):
-        effects.groups[packed[position], RESIDUALS] += residual
-        effects.groups[packed[position], PRECISION] += precision
+        groups[packed[position], RESIDUALS] += residual
+        groups[packed[position], PRECISION] += precision
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+def _evict(user: int, item: int, users: Floats, items: Floats, generations: Integers) -> None:
+    """Empty the rows of a user and of an item, 0 for none."""
+    if user != 0:
+        for column in range(users.shape[1]):
+            users[user, column] = 0.0
+    if item != NO_ITEM:
+        generations[item] += 1
+        for column in range(items.shape[1]):
+            items[item, column] = 0.0
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def _mean_signal(everything: Floats) -> float:
+    """Return the mean of all signals, as if there was one more, of 0."""
+    mean: float = everything[SIGNALS] / (everything[TOTAL] + 1.0)
+    return mean
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def _mean_noise(everything: Floats) -> float:
+    """Return the mean squared residual, as if there was one more, of 0.5."""
+    mean: float = (everything[ALL_SQUARES] + 0.5) / (everything[TOTAL] + 1.0)
+    return mean
+
+
+@njit(cache=True, error_model="numpy", inline="always")
 def _rounded(value: float) -> float:
     """Return the nearest number of six decimals, whose shortest text has no more of them."""
     return float(np.rint(value * _UNIT) / _UNIT)

@@ -83,15 +83,20 @@ class EntityTotals:
         self._new_rows.clear()
         self.capacity = self.limit - len(self._rows)
 
-    def state(self) -> tuple[list[Id], NDArray[np.float64]]:
-        """Return the entities in the order of eviction, and their totals, shape (entities, 3)."""
+    def rows(self) -> NDArray[np.int64]:
+        """Return the rows of the entities in the order of eviction, shape (entities,)."""
         newer = self.ring[:, NEWER].tolist()
         rows = []
         row = newer[NO_ROW]
         while row != NO_ROW:
             rows.append(row)
             row = newer[row]
-        return [self._names[row] for row in rows], self.totals[rows]
+        return np.array(rows, dtype=np.int64)
+
+    def state(self) -> tuple[list[Id], NDArray[np.float64]]:
+        """Return the entities in the order of eviction, and their totals, shape (entities, 3)."""
+        rows = self.rows()
+        return [self._names[row] for row in rows.tolist()], self.totals[rows]
 
     def restore(self, entities: Sequence[Id], totals: NDArray[np.float64]) -> None:
         """Replace all entities and totals by those that `state` returned.

@@ -6,22 +6,26 @@ the prediction was made. Memory is bounded: the entity updated longest ago is ev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.features import totals
+from pipeline.config.tree import FeatureKind
+from pipeline.features import effects, totals
+from pipeline.features.adjusted_effects import AdjustedEffects
 from pipeline.features.entities import EntityTotals
 from pipeline.features.tags import TagLists
 from pipeline.features.target import TARGET
 from pipeline.records.fields import Id
-from pipeline.records.outputs import VideoCounts
+from pipeline.records.outputs import EffectSums, VideoCounts
 
 Floats: TypeAlias = NDArray[np.float64]
 
-FEATURES = (
+RUNNING = (
     "user_label_mean",
     "user_label_logit",
     "user_ratio_mean",
@@ -33,11 +37,40 @@ FEATURES = (
     "video_tag_label_mean",
     "video_tag_ratio_mean",
 )
-"""Names of the running features, in the order in which predictions carry them."""
+"""Names of the features of the kind `running`, in the order in which predictions carry them."""
+EFFECTS = (
+    "user_label_mean",
+    "user_effect",
+    "user_noise",
+    "user_log_count",
+    "video_label_mean",
+    "video_effect",
+    "video_noise",
+    "video_log_count",
+    "video_tag_ratio_mean",
+    "effects_logit",
+)
+"""The same of the kind `effects`: means and counts are at the same places."""
+FEATURES: Final[Mapping[FeatureKind, tuple[str, ...]]] = MappingProxyType(
+    {"effects": EFFECTS, "running": RUNNING}
+)
+"""Names of the running features by kind."""
+_TAG_RATIO_MEAN = RUNNING.index("video_tag_ratio_mean")
+_EFFECT_COLUMNS = [
+    EFFECTS.index(name)
+    for name in ("user_effect", "user_noise", "video_effect", "video_noise", "effects_logit")
+]
+"""Where the features of `pipeline.features.effects` go."""
+
+NO_EFFECTS: Final = EffectSums(0.0, 0.0, 0.0, 0.0)
+"""What is shared of a video if nothing is said of its effect."""
 
 
 class RunningStatistics:
-    """Running label means, their logits, running ratio means and log counts of users and videos.
+    """Running means and counts of users and videos, and effects of both, adjusted for one another.
+
+    The kind `running` has label means, their logits, ratio means and log counts. The kind `effects` has label
+    means and log counts, and what `pipeline.features.effects` finds.
 
     Means are smoothed towards the global mean with a prior weight of `pipeline.features.totals.PRIOR_WEIGHT`.
     Two more features are the video's means smoothed towards the mean of its tags, which is itself smoothed
@@ -50,19 +83,24 @@ class RunningStatistics:
         The largest number of users, and of videos, to keep totals of.
     tags
         The videos' tags, as far as they are known.
+    kind
+        Which features there are.
 
     Examples
     --------
     >>> statistics = RunningStatistics(max_entities=1000, tags=TagLists({3: [8], 4: [8]}))
     >>> statistics.update(7, 3, True, 1.2)
-    >>> named = dict(zip(FEATURES, statistics.features(7, 4), strict=True))
+    >>> named = dict(zip(statistics.names, statistics.features(7, 4), strict=True))
     >>> named["user_log_count"], named["video_log_count"]
     (0.693147, 0.0)
-    >>> named["video_label_mean"] < named["video_tag_label_mean"]
-    True
+    >>> named["user_effect"] > 0.0, named["video_label_mean"] < named["video_tag_ratio_mean"]
+    (True, True)
     """
 
-    def __init__(self, max_entities: int, tags: TagLists | None = None) -> None:
+    def __init__(
+        self, max_entities: int, tags: TagLists | None = None, kind: FeatureKind = "effects"
+    ) -> None:
+        self.names = FEATURES[kind]
         self._lists = TagLists({}) if tags is None else tags
         self.users = EntityTotals(max_entities)
         self.videos = EntityTotals(max_entities, annotate=self._lists.find)
@@ -70,22 +108,27 @@ class RunningStatistics:
         """Events, labels and ratios by tag, shape (tags, 3); a label counts for each tag of its video."""
         self.everything: Floats = np.zeros((1, 3))
         """Events, labels and ratios of all labels, shape (1, 3)."""
+        self.effects = AdjustedEffects(self._lists.count) if kind == "effects" else None
+        """None for other kinds."""
 
     def features(self, user_id: Id, video_id: Id) -> list[float]:
-        """Return the running block for a user and a video, in the order of `FEATURES`."""
-        users, videos, lists = self.users, self.videos, self._lists
-        return list(
+        """Return the running block for a user and a video, in the order of `names`."""
+        users, videos, packed = self.users, self.videos, self._lists.packed
+        user, video, tag_list = users.find(user_id), videos.find(video_id), self._lists.find(video_id)
+        found = list(
             totals.features(
-                users.find(user_id),
-                videos.find(video_id),
-                lists.find(video_id),
-                users.totals,
-                videos.totals,
-                self.tags,
-                self.everything,
-                lists.packed,
+                user, video, tag_list, users.totals, videos.totals, self.tags, self.everything, packed
             )
         )
+        if self.effects is not None:
+            own = self.effects.reserve(len(users.totals), len(videos.totals)).arrays
+            adjusted = effects.features(
+                user, video, tag_list, own.users, own.items, own.groups, own.everything, packed
+            )
+            found[EFFECTS.index("video_tag_ratio_mean")] = found[_TAG_RATIO_MEAN]
+            for column, value in zip(_EFFECT_COLUMNS, adjusted, strict=True):
+                found[column] = value
+        return found
 
     def update(self, user_id: Id, video_id: Id, label: bool, watch_ratio: float) -> None:
         """Count a label of a user and a video."""
@@ -106,6 +149,14 @@ class RunningStatistics:
             self.tags,
             self.everything,
             lists.packed,
+        )
+        self._run_effects(
+            np.ones(1, dtype=np.int64),
+            np.array([user]),
+            np.array([video]),
+            np.array([float(watch_ratio)]),
+            np.array([[evicted_user], [evicted_video]]),
+            np.empty((1, len(self.names))),
         )
         users.release_evicted([evicted_user] if evicted_user else [])
         videos.release_evicted([evicted_video] if evicted_video else [])
@@ -145,7 +196,7 @@ class RunningStatistics:
         if order.size and not 0 <= order.min() <= order.max() < 2 * n:
             raise ValueError(f"steps in order must be from 0 to {2 * n - 1}, for {n} events")
         user_rows, video_rows = self.users.rows_for(users), self.videos.rows_for(videos)
-        out = np.full((n, len(FEATURES)), np.nan)
+        out = np.full((n, len(self.names)), np.nan)
         evicted = np.zeros((2, len(order)), dtype=np.int64)
         totals.run(
             order,
@@ -166,24 +217,62 @@ class RunningStatistics:
             out,
             evicted,
         )
+        self._run_effects(order, user_rows, video_rows, watch_ratios, evicted, out)
         for entities, rows in zip((self.users, self.videos), evicted, strict=True):
             entities.release_evicted(rows[rows != totals.NO_ROW].tolist())
         return out
 
-    def merge_shared(self, counts: Sequence[VideoCounts]) -> None:
-        """Add counts of labels that other partitions share, by video.
+    def _run_effects(  # noqa: PLR0917 - as compiled code is called
+        self,
+        order: NDArray[np.int64],
+        users: NDArray[np.int64],
+        videos: NDArray[np.int64],
+        watch_ratios: Floats,
+        evicted: NDArray[np.int64],
+        out: Floats,
+    ) -> None:
+        """Run the effects as `pipeline.features.totals.run` has run means, with the same parameters."""
+        if self.effects is None:
+            return
+        own = self.effects.reserve(len(self.users.totals), len(self.videos.totals)).arrays
+        found = np.full((len(out), len(_EFFECT_COLUMNS)), np.nan)
+        effects.run(
+            order,
+            users,
+            videos,
+            self.videos.annotations[videos],
+            watch_ratios,
+            TARGET.threshold,
+            evicted,
+            own.users,
+            own.ring,
+            own.ring_signals,
+            own.items,
+            self.videos.annotations,
+            own.generations,
+            own.groups,
+            own.everything,
+            self._lists.packed,
+            found,
+        )
+        out[:, EFFECTS.index("video_tag_ratio_mean")] = out[:, _TAG_RATIO_MEAN]
+        out[:, _EFFECT_COLUMNS] = found
 
-        A video may occur more than once. Each time counts as an update of it.
+    def merge_shared(self, counts: Sequence[VideoCounts], sums: Sequence[EffectSums] = ()) -> None:
+        """Add counts of labels that other partitions share, by video, and what they say of its effect.
+
+        A video may occur more than once. Each time counts as an update of it. There are as many sums as
+        counts, or none where nothing is said of effects.
         """
         videos = self.videos
         ids = [count.video_id for count in counts]
         rows = videos.rows_for(ids)
-        sums = [(count.events, count.labels, count.ratios) for count in counts]
+        of_labels = [(count.events, count.labels, count.ratios) for count in counts]
         evicted = np.zeros(len(ids), dtype=np.int64)
         totals.merge_shared(
             rows,
             videos.annotations[rows],
-            np.array(sums, dtype=np.float64).reshape(len(ids), 3),
+            np.array(of_labels, dtype=np.float64).reshape(len(ids), 3),
             videos.totals,
             videos.ring,
             videos.capacity,
@@ -192,4 +281,21 @@ class RunningStatistics:
             self._lists.packed,
             evicted,
         )
+        if self.effects is not None:
+            own = self.effects.reserve(len(self.users.totals), len(videos.totals)).arrays
+            effects.merge_shared(
+                rows,
+                videos.annotations[rows],
+                np.array([count.events for count in counts], dtype=np.int64),
+                np.array([msgspec.structs.astuple(each) for each in sums or [NO_EFFECTS] * len(ids)]).reshape(
+                    len(ids), 4
+                ),
+                evicted,
+                own.users,
+                own.items,
+                own.generations,
+                own.groups,
+                own.everything,
+                self._lists.packed,
+            )
         videos.release_evicted(evicted[evicted != totals.NO_ROW].tolist())

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.config.tree import FORKS, Challenger, Learner
+from pipeline.config.tree import FORKS, Challenger, FeatureKind, Learner
 from pipeline.errors import ConfigError
 from pipeline.excerpt import excerpt
 from pipeline.model.learner_settings import checked_setting, learner_settings
@@ -16,7 +16,7 @@ from pipeline.model.shadow import ChallengerSettings
 
 
 def resolve_challengers(
-    challengers: Mapping[str, Challenger], static_columns: int
+    challengers: Mapping[str, Challenger], static_columns: int, kind: FeatureKind = "effects"
 ) -> dict[str, ChallengerSettings]:
     """Return the challengers' settings by name, in the order of their names.
 
@@ -26,6 +26,8 @@ def resolve_challengers(
         The challengers by name.
     static_columns
         Columns of the context vector before the running block.
+    kind
+        The kind of the running features.
 
     Raises
     ------
@@ -33,7 +35,7 @@ def resolve_challengers(
         A setting is unknown or its value is refused. The message names the setting and what is accepted.
     """
     return {
-        name: _resolve_challenger(f"challengers.{name}", challenger, static_columns)
+        name: _resolve_challenger(f"challengers.{name}", challenger, static_columns, kind)
         for name, challenger in sorted(challengers.items())
     }
 
@@ -60,10 +62,12 @@ def parse_learner(where: str, parameters: Mapping[str, Any]) -> Learner:
         raise ConfigError(f"{where}.preset: {detail['msg']} (got {excerpt(detail['input'])})") from error
 
 
-def _resolve_challenger(where: str, challenger: Challenger, static_columns: int) -> ChallengerSettings:
+def _resolve_challenger(
+    where: str, challenger: Challenger, static_columns: int, features: FeatureKind
+) -> ChallengerSettings:
     kind, parameters = challenger.learner, challenger.parameters
     if kind == FORKS:
-        return learner_settings(parse_learner(where, parameters), static_columns, where)
+        return learner_settings(parse_learner(where, parameters), static_columns, where, kind=features)
     if kind not in RIVALS:
         accepted = ", ".join([FORKS, *RIVALS])
         raise ConfigError(f"{where}.learner: there is no learner {kind!r}. Accepted here: {accepted}")

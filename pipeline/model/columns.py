@@ -9,11 +9,10 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.features.statistics import FEATURES
-from pipeline.records.fields import Id
+from pipeline.records.fields import FEATURES_LENGTH, Id
 from pipeline.records.outputs import Example, Outcome
 
-_running_bytes = Struct(f"{len(FEATURES)}d").pack
+_running_bytes = Struct(f"{FEATURES_LENGTH}d").pack
 """Running features as float64: the quickest way from lists to an array."""
 
 
@@ -70,4 +69,4 @@ class ModelOutputs(NamedTuple):
 def running_blocks(records: Sequence[Outcome | Example]) -> NDArray[np.float64]:
     """Return the running features of records, shape (n, features)."""
     numbers = np.frombuffer(b"".join([_running_bytes(*record.features) for record in records]))
-    return numbers.reshape(len(records), len(FEATURES))
+    return numbers.reshape(len(records), FEATURES_LENGTH)

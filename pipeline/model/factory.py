@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import copy
 
 from forks import ForksSettings
-from pipeline.config.tree import Config, Learner
+from pipeline.config.tree import Config, FeatureKind, Learner
 from pipeline.features.tables import Tables
 from pipeline.model.challengers import resolve_challengers
 from pipeline.model.learner_settings import learner_settings
@@ -14,6 +14,8 @@ from pipeline.model.model import Model
 from pipeline.model.settings_text import (
     challengers_from,
     challengers_text,
+    kind_from,
+    kind_text,
     labels_text,
     learner_from,
     learner_text,
@@ -36,6 +38,8 @@ class ModelFactory:
         The learner's settings.
     challengers
         The challengers' settings by name, in the order of their names.
+    kind
+        The kind of the running features.
 
     Raises
     ------
@@ -49,8 +53,9 @@ class ModelFactory:
         features = config.features
         self._config = config
         self._tables = Tables(features.users, features.tags, features.daily, same_day=features.same_day)
-        self.learner = learner_settings(config.learner, self._tables.columns)
-        self.challengers = resolve_challengers(config.challengers, self._tables.columns)
+        self.kind = features.kind
+        self.learner = learner_settings(config.learner, self._tables.columns, kind=self.kind)
+        self.challengers = resolve_challengers(config.challengers, self._tables.columns, self.kind)
 
     def with_learner(self, learner: Learner) -> ModelFactory:
         """Return a factory with another learner and the same tables.
@@ -60,26 +65,31 @@ class ModelFactory:
         ConfigError
             A setting is refused. The message names it and what is accepted.
         """
-        return self._with(learner_settings(learner, self._tables.columns), self.challengers)
+        learner_of_kind = learner_settings(learner, self._tables.columns, kind=self.kind)
+        return self._with(learner_of_kind, self.challengers, self.kind)
 
     def with_saved_settings(self, settings: Mapping[str, str]) -> ModelFactory:
-        """Return a factory with the learner and the challengers of a state record's settings.
+        """Return a factory with learner, challengers and kind of features of a state record's settings.
 
         Raises
         ------
         StateError
             The settings are of another version of a learner.
         """
-        return self._with(learner_from(settings), challengers_from(settings))
+        return self._with(learner_from(settings), challengers_from(settings), kind_from(settings))
 
-    def _with(self, learner: ForksSettings, challengers: Mapping[str, ChallengerSettings]) -> ModelFactory:
+    def _with(
+        self, learner: ForksSettings, challengers: Mapping[str, ChallengerSettings], kind: FeatureKind
+    ) -> ModelFactory:
         other = copy(self)
-        other.learner, other.challengers = learner, dict(challengers)
+        other.learner, other.challengers, other.kind = learner, dict(challengers), kind
         return other
 
     def new_model(self) -> Model:
         """Return a model that has learned nothing."""
-        return Model(self.learner, self._tables, self._config.features.max_entities, self.challengers)
+        return Model(
+            self.learner, self._tables, self._config.features.max_entities, self.challengers, self.kind
+        )
 
     def warm_up(self) -> None:
         """Compile what the models call. This is quick where it was done before."""
@@ -103,6 +113,7 @@ class ModelFactory:
             "tables": self._tables.digest,
             "features.max_entities": str(self._config.features.max_entities),
             "join.on_missing": self._config.join.on_missing,
+            **kind_text(self.kind),
             **labels_text(self._config.labels),
             **learner_text(self.learner),
             **challengers_text(self.challengers),

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import ClassVar, Final
 
 from pipeline.config.tree import Labels
-from pipeline.features.statistics import FEATURES
+from pipeline.features.statistics import EFFECTS
 from pipeline.features.totals import PRIOR_WEIGHT
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
@@ -22,7 +22,7 @@ RATE_TOLERANCE: Final = 50.0
 MAX_RATE_DRIFT: Final = 250.0
 """The largest number of labels by which the count may be ahead of the rate or behind it, for any scores."""
 
-_USER, _VIDEO = FEATURES.index("user_log_count"), FEATURES.index("video_log_count")
+_USER, _VIDEO = map(EFFECTS.index, ("user_log_count", "video_log_count"))
 
 
 class LabelPolicy:

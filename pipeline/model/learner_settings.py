@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, get_type_hints
+from typing import Any, Final, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
 from forks import ForksSettings
-from pipeline.config.tree import Learner
+from pipeline.config.tree import FeatureKind, Learner
 from pipeline.errors import ConfigError
 from pipeline.excerpt import excerpt
-from pipeline.features.statistics import FEATURES
+from pipeline.features.statistics import EFFECTS
+from pipeline.records.fields import FEATURES_LENGTH
+
+LINEAR_ALPHA: Final = 30.0
+"""Prior precision of the linear part beside the log-odds of the effects, chosen on KuaiRec."""
 
 
-def learner_settings(learner: Learner, static_columns: int, where: str = "learner") -> ForksSettings:
+def learner_settings(
+    learner: Learner, static_columns: int, where: str = "learner", *, kind: FeatureKind = "effects"
+) -> ForksSettings:
     """Return the learner's settings for a context vector of static columns and the running block.
 
     The `paper` preset uses all columns. `practical` uses the running block alone, since KuaiRec's static
-    columns do not make its predictions better.
+    columns do not make its predictions better. With features of the kind `effects` it adds to the log-odds
+    that they come to, where its loss is logistic.
 
     Parameters
     ----------
@@ -28,15 +35,22 @@ def learner_settings(learner: Learner, static_columns: int, where: str = "learne
         Columns of the context vector before the running block.
     where
         The section of the configuration, for errors.
+    kind
+        The kind of the running features.
 
     Raises
     ------
     ConfigError
         A setting is unknown or its value is refused. The message names the setting and what is accepted.
     """
-    dimension = static_columns + len(FEATURES)
+    dimension = static_columns + FEATURES_LENGTH
     running = (static_columns, dimension)
-    blocks = {} if learner.preset == "paper" else {"linear_columns": running, "kernel_columns": running}
+    blocks: dict[str, Any] = {}
+    if learner.preset == "practical":
+        blocks = {"linear_columns": running, "kernel_columns": running}
+        if kind == "effects" and learner.overrides.get("loss", "logistic") == "logistic":
+            offset = static_columns + EFFECTS.index("effects_logit")
+            blocks |= {"offset_column": offset, "linear_alpha": LINEAR_ALPHA}
     return preset_settings(learner, dimension, where, **blocks)
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from forks import LOSSES, Forks, ForksSettings, probability
 from forks.learning.event_loop import loss_values
 from forks.losses import loss_value, probabilities
-from pipeline.features.statistics import FEATURES, RunningStatistics
+from pipeline.config.tree import FeatureKind
+from pipeline.features.statistics import NO_EFFECTS, RunningStatistics
 from pipeline.features.tables import Tables
 from pipeline.features.target import TARGET
 from pipeline.model.columns import (
@@ -23,6 +24,7 @@ from pipeline.model.columns import (
     running_blocks,
 )
 from pipeline.model.shadow import ChallengerSettings, ShadowLearner
+from pipeline.records.fields import FEATURES_LENGTH
 from pipeline.records.inputs import Interaction
 from pipeline.records.outputs import Outcome, Share
 
@@ -31,7 +33,7 @@ class Model:
     """Predicts from ids and time, and changes only by what it learns of outcomes.
 
     The context vector is the concatenation of user block, video block and running block, of
-    `tables.columns + len(FEATURES)` columns. The tables are looked up only for a learner that uses them.
+    `tables.columns + FEATURES_LENGTH` columns. The tables are looked up only for a learner that uses them.
 
     Parameters
     ----------
@@ -43,6 +45,9 @@ class Model:
         The number of users, and of videos, that running statistics are kept for.
     challengers
         The settings of the challengers, which learn from the same events, by name in the order of names.
+
+    kind
+        The kind of the running features.
 
     Attributes
     ----------
@@ -62,13 +67,14 @@ class Model:
         tables: Tables,
         max_entities: int,
         challengers: Mapping[str, ChallengerSettings] = MappingProxyType({}),
+        kind: FeatureKind = "effects",
     ) -> None:
         self.tables = tables
         self.learner = Forks(settings)
         self.challengers = {name: ShadowLearner(each, tables.columns) for name, each in challengers.items()}
-        self.statistics = RunningStatistics(max_entities, tables.tags.lists if tables.tags else None)
+        self.statistics = RunningStatistics(max_entities, tables.tags.lists if tables.tags else None, kind)
         self.folded = 0
-        self._x = np.zeros(tables.columns + len(FEATURES))
+        self._x = np.zeros(tables.columns + FEATURES_LENGTH)
         self._uses_tables = any(
             min(each.linear_columns[0], each.kernel_columns[0]) < tables.columns
             for each in (settings, *challengers.values())
@@ -202,7 +208,10 @@ class Model:
         """Learn what other partitions share of their outcomes: counts of videos and training examples."""
         if not shares:
             return
-        self.statistics.merge_shared([counts for share in shares for counts in share.videos])
+        self.statistics.merge_shared(
+            [counts for share in shares for counts in share.videos],
+            [sums for share in shares for sums in share.effects or [NO_EFFECTS] * len(share.videos)],
+        )
         examples = [example for share in shares for example in share.examples]
         labels = np.array([example.label for example in examples], dtype=np.bool_)
         ratios = np.array([example.watch_ratio for example in examples], dtype=np.float64)

@@ -13,7 +13,7 @@ import numpy as np
 from forks import ForksSettings, LossName, rivals
 from forks.rivals.base.learner import VectorRival
 from forks.rivals.skegd import SETTINGS as SKEGD_SETTINGS
-from pipeline.features.statistics import FEATURES
+from pipeline.records.fields import FEATURES_LENGTH
 
 RIVALS: Final[Mapping[str, type[VectorRival]]] = MappingProxyType(
     {
@@ -76,7 +76,7 @@ class RivalSettings:
     def build(self) -> rivals.Standardised:
         """Return a rival that has learned nothing."""
         build: Any = RIVALS[self.kind]
-        return rivals.Standardised(build(len(FEATURES), **dict(self.parameters)))
+        return rivals.Standardised(build(FEATURES_LENGTH, **dict(self.parameters)))
 
     def warm_up(self) -> None:
         """Compile what it calls, through all its stages. This is quick where it was done before."""
@@ -84,7 +84,7 @@ class RivalSettings:
         events = 2 * parameters.get("budget", 20) + parameters.get("cycle", 0)
         rng = np.random.default_rng(0)
         labels = np.where(rng.random(events) < 0.5, -1.0, 1.0)
-        self.build().learn_many(rng.normal(size=(events, len(FEATURES))), labels)
+        self.build().learn_many(rng.normal(size=(events, FEATURES_LENGTH)), labels)
 
 
 def parameter_types(kind: str) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from ast import literal_eval
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, fields
 from types import MappingProxyType
-from typing import Any, Final, Literal, get_origin, get_type_hints
+from typing import Any, Final, Literal, cast, get_args, get_origin, get_type_hints
 
 from forks import ForksSettings
-from pipeline.config.tree import FORKS, Labels
+from pipeline.config.tree import FORKS, FeatureKind, Labels
 from pipeline.errors import StateError
 from pipeline.model.rival import RIVALS, RivalSettings, parameter_types
 from pipeline.model.shadow import ChallengerSettings
@@ -20,6 +20,8 @@ LEARNER_PREFIX: Final = "learner."
 """The prefix of the names of the learner's settings."""
 CHALLENGERS_PREFIX: Final = "challengers."
 """The prefix of the names of the challengers' settings; the challenger's own name follows."""
+FEATURE_KIND: Final = "features.kind"
+"""The setting that names the kind of the running features."""
 KIND: Final = "learner"
 """The setting that names a challenger's learner: FORKS, or which rival."""
 LEARNER_TYPES: Final[Mapping[str, Any]] = MappingProxyType(get_type_hints(ForksSettings))
@@ -44,6 +46,39 @@ def learner_text(learner: ForksSettings) -> dict[str, str]:
     True
     """
     return {LEARNER_PREFIX + name: str(value) for name, value in _written(learner).items()}
+
+
+def kind_text(kind: FeatureKind) -> dict[str, str]:
+    """Return the kind of the running features as a setting; none for `running`, which older versions had.
+
+    Examples
+    --------
+    >>> kind_text("effects"), kind_text("running")
+    ({'features.kind': 'effects'}, {})
+    """
+    return {} if kind == "running" else {FEATURE_KIND: kind}
+
+
+def kind_from(settings: Mapping[str, str]) -> FeatureKind:
+    """Return the kind from `kind_text`; other settings are ignored.
+
+    Raises
+    ------
+    StateError
+        This program has no such kind.
+
+    Examples
+    --------
+    >>> kind_from({"features.kind": "effects", "tables": "b"}), kind_from({"tables": "b"})
+    ('effects', 'running')
+    """
+    kind = settings.get(FEATURE_KIND, "running")
+    for known in get_args(FeatureKind):
+        if kind == known:
+            return cast(FeatureKind, known)
+    raise StateError(
+        f"the outputs were made with running features of the kind {kind!r:.80}, which is unknown"
+    )
 
 
 def labels_text(labels: Labels) -> dict[str, str]:

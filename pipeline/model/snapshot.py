@@ -17,9 +17,12 @@ from safetensors.numpy import load, save
 
 from forks import Forks, ForksSettings, State
 from pipeline.errors import StateError
+from pipeline.features.adjusted_effects import EffectsState
 from pipeline.model.model import Model
 from pipeline.model.settings_text import CHALLENGERS_PREFIX, LEARNER_PREFIX
 from pipeline.model.snapshot_limits import (
+    EFFECTS_PREFIX,
+    check_effects,
     check_header,
     check_learner,
     check_magnitude,
@@ -68,8 +71,9 @@ def pack(model: Model) -> bytes:
     """Return a model's state as safetensors.
 
     Tensors: `learner.*` as the learner names them, `challengers.NAME.*` the same of each challenger,
-    `users.ids`, `users.totals` (n, 3) and the same for videos, `tags.totals` (tags, 3), and `plain`, the
-    JSON of version, counts and scalars.
+    `users.ids`, `users.totals` (n, 3) and the same for videos, `tags.totals` (tags, 3), `effects.*` as
+    `pipeline.features.adjusted_effects.EffectsState` names them with features of that kind, and `plain`,
+    the JSON of version, counts and scalars.
     """
     tensors, scalars = _split(model.learner.state(), LEARNER_PREFIX)
     challengers = {}
@@ -81,6 +85,9 @@ def pack(model: Model) -> bytes:
         ids, tensors[f"{name}.totals"] = entities.state()
         tensors[f"{name}.ids"] = _json(ids)
     tensors["tags.totals"] = statistics.tags
+    if statistics.effects is not None:
+        effects = statistics.effects.state(statistics.users.rows(), statistics.videos.rows())
+        tensors |= {EFFECTS_PREFIX + name: tensor for name, tensor in effects._asdict().items()}
     everything = tuple(statistics.everything[0].tolist())
     tensors["plain"] = _json(
         SnapshotScalars(model.folded, everything, scalars, challengers=challengers or msgspec.UNSET)
@@ -159,6 +166,10 @@ def _restore(model: Model, tensors: Tensors, scalars: SnapshotScalars) -> None:
     check_totals("everything", everything)
     for name, entities in (("users", statistics.users), ("videos", statistics.videos)):
         entities.restore(ids := entity_ids(tensors, name), _totals(tensors, name, len(ids)))
+    if statistics.effects is not None:
+        effects = EffectsState(*(tensors[EFFECTS_PREFIX + name] for name in EffectsState._fields))
+        check_effects(effects, len(statistics.users), len(statistics.videos))
+        statistics.effects.restore(effects)
     statistics.tags[:] = _totals(tensors, "tags", len(statistics.tags))
     statistics.everything[0] = everything
     model.folded = scalars.folded

@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 from forks import Forks, ForksSettings
 from forks.rivals import SkeGD
 from forks.state import State
+from pipeline.features.adjusted_effects import EffectsState
+from pipeline.features.effects import COUNT, LABELS, NOISE, PRECISION, RING, SQUARES
+from pipeline.features.statistics import RunningStatistics
 from pipeline.model.model import Model
 from pipeline.model.rival import RIVALS, RivalSettings
 from pipeline.model.settings_text import CHALLENGERS_PREFIX, LEARNER_PREFIX
 from pipeline.records.fields import Count
 
-DType: TypeAlias = Literal["F64", "I64", "U8"]
+DType: TypeAlias = Literal["F64", "F32", "I64", "I32", "U8"]
 Length: TypeAlias = int | range
 """The length of an axis, or those that are accepted."""
 
@@ -37,8 +40,19 @@ ID_BYTES: Final = 1_600
 SCALAR_BYTES: Final = 16_384
 """Bytes of a learner's scalars as JSON, at most."""
 
-_SIZES: Final[Mapping[str, int]] = {"F64": 8, "I64": 8, "U8": 1}
-_NAMES: Final[Mapping[str, str]] = {"F64": "float64", "I64": "int64", "U8": "uint8"}
+ROUNDING: Final = 1e-3
+"""How far below 0 a sum of precisions may come by rounding."""
+EFFECTS_PREFIX: Final = "effects."
+"""The prefix of the names of the effects' tensors."""
+
+_SIZES: Final[Mapping[str, int]] = {"F64": 8, "F32": 4, "I64": 8, "I32": 4, "U8": 1}
+_NAMES: Final[Mapping[str, str]] = {
+    "F64": "float64",
+    "F32": "float32",
+    "I64": "int64",
+    "I32": "int32",
+    "U8": "uint8",
+}
 
 
 class _Tensor(msgspec.Struct, forbid_unknown_fields=True):
@@ -135,8 +149,25 @@ def _expected(model: Model) -> dict[str, _Expected]:
         expected[f"{name}.ids"] = _Expected("U8", (ANY_LENGTH,))
         expected[f"{name}.totals"] = _Expected("F64", (range(entities.limit + 1), 3))
     expected["tags.totals"] = _Expected("F64", (len(statistics.tags), 3))
+    if statistics.effects is not None:
+        expected |= _effects_tensors(statistics)
     expected["plain"] = _Expected("U8", (range(SCALAR_BYTES * (2 + len(model.challengers)) + 1),))
     return expected
+
+
+def _effects_tensors(statistics: RunningStatistics) -> dict[str, _Expected]:
+    """Return the tensors of adjusted effects."""
+    users, videos = range(statistics.users.limit + 1), range(statistics.videos.limit + 1)
+    labels = range(RING * statistics.users.limit + 1)
+    expected = {
+        "users": _Expected("F64", (users, 7)),
+        "ring": _Expected("I32", (labels,)),
+        "ring_signals": _Expected("F32", (labels,)),
+        "items": _Expected("F64", (videos, 4)),
+        "groups": _Expected("F64", (len(statistics.tags), 2)),
+        "everything": _Expected("F64", (3,)),
+    }
+    return {EFFECTS_PREFIX + name: each for name, each in expected.items()}
 
 
 def _learner_tensors(settings: ForksSettings, prefix: str) -> dict[str, _Expected]:
@@ -277,3 +308,31 @@ def check_totals(name: str, totals: NDArray[np.float64]) -> None:
     """
     if not np.isfinite(totals).all() or totals.min(initial=0.0) < 0.0 or (totals[:, 1] > totals[:, 0]).any():
         raise ValueError(f"{name} are not totals of labels")
+
+
+def check_effects(effects: EffectsState, users: int, videos: int) -> None:
+    """Check the numbers of adjusted effects of so many users and videos.
+
+    Raises
+    ------
+    ValueError
+        No labels add up to such a state.
+    """
+    if len(effects.users) != users or len(effects.items) != videos:
+        raise ValueError(
+            f"effects are of {len(effects.users)} users and {len(effects.items)} videos, "
+            f"totals of {users} and {videos}"
+        )
+    for name, numbers in effects._asdict().items():
+        if not (np.abs(numbers.astype(np.float64)) <= MAX_MAGNITUDE).all():  # nor is NaN
+            raise ValueError(
+                f"effects.{name} holds a number that is not finite, or larger than {MAX_MAGNITUDE}"
+            )
+    labels, noise = effects.users[:, LABELS], effects.users[:, NOISE]
+    if (labels < 0.0).any() or (labels % 1.0 != 0.0).any() or ((noise > 0.0) != (labels > 0.0)).any():
+        raise ValueError("effects.users have numbers of labels or a noise that no labels add up to")
+    precision = np.concatenate([effects.items[:, PRECISION], effects.groups[:, PRECISION]])
+    if precision.min(initial=0.0) < -ROUNDING:
+        raise ValueError("effects.items or effects.groups have a negative precision")
+    if effects.items[:, [SQUARES, COUNT]].min(initial=0.0) < 0.0 or effects.everything[[0, 2]].min() < 0.0:
+        raise ValueError("effects.items or effects.everything hold a negative count or square")

@@ -18,7 +18,7 @@ WatchRatio = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 """Play duration over video duration; above 1 where a video was watched more than once."""
 Count = Annotated[int, msgspec.Meta(ge=0)]
 FEATURES_LENGTH = 10
-"""As many as `pipeline.features.statistics.FEATURES`, which `test_records` holds it to."""
+"""As many as each kind of `pipeline.features.statistics.FEATURES`, which `test_records` holds it to."""
 Features = Annotated[list[float], msgspec.Meta(min_length=FEATURES_LENGTH, max_length=FEATURES_LENGTH)]
 """The running block of a context vector."""
 Status = Literal["labelled", "expired"]

@@ -27,7 +27,7 @@ class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     probability: float | None
     predicted: bool
     features: Features
-    """The running block of the context vector, see `pipeline.features.statistics.FEATURES`."""
+    """The running block of the context vector, named in `pipeline.features.statistics.FEATURES`."""
     model_version: Count
     """Outcomes folded into the model when it predicted."""
     sequence: Count
@@ -80,6 +80,18 @@ class VideoCounts(msgspec.Struct, frozen=True, gc=False, array_like=True):
             raise ValueError(f"{self.labels} of {self.events} labels of video {self.video_id!r} are positive")
 
 
+class EffectSums(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """What one video's labels say of its effect: see `pipeline.features.effects`."""
+
+    residuals: float
+    """Sum of (x - b) / s over the labels: x is the signal, b the user's effect and s its noise."""
+    precision: Annotated[float, msgspec.Meta(ge=0)]
+    """Sum of 1 / s."""
+    signals: float
+    squares: Annotated[float, msgspec.Meta(ge=0)]
+    """Sum of the squared residuals of user and video."""
+
+
 class Example(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """The training example of an outcome."""
 
@@ -92,7 +104,7 @@ class Example(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """0 if none came."""
 
 
-class Share(msgspec.Struct, frozen=True, gc=False):
+class Share(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What a partition shares with the others of a range of its outcomes."""
 
     partition: Count
@@ -102,6 +114,13 @@ class Share(msgspec.Struct, frozen=True, gc=False):
     """Sequence after that of the last."""
     videos: list[VideoCounts]
     examples: list[Example]
+    effects: list[EffectSums] | None = None
+    """As many as `videos`, in their order; None, and not written, with features of the kind `running`."""
+
+    def __post_init__(self) -> None:
+        """Refuse sums that are not those of the videos."""
+        if self.effects is not None and len(self.effects) != len(self.videos):
+            raise ValueError(f"there are effects of {len(self.effects)} videos, not of {len(self.videos)}")
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -13,6 +13,7 @@ from pipeline.kafka.log import LogReader, read_decoded, read_until
 from pipeline.kafka.topics import Topics, topics_of
 from pipeline.model.label_policy import label_policy
 from pipeline.model.model import Model
+from pipeline.model.settings_text import kind_from
 from pipeline.records.outputs import Prediction
 from pipeline.recovery.outcome_reader import read_outcomes
 from pipeline.recovery.restoration import TaskRestorer
@@ -107,7 +108,7 @@ def _outbox_settings(settings: Mapping[str, str], config: Config) -> OutboxSetti
     partitions, interval = int(settings["partitions"]), config.sharing.interval
     if interval is None or partitions == 1:
         return None
-    return OutboxSettings(partitions, interval)
+    return OutboxSettings(partitions, interval, kind_from(settings))
 
 
 def _refuse_existing_outputs(log: LogReader, topics: Topics, partition: int) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pipeline.errors import StateError
 from pipeline.model.settings_text import (
     CHALLENGERS_PREFIX,
     DEFAULTS,
+    FEATURE_KIND,
     KIND,
     LEARNER_PREFIX,
     LEARNER_TYPES,
@@ -21,6 +22,8 @@ from pipeline.task.state import State
 
 Changes: TypeAlias = dict[str, tuple[str | None, str | None]]
 """Settings that differ, each with its stored and its current value; None where it is missing."""
+_DEFAULTS: Final = {FEATURE_KIND: "running"}
+"""Values of settings that are not written where they have them."""
 
 
 def refuse_other_settings(state: State, settings: Mapping[str, str]) -> None:
@@ -47,8 +50,11 @@ def refuse_other_settings(state: State, settings: Mapping[str, str]) -> None:
     if all(map(_may_be_rebuilt, found, found.values())):
         command = rebuild_command({name: current or "" for name, (_, current) in found.items()})
         rebuild = f"stop the group's workers and continue under the new ones with `{command}`, or "
+    way_back = "Go back to those, or "
+    if FEATURE_KIND in found:
+        way_back = f'Set features.kind = "{found[FEATURE_KIND][0]}" to go on with those, or '
     raise StateError(
-        f"the outputs so far were made under other settings: {changes}. Go back to those, or {rebuild}"
+        f"the outputs so far were made under other settings: {changes}. {way_back}{rebuild}"
         "take another kafka.group with another kafka.prefix"
     )
 
@@ -68,8 +74,9 @@ def differences(stored: Mapping[str, str], current: Mapping[str, str]) -> Change
         if name.startswith(CHALLENGERS_PREFIX):
             kind = f"{CHALLENGERS_PREFIX}{name.split('.')[1]}.{KIND}"
             name = name if stored.get(kind) == current.get(kind) else kind
-        if stored.get(name) != current.get(name):
-            found[name] = stored.get(name), current.get(name)
+        if stored.get(name, _DEFAULTS.get(name)) != current.get(name, _DEFAULTS.get(name)):
+            before, now = (each.get(name, _DEFAULTS.get(name)) for each in (stored, current))
+            found[name] = before, now
     return found
 
 

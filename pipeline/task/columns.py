@@ -11,8 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.features.statistics import FEATURES
-from pipeline.records.fields import Id
+from pipeline.records.fields import FEATURES_LENGTH, Id
 from pipeline.records.outputs import Share
 
 Value = TypeVar("Value")
@@ -21,7 +20,7 @@ Challengers = Sequence[dict[str, float] | None]
 
 
 def _no_features() -> NDArray[np.float64]:
-    return np.empty((0, len(FEATURES)))
+    return np.empty((0, FEATURES_LENGTH))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.features.statistics import FEATURES
 from pipeline.join.merge import Integers
 from pipeline.join.tables import Pending
 from pipeline.model.columns import InteractionColumns
 from pipeline.model.label_policy import LabelPolicy
-from pipeline.records.fields import Id
+from pipeline.records.fields import FEATURES_LENGTH, Id
 from pipeline.records.inputs import Interaction, RawMessage
 from pipeline.records.names import Fault
 
@@ -143,7 +142,7 @@ class Plan:
     def prior_outputs(self) -> NDArray[np.float64]:
         """Return score and running features of each prior prediction, shape (n, 1 + features)."""
         scored = np.frombuffer(b"".join([each.scored for each in self.prior_predictions]))
-        return scored.reshape(len(self.prior_predictions), 1 + len(FEATURES))
+        return scored.reshape(len(self.prior_predictions), 1 + FEATURES_LENGTH)
 
     def training_examples(self) -> TrainingExamples:
         """Return the training examples of the outcomes."""

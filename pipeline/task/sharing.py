@@ -9,15 +9,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import NamedTuple
+from operator import add
+from typing import Final, NamedTuple, TypeAlias, cast
 
+from pipeline.config.tree import FeatureKind
+from pipeline.features.effects import signal_of
+from pipeline.features.statistics import EFFECTS
 from pipeline.features.target import TARGET
 from pipeline.records.fields import Count, Id
-from pipeline.records.outputs import Example, Share, VideoCounts
+from pipeline.records.outputs import EffectSums, Example, Share, VideoCounts
 
 MAX_SHARES_BYTES = 250_000
 """Bytes from which on no further share goes into an outcome. With one share more, and itself, the outcome
  stays below a mebibyte: see `pipeline.config.tree.Sharing`."""
+MIN_NOISE: Final = 1e-3
+"""Least standard deviation of a user's noise in what is shared: its six decimals may be zeros."""
+_USER_EFFECT, _USER_NOISE, _VIDEO_EFFECT = map(EFFECTS.index, ("user_effect", "user_noise", "video_effect"))
+
 INBOX_BYTES = 4_000_000
 """Bytes of shares that a partition buffers until it has an outcome for them."""
 
@@ -29,6 +37,8 @@ class OutboxSettings(NamedTuple):
     """How many partitions there are, at least 2."""
     interval: int
     """Outcomes in a share."""
+    kind: FeatureKind = "effects"
+    """Of the running features."""
 
 
 class Outbox:
@@ -40,10 +50,8 @@ class Outbox:
     ----------
     partition
         Its number.
-    partitions
-        How many there are, at least 2.
-    interval
-        Outcomes in a share.
+    settings
+        What all outboxes have in common.
     since
         Sequence of the first outcome that is not yet shared.
 
@@ -54,8 +62,8 @@ class Outbox:
 
     Examples
     --------
-    >>> outbox = Outbox(partition=0, partitions=3, interval=2, since=120)
-    >>> outbox.add(Example(7, "a", 5, [0.5], label=True, watch_ratio=1.25))
+    >>> outbox = Outbox(0, OutboxSettings(partitions=3, interval=2, kind="running"), since=120)
+    >>> outbox.add(Example(7, "a", 5, [0.5] * 10, label=True, watch_ratio=1.25))
     >>> outbox.add(None)
     >>> outbox.since, outbox.next
     (120, 122)
@@ -65,10 +73,11 @@ class Outbox:
     122
     """
 
-    def __init__(self, partition: int, partitions: int, interval: int, since: int) -> None:
+    def __init__(self, partition: int, settings: OutboxSettings, since: int) -> None:
         self._partition = partition
-        self._others = partitions - 1
-        self._interval = interval
+        self._others = settings.partitions - 1
+        self._interval = settings.interval
+        self._effects = settings.kind == "effects"
         self._shares: list[Share] = []
         self.next = since
         self._begin()
@@ -87,7 +96,10 @@ class Outbox:
         self.next += 1
         if self.next - self._since == self._interval:
             videos = [VideoCounts(video, *counts) for video, counts in self._videos.items()]
-            self._shares.append(Share(self._partition, self._since, self.next, videos, self._examples))
+            sums = (
+                [EffectSums(*map(_rounded, each)) for each in self._sums.values()] if self._effects else None
+            )
+            self._shares.append(Share(self._partition, self._since, self.next, videos, self._examples, sums))
             self._begin()
 
     def drain(self) -> list[Share]:
@@ -98,6 +110,7 @@ class Outbox:
     def _begin(self) -> None:
         self._since = self.next
         self._videos: dict[Id, tuple[int, int, float]] = {}
+        self._sums: dict[Id, tuple[float, float, float, float]] = {}
         self._examples: list[Example] = []
 
     def _count(self, example: Example) -> None:
@@ -107,6 +120,26 @@ class Outbox:
             labels + example.label,
             ratios + TARGET.cap(example.watch_ratio),
         )
+        if self._effects:
+            sums = self._sums.get(example.video_id, (0.0, 0.0, 0.0, 0.0))
+            self._sums[example.video_id] = cast(Sums, tuple(map(add, sums, _effect_sums(example))))
+
+
+Sums: TypeAlias = tuple[float, float, float, float]
+
+
+def _effect_sums(example: Example) -> Sums:
+    """Return what a label says of its video's effect, given what was known when it was predicted."""
+    signal = signal_of(example.watch_ratio, TARGET.threshold)
+    effect, noise = example.features[_USER_EFFECT], max(example.features[_USER_NOISE], MIN_NOISE) ** 2
+    residual = signal - effect
+    rest = residual - example.features[_VIDEO_EFFECT]
+    return residual / noise, 1.0 / noise, signal, rest * rest
+
+
+def _rounded(value: float) -> float:
+    """Return a sum with six decimals: more of them do not make predictions better."""
+    return round(value, 6)
 
 
 class _BufferedShare(NamedTuple):

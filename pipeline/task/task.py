@@ -76,7 +76,7 @@ class Task:
         """The snapshot before that."""
         self.earlier: list[SettingsEpoch] = []
         """The epochs of settings that have ended."""
-        self.outbox = Outbox(partition, *sharing, since=0) if sharing else None
+        self.outbox = Outbox(partition, sharing, since=0) if sharing else None
         """Collects what the other partitions are to learn; None where nothing is shared."""
         self.inbox = Inbox(partition, {})
         """Holds what the other partitions shared, until it is learned."""
@@ -348,7 +348,7 @@ class Task:
         task.inbox = Inbox(state.partition, state.taken)
         if sharing is not None:
             since = state.outcomes if state.published is None else state.published
-            task.outbox = Outbox(state.partition, *sharing, since=since)
+            task.outbox = Outbox(state.partition, sharing, since=since)
         for saved in state.waiting:
             task.join.add_early(saved.restore())
         return task

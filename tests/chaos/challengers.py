@@ -8,8 +8,8 @@ from typing import Any, Final, TypeAlias
 from forks import Forks
 from forks.rivals import AROW, Standardised
 from pipeline.config.tree import Learner
-from pipeline.features.statistics import FEATURES
 from pipeline.model.learner_settings import learner_settings
+from pipeline.records.fields import FEATURES_LENGTH
 
 Challenger: TypeAlias = Forks | Standardised
 _SMALL: Final[dict[str, Any]] = {"budget": 60, "cycle": 300}
@@ -21,4 +21,4 @@ SETTINGS: Final = {
 def challengers() -> dict[str, Challenger]:
     """The same two, which know nothing."""
     small = learner_settings(Learner.model_validate(_SMALL), 0)
-    return {"linear": Standardised(AROW(len(FEATURES))), "small": Forks(small)}
+    return {"linear": Standardised(AROW(FEATURES_LENGTH)), "small": Forks(small)}

@@ -162,7 +162,7 @@ class _Derivation:
         message = f"{name}: what partition {share.partition} tells is from an outcome on that"
         agree(message, share.since, self._received_until[share.partition])
         self._received_until[share.partition] = share.until
-        self._statistics.merge_shared(share.videos)
+        self._statistics.merge_shared(share.videos, share.effects or ())
         for example in share.examples:
             self._teach(example.features, 1.0 if example.label else -1.0)
 

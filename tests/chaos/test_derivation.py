@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from pipeline.config.tree import Config, Join, Learner
-from pipeline.features.statistics import FEATURES
 from pipeline.features.tables import Tables
 from pipeline.model.challengers import resolve_challengers
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
+from pipeline.records.fields import FEATURES_LENGTH
 from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import Example, Outcome, Prediction, Share, VideoCounts
 from pipeline.task.record_queue import Position
@@ -78,7 +78,7 @@ def outputs(asking: LabelPolicy | None) -> Outputs:
         queue.feed(queued(entries(sources, decoder, latest=WORLD.times.max() + 10**9)))
         queue.at_end = True
     for offset in range(2):
-        example = Example(7, 3, 5, [0.5] * len(FEATURES), label=True, watch_ratio=1.0)
+        example = Example(7, 3, 5, [0.5] * FEATURES_LENGTH, label=True, watch_ratio=1.0)
         counts = VideoCounts(int(WORLD.videos[0]), events=20, labels=15, ratios=18.5)
         share = Share(0, 20 * offset, 20 * (offset + 1), [counts], [example])
         task.inbox.offer(share, offset, MAX_SHARES_BYTES)  # so that each fills an outcome

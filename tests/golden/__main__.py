@@ -11,11 +11,18 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
+from pipeline.config.tree import FeatureKind
 from tests.golden.processor import ENVIRONMENT
 
+KUAIREC: Final[Mapping[FeatureKind, str]] = MappingProxyType(
+    {"effects": "kuairec", "running": "kuairec, running"}
+)
+"""Replays of the sample by kind of features."""
 FILE = Path(__file__).with_name("digests.json")
 
 
@@ -25,12 +32,15 @@ def digests(folder: Path | None, invented: bool = True) -> dict[str, Any]:
 
     found: dict[str, Any] = {}
     if invented:
-        found["invented"] = core.replay(scenarios.invented(shared=True), batch=150, snapshot_every=5)
-        found["invented, all labels"] = core.replay(
-            scenarios.invented(shared=False, policy=False), batch=400, snapshot_every=3
+        every = {"batch": 150, "snapshot_every": 5}
+        found["invented"] = core.replay(scenarios.invented(shared=True), **every)
+        found["invented, running"] = core.replay(scenarios.invented(shared=True, kind="running"), **every)
+        found["invented, running, all labels"] = core.replay(
+            scenarios.invented(shared=False, policy=False, kind="running"), batch=400, snapshot_every=3
         )
     if folder is not None:
-        found["kuairec"] = core.replay(scenarios.kuairec(folder), batch=5_000, snapshot_every=4)
+        for kind, name in KUAIREC.items():
+            found[name] = core.replay(scenarios.kuairec(folder, kind), batch=5_000, snapshot_every=4)
     return found
 
 

@@ -77,7 +77,7 @@ def _task(config: Config, factory: ModelFactory, scenario: Scenario, number: int
         Position(0),
         Position(0),
         policy=label_policy(config.labels),
-        sharing=None if interval is None else OutboxSettings(partitions, interval),
+        sharing=None if interval is None else OutboxSettings(partitions, interval, config.features.kind),
     )
     _feed(task.interactions, scenario, topics.interactions, number, INTERACTION_DECODER)
     _feed(task.labels, scenario, topics.labels, number, LABEL_DECODER)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pipeline.config.tree import Config
+from pipeline.config.tree import Config, FeatureKind
 from pipeline.kafka.partitioner import partition
 from pipeline.kafka.topics import Topics
 from pipeline.sources.kuairec import read_events, tables_beside
@@ -72,8 +72,8 @@ class Scenario:
         ]
 
 
-def kuairec(folder: Path) -> Scenario:
-    """Return the shared sample of KuaiRec, in two partitions, with the default settings and all tables."""
+def kuairec(folder: Path, kind: FeatureKind) -> Scenario:
+    """Return the shared sample of KuaiRec, in two partitions, with all tables and a kind of features."""
     topics = Topics()
     rows = list(read_events(folder).frame.iter_rows(named=True))
     by_label_time = sorted(rows, key=lambda row: row["label_timestamp"])
@@ -83,10 +83,10 @@ def kuairec(folder: Path) -> Scenario:
         for row in by_label_time
     ]
     tables = {name: str(path) for name, path in tables_beside(folder).items() if path is not None}
-    return Scenario({"features": tables}, 2, inputs)
+    return Scenario({"features": tables | {"kind": kind}}, 2, inputs)
 
 
-def invented(*, shared: bool, policy: bool = True) -> Scenario:
+def invented(*, shared: bool, policy: bool = True, kind: FeatureKind = "effects") -> Scenario:
     """Invented events with every kind of bad and late message, challengers and a label policy.
 
     Parameters
@@ -95,11 +95,13 @@ def invented(*, shared: bool, policy: bool = True) -> Scenario:
         Whether the partitions share what they learn.
     policy
         Whether labels are asked for by a policy; all are learned otherwise.
+    kind
+        The kind of the running features.
     """
     settings: dict[str, Any] = {
         "join": {"window": "30m", "early": "5m", "max_jump": "2d", "max_pending": 12},
         "learner": {"budget": 60, "cycle": 80},
-        "features": {"max_entities": 30},
+        "features": {"max_entities": 30, "kind": kind},
         "challengers": CHALLENGERS,
     }
     if policy:

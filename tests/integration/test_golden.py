@@ -11,11 +11,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pipeline.config.tree import Kafka
+import pytest
+
+from pipeline.config.tree import FeatureKind, Kafka
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import Topics, create
 from tests.golden import scenarios
-from tests.golden.__main__ import FILE
+from tests.golden.__main__ import FILE, KUAIREC
 from tests.golden.processor import ENVIRONMENT, needs_x86
 from tests.golden.scenarios import Scenario
 from tests.integration.harness import FORKS, TIMEOUT, Message, Pipeline, Written
@@ -124,9 +126,12 @@ def check(name: str, found: dict[str, str]) -> None:
         assert found == RECORDED["kafka"][name]
 
 
-def test_the_sample(bootstrap: str, topic_prefix: str, tmp_path: Path, kuairec: Path) -> None:
-    scenario = scenarios.kuairec(kuairec)
-    check("kuairec", digests(replayed("kuairec", scenario, bootstrap, topic_prefix, tmp_path)))
+@pytest.mark.parametrize("kind", KUAIREC)
+def test_the_sample(
+    bootstrap: str, topic_prefix: str, tmp_path: Path, kuairec: Path, kind: FeatureKind
+) -> None:
+    name, scenario = KUAIREC[kind], scenarios.kuairec(kuairec, kind)
+    check(name, digests(replayed(name, scenario, bootstrap, topic_prefix, tmp_path)))
 
 
 def test_challengers_and_a_label_policy(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pipeline.features.effects import (
+    FADE,
     GROUP_PRIOR,
     ITEM_PRIOR,
+    LOGIT_SCALE,
     NOISE_STEPS,
     NOISE_WEIGHT,
     RING,
@@ -25,8 +27,12 @@ class Label:
     x: float
     fit: tuple[float, float] | None = None
     """Effect and noise of its user with which the item's sums count it; None until they do."""
+    solved: tuple[float, float, float] | None = None
+    """Effect, noise and variance of its user as of this label."""
     residual: float | None = None
     """What the item's effect left of it when it left its user's ring; None while it is there."""
+    weight: float = 1.0
+    """What it counts for, less with each label that has left the ring after it."""
 
 
 class PlainEffects:
@@ -74,43 +80,52 @@ class PlainEffects:
         return residuals / total + share * mean, 1 / total + share**2 * variance
 
     def user(self, user: int) -> tuple[float, float, float]:
-        """A user's effect, noise and variance of the effect."""
+        """Solve a user's effect, noise and variance of the effect."""
         own = [label for label in self.labels if label.user == user]
         residuals = [
             label.x - self.item(label.item)[0] if label.residual is None else label.residual for label in own
         ]
+        weights = [label.weight for label in own]
         fits = [label.fit for label in own if label.fit]
         noise = fits[-1][1] if fits else self.mean_noise
         for _ in range(NOISE_STEPS):
-            effect, _ = self._posterior(residuals, noise)
-            rest = sum((residual - effect) ** 2 for residual in residuals)
-            noise = (NOISE_WEIGHT * self.mean_noise + rest) / (NOISE_WEIGHT + len(own))
-        effect, variance = self._posterior(residuals, noise)
+            effect, _ = self._posterior(residuals, weights, noise)
+            rest = sum(w * (residual - effect) ** 2 for w, residual in zip(weights, residuals, strict=True))
+            noise = (NOISE_WEIGHT * self.mean_noise + rest) / (NOISE_WEIGHT + sum(weights))
+        effect, variance = self._posterior(residuals, weights, noise)
         return effect, noise, variance
 
-    def _posterior(self, residuals: Sequence[float], noise: float) -> tuple[float, float]:
-        precision = len(residuals) / noise + 1 / USER_PRIOR
-        return (sum(residuals) / noise + self.mean / USER_PRIOR) / precision, 1 / precision
+    def _posterior(
+        self, residuals: Sequence[float], weights: Sequence[float], noise: float
+    ) -> tuple[float, float]:
+        precision = sum(weights) / noise + 1 / USER_PRIOR
+        total = sum(w * residual for w, residual in zip(weights, residuals, strict=True))
+        return (total / noise + self.mean / USER_PRIOR) / precision, 1 / precision
 
     def features(self, user: int, item: int) -> list[float]:
         """The features of a user and an item."""
         own, noise, variance = self.mean, self.mean_noise, USER_PRIOR
-        if any(label.user == user for label in self.labels):
-            own, noise, variance = self.user(user)
+        for label in self.labels:
+            if label.user == user and label.solved:
+                own, noise, variance = label.solved
         effect, item_variance = self.item(item)
         rests = [square for other, square in self._rests if other == item]
         item_noise = (NOISE_WEIGHT * self.mean_noise + sum(rests)) / (NOISE_WEIGHT + len(rests))
-        margin = (own + effect) / math.sqrt(noise + variance + item_variance)
-        return [margin, math.sqrt(noise), math.sqrt(item_noise), own - self.mean, effect]
+        logit = LOGIT_SCALE * (own + effect) / math.sqrt(noise + variance + item_variance)
+        return [own, math.sqrt(noise), effect, math.sqrt(item_noise), logit]
 
     def learn(self, user: int, item: int, x: float) -> None:
         """Learn the signal of a label."""
         ring = [label for label in self.labels if label.user == user][-RING:]
         if len(ring) == RING:
             oldest = ring.pop(0)
+            for label in self.labels:
+                if label.user == user and label.residual is not None:
+                    label.weight *= FADE
             oldest.residual = oldest.x - self.item(oldest.item)[0]
         self.labels.append(Label(user, item, x))
-        effect, noise, _ = self.user(user)
+        effect, noise, _ = self.labels[-1].solved = self.user(user)
+        rest = x - effect - self.item(item)[0]
         for label in [*ring, self.labels[-1]]:
             label.fit = effect, noise
-        self._rests.append((item, (x - effect - self.item(item)[0]) ** 2))
+        self._rests.append((item, rest**2))

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from pipeline.features.statistics import FEATURES
+from pipeline.records.fields import FEATURES_LENGTH
 from pipeline.records.inputs import Interaction, WatchLabel
 from pipeline.records.outputs import Example, LabelRequest, Outcome, Prediction, Share, VideoCounts
 from pipeline.task.record_queue import Position
@@ -28,7 +28,7 @@ predicted: dict[str, st.SearchStrategy[Any]] = {
     "score": finite,
     "probability": st.none() | st.floats(0, 1),
     "predicted": st.booleans(),
-    "features": st.lists(finite, min_size=len(FEATURES), max_size=len(FEATURES)),
+    "features": st.lists(finite, min_size=FEATURES_LENGTH, max_size=FEATURES_LENGTH),
     "model_version": counts,
     "sequence": counts,
     "challengers": st.none() | st.dictionaries(st.sampled_from("abc"), finite, min_size=1),

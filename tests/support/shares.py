@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from pipeline.features.statistics import FEATURES
+from pipeline.records.fields import FEATURES_LENGTH
 from pipeline.records.outputs import Example, Share, VideoCounts
 from pipeline.task.sharing import MAX_SHARES_BYTES, Inbox
 
@@ -28,7 +28,9 @@ video_counts = st.builds(
     st.integers(0, 9),
     st.integers(0, 9),
 )
-features = st.lists(st.integers(-20, 20).map(lambda n: n / 7), min_size=len(FEATURES), max_size=len(FEATURES))
+features = st.lists(
+    st.integers(-20, 20).map(lambda n: n / 7), min_size=FEATURES_LENGTH, max_size=FEATURES_LENGTH
+)
 examples = st.builds(
     Example, st.integers(9, 12), videos, st.integers(0, 9), features, st.booleans(), st.just(0.3)
 )

@@ -227,8 +227,9 @@ class Derivation:
         topic: str,
     ) -> None:
         if encode(derived) != decoded.source.value:
+            names = self._epochs.current.statistics.names
             self._result.add_difference(
-                topic, decoded.source.offset, *field_difference(derived, decoded.record)
+                topic, decoded.source.offset, *field_difference(derived, decoded.record, names)
             )
 
     def _compare_snapshot(self) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
-from pipeline.features.statistics import FEATURES
 from pipeline.records.encoding import encode
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 
@@ -77,7 +77,9 @@ class AuditResult:
 
 
 def field_difference(
-    derived: Prediction | Outcome | LabelRequest, written: Prediction | Outcome | LabelRequest
+    derived: Prediction | Outcome | LabelRequest,
+    written: Prediction | Outcome | LabelRequest,
+    names: Sequence[str] = (),
 ) -> tuple[str, str]:
     """Describe the first field in which two records differ: the derived value, then the written one.
 
@@ -87,6 +89,8 @@ def field_difference(
         Record that follows from the other records.
     written
         Record of the topic.
+    names
+        Names of its running features, if it has some.
 
     Returns
     -------
@@ -105,13 +109,13 @@ def field_difference(
         if encode(expected) == encode(found):
             continue
         if name == "features":
-            return _feature_difference(expected or [], found or [])
+            return _feature_difference(names, expected or [], found or [])
         return f"{name} {encode(expected).decode()}", f"{name} {encode(found).decode()}"
     return "the record as a worker encodes it", "the same values in other bytes"
 
 
-def _feature_difference(expected: list[float], found: list[float]) -> tuple[str, str]:
-    pairs = zip(FEATURES, expected, found, strict=True)
+def _feature_difference(names: Sequence[str], expected: list[float], found: list[float]) -> tuple[str, str]:
+    pairs = zip(names, expected, found, strict=True)
     name, right, wrong = next(each for each in pairs if encode(each[1]) != encode(each[2]))
     return f"feature {name} {right!r}", f"feature {name} {wrong!r}"
 

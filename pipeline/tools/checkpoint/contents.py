@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from pipeline.config.tree import Learner
 from pipeline.errors import StateError
-from pipeline.features.statistics import FEATURES
 from pipeline.model.learner_settings import learner_settings
-from pipeline.model.settings_text import CHALLENGERS_PREFIX, KIND
+from pipeline.model.settings_text import CHALLENGERS_PREFIX, KIND, kind_from
 from pipeline.model.snapshot import Tensors, entity_ids, parse
+from pipeline.records.fields import FEATURES_LENGTH
 
 PRESETS: Final = ("practical", "paper")
 
@@ -132,7 +132,9 @@ def nearest_preset(settings: dict[str, Any]) -> tuple[str, dict[str, str]]:
     for preset in PRESETS:
         defaults = asdict(
             learner_settings(
-                Learner.model_validate({"preset": preset}), int(found["dimension"]) - len(FEATURES)
+                Learner.model_validate({"preset": preset}),
+                int(found["dimension"]) - FEATURES_LENGTH,
+                kind=kind_from(settings),
             )
         )
         differences[preset] = {name: text for name, text in found.items() if text != str(defaults[name])}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar
 
 import msgspec
 from rich.text import Text
 
-from pipeline.features.statistics import FEATURES
+from pipeline.features.statistics import EFFECTS
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.names import is_state_key, parse_snapshot_key
@@ -47,7 +47,9 @@ def heading(kind: Kind) -> Text:
     return Text(columns.rstrip(), style="bold")
 
 
-def show(kind: Kind, message: ConsumerRecord, *, detail: bool = False) -> Text:
+def show(
+    kind: Kind, message: ConsumerRecord, *, detail: bool = False, names: Sequence[str] = EFFECTS
+) -> Text:
     """Render a message in one line or a few.
 
     Parameters
@@ -59,6 +61,8 @@ def show(kind: Kind, message: ConsumerRecord, *, detail: bool = False) -> Text:
     detail
         Whether to show every field of predictions and outcomes, with the names of the features, and every
         video and example of shares.
+    names
+        Names of the running features.
 
     Returns
     -------
@@ -66,7 +70,7 @@ def show(kind: Kind, message: ConsumerRecord, *, detail: bool = False) -> Text:
         Lines of the message.
     """
     try:
-        lines = list(_FORMATTERS[kind](message, detail))
+        lines = list(_FORMATTERS[kind](message, detail, names))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         lines = [
             Text(f"cannot be decoded: {printable(str(error))}", style="red"),
@@ -80,14 +84,14 @@ def show(kind: Kind, message: ConsumerRecord, *, detail: bool = False) -> Text:
     return first + Text(f"\n{INDENT}").join(lines)
 
 
-def _prediction(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
+def _prediction(message: ConsumerRecord, detail: bool, names: Sequence[str]) -> Iterator[Text]:
     prediction = _PREDICTIONS.decode(message.value() or b"")
     yield _prediction_columns(prediction)
     if detail:
-        yield from _fields(prediction)
+        yield from _fields(prediction, names)
 
 
-def _outcome(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
+def _outcome(message: ConsumerRecord, detail: bool, names: Sequence[str]) -> Iterator[Text]:
     outcome = _OUTCOMES.decode(message.value() or b"")
     style = {True: "green", False: "red", None: ""}[outcome.correct]
     delay = None if outcome.label_timestamp is None else outcome.label_timestamp - outcome.timestamp
@@ -98,7 +102,7 @@ def _outcome(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
         f"  {outcome.status if delay is None else duration(delay):>8}",
     )
     if detail:
-        yield from _fields(outcome)
+        yield from _fields(outcome, names)
 
 
 def _prediction_columns(record: Prediction | Outcome) -> Text:
@@ -113,16 +117,16 @@ def _event_columns(record: Prediction | Outcome | LabelRequest) -> str:
     return f"{event:28}  {user:>8}  {video:>8}  {record.score:>+7.3f}"
 
 
-def _fields(record: Prediction | Outcome) -> Iterator[Text]:
+def _fields(record: Prediction | Outcome, names: Sequence[str]) -> Iterator[Text]:
     """Yield one line for each field, and for each feature."""
     for name, value in msgspec.structs.asdict(record).items():
         if name != "features":
             yield Text.assemble((f"{name:22}", "dim"), printable(str(value)))
-    for name, value in zip(FEATURES, record.features, strict=True):
+    for name, value in zip(names, record.features, strict=True):
         yield Text.assemble((f"{name:22}", "dim"), repr(value))
 
 
-def _label_request(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
+def _label_request(message: ConsumerRecord, detail: bool, names: Sequence[str]) -> Iterator[Text]:  # noqa: ARG001 - no features are shown
     request = _REQUESTS.decode(message.value() or b"")
     yield Text(_event_columns(request))
     if detail:
@@ -130,7 +134,7 @@ def _label_request(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
             yield Text.assemble((f"{name:22}", "dim"), printable(str(value)))
 
 
-def _share(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
+def _share(message: ConsumerRecord, detail: bool, names: Sequence[str]) -> Iterator[Text]:  # noqa: ARG001 - no features are shown
     share = _SHARES.decode(message.value() or b"")
     outcome_range = f"{share.since:,} to {share.until - 1:,}"
     labels, watched = (sum(getattr(video, name) for video in share.videos) for name in ("events", "labels"))
@@ -148,7 +152,7 @@ def _share(message: ConsumerRecord, detail: bool) -> Iterator[Text]:
             )
 
 
-def _dead_letter(message: ConsumerRecord, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all fields are always shown
+def _dead_letter(message: ConsumerRecord, detail: bool, names: Sequence[str]) -> Iterator[Text]:  # noqa: ARG001 - all fields are always shown
     dead_letter = read_dead_letter(message)
     origin = (
         f"{dead_letter.topic} {dead_letter.partition}:{dead_letter.offset}"
@@ -165,7 +169,7 @@ def _dead_letter(message: ConsumerRecord, detail: bool) -> Iterator[Text]:  # no
         yield Text.assemble(("header ", "dim"), f"{printable(name)}, {described(value)}")
 
 
-def _checkpoint(message: ConsumerRecord, detail: bool) -> Iterator[Text]:  # noqa: ARG001 - all fields are always shown
+def _checkpoint(message: ConsumerRecord, detail: bool, names: Sequence[str]) -> Iterator[Text]:  # noqa: ARG001 - all fields are always shown
     chunk = parse_snapshot_key(message.key())
     if chunk is not None:
         size = len(message.value() or b"")

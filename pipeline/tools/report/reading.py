@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from pipeline.config.tree import CHAMPION, Kafka
-from pipeline.features.statistics import FEATURES
+from pipeline.features.statistics import EFFECTS
 from pipeline.features.target import TARGET
 from pipeline.kafka.log import LogReader, decode_record
 from pipeline.kafka.offsets import PartitionId
@@ -31,7 +31,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 Scores: TypeAlias = dict[str, float]
 """Scores of an event, by challenger."""
 
-USER_MEAN, VIDEO_MEAN = FEATURES.index("user_label_mean"), FEATURES.index("video_label_mean")
+USER_MEAN, VIDEO_MEAN = map(EFFECTS.index, ("user_label_mean", "video_label_mean"))
 
 
 class _Outcome(msgspec.Struct):

@@ -11,20 +11,22 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from pipeline.features import effects as compiled
+from pipeline.features.adjusted_effects import AdjustedEffects, EffectsState
 from pipeline.features.effects import (
     EFFECT,
     ITEM_PRIOR,
+    LABELS,
     NOISE,
     PRECISION,
     RESIDUALS,
     RING,
     SIGNALS,
+    SLOPE,
     TOTAL,
     USER_PRIOR,
-    Effects,
     Floats,
     Integers,
-    signal,
+    signal_of,
 )
 from pipeline.features.tags import TagLists
 from tests.support.examples import examples
@@ -34,23 +36,78 @@ GROUPS: tuple[list[int], ...] = ([0], [0, 2], [], [1], [2, 0, 1])
 LISTS = TagLists(dict(enumerate(GROUPS)))
 USERS = 4
 
-signals = st.floats(-1.0, 1.0).map(lambda x: round(x, 3))
+signals = st.floats(-1.0, 1.0).map(lambda x: float(np.float32(round(x, 3))))
 plays = st.lists(
     st.tuples(st.integers(0, USERS - 1), st.integers(0, len(GROUPS) - 1), signals), max_size=3 * RING
 )
 
 
+def ratios_of(x: Floats) -> Floats:
+    """Watch ratios whose signals, over a threshold of 0.75, these are."""
+    ratios: Floats = 0.75 + x / np.sqrt(1.0 - np.minimum(x * x, 1.0 - 1e-12)) / SLOPE
+    return ratios
+
+
 class Played:
-    """The compiled effects on labels, row i for user or item i."""
+    """The compiled effects on labels, row i + 1 for user or item i."""
 
-    def __init__(self) -> None:
-        self.effects = Effects.zeros(USERS, len(GROUPS), LISTS.count)
+    def __init__(self, users: int = USERS, groups: tuple[list[int], ...] = GROUPS) -> None:
+        lists = TagLists(dict(enumerate(groups)))
+        self.packed = lists.packed
+        self.effects = AdjustedEffects(lists.count).reserve(1 + users, 1 + len(groups))
+        self.item_lists = np.array([0, *(lists.find(item) for item in range(len(groups)))])
 
-    def learn(self, user: int, item: int, x: float) -> None:
-        compiled.learn(user, item, LISTS.find(item), x, self.effects, LISTS.packed)
+    def run(
+        self,
+        order: Integers,
+        users: Integers,
+        items: Integers,
+        x: Floats,
+        evicted: Integers | None = None,
+    ) -> Floats:
+        own, out = self.effects.arrays, np.full((len(x), 5), np.nan)
+        compiled.run(
+            np.asarray(order, dtype=np.int64),
+            np.asarray(users, dtype=np.int64) + 1,
+            np.asarray(items, dtype=np.int64) + 1,
+            self.item_lists[np.asarray(items, dtype=np.int64) + 1],
+            ratios_of(np.asarray(x, dtype=np.float64)),
+            0.75,
+            np.zeros((2, len(order)), dtype=np.int64) if evicted is None else evicted,
+            own.users,
+            own.ring,
+            own.ring_signals,
+            own.items,
+            self.item_lists,
+            own.generations,
+            own.groups,
+            own.everything,
+            self.packed,
+            out,
+        )
+        return out
+
+    def learn_many(self, users: Any, items: Any, x: Any) -> None:
+        self.run(np.arange(len(x), 2 * len(x)), users, items, x)
+
+    def learn(self, user: int, item: int, x: float, evicted: tuple[int, int] = (-1, -1)) -> None:
+        self.run([1], [user], [item], [x], 1 + np.array(evicted).reshape(2, 1))  # type: ignore[arg-type]  # lists do
 
     def features(self, user: int, item: int) -> list[float]:
-        return list(compiled.features(user, item, LISTS.find(item), self.effects, LISTS.packed))
+        found: list[float] = self.run([0], [user], [item], [0.0])[0].tolist()  # type: ignore[arg-type]  # lists do
+        return found
+
+    def state(self) -> EffectsState:
+        own = self.effects.arrays
+        return self.effects.state(np.arange(1, len(own.users)), np.arange(1, len(own.items)))
+
+    def restored(self) -> Played:
+        """The same from its state."""
+        other = Played.__new__(Played)
+        other.packed, other.item_lists = self.packed, self.item_lists
+        other.effects = AdjustedEffects(0)
+        other.effects.restore(self.state())
+        return other
 
 
 def learned(labels: list[tuple[int, int, float]]) -> Played:
@@ -58,6 +115,14 @@ def learned(labels: list[tuple[int, int, float]]) -> Played:
     for label in labels:
         played.learn(*label)
     return played
+
+
+def same(one: EffectsState, other: EffectsState) -> bool:
+    """Whether two states have the same bits."""
+    return all(
+        np.asarray(left).tobytes() == np.asarray(right).tobytes()
+        for left, right in zip(one, other, strict=True)
+    )
 
 
 @examples(60)
@@ -79,9 +144,9 @@ def test_sums_stay_exact_for_the_effects_as_they_are_now(labels: list[tuple[int,
     plain = PlainEffects(GROUPS)
     for label in labels:
         plain.learn(*label)
-    state = learned(labels).effects
+    state = learned(labels).effects.arrays
     for item in range(len(GROUPS)):
-        assert state.items[item, [RESIDUALS, PRECISION]] == pytest.approx(plain.sums([item]), abs=1e-8)
+        assert state.items[1 + item, [RESIDUALS, PRECISION]] == pytest.approx(plain.sums([item]), abs=1e-8)
     for group in range(LISTS.count):
         items = [item for item, own in enumerate(GROUPS) if group in own]
         assert state.groups[group] == pytest.approx(plain.sums(items), abs=1e-8)
@@ -94,13 +159,12 @@ def test_a_run_in_any_order_has_the_bits_of_its_steps(
 ) -> None:
     n = len(labels)
     order = np.array(data.draw(st.permutations(range(2 * n))), dtype=np.int64)
-    users = np.array([user for user, _, _ in labels], dtype=np.int64)
-    items = np.array([item for _, item, _ in labels], dtype=np.int64)
-    lists = np.array([LISTS.find(item) for _, item, _ in labels], dtype=np.int64)
-    x = np.array([x for _, _, x in labels], dtype=np.float64)
-    state, out = Effects.zeros(USERS, len(GROUPS), LISTS.count), np.full((n, 5), np.nan)
+    users, items, x = (np.array([label[column] for label in labels]) for column in range(3))
+    together, out = Played(), np.full((n, 5), np.nan)
     for part in np.array_split(order, 3):
-        compiled.run(part, users, items, lists, x, state, LISTS.packed, out)
+        found = together.run(part, users, items, x)
+        out = np.where(np.isnan(out), found, out)
+        together = together.restored()
     single, expected = Played(), np.empty((n, 5))
     for step in order.tolist():
         if step < n:
@@ -108,8 +172,30 @@ def test_a_run_in_any_order_has_the_bits_of_its_steps(
         else:
             single.learn(*labels[step - n])
     assert (out == expected).all()
-    for one, other in zip(state, single.effects, strict=True):
-        assert one.tobytes() == other.tobytes()
+    assert same(together.state(), single.state())
+
+
+def test_a_user_that_was_evicted_is_new_again() -> None:
+    played, fresh = learned([(0, 0, 1.0), (0, 1, -1.0), (1, 0, 0.5)]), Played()
+    played.learn(2, 2, 0.25, evicted=(0, -1))
+    assert played.effects.arrays.users[1].tolist() == [0.0] * 7
+    everything = played.effects.arrays.everything
+    assert played.features(0, 0)[0] == round(everything[SIGNALS] / (everything[TOTAL] + 1.0), 6)
+    assert fresh.features(0, 0)[0] == 0.0
+
+
+def test_nothing_is_passed_on_to_an_item_that_took_the_row_of_an_evicted_one() -> None:
+    played = learned([(0, 0, 1.0), (0, 1, -1.0)])
+    played.learn(1, 2, 0.5, evicted=(-1, 0))  # the row of item 0 is empty now
+    played.learn(1, 0, 0.5)  # and another item's
+    before = played.effects.arrays.items[1].copy()
+    played.learn(0, 1, -0.5)  # changes what user 0 passes on
+    assert played.effects.arrays.items[1].tolist() == before.tolist()
+    again = played.restored()
+    for each in (played, again):
+        each.learn(0, 3, 1.0)
+    assert same(played.state(), again.state())
+    assert played.state().ring[0] == 0  # the evicted item's label
 
 
 @examples(20)
@@ -120,42 +206,56 @@ def test_a_run_in_any_order_has_the_bits_of_its_steps(
 def test_a_long_history_of_extremes_stays_finite(items: Integers, x: Floats) -> None:
     both = zip(items.tolist(), x.tolist(), strict=True)
     played = learned([(number % 2, *each) for number, each in enumerate(both)])
-    assert (played.effects.users[:2, NOISE] > 0.0).all()
-    assert (played.effects.items[:, PRECISION] > -1e-9).all()
+    assert (played.effects.arrays.users[1:3, NOISE] > 0.0).all()
+    assert (played.effects.arrays.items[:, PRECISION] > -1e-9).all()
     assert np.isfinite([played.features(user, item) for user in range(USERS) for item in range(5)]).all()
 
 
-def invented(users: int, items: int, labels: int) -> tuple[Integers, Integers, Floats, Floats, Floats]:
-    """Users and items of labels, their signals, and the true effects."""
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda state: state._replace(ring=state.ring[1:]), "1 items and 2 signals of 2 labels"),
+        (lambda state: state._replace(ring=state.ring + 5), "up to 7, there are 5"),
+        (lambda state: state._replace(ring=state.ring - 9), "up to -7"),
+    ],
+)
+def test_rings_that_do_not_fit_are_refused(change: Any, found: str) -> None:
+    state = learned([(0, 0, 1.0), (1, 1, -1.0)]).state()
+    with pytest.raises(ValueError, match=found):
+        AdjustedEffects(0).restore(change(state))
+
+
+def invented(users: int, items: int, labels: int) -> tuple[Integers, Integers, Floats]:
+    """Users and items of labels, and their signals."""
     rng = np.random.default_rng(4)
     user, item = rng.integers(0, users, labels), rng.integers(0, items, labels)
     b, q = 0.2 * rng.normal(size=users), 0.4 * rng.normal(size=items)
     noise = rng.uniform(0.1, 0.6, users)
-    return user, item, b[user] + q[item] + noise[user] * rng.normal(size=labels), b, q
+    return user, item, b[user] + q[item] + noise[user] * rng.normal(size=labels)
 
 
 def test_effects_are_near_those_of_generalised_least_squares() -> None:
     """The dense solution of the same model, with the noise that was found; rings hold everything."""
     users, items = 60, 40
-    user, item, x, *_ = invented(users, items, 60 * RING // 2)
+    user, item, x = invented(users, items, 60 * RING // 2)
     keep = np.array([np.sum(user[:n] == user[n]) < RING for n in range(len(user))])
     user, item, x = user[keep], item[keep], x[keep]
-    state, out = Effects.zeros(users, items, 0), np.empty((len(x), 5))
-    no_groups, packed = np.zeros(len(x), dtype=np.int64), np.zeros(1, dtype=np.int64)
-    order = np.arange(len(x), 2 * len(x))
-    compiled.run(order, user, item, no_groups, x, state, packed, out)
+    played = Played(users, ([],) * items)
+    played.learn_many(user, item, x)
+    state = played.effects.arrays
 
     mean = state.everything[SIGNALS] / (state.everything[TOTAL] + 1.0)
     design = np.zeros((len(x), users + items))
     design[np.arange(len(x)), user] = design[np.arange(len(x)), users + item] = 1.0
-    weights = 1.0 / state.users[user, NOISE]
+    weights = 1.0 / state.users[1 + user, NOISE]
     prior = np.concatenate([np.full(users, 1.0 / USER_PRIOR), np.full(items, 1.0 / ITEM_PRIOR)])
     prior_mean = np.concatenate([np.full(users, mean), np.zeros(items)])
     hessian = design.T @ (weights[:, None] * design) + np.diag(prior)
     dense = np.linalg.solve(hessian, design.T @ (weights * x) + prior * prior_mean)
 
-    own = state.users[:, EFFECT]
-    effect = np.array([compiled.item_effect(number, 0, state, packed)[0] for number in range(items)])
+    own = state.users[1:, EFFECT]
+    effect = np.array([played.features(0, number)[compiled.ITEM_EFFECT] for number in range(items)])
+    assert state.users[1:, LABELS].max() <= RING
     assert np.abs(own - dense[:users]).max() < 0.1
     assert np.corrcoef(own, dense[:users])[0, 1] > 0.98
     assert np.corrcoef(effect, dense[users:])[0, 1] > 0.99
@@ -170,17 +270,16 @@ def test_effects_are_closer_to_the_truth_than_means_of_signals() -> None:
     lucky = rng.uniform(size=labels) < np.where(user < users // 2, 0.9, 0.1)
     item = np.where(lucky, 0, items // 2) + rng.integers(0, items // 2, labels)
     x = b[user] + q[item] + 0.3 * rng.normal(size=labels)
-    state, out = Effects.zeros(users, items, 0), np.empty((labels, 5))
-    zeros, packed = np.zeros(labels, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    compiled.run(np.arange(labels, 2 * labels), user, item, zeros, x, state, packed, out)
+    played = Played(users, ([],) * items)
+    played.learn_many(user, item, x)
     means = np.array([x[user == number].mean() for number in range(users)])
-    assert np.corrcoef(state.users[:, EFFECT], b)[0, 1] > 0.9
+    assert np.corrcoef(played.effects.arrays.users[1:, EFFECT], b)[0, 1] > 0.85
     assert np.corrcoef(means, b)[0, 1] < 0.6
 
 
 def test_a_signal_is_zero_at_the_threshold_and_bounded() -> None:
-    ratios = np.array([0.0, 0.5, 0.75, 1.0, 1e9])
-    found = signal(ratios, 0.75)
-    assert (np.diff(found) > 0).all()
+    found = [signal_of(ratio, 0.75) for ratio in (0.0, 0.5, 0.75, 1.0, 1e9)]
+    assert found == sorted(found)
     assert found[2] == 0.0
-    assert np.abs(found).max() <= 1.0
+    assert max(map(abs, found)) <= 1.0
+    assert [float(np.float32(x)) for x in found] == found

@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forks import ForksSettings
-from pipeline.features import totals
-from pipeline.features.statistics import FEATURES, Floats, RunningStatistics
+from pipeline.config.tree import FeatureKind
+from pipeline.features import effects, totals
+from pipeline.features.statistics import EFFECTS, FEATURES, RUNNING, Floats, RunningStatistics
 from pipeline.features.tags import TagLists
 from pipeline.features.target import TARGET
 from pipeline.model.warm_up import warm_up
-from pipeline.records.fields import Id
-from pipeline.records.outputs import VideoCounts
+from pipeline.records.fields import FEATURES_LENGTH, Id
+from pipeline.records.outputs import EffectSums, VideoCounts
 from tests.support.plain_statistics import PlainStatistics
 from tests.support.threads import runs_beside
 
@@ -77,7 +78,7 @@ def in_batches(statistics: RunningStatistics, drawn: Steps) -> Floats:
     users, videos = [play.user for play in drawn.plays], [play.video for play in drawn.plays]
     labels = np.array([play.label for play in drawn.plays], dtype=np.bool_)
     ratios = np.array([play.ratio for play in drawn.plays], dtype=np.float64)
-    out = np.full((n, len(FEATURES)), np.nan)
+    out = np.full((n, FEATURES_LENGTH), np.nan)
     for begin, end in pairwise(sorted({0, *drawn.cuts, len(drawn.order)})):
         order = np.array(drawn.order[begin:end], dtype=np.int64)
         found = statistics.run(order, users, videos, labels, ratios)
@@ -90,15 +91,20 @@ def in_batches(statistics: RunningStatistics, drawn: Steps) -> Floats:
 def state_of(statistics: RunningStatistics) -> list[object]:
     """Return the whole state, entities in the order of eviction."""
     both = [entities.state() for entities in (statistics.users, statistics.videos)]
+    effects: list[object] = []
+    if statistics.effects is not None:
+        state = statistics.effects.state(statistics.users.rows(), statistics.videos.rows())
+        effects = [array.tolist() for array in state]
     return [(entities, rows.tolist()) for entities, rows in both] + [
         statistics.tags.tolist(),
         statistics.everything.tolist(),
+        *effects,
     ]
 
 
 @given(drawn=steps(), limit=limits)
 def test_features_and_totals_are_those_of_the_plain_statistics(drawn: Steps, limit: int) -> None:
-    compiled, plain = RunningStatistics(limit, TagLists(TAGS)), PlainStatistics(limit, TAGS)
+    compiled, plain = RunningStatistics(limit, TagLists(TAGS), "running"), PlainStatistics(limit, TAGS)
     found, expected = one_by_one(compiled, drawn), one_by_one(plain, drawn)
     assert found == expected
     for entities, others in ((compiled.users, plain.users), (compiled.videos, plain.videos)):
@@ -109,9 +115,9 @@ def test_features_and_totals_are_those_of_the_plain_statistics(drawn: Steps, lim
     assert compiled.tags.tolist() == [list(plain.tags.get(tag, (0.0, 0.0, 0.0))) for tag in range(6)]
 
 
-@given(drawn=steps(), limit=limits)
-def test_batches_change_no_bit(drawn: Steps, limit: int) -> None:
-    alone, together = RunningStatistics(limit, TagLists(TAGS)), RunningStatistics(limit, TagLists(TAGS))
+@given(drawn=steps(), limit=limits, kind=st.sampled_from(sorted(FEATURES)))
+def test_batches_change_no_bit(drawn: Steps, limit: int, kind: FeatureKind) -> None:
+    alone, together = (RunningStatistics(limit, TagLists(TAGS), kind) for _ in range(2))
     found = one_by_one(alone, drawn)
     assert in_batches(together, drawn).tolist() == [found[event] for event in range(len(drawn.plays))]
     assert state_of(together) == state_of(alone)
@@ -133,7 +139,7 @@ shared_counts = st.lists(
 def test_shared_counts_are_added_as_the_plain_statistics_add_them(
     history: list[Play], later: list[Play], counts: list[VideoCounts], limit: int
 ) -> None:
-    compiled, plain = RunningStatistics(limit, TagLists(TAGS)), PlainStatistics(limit, TAGS)
+    compiled, plain = RunningStatistics(limit, TagLists(TAGS), "running"), PlainStatistics(limit, TAGS)
     for statistics in (compiled, plain):
         for play in history:
             statistics.update(*play)
@@ -151,14 +157,14 @@ def test_shared_counts_are_added_as_the_plain_statistics_add_them(
 
 
 def updated(history: list[Play], max_entities: int = 1_000) -> RunningStatistics:
-    statistics = RunningStatistics(max_entities, TagLists(TAGS))
+    statistics = RunningStatistics(max_entities, TagLists(TAGS), "running")
     for play in history:
         statistics.update(*play)
     return statistics
 
 
 def named(values: list[float]) -> dict[str, float]:
-    return dict(zip(FEATURES, values, strict=True))
+    return dict(zip(RUNNING, values, strict=True))
 
 
 @given(history=plays)
@@ -192,11 +198,28 @@ def test_an_evicted_entity_is_like_a_new_one_but_its_labels_still_count_in_the_g
 
 
 def test_before_the_first_label_every_mean_is_a_half() -> None:
-    assert RunningStatistics(10).features("nobody", "nothing") == [0.5, 0.0, 0.5, 0.0] * 2 + [0.5, 0.5]
+    running = RunningStatistics(10, kind="running")
+    assert running.features("nobody", "nothing") == [0.5, 0.0, 0.5, 0.0] * 2 + [0.5, 0.5]
+    found = dict(zip(EFFECTS, RunningStatistics(10).features("nobody", "nothing"), strict=True))
+    assert found["user_label_mean"] == found["video_label_mean"] == found["video_tag_ratio_mean"] == 0.5
+    assert found["user_effect"] == found["video_effect"] == found["effects_logit"] == 0.0
+    assert found["user_noise"] == found["video_noise"] == pytest.approx(math.sqrt(0.5), abs=1e-6)
 
 
 def test_the_names_are_as_many_as_the_features() -> None:
-    assert len(set(FEATURES)) == len(RunningStatistics(10).features(1, 1)) == 10
+    for kind, names in FEATURES.items():
+        assert len(set(names)) == len(RunningStatistics(10, kind=kind).features(1, 1)) == FEATURES_LENGTH
+
+
+def test_both_kinds_have_means_and_counts_at_the_same_places() -> None:
+    statistics = {kind: RunningStatistics(10, TagLists(TAGS), kind) for kind in FEATURES}
+    for each in statistics.values():
+        each.update(1, 1, True, 1.5)
+    found = {kind: each.features(1, 1) for kind, each in statistics.items()}
+    for name in ("user_label_mean", "user_log_count", "video_label_mean", "video_log_count"):
+        place = RUNNING.index(name)
+        assert EFFECTS[place] == name
+        assert found["effects"][place] == found["running"][place] > 0.0
 
 
 def test_a_video_on_repeat_counts_no_more_than_one_seen_twice() -> None:
@@ -222,7 +245,7 @@ def test_users_and_videos_of_the_same_id_are_apart_and_so_are_numbers_and_texts(
 def test_a_video_without_known_tags_has_its_plain_means_twice(
     history: list[Play], tags: TagLists | None
 ) -> None:
-    statistics = RunningStatistics(1_000, tags)
+    statistics = RunningStatistics(1_000, tags, "running")
     for play in history:
         statistics.update(*play)
     for video in range(5):
@@ -303,15 +326,21 @@ def test_steps_and_columns_that_do_not_fit_are_refused(
 
 
 def test_warming_up_compiles_all_that_is_used_later() -> None:
-    warm_up(ForksSettings.practical(len(FEATURES), budget=4, landmarks=2, rank=2, cycle=3))
-    kernels = (totals.features, totals.add_label, totals.run, totals.merge_shared)
+    warm_up(ForksSettings.practical(FEATURES_LENGTH, budget=4, landmarks=2, rank=2, cycle=3))
+    kernels = (
+        *(totals.features, totals.add_label, totals.run, totals.merge_shared),
+        *(effects.features, effects.run, effects.merge_shared),
+    )
     compiled = [kernel.signatures for kernel in kernels]
     before = [list(signatures) for signatures in compiled]
     assert all(before)
-    statistics = updated([Play("a", 1, True, 1.0), Play(1, "b", False, 0.0)])
-    statistics.features(1, 1)
-    statistics.run(np.array([1, 0, 3, 2]), ["a", 2], [3, "b"], np.array([True, False]), np.array([1.0, 0.0]))
-    statistics.merge_shared([VideoCounts("c", 2, 1, 0.5)])
+    for kind in FEATURES:
+        statistics = RunningStatistics(10, kind=kind)
+        statistics.update("a", 1, True, 1.0)
+        statistics.features(1, 1)
+        labels, ratios = np.array([True, False]), np.array([1.0, 0.0])
+        statistics.run(np.array([1, 0, 3, 2]), ["a", 2], [3, "b"], labels, ratios)
+        statistics.merge_shared([VideoCounts("c", 2, 1, 0.5)], [EffectSums(0.5, 1.0, 0.25, 0.125)])
     assert [kernel.signatures for kernel in kernels] == before
 
 
@@ -320,4 +349,7 @@ def test_other_threads_run_while_a_batch_is_counted(monkeypatch: pytest.MonkeyPa
     statistics = RunningStatistics(100)
     ids, order = [number % 50 for number in range(n)], np.arange(2 * n)
     labels, ratios = np.ones(n, dtype=np.bool_), np.ones(n)
-    assert runs_beside(monkeypatch, totals, "run", lambda: statistics.run(order, ids, ids, labels, ratios))
+    for module in (totals, effects):
+        assert runs_beside(
+            monkeypatch, module, "run", lambda: statistics.run(order, ids, ids, labels, ratios)
+        )

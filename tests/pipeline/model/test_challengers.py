@@ -16,13 +16,13 @@ from forks import ForksSettings
 from forks.rivals import NOGD, Standardised
 from pipeline.config.tree import Config
 from pipeline.errors import ConfigError, StateError
-from pipeline.features.statistics import FEATURES
 from pipeline.features.target import TARGET
 from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.rival import RIVALS, parameter_types
 from pipeline.model.settings_text import challengers_from, challengers_text
 from pipeline.model.snapshot import pack, unpack
+from pipeline.records.fields import FEATURES_LENGTH
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.tools.checkpoint import contents, render_contents
@@ -84,7 +84,7 @@ def test_the_contents_of_a_snapshot_list_its_challengers() -> None:
     settings = configured(a={"learner": "arow"}).settings(1)
     found = contents(pack(model_under(settings)), settings)
     [challenger] = found.challengers
-    width = len(FEATURES)
+    width = FEATURES_LENGTH
     assert (challenger.name, challenger.learner) == ("a", "arow")
     assert challenger.bytes == 8 * (width * width + 3 * width)
     console = Console(width=200)
@@ -95,7 +95,7 @@ def test_the_contents_of_a_snapshot_list_its_challengers() -> None:
 
 def test_a_rival_scores_as_in_a_plain_loop_over_the_standardised_running_features() -> None:
     written = challenged(eventful())
-    rival = Standardised(NOGD(len(FEATURES), budget=4, rank=2))
+    rival = Standardised(NOGD(FEATURES_LENGTH, budget=4, rank=2))
     outcomes = iter(outcomes_of(written))
     learned = 0
     for prediction in predictions_of(written):
@@ -143,7 +143,7 @@ def test_an_import_is_refused_where_a_challenger_s_state_differs() -> None:
         candidate = new_model(challengers=CHALLENGERS)
         unpack(data, candidate)
         if forged:
-            candidate.challengers["small"].learn_one(np.zeros(len(FEATURES)), False, 0.0)
+            candidate.challengers["small"].learn_one(np.zeros(FEATURES_LENGTH), False, 0.0)
             with pytest.raises(StateError, match="is not the model of this log's first 100 outcomes"):
                 verify(candidate, new_model(challengers=CHALLENGERS), outcomes, begin=0)
         else:

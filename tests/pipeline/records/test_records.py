@@ -256,7 +256,7 @@ def test_floats_come_back_with_the_same_bits(score: float, features: list[float]
 
 
 def test_records_with_another_number_of_features_are_refused() -> None:
-    assert len(FEATURES) == FEATURES_LENGTH
+    assert {len(names) for names in FEATURES.values()} == {FEATURES_LENGTH}
     for length in (0, FEATURES_LENGTH - 1, FEATURES_LENGTH + 1):
         prediction = Prediction("e", 7, 3, 5, 0.5, None, True, [0.5] * length, model_version=0, sequence=9)
         with pytest.raises(msgspec.ValidationError, match=r"\$.features"):

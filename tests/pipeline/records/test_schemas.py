@@ -14,14 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from pipeline.features.statistics import FEATURES
+from pipeline.features.statistics import EFFECTS
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder, RejectedRecord, decode
 from pipeline.records.encoding import encode
+from pipeline.records.fields import FEATURES_LENGTH
 from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
 from pipeline.records.names import ERROR_HEADERS, Fault
-from pipeline.records.outputs import Example, LabelRequest, Outcome, Prediction, Share, VideoCounts
+from pipeline.records.outputs import (
+    EffectSums,
+    Example,
+    LabelRequest,
+    Outcome,
+    Prediction,
+    Share,
+    VideoCounts,
+)
 from pipeline.task.plan import DeadLetter
 from pipeline.task.record_queue import Position
 from pipeline.task.state import COUNTERS, SavedLabel, SettingsEpoch, SnapshotReference, State
@@ -41,7 +50,7 @@ RECORDS: dict[str, type[msgspec.Struct]] = {
     "share": Share,
     "state": State,
 }
-OPTIONAL = ("shared", "challengers", "asked")
+OPTIONAL = ("shared", "challengers", "asked", "effects")
 """Fields that are not always written."""
 LATEST = 2**53
 ERROR = ERROR_HEADERS
@@ -113,7 +122,9 @@ def test_counters_are_those_that_are_kept() -> None:
     assert list(counters["properties"]) == counters["required"] == list(COUNTERS)
 
 
-@pytest.mark.parametrize(("part", "struct"), [("video_counts", VideoCounts), ("example", Example)])
+@pytest.mark.parametrize(
+    ("part", "struct"), [("video_counts", VideoCounts), ("effect_sums", EffectSums), ("example", Example)]
+)
 def test_the_parts_of_a_share_are_in_their_order(part: str, struct: type[msgspec.Struct]) -> None:
     definition = schema("share")["$defs"][part]
     assert [each["title"] for each in definition["prefixItems"]] == list(struct.__struct_fields__)
@@ -127,14 +138,14 @@ def test_an_outcome_has_shares_as_they_were_published() -> None:
     assert parts["share"]["required"] == share["required"]
     assert share["$defs"].items() <= parts.items()
     examples = parts["example"]["prefixItems"][3]
-    assert examples["minItems"] == examples["maxItems"] == len(FEATURES)
+    assert examples["minItems"] == examples["maxItems"] == FEATURES_LENGTH
 
 
 @pytest.mark.parametrize("name", ["prediction", "outcome"])
 def test_the_running_features_are_named_in_their_order(name: str) -> None:
     features = schema(name)["properties"]["features"]
-    assert tuple(each["title"] for each in features["prefixItems"]) == FEATURES
-    assert features["minItems"] == len(FEATURES)
+    assert tuple(each["title"] for each in features["prefixItems"]) == EFFECTS
+    assert features["minItems"] == FEATURES_LENGTH
     assert features["items"] is False
 
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from pipeline.config.tree import Labels
-from pipeline.features.statistics import FEATURES
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.encoding import encode
+from pipeline.records.fields import FEATURES_LENGTH
 from pipeline.records.outcome_encoder import LabelFields, encode_label_fields, outcome_prefix
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 from pipeline.task.task import Task
@@ -115,7 +115,7 @@ def test_without_a_policy_records_have_no_asked_field() -> None:
 
 
 def test_records_of_before_there_were_policies_are_read() -> None:
-    prediction = Prediction("e", 7, 3, 5, 0.5, None, True, [0.25] * len(FEATURES), 0, 9)
+    prediction = Prediction("e", 7, 3, 5, 0.5, None, True, [0.25] * FEATURES_LENGTH, 0, 9)
     assert b"asked" not in encode(prediction)
     assert msgspec.json.decode(encode(prediction), type=Prediction) == prediction
     label_fields = LabelFields(9, 1.0, True, 6, True, 0.2, "labelled", sequence=0)
@@ -126,6 +126,6 @@ def test_records_of_before_there_were_policies_are_read() -> None:
 
 
 def test_an_event_s_name_cannot_be_taken_for_a_field_of_its_outcome() -> None:
-    named = Prediction('"sequence":', 7, 3, 5, 0.5, None, True, [0.25] * len(FEATURES), 0, 9, asked=True)
+    named = Prediction('"sequence":', 7, 3, 5, 0.5, None, True, [0.25] * FEATURES_LENGTH, 0, 9, asked=True)
     assert encode(named).startswith(outcome_prefix(encode(named)))
     assert outcome_prefix(encode(named)).endswith(b'"model_version":0,')

@@ -20,7 +20,7 @@ from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.outputs import Example, Outcome, Prediction, Share, VideoCounts
 from pipeline.task import sharing
-from pipeline.task.sharing import MAX_SHARES_BYTES, Inbox, Outbox
+from pipeline.task.sharing import MAX_SHARES_BYTES, Inbox, Outbox, OutboxSettings
 from pipeline.task.task import Task
 from tests.pipeline.recovery.test_restoration import WorkerStep, rebuilt, worker_steps
 from tests.support.builders import (
@@ -316,8 +316,8 @@ def test_a_partition_wants_nothing_of_its_own() -> None:
 def test_the_largest_share_and_the_largest_outcome_fit_into_a_message() -> None:
     """With ids of the longest, every character of which takes six bytes, and all outcomes examples."""
     interval = 100
-    outbox = Outbox(2**31, 2, interval, 2**53)
-    features = [-1.2345678901234567e-300] * 10
+    outbox = Outbox(2**31, OutboxSettings(2, interval), 2**53)
+    features = [-1.2345678901234567] * 10
     for number in range(interval):
         video = f"{number:03}" + "\x01" * 253
         outbox.add(Example("\x01" * 256, video, 2**53, features, label=True, watch_ratio=1 / 3))
@@ -343,7 +343,7 @@ def test_examples_teach_the_learner_and_counts_do_not() -> None:
 
 @pytest.mark.parametrize("others", [1, 3])
 def test_a_partition_is_taught_by_as_many_outcomes_of_others_as_of_its_own(others: int) -> None:
-    outbox = Outbox(0, others + 1, 60, 0)
+    outbox = Outbox(0, OutboxSettings(others + 1, 60), 0)
     for _ in range(60):
         outbox.add(Example(7, 3, 5, [0.5] * 10, label=False, watch_ratio=0.0))
     [share] = outbox.drain()

@@ -169,7 +169,7 @@ def test_a_changed_feature_is_named_in_prediction_and_outcome(run: Recording) ->
     assert found.expected.startswith("feature video_label_mean ")
     run = eventful_run()
     run.change_prediction(20, features=[*prediction_of(run, 20).features[:-1], 0.123])
-    assert run.first().found == "feature video_tag_ratio_mean 0.123"
+    assert run.first().found == "feature effects_logit 0.123"
 
 
 @pytest.mark.parametrize("field", ["label", "correct", "predicted", "loss", "probability", "watch_ratio"])
@@ -217,7 +217,7 @@ def test_a_snapshot_of_another_run_is_named(run: Recording) -> None:
     run.snapshot = pack(model)
     found = run.first()
     assert (found.topic, found.offset) == ("checkpoints", run.state.snapshot.chunks[0])
-    assert found.found == "tensor plain differs"
+    assert found.found == "tensor effects.everything differs"
     run.snapshot = b"damaged"
     assert "does not decode" in run.first().found
 

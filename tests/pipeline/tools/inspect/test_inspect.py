@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from pipeline.errors import ConfigError
-from pipeline.features.statistics import FEATURES
+from pipeline.features.statistics import EFFECTS
 from pipeline.records.encoding import encode
+from pipeline.records.fields import FEATURES_LENGTH
 from pipeline.records.names import ERROR_HEADERS
 from pipeline.records.outputs import Example, Outcome, Prediction, Share, VideoCounts
 from pipeline.task.state import SnapshotReference
@@ -23,7 +24,7 @@ from pipeline.tools.inspect.start import At, Last, Since, parse_start
 from pipeline.tools.inspect.text import show
 from tests.support.builders import new_task
 
-PREDICTION = Prediction("e1", 7, 3, 1_000, 0.25, 0.562, True, [0.5] * len(FEATURES), 4, 5)
+PREDICTION = Prediction("e1", 7, 3, 1_000, 0.25, 0.562, True, [0.5] * FEATURES_LENGTH, 4, 5)
 OUTCOME = Outcome(
     event_id="e1",
     user_id=7,
@@ -32,7 +33,7 @@ OUTCOME = Outcome(
     score=0.25,
     probability=0.562,
     predicted=True,
-    features=[0.5] * len(FEATURES),
+    features=[0.5] * FEATURES_LENGTH,
     model_version=4,
     prediction_sequence=5,
     watch_ratio=0.5,
@@ -128,7 +129,7 @@ def test_a_prediction_is_a_line_and_in_detail_all_its_fields() -> None:
         "watched",
     ]
     detailed = rendered(Kind.PREDICTIONS, raw, detail=True)
-    for name in (*FEATURES, *(field for field in Prediction.__struct_fields__ if field != "features")):
+    for name in (*EFFECTS, *(field for field in Prediction.__struct_fields__ if field != "features")):
         assert f"{name} " in detailed, "its value stands apart"
 
 
@@ -215,7 +216,7 @@ def test_a_snapshot_chunk_is_shown_by_its_size_alone() -> None:
 
 def test_a_share_shows_its_range_of_outcomes_and_what_is_in_it() -> None:
     videos = [VideoCounts(3, 4, 1, 2.0), VideoCounts(HOSTILE, 1, 1, 1.5)]
-    examples = [Example(7, 3, 1_000, [0.5] * len(FEATURES), label=False, watch_ratio=0.5)]
+    examples = [Example(7, 3, 1_000, [0.5] * FEATURES_LENGTH, label=False, watch_ratio=0.5)]
     raw = message(encode(Share(1, since=1_200, until=1_250, videos=videos, examples=examples)))
     [line] = rendered(Kind.SHARED, raw).splitlines()
     assert line.split()[-7:] == ["1,200", "to", "1,249", "2", "5", "2", "1"]
