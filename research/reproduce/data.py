@@ -75,7 +75,8 @@ class PlaySource:
         events = _events(self.folder, self.fingerprint)
         order = np.random.default_rng(run).permutation(len(events))
         permuted = replace(events, frame=events.frame[order])
-        plays = play_stream(permuted, tags_beside(self.folder), "hinge", delayed=False)
+        tags = tags_beside(self.folder)
+        plays = play_stream(permuted, tags, "hinge", delayed=False, kind="running")
         return Labelled(plays.X, plays.labels)
 
     def measures(self, result: StreamResult) -> Mapping[str, float]:  # noqa: ARG002 - part of the interface

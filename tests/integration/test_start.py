@@ -213,3 +213,27 @@ def test_a_record_that_no_worker_wrote_is_named(bootstrap: str, topic_prefix: st
     assert done.returncode == 5
     assert f"{pipeline.topics.outcomes}, partition 0, offset" in done.stderr
     assert "no worker wrote this record" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_group_of_before_there_were_effects_goes_on_without_them(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    """Its state records name no kind of features."""
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    events = invented_events(tmp_path, 400)
+    half = len(events) // 2
+    running = {"FORKS_FEATURES__KIND": "running"}
+    pipeline.environment = running
+    pipeline.produce_events(events[:half])
+    pipeline.run_until({pipeline.topics.outcomes: half}, instance=None)
+    group = ("--bootstrap", bootstrap, "--prefix", topic_prefix, "--group", pipeline.kafka.group)
+    for command in ("run", "rebuild", "audit"):
+        done = run(command, *group, folder=tmp_path)
+        assert done.returncode == 5, done.stderr
+        assert "features.kind is 'effects', was 'running'" in done.stderr
+        assert 'Set features.kind = "running" to go on with those' in done.stderr
+    pipeline.produce_events(events[half:])
+    pipeline.run_until({pipeline.topics.outcomes: len(events)}, instance=None)
+    done = run("audit", *group, folder=tmp_path, **running)
+    assert done.returncode == 0, done.stdout + done.stderr

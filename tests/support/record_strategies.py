@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from pipeline.records.fields import FEATURES_LENGTH
 from pipeline.records.inputs import Interaction, WatchLabel
-from pipeline.records.outputs import Example, LabelRequest, Outcome, Prediction, Share, VideoCounts
+from pipeline.records.outputs import (
+    EffectSums,
+    Example,
+    LabelRequest,
+    Outcome,
+    Prediction,
+    Share,
+    VideoCounts,
+)
 from pipeline.task.record_queue import Position
 from pipeline.task.state import COUNTERS, SavedLabel, SettingsEpoch, SnapshotReference, State
 
@@ -45,13 +53,18 @@ video_counts = st.builds(
     st.floats(0, 1e300),
 )
 examples = st.builds(Example, ids, ids, times, features, st.booleans(), st.floats(0, 1e9))
-shares = st.builds(
-    Share,
-    partition=counts,
-    since=counts,
-    until=counts,
-    videos=st.lists(video_counts, max_size=3),
-    examples=st.lists(examples, max_size=2),
+positive = st.floats(0, 1e300)
+effect_sums = st.builds(EffectSums, finite, positive, finite, positive)
+shares = st.lists(video_counts, max_size=3).flatmap(
+    lambda videos: st.builds(
+        Share,
+        partition=counts,
+        since=counts,
+        until=counts,
+        videos=st.just(videos),
+        examples=st.lists(examples, max_size=2),
+        effects=st.none() | st.lists(effect_sums, min_size=len(videos), max_size=len(videos)),
+    )
 )
 shared = st.none() | st.lists(shares, min_size=1, max_size=2)
 labelled = st.builds(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from pipeline.records.fields import FEATURES_LENGTH
-from pipeline.records.outputs import Example, Share, VideoCounts
+from pipeline.records.outputs import EffectSums, Example, Share, VideoCounts
 from pipeline.task.sharing import MAX_SHARES_BYTES, Inbox
 
 
@@ -28,6 +28,8 @@ video_counts = st.builds(
     st.integers(0, 9),
     st.integers(0, 9),
 )
+numbers = st.integers(-9, 9).map(lambda n: n / 7)
+effect_sums = st.builds(EffectSums, numbers, numbers.map(abs), numbers, numbers.map(abs))
 features = st.lists(
     st.integers(-20, 20).map(lambda n: n / 7), min_size=FEATURES_LENGTH, max_size=FEATURES_LENGTH
 )
@@ -46,8 +48,11 @@ def received_shares(draw: st.DrawFn) -> list[ReceivedShare]:
         ends[partition] = since + length
         counts = draw(st.lists(video_counts, max_size=4))
         taught = draw(st.lists(examples, max_size=3))
+        sums = draw(st.none() | st.lists(effect_sums, min_size=len(counts), max_size=len(counts)))
         size = draw(st.sampled_from([100, MAX_SHARES_BYTES]))  # the latter fills an outcome
-        received.append(ReceivedShare(Share(partition, since, ends[partition], counts, taught), batch, size))
+        received.append(
+            ReceivedShare(Share(partition, since, ends[partition], counts, taught, sums), batch, size)
+        )
     return received
 
 

@@ -74,7 +74,14 @@ class PlayLearner:
         self._learner.learn_one(self._plays.X[number], self._plays.targets[number])
 
 
-def play_stream(events: Events, tags: TagLists | None, loss: LossName, *, delayed: bool) -> PlayStream:
+def play_stream(
+    events: Events,
+    tags: TagLists | None,
+    loss: LossName,
+    *,
+    delayed: bool,
+    kind: config.FeatureKind = "effects",
+) -> PlayStream:
     """Compute features and targets of plays in the order of the frame.
 
     Parameters
@@ -87,6 +94,8 @@ def play_stream(events: Events, tags: TagLists | None, loss: LossName, *, delaye
         Loss of the learner, which decides the targets.
     delayed
         Whether labels come when the play has ended, instead of at once.
+    kind
+        Kind of the running features.
 
     Returns
     -------
@@ -99,7 +108,7 @@ def play_stream(events: Events, tags: TagLists | None, loss: LossName, *, delaye
         moments, label_moments = frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy()
     ratios = frame["watch_ratio"].to_numpy()
     watched = TARGET.are_positive(ratios)
-    statistics = RunningStatistics(config.Features().max_entities, tags)
+    statistics = RunningStatistics(config.Features().max_entities, tags, kind)
     users, videos = frame["user_id"].to_list(), frame["video_id"].to_list()
     X = statistics.run(merge_by_time(moments, label_moments), users, videos, watched, ratios)
     return PlayStream(

@@ -16,7 +16,7 @@ from pipeline.cli.evaluate import parse_changes
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
 from pipeline.model.factory import ModelFactory
-from pipeline.model.settings_text import learner_from, learner_text
+from pipeline.model.settings_text import kind_from, learner_from, learner_text
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.task.state import State
 from tests.support.builders import new_task
@@ -134,3 +134,20 @@ def test_another_policy_or_none_is_refused() -> None:
     assert "labels.seed is '4', was '3'" in message
     assert "rebuild" not in message
     assert "labels.policy is None, was 'random'" in refusal(stored, settings_of())
+
+
+def test_a_group_of_before_there_were_effects_is_told_how_to_go_on() -> None:
+    before, after = (
+        ModelFactory(Config.model_validate({"features": {"kind": kind}})).settings(1)
+        for kind in ("running", "effects")
+    )
+    assert before.keys() == after.keys() - {"features.kind", "learner.linear_alpha", "learner.offset_column"}
+    message = refusal(before, after)
+    assert "features.kind is 'effects', was 'running'" in message
+    assert 'Set features.kind = "running" to go on with those, or take another kafka.group' in message
+    assert 'Set features.kind = "effects" to go on with those' in refusal(after, before)
+
+
+def test_an_unknown_kind_of_features_is_refused() -> None:
+    with pytest.raises(StateError, match="running features of the kind 'fast', which is unknown"):
+        kind_from(settings_of() | {"features.kind": "fast"})

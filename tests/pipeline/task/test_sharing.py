@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.features.statistics import EFFECTS
 from pipeline.features.target import TARGET
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
@@ -135,6 +137,15 @@ def test_each_share_is_learned_once_whatever_dies(
         assert of(partition, taken) + of(partition, left) == of(partition, there)
 
 
+def effect_sums_of(outcome: Outcome) -> tuple[float, float, float, float]:
+    """Residual, precision, signal and squared residual of an outcome, given what its features say."""
+    named = dict(zip(EFFECTS, outcome.features, strict=True))
+    y = 2.5 * ((outcome.watch_ratio or 0.0) - 0.75)
+    signal, noise = y / math.sqrt(1.0 + y * y), named["user_noise"] ** 2
+    residual = signal - named["user_effect"]
+    return residual / noise, 1.0 / noise, signal, (residual - named["video_effect"]) ** 2
+
+
 @examples(80)
 @given(given_inputs=streams(), drawn=st.lists(worker_steps, max_size=12), policy=policies)
 def test_what_is_published_is_what_the_outcomes_come_to_whatever_dies(
@@ -155,6 +166,11 @@ def test_what_is_published_is_what_the_outcomes_come_to_whatever_dies(
             assert count == len(own)
             assert labels == sum(bool(each.label) for each in own)
             assert ratios == sum(min(each.watch_ratio or 0.0, TARGET.ratio_cap) for each in own)
+        assert share.effects is not None
+        for video, found in zip(events, share.effects, strict=True):
+            parts = [effect_sums_of(each) for each in learned if each.video_id == video]
+            expected = [round(sum(column), 6) for column in zip(*parts, strict=True)]
+            assert msgspec.structs.astuple(found) == pytest.approx(expected, rel=1e-12, abs=2e-6)
         taught = [each.example for each in outcomes[share.since : share.until] if each.sequence % 2 == 0]
         assert share.examples == [example for example in taught if example is not None]
     state = task.state({})
