@@ -18,6 +18,7 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
     {
         "failover": "seconds from a coordinator's death to the next predictions, on three brokers",
         "features": "which running statistics earn their place",
+        "kuairand": "mistakes on real KuaiRand rows, with each kind of running features",
         "labels": "mistakes with fewer labels, by who decides which to ask for",
         "latency": "milliseconds from a play to its prediction, beside a bare loop, at three rates",
         "learner": "microseconds an event, beside plain NumPy, scikit-learn and River",
@@ -50,7 +51,7 @@ def _options() -> tuple[str, Options]:
         "--data",
         type=Path,
         default=Path(os.environ.get("FORKS_TEST_DATA", beside)),
-        help="folder with kuairec/ (default: FORKS_TEST_DATA or ../shared/data)",
+        help="folder with kuairec/ and kuairand/ (default: FORKS_TEST_DATA or ../shared/data)",
     )
     given = parser.parse_args()
     return given.name, Options(given.runs, given.data, given.json, given.events)
