@@ -80,9 +80,9 @@ class Deployment:
         return self.watch.predictions / self._events
 
     @property
-    def fed(self) -> bool:
-        """Whether all events but the closing ones have been sent."""
-        return self._feeding is None or self._feeding.done()
+    def exhausted(self) -> bool:
+        """Whether all events have been sent and predicted."""
+        return self.progress >= 1.0 and (self._feeding is None or self._feeding.done())
 
     def poll(self) -> None:
         """Let a little time pass, in which workers that ended are started again.

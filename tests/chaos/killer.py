@@ -52,16 +52,16 @@ class FaultInjector:
 
     @property
     def done(self) -> bool:
-        """Whether all is struck, or nothing is left to strike at, and everybody is back."""
+        """Whether all is struck, but for brokers that have nothing left to do, and everybody is back."""
         return not (self._injections or self._later)
 
     def step(self) -> None:
         """Do what is due."""
         while self._later and self._later[0][0] <= time.monotonic():
             heapq.heappop(self._later)[-1]()
-        if self._injections and self._deployment.fed and self._deployment.progress >= 1.0:
+        if self._injections and self._cluster_faults is not None and self._deployment.exhausted:
             self._say(f"all is predicted before {len(self._injections)} of the faults were due")
-            self._injections.clear()
+            self._injections.clear()  # each would wait for a recovery that nothing can show any more
         if not self._injections or self._deployment.progress < self._injections[-1].at:
             return
         if self._due_since is None:

@@ -26,9 +26,9 @@ class Faults:
 class Watched:
     """A pipeline that recovers when it is told to."""
 
-    def __init__(self, progress: float = 0.5, *, fed: bool = False) -> None:
+    def __init__(self, progress: float = 0.5, *, exhausted: bool = False) -> None:
         self.progress = progress
-        self.fed = fed
+        self.exhausted = exhausted
         self.watch = self
         self.recovered = True
         self.strikes: list[bool] = []
@@ -78,7 +78,7 @@ def test_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_is_struck_when_all_is_predicted() -> None:
-    pipeline = Watched(1.0, fed=True)
+    pipeline = Watched(1.0, exhausted=True)
     injector = _injector(pipeline, True, False)
     injector.step()
     assert injector.done
