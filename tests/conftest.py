@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,12 @@ settings.load_profile("untimed")
 
 URGENT = ("chaos", "slow", "kafka")
 """Markers, first what takes longest."""
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C reach the processes of tests: a shell that starts the run in the background ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
