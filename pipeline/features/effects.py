@@ -250,10 +250,12 @@ def learn(
         Position of the list of the item's groups.
     x
         The signal, in [-1, 1].
-    users, ring, ring_signals, items, generations, groups, everything
+    users, ring, ring_signals, items
         As in `EffectArrays`; changed.
     item_lists : ndarray, shape (items,), int64
         Position of the list of each item's groups.
+    generations, groups, everything
+        As in `EffectArrays`; changed.
     packed : ndarray, int64
         Lists of groups.
     """
@@ -326,10 +328,12 @@ def run(
         A watch ratio above this is a positive label.
     evicted : ndarray, shape (2, steps), int64
         Rows of the user and of the item that are evicted before a step learns, 0 for none.
-    users, ring, ring_signals, items, generations, groups, everything
+    users, ring, ring_signals, items
         As in `EffectArrays`; changed.
     item_lists : ndarray, shape (items,), int64
         Position of the list of each item's groups.
+    generations, groups, everything
+        As in `EffectArrays`; changed.
     packed : ndarray, int64
         Lists of groups.
     out : ndarray, shape (n, 5), float64
