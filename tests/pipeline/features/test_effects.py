@@ -138,6 +138,17 @@ def test_features_are_those_that_are_added_up_from_all_labels(labels: list[tuple
             assert played.features(user, item) == pytest.approx(plain.features(user, item), abs=2e-6)
 
 
+def test_so_they_are_long_after_labels_have_left_the_rings() -> None:
+    rng = np.random.default_rng(7)
+    plain, played = PlainEffects(GROUPS), Played()
+    for _ in range(6 * RING):
+        user, item, x = int(rng.integers(2)), int(rng.integers(len(GROUPS))), float(rng.choice([-0.75, 0.5]))
+        plain.learn(user, item, x)
+        played.learn(user, item, x)
+        assert played.features(user, item) == pytest.approx(plain.features(user, item), abs=2e-6)
+    assert played.effects.arrays.users[1:3, LABELS].min() > 2 * RING
+
+
 @examples(60)
 @given(plays)
 def test_sums_stay_exact_for_the_effects_as_they_are_now(labels: list[tuple[int, int, float]]) -> None:
