@@ -1,7 +1,8 @@
 """Mistakes on real KuaiRand rows, whose times are real, with each kind of running features.
 
-The fading of the effects was chosen on the first week, and which features stand beside them on both. Labels at
-once, as most come within seconds. A label is a watch ratio of 1.5 or 0 here: the stream has none for its targets.
+The fading of the effects was chosen on the first week, and which features stand beside them on both. Labels
+at once, as most come within seconds. A label is a watch ratio of 1.5 or 0 here: the stream has none for its
+targets.
 """
 
 from __future__ import annotations
