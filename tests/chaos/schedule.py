@@ -49,6 +49,8 @@ CLUSTER_RATES = {
 """The same of three brokers and of the network to them, which leave time to recover in between."""
 ALONE = 0.6
 """Share of the faults on a cluster that wait until all is recovered from those before them."""
+ALWAYS_ALONE = {Fault.LEADER, Fault.COORDINATOR, Fault.GROUP}
+"""Faults that all wait for it: the deaths of single brokers, whose recovery has a limit to keep."""
 NETWORK_FAULTS = {Fault.CUT, Fault.SILENCE}
 """Those that part workers from brokers, while all processes live and the brokers reach each other."""
 BROKERS = (1, 2, 3)
@@ -102,7 +104,7 @@ def plan(seed: int, minutes: float, workers: int, cluster: bool = False) -> list
             worker=int(chance.integers(workers)),
             seconds=_absence(faults[number], chance, session_timeout(cluster)),
             sides=_sides(workers, chance) if faults[number] in NETWORK_FAULTS else ((), ()),
-            alone=cluster and bool(chance.uniform() < ALONE),
+            alone=cluster and bool(chance.uniform() < ALONE or faults[number] in ALWAYS_ALONE),
         )
         for at, number in zip(moments, chance.permutation(len(faults)).tolist(), strict=True)
     ]
