@@ -8,7 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.features import effects
-from pipeline.features.effects import LABELS, NO_ITEM, RING, EffectArrays, Floats, Integers, Signals
+from pipeline.features.effects import (
+    LABELS,
+    NO_ITEM,
+    RING,
+    SOLVE_INTERVAL,
+    USER_COLUMNS,
+    EffectArrays,
+    Floats,
+    Integers,
+    Signals,
+)
 
 
 class EffectsState(NamedTuple):
@@ -16,7 +26,7 @@ class EffectsState(NamedTuple):
 
     Attributes
     ----------
-    users : ndarray, shape (users, 7), float64
+    users : ndarray, shape (users, 11), float64
         See `pipeline.features.effects.EFFECT`.
     ring : ndarray, shape (labels,), int32
         Items of the labels in the users' rings, one user after the other: the item's place in the order, from
@@ -121,7 +131,7 @@ class AdjustedEffects:
 
 def _zeros(users: int, items: int, groups: int) -> EffectArrays:
     return EffectArrays(
-        np.zeros((users, 7)),
+        np.zeros((users, USER_COLUMNS)),
         np.zeros((users, RING), dtype=np.int64),
         np.zeros((users, RING), dtype=np.float32),
         np.zeros((items, 4)),
@@ -133,7 +143,11 @@ def _zeros(users: int, items: int, groups: int) -> EffectArrays:
 
 def _slots(users: Floats) -> NDArray[np.bool_]:
     """Return which slots of the users' rings hold a label, shape (users, RING)."""
-    return np.arange(RING) < users[:, LABELS, None]
+    labels = users[:, LABELS, None]
+    solved = (labels - 1.0) // SOLVE_INTERVAL * SOLVE_INTERVAL
+    oldest = np.maximum(0.0, solved + SOLVE_INTERVAL - RING)  # as `pipeline.features.effects.oldest_label`
+    stored: NDArray[np.bool_] = (np.arange(RING) - oldest) % RING < labels - oldest
+    return stored
 
 
 def _longer(array: NDArray, more: int) -> NDArray:  # type: ignore[type-arg]  # of any dtype

@@ -10,8 +10,9 @@ solution is kept near the optimum in one pass:
 
 - An item and a group have two sums over their labels: of (x - b_u) / s_u and of 1 / s_u, the precision.
 - A user has a ring of the newest labels, and three sums over the older ones, which fade. Each label of the
-  user solves b_u and s_u again over the ring, with the items' effects as they are now. What changes is passed
-  on to the sums of the ring's items and groups, so that these stay exact for the current b_u and s_u.
+  user gives b_u and s_u anew. One in `SOLVE_INTERVAL` solves them over the whole ring, with the items' effects
+  as they are now. What changes is then passed on to the sums of the ring's items and groups, so that these
+  are exact for the b_u and s_u of the newest solution. The labels in between are added to what it summed.
 
 An item that is evicted leaves entries behind in the rings of users. They count as labels of an item of which
 nothing is known, and nothing is passed on to them.
@@ -46,8 +47,13 @@ GROUP_PRIOR: Final = 0.05
 """Prior variance of a group's effect."""
 NOISE_WEIGHT: Final = 5.0
 """Labels for which the mean noise counts in the noise of a user or an item."""
-RING: Final = 16
-"""Labels of a user that are kept one by one."""
+RING: Final = 20
+"""Labels of a user that are kept one by one, at most."""
+SOLVE_INTERVAL: Final = 4
+"""Labels of a user from one solution over the ring to the next. With 1, and a ring of 16, an event takes twice
+as long, and KuaiRand's first week is predicted no better."""
+FIRST_LABELS: Final = 8
+"""A user's first labels, each of which solves over the ring."""
 FADE: Final = 0.98
 """What is kept of a user's older labels with each label that joins them, chosen on KuaiRand's first week."""
 NOISE_STEPS: Final = 2
@@ -57,13 +63,19 @@ SLOPE: Final = 2.5
 LOGIT_SCALE: Final = 1.5
 """Log-odds of a positive label for each standard deviation of the expected signal, chosen on KuaiRec."""
 
-EFFECT, NOISE, VARIANCE, LABELS, OLDER_LABELS, OLDER_RESIDUALS, OLDER_SQUARES = range(7)
-"""The columns of users: effect b, noise s and variance of the effect as of the newest label, labels,
-and the sums of those labels that have left the ring: number, residuals x - q, and squares of these."""
+EFFECT, NOISE, VARIANCE, LABELS = range(4)
+"""The first columns of users: effect b, noise s and variance of the effect as of the newest label; labels."""
+SOLVED_EFFECT, SOLVED_NOISE = range(4, 6)
+"""Effect and noise as of the newest solution over the ring: those in the sums of items and groups."""
+OLDER_LABELS, OLDER_RESIDUALS, OLDER_SQUARES = range(6, 9)
+"""Sums of those labels that have left the ring: number, residuals x - q, and squares of these."""
+ALL_RESIDUALS, ALL_SQUARES = range(9, 11)
+"""The same of all labels, residuals as of the newest solution or of a label after it."""
+USER_COLUMNS: Final = 11
 RESIDUALS, PRECISION, SQUARES, COUNT = range(4)
 """The columns of items: sums of (x - b) / s, of 1 / s, of squared residuals, and the number of labels. Groups
 have the first two."""
-TOTAL, SIGNALS, ALL_SQUARES = range(3)
+TOTAL, SIGNALS, TOTAL_SQUARES = range(3)
 """The columns of everything: number of labels, sum of signals, sum of squared residuals."""
 
 USER_EFFECT, USER_NOISE, ITEM_EFFECT, ITEM_NOISE, LOGIT = range(5)
@@ -83,7 +95,7 @@ class EffectArrays(NamedTuple):
 
     Attributes
     ----------
-    users : ndarray, shape (users, 7), float64
+    users : ndarray, shape (users, 11), float64
         See `EFFECT`.
     ring : ndarray, shape (users, `RING`), int64
         Entries of the user's newest labels: the item's row, and its generation from `GENERATION_BIT` on.
@@ -131,6 +143,20 @@ def signal_of(watch_ratio: float, threshold: float) -> float:
     """
     y = SLOPE * (watch_ratio - threshold)
     return float(np.float32(y / math.sqrt(1.0 + y * y)))
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def oldest_label(labels: int) -> int:
+    """Return which of a user's labels, counted from 0, is the oldest in the ring after so many.
+
+    Labels leave the ring where one is solved over it, as many as make room until the next.
+
+    Examples
+    --------
+    >>> [oldest_label(labels) for labels in (0, 20, 21, 24, 25)]
+    [0, 0, 4, 4, 8]
+    """
+    return max(0, (labels - 1) // SOLVE_INTERVAL * SOLVE_INTERVAL + SOLVE_INTERVAL - RING)
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -230,6 +256,8 @@ def learn(
     item: int,
     group_list: int,
     x: float,
+    evicted_user: int,
+    evicted_item: int,
     users: Floats,
     ring: Integers,
     ring_signals: Signals,
@@ -250,6 +278,8 @@ def learn(
         Position of the list of the item's groups.
     x
         The signal, in [-1, 1].
+    evicted_user, evicted_item
+        Rows that are emptied before, 0 for none.
     users, ring, ring_signals, items
         As in `EffectArrays`; changed.
     item_lists : ndarray, shape (items,), int64
@@ -259,39 +289,40 @@ def learn(
     packed : ndarray, int64
         Lists of groups.
     """
+    _evict(evicted_user, evicted_item, users, items, generations)
     seen = int(users[user, LABELS])
+    solves = seen < FIRST_LABELS or seen % SOLVE_INTERVAL == 0
+    oldest = oldest_label(seen)
+    if solves:
+        older, oldest = oldest, oldest_label(seen + 1)
+        _move_to_older(
+            user, older, oldest, users, ring, ring_signals, items, item_lists, generations, groups, packed
+        )
     newest = seen % RING
-    if seen >= RING:
-        oldest = row_of(ring[user, newest], generations)
-        groups_of_oldest = item_lists[oldest] if oldest != NO_ITEM else 0
-        residual = ring_signals[user, newest] - item_effect(oldest, groups_of_oldest, items, groups, packed)
-        users[user, OLDER_LABELS] = FADE * users[user, OLDER_LABELS] + 1.0
-        users[user, OLDER_RESIDUALS] = FADE * users[user, OLDER_RESIDUALS] + residual
-        users[user, OLDER_SQUARES] = FADE * users[user, OLDER_SQUARES] + residual * residual
     ring[user, newest] = item | (generations[item] << GENERATION_BIT)
     ring_signals[user, newest] = x
     users[user, LABELS] = seen + 1.0
-    before, noise_before = users[user, EFFECT], users[user, NOISE]
-    stored = min(seen + 1, RING)
-    _solve(
-        user, stored, users, ring, ring_signals, items, item_lists, generations, groups, everything, packed
-    )
-    own, noise = users[user, EFFECT], users[user, NOISE]
-    rest = x - own - item_effect(item, group_list, items, groups, packed)  # its sums lack this label so far
-    if seen > 0:
-        precision, shift = 1.0 / noise - 1.0 / noise_before, own / noise - before / noise_before
-        for slot in range(stored):
-            if slot != newest:
-                row = row_of(ring[user, slot], generations)
-                if row != NO_ITEM:
-                    change = ring_signals[user, slot] * precision - shift
-                    _add(row, item_lists[row], change, precision, items, groups, packed)
+    residual = x - item_effect(item, group_list, items, groups, packed)  # its sums lack this label so far
+    if solves:
+        _sum_residuals(
+            user, oldest, users, ring, ring_signals, items, item_lists, generations, groups, packed
+        )
+    else:
+        users[user, ALL_RESIDUALS] += residual
+        users[user, ALL_SQUARES] += residual * residual
+    _solve(user, users[user, OLDER_LABELS] + (seen + 1 - oldest), users, everything)
+    if solves:
+        _pass_on(
+            user, oldest, seen, users, ring, ring_signals, items, item_lists, generations, groups, packed
+        )
+    own, noise = users[user, SOLVED_EFFECT], users[user, SOLVED_NOISE]
     _add(item, group_list, (x - own) / noise, 1.0 / noise, items, groups, packed)
+    rest = residual - users[user, EFFECT]
     items[item, SQUARES] += rest * rest
     items[item, COUNT] += 1.0
     everything[TOTAL] += 1.0
     everything[SIGNALS] += x
-    everything[ALL_SQUARES] += rest * rest
+    everything[TOTAL_SQUARES] += rest * rest
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
@@ -357,12 +388,13 @@ def run(
                 out[event, column] = found[column]
             continue
         event -= n
-        _evict(evicted[0, step], evicted[1, step], users, items, generations)
         learn(
             user_rows[event],
             item_rows[event],
             group_lists[event],
             signal_of(watch_ratios[event], threshold),
+            evicted[0, step],
+            evicted[1, step],
             users,
             ring,
             ring_signals,
@@ -416,13 +448,14 @@ def merge_shared(
         items[item, COUNT] += labels[number]
         everything[TOTAL] += labels[number]
         everything[SIGNALS] += sums[number, 2]
-        everything[ALL_SQUARES] += sums[number, 3]
+        everything[TOTAL_SQUARES] += sums[number, 3]
 
 
 @njit(cache=True, error_model="numpy")
-def _solve(
+def _move_to_older(
     user: int,
-    stored: int,
+    begin: int,
+    end: int,
     users: Floats,
     ring: Integers,
     ring_signals: Signals,
@@ -430,23 +463,53 @@ def _solve(
     item_lists: Integers,
     generations: Integers,
     groups: Floats,
-    everything: Floats,
     packed: Integers,
 ) -> None:
-    """Solve a user's effect, noise and the variance of the effect, given the items' effects as they are.
+    """Add a user's labels `begin` to `end` - 1 to the sums of the older ones, which fade with each."""
+    for label in range(begin, end):
+        slot = label % RING
+        row = row_of(ring[user, slot], generations)
+        group_list = item_lists[row] if row != NO_ITEM else 0
+        residual = ring_signals[user, slot] - item_effect(row, group_list, items, groups, packed)
+        users[user, OLDER_LABELS] = FADE * users[user, OLDER_LABELS] + 1.0
+        users[user, OLDER_RESIDUALS] = FADE * users[user, OLDER_RESIDUALS] + residual
+        users[user, OLDER_SQUARES] = FADE * users[user, OLDER_SQUARES] + residual * residual
 
-    The effect is the posterior mean under its prior, and the noise the mean squared residual, in which the
-    mean noise counts for `NOISE_WEIGHT` labels. Each is solved given the other, `NOISE_STEPS` times.
-    """
-    mean, mean_noise = _mean_signal(everything), _mean_noise(everything)
-    count = users[user, OLDER_LABELS] + stored
+
+@njit(cache=True, error_model="numpy")
+def _sum_residuals(
+    user: int,
+    oldest: int,
+    users: Floats,
+    ring: Integers,
+    ring_signals: Signals,
+    items: Floats,
+    item_lists: Integers,
+    generations: Integers,
+    groups: Floats,
+    packed: Integers,
+) -> None:
+    """Sum the residuals of all labels of a user, given the items' effects as they are now."""
     residuals, squares = users[user, OLDER_RESIDUALS], users[user, OLDER_SQUARES]
-    for slot in range(stored):
+    for label in range(oldest, int(users[user, LABELS])):
+        slot = label % RING
         row = row_of(ring[user, slot], generations)
         group_list = item_lists[row] if row != NO_ITEM else 0
         residual = ring_signals[user, slot] - item_effect(row, group_list, items, groups, packed)
         residuals += residual
         squares += residual * residual
+    users[user, ALL_RESIDUALS], users[user, ALL_SQUARES] = residuals, squares
+
+
+@njit(cache=True, error_model="numpy")
+def _solve(user: int, count: float, users: Floats, everything: Floats) -> None:
+    """Solve a user's effect, noise and the variance of the effect, given the sums over `count` residuals.
+
+    The effect is the posterior mean under its prior, and the noise the mean squared residual, in which the
+    mean noise counts for `NOISE_WEIGHT` labels. Each is solved given the other, `NOISE_STEPS` times.
+    """
+    mean, mean_noise = _mean_signal(everything), _mean_noise(everything)
+    residuals, squares = users[user, ALL_RESIDUALS], users[user, ALL_SQUARES]
     noise = users[user, NOISE]
     if noise == 0.0:  # the user's first label
         noise = mean_noise
@@ -458,6 +521,35 @@ def _solve(
     users[user, EFFECT] = (residuals / noise + mean / USER_PRIOR) / precision
     users[user, NOISE] = noise
     users[user, VARIANCE] = 1.0 / precision
+
+
+@njit(cache=True, error_model="numpy")
+def _pass_on(
+    user: int,
+    oldest: int,
+    newest: int,
+    users: Floats,
+    ring: Integers,
+    ring_signals: Signals,
+    items: Floats,
+    item_lists: Integers,
+    generations: Integers,
+    groups: Floats,
+    packed: Integers,
+) -> None:
+    """Count the user's labels `oldest` to `newest` - 1 with the effect and noise as they are now."""
+    own, noise = users[user, EFFECT], users[user, NOISE]
+    if oldest < newest:
+        noise_before = users[user, SOLVED_NOISE]
+        precision = 1.0 / noise - 1.0 / noise_before
+        shift = own / noise - users[user, SOLVED_EFFECT] / noise_before
+        for label in range(oldest, newest):
+            slot = label % RING
+            row = row_of(ring[user, slot], generations)
+            if row != NO_ITEM:
+                change = ring_signals[user, slot] * precision - shift
+                _add(row, item_lists[row], change, precision, items, groups, packed)
+    users[user, SOLVED_EFFECT], users[user, SOLVED_NOISE] = own, noise
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -500,7 +592,7 @@ def _mean_signal(everything: Floats) -> float:
 @njit(cache=True, error_model="numpy", inline="always")
 def _mean_noise(everything: Floats) -> float:
     """Return the mean squared residual, as if there was one more, of 0.5."""
-    mean: float = (everything[ALL_SQUARES] + 0.5) / (everything[TOTAL] + 1.0)
+    mean: float = (everything[TOTAL_SQUARES] + 0.5) / (everything[TOTAL] + 1.0)
     return mean
 
 

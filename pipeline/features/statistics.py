@@ -150,14 +150,25 @@ class RunningStatistics:
             self.everything,
             lists.packed,
         )
-        self._run_effects(
-            np.ones(1, dtype=np.int64),
-            np.array([user]),
-            np.array([video]),
-            np.array([float(watch_ratio)]),
-            np.array([[evicted_user], [evicted_video]]),
-            np.empty((1, len(self.names))),
-        )
+        if self.effects is not None:
+            own = self.effects.reserve(len(users.totals), len(videos.totals)).arrays
+            effects.learn(
+                user,
+                video,
+                lists.find(video_id),
+                effects.signal_of(float(watch_ratio), TARGET.threshold),
+                evicted_user,
+                evicted_video,
+                own.users,
+                own.ring,
+                own.ring_signals,
+                own.items,
+                videos.annotations,
+                own.generations,
+                own.groups,
+                own.everything,
+                lists.packed,
+            )
         users.release_evicted([evicted_user] if evicted_user else [])
         videos.release_evicted([evicted_video] if evicted_video else [])
 

@@ -19,7 +19,7 @@ from forks import Forks, ForksSettings
 from forks.rivals import SkeGD
 from forks.state import State
 from pipeline.features.adjusted_effects import EffectsState
-from pipeline.features.effects import COUNT, LABELS, NOISE, PRECISION, RING, SQUARES
+from pipeline.features.effects import COUNT, LABELS, NOISE, PRECISION, RING, SOLVED_NOISE, SQUARES, USER_COLUMNS
 from pipeline.features.statistics import RunningStatistics
 from pipeline.model.model import Model
 from pipeline.model.rival import RIVALS, RivalSettings
@@ -160,7 +160,7 @@ def _effects_tensors(statistics: RunningStatistics) -> dict[str, _Expected]:
     users, videos = range(statistics.users.limit + 1), range(statistics.videos.limit + 1)
     labels = range(RING * statistics.users.limit + 1)
     expected = {
-        "users": _Expected("F64", (users, 7)),
+        "users": _Expected("F64", (users, USER_COLUMNS)),
         "ring": _Expected("I32", (labels,)),
         "ring_signals": _Expected("F32", (labels,)),
         "items": _Expected("F64", (videos, 4)),
@@ -328,8 +328,8 @@ def check_effects(effects: EffectsState, users: int, videos: int) -> None:
             raise ValueError(
                 f"effects.{name} holds a number that is not finite, or larger than {MAX_MAGNITUDE}"
             )
-    labels, noise = effects.users[:, LABELS], effects.users[:, NOISE]
-    if (labels < 0.0).any() or (labels % 1.0 != 0.0).any() or ((noise > 0.0) != (labels > 0.0)).any():
+    labels, noise = effects.users[:, LABELS], effects.users[:, [NOISE, SOLVED_NOISE]]
+    if (labels < 0.0).any() or (labels % 1.0 != 0.0).any() or ((noise.T > 0.0) != (labels > 0.0)).any():
         raise ValueError("effects.users have numbers of labels or a noise that no labels add up to")
     precision = np.concatenate([effects.items[:, PRECISION], effects.groups[:, PRECISION]])
     if precision.min(initial=0.0) < -ROUNDING:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 from pipeline.features.effects import (
     FADE,
+    FIRST_LABELS,
     GROUP_PRIOR,
     ITEM_PRIOR,
     LOGIT_SCALE,
     NOISE_STEPS,
     NOISE_WEIGHT,
     RING,
+    SOLVE_INTERVAL,
     USER_PRIOR,
 )
 
@@ -25,12 +27,17 @@ class Label:
     user: int
     item: int
     x: float
+    residual: float
+    """What the item's effect leaves of it, as of the newest solution while it was in the ring, or when it came
+    after that."""
+    number: int
+    """How many labels its user had before."""
     fit: tuple[float, float] | None = None
     """Effect and noise of its user with which the item's sums count it; None until they do."""
     solved: tuple[float, float, float] | None = None
     """Effect, noise and variance of its user as of this label."""
-    residual: float | None = None
-    """What the item's effect left of it when it left its user's ring; None while it is there."""
+    older: bool = False
+    """Whether it has left the ring."""
     weight: float = 1.0
     """What it counts for, less with each label that has left the ring after it."""
 
@@ -82,12 +89,9 @@ class PlainEffects:
     def user(self, user: int) -> tuple[float, float, float]:
         """Solve a user's effect, noise and variance of the effect."""
         own = [label for label in self.labels if label.user == user]
-        residuals = [
-            label.x - self.item(label.item)[0] if label.residual is None else label.residual for label in own
-        ]
+        residuals = [label.residual for label in own]
         weights = [label.weight for label in own]
-        fits = [label.fit for label in own if label.fit]
-        noise = fits[-1][1] if fits else self.mean_noise
+        noise = next((label.solved[1] for label in reversed(own) if label.solved), self.mean_noise)
         for _ in range(NOISE_STEPS):
             effect, _ = self._posterior(residuals, weights, noise)
             rest = sum(w * (residual - effect) ** 2 for w, residual in zip(weights, residuals, strict=True))
@@ -116,16 +120,26 @@ class PlainEffects:
 
     def learn(self, user: int, item: int, x: float) -> None:
         """Learn the signal of a label."""
-        ring = [label for label in self.labels if label.user == user][-RING:]
-        if len(ring) == RING:
-            oldest = ring.pop(0)
-            for label in self.labels:
-                if label.user == user and label.residual is not None:
-                    label.weight *= FADE
-            oldest.residual = oldest.x - self.item(oldest.item)[0]
-        self.labels.append(Label(user, item, x))
-        effect, noise, _ = self.labels[-1].solved = self.user(user)
-        rest = x - effect - self.item(item)[0]
-        for label in [*ring, self.labels[-1]]:
-            label.fit = effect, noise
-        self._rests.append((item, rest**2))
+        own = [label for label in self.labels if label.user == user]
+        new = Label(user, item, x, x - self.item(item)[0], len(own))
+        solves = new.number < FIRST_LABELS or new.number % SOLVE_INTERVAL == 0
+        counted = [new]
+        if solves:
+            for label in own:
+                if not label.older:
+                    label.residual = label.x - self.item(label.item)[0]
+                    if label.number < new.number + SOLVE_INTERVAL - RING:
+                        self._leave_ring(label)
+            counted += [label for label in own if not label.older]
+        self.labels.append(new)
+        effect, noise, _ = new.solved = self.user(user)
+        fit = (effect, noise) if solves else own[-1].fit
+        for label in counted:
+            label.fit = fit
+        self._rests.append((item, (new.residual - effect) ** 2))
+
+    def _leave_ring(self, label: Label) -> None:
+        for other in self.labels:
+            if other.user == label.user and other.older:
+                other.weight *= FADE
+        label.older = True

@@ -23,6 +23,7 @@ from pipeline.features.effects import (
     SIGNALS,
     SLOPE,
     TOTAL,
+    USER_COLUMNS,
     USER_PRIOR,
     Floats,
     Integers,
@@ -149,9 +150,20 @@ def test_so_they_are_long_after_labels_have_left_the_rings() -> None:
     assert played.effects.arrays.users[1:3, LABELS].min() > 2 * RING
 
 
+def test_a_state_is_whole_wherever_a_ring_begins() -> None:
+    rng = np.random.default_rng(8)
+    played, restored = Played(), Played()
+    for _ in range(3 * RING):
+        label = (0, int(rng.integers(len(GROUPS))), float(rng.choice([-0.75, 0.5])))
+        played.learn(*label)
+        restored = restored.restored()
+        restored.learn(*label)
+        assert same(restored.state(), played.state())
+
+
 @examples(60)
 @given(plays)
-def test_sums_stay_exact_for_the_effects_as_they_are_now(labels: list[tuple[int, int, float]]) -> None:
+def test_sums_are_exact_for_the_newest_solutions(labels: list[tuple[int, int, float]]) -> None:
     plain = PlainEffects(GROUPS)
     for label in labels:
         plain.learn(*label)
@@ -189,7 +201,7 @@ def test_a_run_in_any_order_has_the_bits_of_its_steps(
 def test_a_user_that_was_evicted_is_new_again() -> None:
     played, fresh = learned([(0, 0, 1.0), (0, 1, -1.0), (1, 0, 0.5)]), Played()
     played.learn(2, 2, 0.25, evicted=(0, -1))
-    assert played.effects.arrays.users[1].tolist() == [0.0] * 7
+    assert played.effects.arrays.users[1].tolist() == [0.0] * USER_COLUMNS
     everything = played.effects.arrays.everything
     assert played.features(0, 0)[0] == round(everything[SIGNALS] / (everything[TOTAL] + 1.0), 6)
     assert fresh.features(0, 0)[0] == 0.0
