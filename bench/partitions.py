@@ -17,7 +17,7 @@ import numpy as np
 from bench.options import Options
 from forks.arrays import FloatArray, IntArray
 from forks.validation import auc
-from pipeline.config.tree import Learner
+from pipeline.config.tree import AUTO_INTERVAL, Learner
 from pipeline.features.tables import Tables
 from pipeline.features.target import TARGET
 from pipeline.kafka.partitioner import partition
@@ -31,12 +31,13 @@ from pipeline.sources.kuairec import read_events
 from pipeline.sources.schedule import merge_by_time
 from pipeline.sources.synth.files import write_files
 from pipeline.sources.synth.size import Size
-from pipeline.task.sharing import Inbox, Outbox, OutboxSettings
+from pipeline.task.inbox import Inbox
+from pipeline.task.sharing import Outbox, SharingSettings
 
 PARTITIONS = (2, 4, 8, 16)
 INTERVALS = (10, 20, 50, 100)
-INTERVAL = 50
-"""The longest with which invented data cost next to nothing; the real rows had no say."""
+INTERVAL = AUTO_INTERVAL
+"""Chosen on invented data; the real rows had no say."""
 
 
 class Sharing(Enum):
@@ -95,7 +96,7 @@ class Partition:
 
     def __init__(self, number: int, partitions: int, interval: int, tables: Tables) -> None:
         self.model = Model(learner_settings(Learner(), tables.columns), tables, max_entities=1_000_000)
-        self.outbox = Outbox(number, OutboxSettings(max(partitions, 2), interval), 0)
+        self.outbox = Outbox(number, SharingSettings(max(partitions, 2), interval), 0)
         self.inbox = Inbox(number, {})
         self.bytes_published = 0
         self._published = 0

@@ -51,6 +51,7 @@ def create(
     if not json:
         for name in topics.all:
             typer.echo(f"{name}: {'created' if name in created else 'was there already'}")
+        typer.echo(settings.sharing.describe(partitions))
     _report(client, topics, json, created)
 
 

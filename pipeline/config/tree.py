@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Secret, TypeAdapter
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Secret,
+    TypeAdapter,
+    model_validator,
+)
 
 CHAMPION = "champion"
 """The name of the learner of [learner], beside those of its challengers."""
@@ -200,12 +209,79 @@ def _not_champion(challengers: dict[str, Challenger]) -> dict[str, Challenger]:
     return challengers
 
 
+AUTO_INTERVAL: Final = 20
+"""Outcomes in a share with `sharing.interval = "auto"`."""
+AUTO_PARTITIONS: Final = range(2, 33)
+"""Numbers of partitions that share with `sharing.interval = "auto"`."""
+
+
 class Sharing(Section):
     """What partitions share with one another."""
 
-    interval: int | None = Field(None, ge=1, le=100)
-    """Outcomes in one shared record, few enough to fit into a message; None for no sharing, so that each
-    partition learns from its own users only."""
+    interval: Literal["auto", "off"] | Annotated[int, Field(ge=1, le=100)] = "auto"
+    """Outcomes in one shared record, few enough to fit into a message. With `off`, each partition learns
+    from its own users only. With `auto`, `AUTO_PARTITIONS` share `AUTO_INTERVAL` outcomes at a time."""
+    align: Milliseconds | None = Field(None, ge=1)
+    """Event time of the windows whose outcomes are learned by all partitions exactly one window later; None
+    to learn what is there."""
+    max_wait: Milliseconds = Field("60s")  # type: ignore[assignment]  # validated like any other value
+    """How long a partition waits for others to come to the end of a window, with `align`."""
+
+    @model_validator(mode="after")
+    def _check_align(self) -> Self:
+        if self.align is not None and self.interval == "off":
+            raise ValueError('align needs shares: set interval to "auto" or to a number, or leave align out')
+        return self
+
+    @property
+    def possible(self) -> bool:
+        """Whether partitions share, if there are as many as it takes."""
+        return self.interval != "off"
+
+    def describe(self, partitions: int) -> str:
+        """Say what so many partitions learn from, and what that means.
+
+        Examples
+        --------
+        >>> print(Sharing().describe(1))
+        1 partition learns from all users.
+        >>> print(Sharing(interval="off").describe(8))
+        8 partitions learn from their own users only: predictions are worse than those of one partition.
+        """
+        if partitions == 1:
+            return "1 partition learns from all users."
+        interval = self.interval_for(partitions)
+        if interval is None:
+            return (
+                f"{partitions} partitions learn from their own users only: predictions are worse than those "
+                "of one partition."
+            )
+        if self.align is None:
+            return (
+                f"{partitions} partitions tell one another what they learn, every {interval} outcomes "
+                f"(sharing.interval = {self.interval}). Two replays of the same inputs differ by when that "
+                'arrives: set sharing.align for the same bytes, or sharing.interval = "off".'
+            )
+        return (
+            f"{partitions} partitions tell one another what they learn, every {interval} outcomes, and learn "
+            f"it one window of {self.align / 1000:g} s of event time later. Two replays write the same bytes."
+        )
+
+    def interval_for(self, partitions: int) -> int | None:
+        """Return the outcomes in a share of so many partitions, None if they share nothing.
+
+        Examples
+        --------
+        >>> [Sharing().interval_for(partitions) for partitions in (1, 2, 32, 33)]
+        [None, 20, 20, None]
+        >>> [Sharing(interval=50).interval_for(partitions) for partitions in (1, 100)]
+        [None, 50]
+        """
+        if self.interval == "off" or partitions == 1:
+            return None
+        if self.interval == "auto":
+            return AUTO_INTERVAL if partitions in AUTO_PARTITIONS else None
+        return self.interval
 
 
 class Labels(Section):

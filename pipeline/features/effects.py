@@ -10,9 +10,9 @@ solution is kept near the optimum in one pass:
 
 - An item and a group have two sums over their labels: of (x - b_u) / s_u and of 1 / s_u, the precision.
 - A user has a ring of the newest labels, and three sums over the older ones, which fade. Each label of the
-  user gives b_u and s_u anew. One in `SOLVE_INTERVAL` solves them over the whole ring, with the items' effects
-  as they are now. What changes is then passed on to the sums of the ring's items and groups, so that these
-  are exact for the b_u and s_u of the newest solution. The labels in between are added to what it summed.
+  user gives b_u and s_u anew. One in `SOLVE_INTERVAL` solves them over the whole ring, with the items'
+  effects as they are now. What changes is then passed on to the sums of the ring's items and groups, so that
+  these are exact for the b_u and s_u of the newest solution. Labels in between are added to what it summed.
 
 An item that is evicted leaves entries behind in the rings of users. They count as labels of an item of which
 nothing is known, and nothing is passed on to them.
@@ -50,8 +50,8 @@ NOISE_WEIGHT: Final = 5.0
 RING: Final = 20
 """Labels of a user that are kept one by one, at most."""
 SOLVE_INTERVAL: Final = 4
-"""Labels of a user from one solution over the ring to the next. With 1, and a ring of 16, an event takes twice
-as long, and KuaiRand's first week is predicted no better."""
+"""Labels of a user from one solution over the ring to the next. With 1, and a ring of 16, an event takes
+twice as long, and KuaiRand's first week is predicted no better."""
 FIRST_LABELS: Final = 8
 """A user's first labels, each of which solves over the ring."""
 FADE: Final = 0.98

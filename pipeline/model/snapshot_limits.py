@@ -19,7 +19,16 @@ from forks import Forks, ForksSettings
 from forks.rivals import SkeGD
 from forks.state import State
 from pipeline.features.adjusted_effects import EffectsState
-from pipeline.features.effects import COUNT, LABELS, NOISE, PRECISION, RING, SOLVED_NOISE, SQUARES, USER_COLUMNS
+from pipeline.features.effects import (
+    COUNT,
+    LABELS,
+    NOISE,
+    PRECISION,
+    RING,
+    SOLVED_NOISE,
+    SQUARES,
+    USER_COLUMNS,
+)
 from pipeline.features.statistics import RunningStatistics
 from pipeline.model.model import Model
 from pipeline.model.rival import RIVALS, RivalSettings

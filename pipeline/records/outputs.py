@@ -116,6 +116,11 @@ class Share(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     examples: list[Example]
     effects: list[EffectSums] | None = None
     """As many as `videos`, in their order; None, and not written, with features of the kind `running`."""
+    window_end: Timestamp | None = None
+    """With `sharing.align`, the event time at which the window of these outcomes ends; others learn them one
+    window later. Else None, and not written."""
+    closed_until: Timestamp | None = None
+    """The event time up to which the partition has shared everything, with the last share of a window."""
 
     def __post_init__(self) -> None:
         """Refuse sums that are not those of the videos."""

@@ -21,7 +21,7 @@ from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.recovery.signature import state_signer
 from pipeline.recovery.state_reader import read_snapshot, read_state
 from pipeline.task.record_queue import Position
-from pipeline.task.sharing import OutboxSettings
+from pipeline.task.sharing import SharingSettings
 from pipeline.task.task import Task
 
 _PREDICTIONS = msgspec.json.Decoder(Prediction)
@@ -76,7 +76,7 @@ def recover(
                 Position(position.interactions),
                 Position(position.labels),
                 policy=label_policy(config.labels),
-                sharing=_outbox_settings(settings, config),
+                sharing=_sharing_settings(settings, config),
             )
             return
         state = read_state(log, topics, partition, position, state_signer(config))
@@ -87,7 +87,7 @@ def recover(
             model,
             config.join,
             policy=label_policy(config.labels),
-            sharing=_outbox_settings(settings, config),
+            sharing=_sharing_settings(settings, config),
         )
         restoration = TaskRestorer(task, state, keep_waiting)
         yield restoration.left
@@ -103,12 +103,13 @@ def recover(
         yield restoration.finish()
 
 
-def _outbox_settings(settings: Mapping[str, str], config: Config) -> OutboxSettings | None:
+def _sharing_settings(settings: Mapping[str, str], config: Config) -> SharingSettings | None:
     """Return what is shared with the other partitions, if anything."""
-    partitions, interval = int(settings["partitions"]), config.sharing.interval
-    if interval is None or partitions == 1:
+    partitions = int(settings["partitions"])
+    interval = config.sharing.interval_for(partitions)
+    if interval is None:
         return None
-    return OutboxSettings(partitions, interval, kind_from(settings))
+    return SharingSettings(partitions, interval, kind_from(settings), config.sharing.align)
 
 
 def _refuse_existing_outputs(log: LogReader, topics: Topics, partition: int) -> None:

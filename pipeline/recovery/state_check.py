@@ -116,8 +116,10 @@ def _check(state: State, origin: StateOrigin) -> None:
     _check_waiting(state, origin)
     _check_epochs(state)
     partitions = state.settings.get("partitions", "")
-    if state.taken and max(state.taken) >= (int(partitions) if partitions.isdecimal() else INTEGER_LIMIT):
-        raise _FieldError(f"taken names partition {max(state.taken)} of {partitions}")
+    limit = int(partitions) if partitions.isdecimal() else INTEGER_LIMIT
+    for name, by_partition in (("taken", state.taken), ("windows", state.windows or {})):
+        if by_partition and max(by_partition) >= limit:
+            raise _FieldError(f"{name} names partition {max(by_partition)} of {partitions}")
 
 
 def _check_counts(state: State) -> None:

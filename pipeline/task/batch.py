@@ -51,7 +51,6 @@ def run_plan(
     model: Model,
     counters: Counter[str],
     *,
-    received: Sequence[list[Share]] = (),
     outbox: Outbox | None = None,
     policy: LabelPolicy | None = None,
 ) -> Batch:
@@ -66,9 +65,6 @@ def run_plan(
     counters
         Counters of the partition. Under a policy, labels that are asked for and labels that came unasked are
         counted.
-    received
-        Shares of other partitions for each of the first outcomes, learned right before it and kept in its
-        record.
     outbox
         Collects what the other partitions are to learn; None where nothing is shared.
     policy
@@ -79,14 +75,14 @@ def run_plan(
     Batch
         Columns of what happened.
     """
-    split_points = set(range(len(received))) | set(plan.policy_split_points() if policy else ())
+    split_points = plan.received.keys() | set(plan.policy_split_points() if policy else ())
     predictions, outcomes = list[PredictionColumns](), list[OutcomeColumns]()
     first_request = counters["asked"]
     for piece in plan.split(sorted(split_points)):
         if not (piece.event_ids or piece.closed):
             continue
         number = piece.folded - plan.folded
-        shares = received[number] if piece.closed and number < len(received) else []
+        shares = plan.received.get(number, []) if piece.closed else []
         model.merge_shared(shares)
         if policy is not None:
             piece.apply_policy(policy)

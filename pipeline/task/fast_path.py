@@ -49,7 +49,7 @@ class MergedMessages(NamedTuple):
 
 
 def merge_queued(
-    interactions: RecordQueue, labels: RecordQueue, join: Join, max_messages: int
+    interactions: RecordQueue, labels: RecordQueue, join: Join, max_messages: int, end: int | None = None
 ) -> MergedMessages:
     """Merge buffered messages up to one that has to wait, cannot be used, or makes anything overdue.
 
@@ -61,9 +61,11 @@ def merge_queued(
         Tables with the next deadline.
     max_messages
         Most messages to merge.
+    end
+        All merged messages are of earlier times; None for any time.
     """
-    interaction_records, interaction_times, more_interactions = _peek(interactions, max_messages)
-    label_records, label_times, more_labels = _peek(labels, max_messages)
+    interaction_records, interaction_times, more_interactions = _peek(interactions, max_messages, end)
+    label_records, label_times, more_labels = _peek(labels, max_messages, end)
     labels_before, interactions_before = np.empty((2, max_messages), dtype=np.int64)
     n, m, time = merge(
         interaction_times,
@@ -87,14 +89,17 @@ def merge_queued(
     )
 
 
-def _peek(queue: RecordQueue, max_messages: int) -> tuple[list[Any], Integers, bool]:
-    """Return records up to one that cannot be used, their times, and whether more messages may come."""
+def _peek(queue: RecordQueue, max_messages: int, end: int | None) -> tuple[list[Any], Integers, bool]:
+    """Return records up to one that cannot be used or is too late, their times, and whether more may come."""
     ahead, records = queue.peek(max_messages)
     times = np.frombuffer(ahead, dtype=np.int64)
     more = len(records) < len(queue) or not queue.at_end
     if len(records) and times.min() == NO_TIMESTAMP:
-        end = int(np.argmin(times))
-        times, records, more = times[:end], records[:end], True
+        unusable = int(np.argmin(times))
+        times, records, more = times[:unusable], records[:unusable], True
+    if end is not None and len(records) and times.max() >= end:
+        late = int(np.argmax(times >= end))
+        times, records, more = times[:late], records[:late], True
     return records, times, more
 
 

@@ -18,6 +18,7 @@ from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.fields import FEATURES_LENGTH, Id
 from pipeline.records.inputs import Interaction, RawMessage
 from pipeline.records.names import Fault
+from pipeline.records.outputs import Share
 
 
 class DeadLetter(NamedTuple):
@@ -68,6 +69,8 @@ class Plan:
     label_timestamps: list[int | None] = field(default_factory=list)
     prior_predictions: list[Pending] = field(default_factory=list)
     """Those of the closed that were predicted before this plan, in their order."""
+    received: dict[int, list[Share]] = field(default_factory=dict)
+    """Shares of other partitions that are learned right before an outcome, by its number in the plan."""
     dead_letters: list[DeadLetter] = field(default_factory=list)
     steps: int = 0
     """Messages processed, and predictions and early labels whose time ran out."""
@@ -106,6 +109,8 @@ class Plan:
 
     def extend(self, later: Plan) -> None:
         """Append a later plan."""
+        outcomes = len(self.closed)
+        self.received |= {outcomes + number: shares for number, shares in later.received.items()}
         self.event_ids += later.event_ids
         self.users += later.users
         self.videos += later.videos
@@ -167,7 +172,7 @@ class Plan:
     def split(self, numbers: Sequence[int]) -> list[Plan]:
         """Split the plan before the outcomes of these numbers, ascending: into one piece more.
 
-        Such an outcome is the first of its piece. Dead letters and steps are in no piece.
+        Such an outcome is the first of its piece. Shares, dead letters and steps are in no piece.
         """
         if not numbers:
             return [self]

@@ -1,14 +1,16 @@
-"""Shares: what partitions exchange about their outcomes, so that each learns from the users of all.
+"""Shares: what partitions publish about their outcomes, so that each learns from the users of all.
 
 For every interval of outcomes, a partition publishes the counts of each video's labels, and some outcomes as
 whole examples. Other partitions learn a share right before an outcome of their own, in whose record it is
 kept. So their own log still determines their model, and shares may come late or be deleted without harm.
+
+With `sharing.align`, a share is also cut where stream time enters another window, a multiple of that time.
+The last share of a window says up to which event time everything is shared, even if that is nothing.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from operator import add
 from typing import Final, NamedTuple, TypeAlias, cast
 
@@ -16,22 +18,17 @@ from pipeline.config.tree import FeatureKind
 from pipeline.features.effects import signal_of
 from pipeline.features.statistics import EFFECTS
 from pipeline.features.target import TARGET
-from pipeline.records.fields import Count, Id
+from pipeline.records.decoding import NO_TIMESTAMP
+from pipeline.records.fields import Id
 from pipeline.records.outputs import EffectSums, Example, Share, VideoCounts
 
-MAX_SHARES_BYTES = 250_000
-"""Bytes from which on no further share goes into an outcome. With one share more, and itself, the outcome
- stays below a mebibyte: see `pipeline.config.tree.Sharing`."""
 MIN_NOISE: Final = 1e-3
 """Least standard deviation of a user's noise in what is shared: its six decimals may be zeros."""
 _USER_EFFECT, _USER_NOISE, _VIDEO_EFFECT = map(EFFECTS.index, ("user_effect", "user_noise", "video_effect"))
 
-INBOX_BYTES = 4_000_000
-"""Bytes of shares that a partition buffers until it has an outcome for them."""
 
-
-class OutboxSettings(NamedTuple):
-    """What an outbox depends on, beside its partition."""
+class SharingSettings(NamedTuple):
+    """What all partitions of a group have in common."""
 
     partitions: int
     """How many partitions there are, at least 2."""
@@ -39,6 +36,8 @@ class OutboxSettings(NamedTuple):
     """Outcomes in a share."""
     kind: FeatureKind = "effects"
     """Of the running features."""
+    align: int | None = None
+    """Milliseconds of event time in a window; None where shares are learned as they come."""
 
 
 class Outbox:
@@ -54,6 +53,8 @@ class Outbox:
         What all outboxes have in common.
     since
         Sequence of the first outcome that is not yet shared.
+    stream_time
+        The partition's stream time, in milliseconds.
 
     Attributes
     ----------
@@ -62,7 +63,7 @@ class Outbox:
 
     Examples
     --------
-    >>> outbox = Outbox(0, OutboxSettings(partitions=3, interval=2, kind="running"), since=120)
+    >>> outbox = Outbox(0, SharingSettings(partitions=3, interval=2, kind="running"), since=120)
     >>> outbox.add(Example(7, "a", 5, [0.5] * 10, label=True, watch_ratio=1.25))
     >>> outbox.add(None)
     >>> outbox.since, outbox.next
@@ -73,11 +74,17 @@ class Outbox:
     122
     """
 
-    def __init__(self, partition: int, settings: OutboxSettings, since: int) -> None:
+    def __init__(
+        self, partition: int, settings: SharingSettings, since: int, stream_time: int = NO_TIMESTAMP
+    ) -> None:
         self._partition = partition
         self._others = settings.partitions - 1
         self._interval = settings.interval
         self._effects = settings.kind == "effects"
+        self._align = settings.align
+        self._stream_time = stream_time
+        self._moves: deque[tuple[int, int]] = deque()
+        """Stream times that are the first of their window, after how many outcomes each came."""
         self._shares: list[Share] = []
         self.next = since
         self._begin()
@@ -89,23 +96,54 @@ class Outbox:
 
     def add(self, example: Example | None) -> None:
         """Count the training example of the next outcome, if there is one."""
+        self._close_windows()
         if example is not None:
             self._count(example)
             if self.next % self._others == 0:
                 self._examples.append(example)
         self.next += 1
         if self.next - self._since == self._interval:
-            videos = [VideoCounts(video, *counts) for video, counts in self._videos.items()]
-            sums = (
-                [EffectSums(*map(_rounded, each)) for each in self._sums.values()] if self._effects else None
-            )
-            self._shares.append(Share(self._partition, self._since, self.next, videos, self._examples, sums))
-            self._begin()
+            self._cut()
+
+    def move(self, stream_time: int, outcomes: int) -> None:
+        """Note that stream time moves, after so many outcomes of the partition in all."""
+        if self._align is not None:
+            last = self._moves[-1][1] if self._moves else self._stream_time
+            if stream_time // self._align > last // self._align:
+                self._moves.append((outcomes, stream_time))
 
     def drain(self) -> list[Share]:
         """Return the shares that are ready to be published, each once."""
+        self._close_windows()
         shares, self._shares = self._shares, []
         return shares
+
+    def _close_windows(self) -> None:
+        """Cut the last share of each window that ends before the next outcome."""
+        while self._moves and self._moves[0][0] <= self.next:
+            _, later = self._moves.popleft()
+            assert self._align is not None
+            self._cut(closed_until=later // self._align * self._align)
+            self._stream_time = later
+
+    def _cut(self, closed_until: int | None = None) -> None:
+        """Append a share of the outcomes since the last one, the last of its window if that is closed."""
+        videos = [VideoCounts(video, *counts) for video, counts in self._videos.items()]
+        sums = [EffectSums(*map(_rounded, each)) for each in self._sums.values()] if self._effects else None
+        window_end = None if self._align is None else (self._stream_time // self._align + 1) * self._align
+        self._shares.append(
+            Share(
+                self._partition,
+                self._since,
+                self.next,
+                videos,
+                self._examples,
+                sums,
+                window_end,
+                closed_until,
+            )
+        )
+        self._begin()
 
     def _begin(self) -> None:
         self._since = self.next
@@ -140,65 +178,3 @@ def _effect_sums(example: Example) -> Sums:
 def _rounded(value: float) -> float:
     """Return a sum with six decimals: more of them do not make predictions better."""
     return round(value, 6)
-
-
-class _BufferedShare(NamedTuple):
-    share: Share
-    offset: int
-    size: int
-
-
-class Inbox:
-    """Buffers shares of other partitions until they are learned: each once, in order.
-
-    Parameters
-    ----------
-    partition
-        Its number.
-    taken
-        By other partition, the offset after the last share that was learned.
-
-    Attributes
-    ----------
-    taken
-        The same, now.
-    """
-
-    def __init__(self, partition: int, taken: Mapping[int, Count]) -> None:
-        self.partition = partition
-        self.taken = dict(taken)
-        self._buffer: deque[_BufferedShare] = deque()
-        self.bytes = 0
-        """Size of what is held."""
-        self.outcomes = 0
-        """Outcomes of other partitions in the shares that were drained here."""
-        self._full = False
-        self._next = dict(taken)
-
-    def next_offset(self, partition: int) -> int | None:
-        """Return the offset from which to read a partition's shares; None while nothing is wanted of it."""
-        if partition == self.partition or self._full:
-            return None
-        return self._next.get(partition, 0)
-
-    def offer(self, share: Share, offset: int, size: int) -> None:
-        """Buffer a share of `size` bytes, published at an offset, if it is wanted."""
-        wanted = self.next_offset(share.partition)
-        if wanted is not None and offset >= wanted:
-            self._buffer.append(_BufferedShare(share, offset, size))
-            self.bytes += size
-            self._full = self.bytes >= INBOX_BYTES
-            self._next[share.partition] = offset + 1
-
-    def drain(self) -> list[Share]:
-        """Return the shares to learn with the next outcome; those without room stay for the one after."""
-        drained, size = [], 0
-        while self._buffer and size < MAX_SHARES_BYTES:
-            buffered = self._buffer.popleft()
-            size += buffered.size
-            self.taken[buffered.share.partition] = buffered.offset + 1
-            self.outcomes += buffered.share.until - buffered.share.since
-            drained.append(buffered.share)
-        self.bytes -= size
-        self._full = self._full and self.bytes > INBOX_BYTES // 2
-        return drained

@@ -15,7 +15,7 @@ import msgspec
 
 from pipeline.join.tables import EarlyLabel
 from pipeline.records.decoding import LABEL_DECODER, decode_value
-from pipeline.records.fields import Count
+from pipeline.records.fields import Count, Timestamp
 from pipeline.records.inputs import RawMessage
 from pipeline.records.names import Fault
 from pipeline.task.record_queue import Position
@@ -127,6 +127,9 @@ class State(msgspec.Struct, frozen=True):
     """Outcomes that were shared with the other partitions; None while nothing is shared."""
     taken: dict[Annotated[int, msgspec.Meta(ge=0)], Count] = {}
     """By other partition, the offset in `shared` after the last of its shares that was learned."""
+    windows: dict[Annotated[int, msgspec.Meta(ge=0)], Timestamp] | msgspec.UnsetType = msgspec.UNSET
+    """By other partition, the earliest end of a window that its next share may have, with `sharing.align`.
+    Else not written."""
     version: int = STATE_VERSION
 
     @property

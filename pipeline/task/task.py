@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from itertools import islice
 
+from msgspec import UNSET
+
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.features.target import TARGET
 from pipeline.join.tables import EarlyLabel, Join, Pending
@@ -18,13 +20,14 @@ from pipeline.model.model import Model
 from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord
 from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
 from pipeline.records.names import Fault
-from pipeline.records.outputs import Share
 from pipeline.task import fast_path
+from pipeline.task.aligned_inbox import AlignedInbox
 from pipeline.task.batch import Batch, run_plan
 from pipeline.task.columns import OutcomeColumns
+from pipeline.task.inbox import Inbox
 from pipeline.task.plan import DeadLetter, Plan
 from pipeline.task.record_queue import Position, RecordQueue
-from pipeline.task.sharing import Inbox, Outbox, OutboxSettings
+from pipeline.task.sharing import Outbox, SharingSettings
 from pipeline.task.state import OffsetIndex, SavedLabel, SettingsEpoch, SnapshotReference, State, counters
 
 
@@ -56,7 +59,7 @@ class Task:
         labels: Position,
         *,
         policy: LabelPolicy | None = None,
-        sharing: OutboxSettings | None = None,
+        sharing: SharingSettings | None = None,
     ) -> None:
         self.partition = partition
         self.model = model
@@ -78,7 +81,7 @@ class Task:
         """The epochs of settings that have ended."""
         self.outbox = Outbox(partition, sharing, since=0) if sharing else None
         """Collects what the other partitions are to learn; None where nothing is shared."""
-        self.inbox = Inbox(partition, {})
+        self.inbox = _inbox(partition, sharing)
         """Holds what the other partitions shared, until it is learned."""
         self.comparison = Comparison(model) if model.challengers else None
         """Counts of champion and challengers; None where there are no challengers."""
@@ -91,17 +94,19 @@ class Task:
         """Merge and process messages, as far as the inputs allow, in at most `limit` steps.
 
         By timestamp, labels first on ties. Where an input has nothing buffered but may have more, the
-        merge waits; where it is at its end, the other goes on without it.
+        merge waits; where it is at its end, the other goes on without it. Nothing is processed either while
+        the inbox waits for shares of other partitions.
         """
         plan, slow_steps = self._begin_batch(), 0
-        while plan.steps < limit and (queue := self._next_queue()) is not None:
+        while plan.steps < limit and (queue := self._next_queue()) is not None and self.inbox.ready:
             if not slow_steps:
                 slow_steps = self._run_fast_path(min(self._fast_limit, limit - plan.steps))
                 continue
             slow_steps -= 1
             time = queue.time
             assert time is not None
-            if time <= self.stream_time or self._advance_stream_time(time, limit):
+            moved = time <= self.stream_time or self._advance_stream_time(time, limit)
+            if moved and self.inbox.ready:  # another window may be due by now
                 self._process(queue)
                 plan.steps += 1
         return self._finish_batch()
@@ -123,13 +128,7 @@ class Task:
         return self._plan
 
     def _finish_batch(self) -> Batch:
-        plan = self._plan
-        received: list[list[Share]] = []
-        while len(received) < len(plan.closed) and (shares := self.inbox.drain()):
-            received.append(shares)
-        batch = run_plan(
-            plan, self.model, self.counters, received=received, outbox=self.outbox, policy=self.policy
-        )
+        batch = run_plan(self._plan, self.model, self.counters, outbox=self.outbox, policy=self.policy)
         if self.comparison is not None:
             self._compare(batch.outcomes, self.comparison)
         return batch
@@ -165,8 +164,12 @@ class Task:
         """Process the next messages at once, if possible; else return how many to process one by one."""
         if len(self.interactions) + len(self.labels) < fast_path.MIN_MESSAGES:
             return fast_path.MIN_MESSAGES
+        if not self.inbox.settled:
+            return fast_path.MIN_MESSAGES
         join, folded = self.join, self._plan.outcomes
-        messages = fast_path.merge_queued(self.interactions, self.labels, join, max_messages)
+        messages = fast_path.merge_queued(
+            self.interactions, self.labels, join, max_messages, self.inbox.next_window
+        )
         n, m = len(messages.interactions), len(messages.labels)
         found = None
         if n + m >= fast_path.MIN_MESSAGES:
@@ -179,11 +182,14 @@ class Task:
         self.labels.skip(m)
         self.counters.update(interactions=n, labels=m, predictions=n, labelled=m)
         self.predicted += n
+        for number in range(m):
+            if not self._receive(found, number):
+                break
         self._plan.extend(found)
         join.open_all(found.waiting)
         label_event_ids = [label.event_id for label in messages.labels]
         join.close_all(found.prior_predictions, label_event_ids, messages.label_times, folded)
-        self.stream_time = max(self.stream_time, messages.time)
+        self._move_stream_time(max(self.stream_time, messages.time))
         join.forget(self.stream_time)
         return 0
 
@@ -204,17 +210,32 @@ class Task:
         """
         if not self.join.nothing_due(time):
             plan = self._plan
-            for prediction in islice(self.join.expired(time), limit - plan.steps):
+            expired = islice(self.join.expired(time), limit - plan.steps)
+            while self.inbox.ready and (prediction := next(expired, None)) is not None:
                 self._expire(prediction, time)
                 plan.steps += 1
+            if not self.inbox.ready:
+                return False
             for early in islice(self.join.orphans(time), limit - plan.steps):
                 self._reject_orphan(early)
                 plan.steps += 1
             if plan.steps == limit:
                 return False
             self.join.forget(time)
-        self.stream_time = time
+        self._move_stream_time(time)
         return True
+
+    def _move_stream_time(self, time: int) -> None:
+        self.stream_time = time
+        self.inbox.move(time)
+        if self.outbox is not None:
+            self.outbox.move(time, self._plan.outcomes)
+
+    def _receive(self, plan: Plan, number: int) -> bool:
+        """Let an outcome of a plan learn the shares that are next; return whether there are any."""
+        if shares := self.inbox.drain():
+            plan.received[number] = shares
+        return bool(shares)
 
     def _expire(self, prediction: Pending, time: int) -> None:
         if self.join.deadline(prediction) >= time:
@@ -277,6 +298,7 @@ class Task:
             watched = TARGET.is_positive(ratio)
             self.counters["labelled"] += 1
         join, sequence = self.join, self._plan.outcomes
+        self._receive(self._plan, len(self._plan.closed))
         self._plan.close(prediction, watched, ratio, known_at)
         join.close(prediction, known_at, sequence)
         if not join.nothing_due(self.stream_time):
@@ -309,6 +331,7 @@ class Task:
             earlier=self.earlier,
             published=self.outbox.since if self.outbox else None,
             taken=dict(self.inbox.taken),
+            windows=self.inbox.windows or UNSET,
         )
 
     @classmethod
@@ -319,7 +342,7 @@ class Task:
         settings: JoinSettings,
         *,
         policy: LabelPolicy | None = None,
-        sharing: OutboxSettings | None = None,
+        sharing: SharingSettings | None = None,
     ) -> Task:
         """Return the task of a state record: the inverse of `state`.
 
@@ -345,10 +368,10 @@ class Task:
         task.outcome_offsets = OffsetIndex(state.outcome_offset)
         task.snapshot, task.previous = state.snapshot, state.previous
         task.earlier = state.earlier
-        task.inbox = Inbox(state.partition, state.taken)
+        task.inbox = _inbox(state.partition, sharing, state)
         if sharing is not None:
             since = state.outcomes if state.published is None else state.published
-            task.outbox = Outbox(state.partition, sharing, since=since)
+            task.outbox = Outbox(state.partition, sharing, since, state.stream_time)
         for saved in state.waiting:
             task.join.add_early(saved.restore())
         return task
@@ -371,3 +394,12 @@ class Task:
         if outcome_offset is not None:
             self.outcome_offsets.add(batch.outcomes.first, outcome_offset)
             self.outcome_offsets.forget(outcome)
+
+
+def _inbox(partition: int, sharing: SharingSettings | None, state: State | None = None) -> Inbox:
+    """Return the inbox of a new task, or of the task of a state record."""
+    taken = {} if state is None else state.taken
+    if sharing is None or sharing.align is None:
+        return Inbox(partition, taken)
+    windows, stream_time = ({}, NO_TIMESTAMP) if state is None else (state.windows or {}, state.stream_time)
+    return AlignedInbox(partition, sharing, taken, windows, stream_time)

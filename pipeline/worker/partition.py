@@ -17,6 +17,7 @@ from pipeline.task.record_queue import RecordQueue
 from pipeline.task.task import Task
 from pipeline.worker.clock import IdleAdvance
 from pipeline.worker.encoder import RecordEncoder
+from pipeline.worker.laggards import Laggards
 from pipeline.worker.throttle import DeadLetterThrottle
 from pipeline.worker.transaction import PartitionCommit
 
@@ -77,6 +78,7 @@ class Partition:
         self.encoder = RecordEncoder()
         """Encodes the task's batches, in their order; another one for each task."""
         self.throttle = DeadLetterThrottle(number, config.worker.dead_letters)
+        self.laggards = Laggards(number, config.sharing.max_wait)
         lag = config.join.idle_advance
         self._idle = None if lag is None else IdleAdvance(lag)
         self._advanced_while_idle = False
@@ -166,6 +168,7 @@ class Partition:
         if self.throttle.active:
             return None
         batch = self.task.advance(limit)
+        self.laggards.check(self.task.inbox)
         if self._idle is not None:
             if not batch.empty or not all(queue.at_end for queue in self.queues):
                 self._idle.reset()

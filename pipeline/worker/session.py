@@ -23,6 +23,8 @@ from pipeline.worker.partition import Partition
 from pipeline.worker.share_reader import make_exchange
 from pipeline.worker.transaction import InFlightCommit, PartitionCommit, TransactionWriter
 
+SHARES_TIMEOUT = 0.01
+"""Seconds to wait for a share, where a partition has nothing else to do."""
 MAX_RESTORE_SECONDS = 1.0
 """Seconds for which a worker restores between two polls, at most, beside one slice of the log."""
 
@@ -129,12 +131,14 @@ class Session:
         if not self._busy:
             self._end_commit()  # else the messages that arrive meanwhile wait for two transactions, not one
         source = self.assignment.source
-        source.poll(0.0 if self._busy or self.assignment.restoring else POLL_TIMEOUT)
+        waiting = any(partition.laggards.waiting for partition in self.assignment.running)
+        source.poll(0.0 if self._busy or waiting or self.assignment.restoring else POLL_TIMEOUT)
         self.assignment.restore(self._restore_seconds)
         begin = time.monotonic()
         running = self.assignment.running
         if self._exchange is not None:
-            self._exchange.poll([partition.task.inbox for partition in running])
+            timeout = SHARES_TIMEOUT if waiting and not self._busy else 0.0
+            self._exchange.poll([partition.task.inbox for partition in running], timeout)
         limit = self._batch_size
         commits = [commit for each in running if (commit := each.advance(limit, busy=self._busy))]
         self._busy = any(commit.batch.steps == limit for commit in commits)

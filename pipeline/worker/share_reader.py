@@ -15,7 +15,7 @@ from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.log import decode_record
 from pipeline.kafka.topics import Topics
 from pipeline.records.outputs import Share
-from pipeline.task.sharing import Inbox
+from pipeline.task.inbox import Inbox
 
 MAX_MESSAGES = 1_000
 """Messages that one poll reads, at most."""
@@ -53,8 +53,15 @@ class Exchange:
         """Close the connections."""
         self._consumer.close()
 
-    def poll(self, inboxes: Collection[Inbox]) -> None:
-        """Read into the inboxes what is there, without waiting.
+    def poll(self, inboxes: Collection[Inbox], timeout: float = 0.0) -> None:
+        """Read into the inboxes what is there.
+
+        Parameters
+        ----------
+        inboxes
+            The inboxes of all running partitions.
+        timeout
+            Seconds to wait for a first message.
 
         Raises
         ------
@@ -64,7 +71,10 @@ class Exchange:
             A record was not written by a worker.
         """
         self._seek(inboxes)
-        messages = self._consumer.consume(MAX_MESSAGES, 0.0) if self._positions else []
+        messages = []
+        if self._positions:
+            messages = self._consumer.consume(1, timeout)
+            messages += self._consumer.consume(MAX_MESSAGES, 0.0)
         self._liveness.check(received=bool(messages))
         for message in messages:
             error = message.error()
@@ -109,6 +119,6 @@ class Exchange:
 
 def make_exchange(config: Config, partitions: int) -> Exchange | None:
     """Make the reader of shared outcomes; None if nothing is shared or there is one partition only."""
-    if config.sharing.interval is None or partitions == 1:
+    if config.sharing.interval_for(partitions) is None:
         return None
     return Exchange(config.kafka, Topics(config.kafka.prefix).shared, partitions)

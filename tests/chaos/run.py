@@ -33,9 +33,9 @@ SETTINGS = {
     "FORKS_CHECKPOINT__OUTCOMES": "2000",
     "FORKS_CHECKPOINT__INTERVAL": "5s",
 }
-LIVE = {"FORKS_SHARING__INTERVAL": "20"}
-"""What partitions tell one another depends on timing, so replays go without."""
-REPLAY = {"FORKS_WORKER__BATCH": "50"}
+ALIGNED = {"FORKS_SHARING__ALIGN": "10m"}
+"""Without it, what a replay writes depends on when partitions hear of one another."""
+SMALL = {"FORKS_WORKER__BATCH": "50"}
 """Small transactions, so that much is left to strike at; how messages fall into them must not show."""
 
 
@@ -56,13 +56,13 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
     world = World(options.seed, options.events, options.partitions, minutes, recent_begin(minutes))
     injections = plan(options.seed, options.minutes, options.workers, options.cluster)
     extras = (CHALLENGERS if options.challengers else {}) | (POLICY if options.policy else {})
+    extras |= ALIGNED if options.replay else {}
     extras["FORKS_WORKER__SESSION_TIMEOUT"] = f"{session_timeout(options.cluster):.0f}s"
     with Brokers(options.workers) if options.cluster else Broker(folder / "broker") as broker:
         if options.replay:
             say("the undisturbed run")
             calm = _undisturbed(broker, world, folder, extras)
-        pace = REPLAY if options.replay else LIVE
-        pipeline = _pipeline(broker, world, "chaos-", folder, pace | extras)
+        pipeline = _pipeline(broker, world, "chaos-", folder, extras | (SMALL if options.replay else {}))
         seconds = 0.0 if options.replay else 60.0 * options.minutes
         with Deployment(pipeline, world, options.workers, seconds, broker.bootstrap_of) as deployment:
             strike = broker.faults(pipeline, deployment) if isinstance(broker, Brokers) else None

@@ -21,8 +21,8 @@ from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
 from pipeline.records.fields import FEATURES_LENGTH
 from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import Example, Outcome, Prediction, Share, VideoCounts
+from pipeline.task.inbox import MAX_SHARES_BYTES
 from pipeline.task.record_queue import Position
-from pipeline.task.sharing import MAX_SHARES_BYTES
 from pipeline.task.task import Task
 from tests.chaos.challengers import SETTINGS as CHALLENGERS
 from tests.chaos.challengers import challengers

@@ -15,14 +15,14 @@ from pipeline.records.encoding import encode_json
 from pipeline.records.outputs import Outcome
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.recovery.state_check import StateOrigin, decode_state
-from pipeline.task.sharing import OutboxSettings
+from pipeline.task.sharing import SharingSettings
 from pipeline.task.state import State
 from tests.fuzz.mutations import mutated_bytes, mutated_json, nested_deeply
 from tests.support.builders import CHALLENGERS, inputs, interaction, join_settings, label, new_model, new_task
 from tests.support.consumer import Delivery, Step
 from tests.support.output_log import OutputLog
 
-SHARING = OutboxSettings(3, 10)
+SHARING = SharingSettings(3, 10)
 
 
 class WrittenState(NamedTuple):

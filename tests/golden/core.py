@@ -14,7 +14,7 @@ from pipeline.model.label_policy import label_policy
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
 from pipeline.records.inputs import RawMessage
 from pipeline.task.record_queue import Position, RecordQueue
-from pipeline.task.sharing import OutboxSettings
+from pipeline.task.sharing import SharingSettings
 from pipeline.task.task import Task
 from pipeline.worker.encoder import RecordEncoder
 from pipeline.worker.transaction import InFlightCommit, PartitionCommit, TransactionWriter
@@ -69,7 +69,7 @@ def replay(scenario: Scenario, *, batch: int, snapshot_every: int) -> dict[str, 
 def _task(config: Config, factory: ModelFactory, scenario: Scenario, number: int) -> Task:
     """Return a partition's task with all of its messages."""
     topics, partitions = Topics(), scenario.partitions
-    interval = config.sharing.interval
+    interval = config.sharing.interval_for(partitions)
     task = Task(
         number,
         factory.new_model(),
@@ -77,7 +77,7 @@ def _task(config: Config, factory: ModelFactory, scenario: Scenario, number: int
         Position(0),
         Position(0),
         policy=label_policy(config.labels),
-        sharing=None if interval is None else OutboxSettings(partitions, interval, config.features.kind),
+        sharing=None if interval is None else SharingSettings(partitions, interval, config.features.kind),
     )
     _feed(task.interactions, scenario, topics.interactions, number, INTERACTION_DECODER)
     _feed(task.labels, scenario, topics.labels, number, LABEL_DECODER)

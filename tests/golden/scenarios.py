@@ -83,7 +83,7 @@ def kuairec(folder: Path, kind: FeatureKind) -> Scenario:
         for row in by_label_time
     ]
     tables = {name: str(path) for name, path in tables_beside(folder).items() if path is not None}
-    return Scenario({"features": tables | {"kind": kind}}, 2, inputs)
+    return Scenario({"features": tables | {"kind": kind}, "sharing": {"interval": "off"}}, 2, inputs)
 
 
 def invented(*, shared: bool, policy: bool = True, kind: FeatureKind = "effects") -> Scenario:
@@ -106,8 +106,7 @@ def invented(*, shared: bool, policy: bool = True, kind: FeatureKind = "effects"
     }
     if policy:
         settings["labels"] = {"policy": "adaptive", "rate": 0.5, "seed": 7}
-    if shared:
-        settings["sharing"] = {"interval": 20}
+    settings["sharing"] = {"interval": 20 if shared else "off"}
     return Scenario(settings, 3, list(_invented_inputs()))
 
 

@@ -362,6 +362,11 @@ def labels_of(topics: Topics, events: pl.DataFrame) -> Iterator[Message]:
         yield Message(topics.labels, str(row["user_id"]).encode(), encode(record), time_known)
 
 
+ALIGNED = {"FORKS_SHARING__ALIGN": "4h", "FORKS_SHARING__INTERVAL": "20"}
+"""Settings with which partitions share, and yet write the same bytes each time. Invented events last three
+days."""
+
+
 def invented_events(folder: Path, count: int, seed: int = 3) -> pl.DataFrame:
     """Events of a small invented world."""
     write_files(folder, Size(events=count, users=200, videos=400, days=3, seed=seed))

@@ -20,6 +20,8 @@ from tests.integration.test_rebuild import forks, refused
 pytestmark = pytest.mark.slow
 WIDER = {"learner": "forks", "budget": 60, "cycle": 200}
 LINEAR = {"learner": "arow"}
+APART = {"FORKS_SHARING__INTERVAL": "off"}
+"""What partitions learn from one another depends on timing, and scores are compared here."""
 BEFORE = {"FORKS_CHALLENGERS": json.dumps({"wider": WIDER, "linear": LINEAR})}
 AFTER = {
     "FORKS_LEARNER": json.dumps({"budget": 60, "cycle": 200}),
@@ -42,7 +44,7 @@ def halfway(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Halfway
     events = invented_events(folder, 2_000)
     half = len(events) // 2
     pipeline.produce_events(events[:half])
-    pipeline.environment = BEFORE | {"FORKS_WORKER__BATCH": "50", "FORKS_CHECKPOINT__OUTCOMES": "200"}
+    pipeline.environment = BEFORE | APART | {"FORKS_WORKER__BATCH": "50", "FORKS_CHECKPOINT__OUTCOMES": "200"}
     with pipeline.follow(pipeline.topics.outcomes) as follower:
         killed = pipeline.start_worker(None)
         until(partial(follower.reached, half // 3), "outcomes", killed)
@@ -132,7 +134,7 @@ def test_a_promoted_challenger_is_the_champion_from_there_on(halfway: Halfway, t
     assert linear["log_loss"] is None
 
     alone = Pipeline(pipeline.kafka.bootstrap, f"{pipeline.kafka.prefix}alone-", tmp_path, partitions=2)
-    alone.environment = {"FORKS_LEARNER": AFTER["FORKS_LEARNER"]}
+    alone.environment = {"FORKS_LEARNER": AFTER["FORKS_LEARNER"], **APART}
     alone.produce_events(invented_events(tmp_path, 2_000))
     alone.run_until({alone.topics.outcomes: first + len(rest)}, instance=None)
     always = {each["event_id"]: each for each in alone.read_json(alone.topics.outcomes)}

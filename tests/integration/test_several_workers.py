@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.harness import FORKS, TIMEOUT, Pipeline, invented_events, until
+from tests.integration.harness import ALIGNED, FORKS, TIMEOUT, Pipeline, invented_events, until
 
 
 def logged(pipeline: Pipeline, *events: str) -> list[dict[str, Any]]:
@@ -39,7 +39,7 @@ def both_hold_half(pipeline: Pipeline) -> bool:
 def pair(bootstrap: str, prefix: str, folder: Path) -> Pipeline:
     """A pipeline of four partitions, for a pair of workers."""
     pipeline = Pipeline(bootstrap, prefix, folder, partitions=4)
-    pipeline.environment = {"FORKS_WORKER__BATCH": "100"}
+    pipeline.environment = ALIGNED | {"FORKS_WORKER__BATCH": "100"}
     pipeline.program = FORKS
     pipeline.options = ("--workers", "2", "--json")
     return pipeline
@@ -51,6 +51,7 @@ def test_two_workers_of_one_command_share_the_partitions_and_stop_together(
 ) -> None:
     events = invented_events(tmp_path, 4_000)
     alone = Pipeline(bootstrap, f"{topic_prefix}alone-", tmp_path, partitions=4)
+    alone.environment = ALIGNED
     alone.produce_events(events)
     alone.run_until({alone.topics.outcomes: len(events)})
 

@@ -20,8 +20,8 @@ from pipeline.errors import StateError
 from pipeline.kafka.access.connection import Admin
 from pipeline.records.encoding import encode
 from pipeline.records.outputs import Share, VideoCounts
-from pipeline.task import sharing
-from pipeline.task.sharing import Inbox
+from pipeline.task import inbox as inboxes_of_partitions
+from pipeline.task.inbox import Inbox
 from pipeline.worker.share_reader import Exchange
 from tests.integration.harness import TIMEOUT, Message, Pipeline, input_producer, invented_events, until
 
@@ -134,7 +134,7 @@ def test_one_consumer_serves_partitions_at_different_offsets(
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=3)
     for partition in (1, 2):
         publish(pipeline, partition, range(40))
-    monkeypatch.setattr(sharing, "INBOX_BYTES", 200)
+    monkeypatch.setattr(inboxes_of_partitions, "INBOX_BYTES", 200)
     expected = {partition: [(partition, number) for number in range(40)] for partition in (1, 2)}
     new, old, late = Inbox(0, {}), Inbox(1, {2: 30}), Inbox(2, {1: 35})
     with open_exchange(pipeline) as exchange:

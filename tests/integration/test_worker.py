@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.harness import TIMEOUT, Feed, Pipeline, assert_as_in_one_go, invented_events, until
+from tests.integration.harness import (
+    ALIGNED,
+    TIMEOUT,
+    Feed,
+    Pipeline,
+    assert_as_in_one_go,
+    invented_events,
+    until,
+)
 
 
 def test_what_is_committed_is_what_the_pure_core_says(
@@ -33,11 +41,12 @@ def test_kills_at_random_moments_leave_the_same_committed_bytes(
     chance = random.Random(seed)
     events = invented_events(tmp_path, 16_000)
     calm = Pipeline(bootstrap, f"{topic_prefix}calm-", tmp_path, partitions=2)
+    calm.environment = ALIGNED
     calm.produce_events(events)
     calm.run_until({calm.topics.outcomes: len(events)})
 
     killed = Pipeline(bootstrap, f"{topic_prefix}killed-", tmp_path, partitions=2)
-    killed.environment = {"FORKS_WORKER__BATCH": "150", "FORKS_CHECKPOINT__OUTCOMES": "1000"}
+    killed.environment = ALIGNED | {"FORKS_WORKER__BATCH": "150", "FORKS_CHECKPOINT__OUTCOMES": "1000"}
     feed = Feed(killed, events)
     with killed.follow(killed.topics.outcomes) as follower:
         for _ in range(4):
@@ -85,11 +94,12 @@ def test_workers_that_come_and_go_leave_the_same_committed_bytes(
 ) -> None:
     events = invented_events(tmp_path, 16_000)
     calm = Pipeline(bootstrap, f"{topic_prefix}calm-", tmp_path, partitions=2)
+    calm.environment = ALIGNED
     calm.produce_events(events)
     calm.run_until({calm.topics.outcomes: len(events)})
 
     shared = Pipeline(bootstrap, f"{topic_prefix}shared-", tmp_path, partitions=2)
-    shared.environment = {"FORKS_WORKER__BATCH": "50"}
+    shared.environment = ALIGNED | {"FORKS_WORKER__BATCH": "50"}
     feed = Feed(shared, events)
     feed.send(len(events) // 2)
     with shared.follow(shared.topics.outcomes) as follower, shared.worker(instance=None) as first:

@@ -27,7 +27,7 @@ from pipeline.records.outputs import Outcome, Prediction
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
 from pipeline.task.record_queue import Position
-from pipeline.task.sharing import OutboxSettings
+from pipeline.task.sharing import SharingSettings
 from pipeline.task.task import Task
 from pipeline.worker.encoder import RecordEncoder
 from tests.support.entries import Entry, entries, queued
@@ -92,7 +92,7 @@ def new_task(
     partition: int = 0,
     model: Model | None = None,
     policy: LabelPolicy | None = None,
-    sharing: OutboxSettings | None = None,
+    sharing: SharingSettings | None = None,
 ) -> Task:
     return Task(
         partition,

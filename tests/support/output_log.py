@@ -27,7 +27,7 @@ from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.state_reader import read_snapshot
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
-from pipeline.task.sharing import OutboxSettings
+from pipeline.task.sharing import SharingSettings
 from pipeline.task.state import SnapshotReference, State
 from pipeline.task.task import Task
 from pipeline.worker.encoder import RecordEncoder
@@ -59,6 +59,8 @@ class OutputLog:
     requests: list[Slot] = field(default_factory=list)
     interval: int | None = None
     """Outcomes in a share for two other partitions; None where nothing is shared."""
+    align: int | None = None
+    """Milliseconds in a window after which shares are learned; None where they are learned as they come."""
     encoder: RecordEncoder = field(default_factory=RecordEncoder)
     """Of the task that writes at present."""
 
@@ -120,9 +122,9 @@ class OutputLog:
         return restoration.finish()
 
     @property
-    def sharing(self) -> OutboxSettings | None:
+    def sharing(self) -> SharingSettings | None:
         """What is shared, with two other partitions."""
-        return OutboxSettings(3, self.interval) if self.interval else None
+        return SharingSettings(3, self.interval, align=self.align) if self.interval else None
 
     @property
     def written(self) -> Written:

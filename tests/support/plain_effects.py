@@ -28,8 +28,7 @@ class Label:
     item: int
     x: float
     residual: float
-    """What the item's effect leaves of it, as of the newest solution while it was in the ring, or when it came
-    after that."""
+    """What the item's effect leaves of it: as of the newest solution over the ring, or as it came since."""
     number: int
     """How many labels its user had before."""
     fit: tuple[float, float] | None = None

@@ -64,6 +64,8 @@ shares = st.lists(video_counts, max_size=3).flatmap(
         videos=st.just(videos),
         examples=st.lists(examples, max_size=2),
         effects=st.none() | st.lists(effect_sums, min_size=len(videos), max_size=len(videos)),
+        window_end=st.none() | times,
+        closed_until=st.none() | times,
     )
 )
 shared = st.none() | st.lists(shares, min_size=1, max_size=2)
@@ -138,6 +140,7 @@ states = st.builds(
     earlier=st.lists(st.builds(SettingsEpoch, texts, counts, counts), max_size=2),
     published=st.none() | counts,
     taken=st.dictionaries(counts, counts, max_size=2),
+    windows=st.just(msgspec.UNSET) | st.dictionaries(counts, times, max_size=2),
 )
 WRITTEN: dict[str, st.SearchStrategy[msgspec.Struct]] = {
     "interaction": interactions,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.records.fields import FEATURES_LENGTH
 from pipeline.records.outputs import EffectSums, Example, Share, VideoCounts
-from pipeline.task.sharing import MAX_SHARES_BYTES, Inbox
+from pipeline.task.inbox import MAX_SHARES_BYTES, Inbox
 
 
 class ReceivedShare(NamedTuple):

@@ -93,7 +93,7 @@ def rights(role: Role, config: Config, topics: Topics) -> list[Right]:
     group = config.kafka.group
     inputs, outputs, every = topics.inputs, topics.outputs, topics.all
     read_back = [topics.predictions, topics.outcomes, topics.checkpoints]
-    if config.sharing.interval is not None:
+    if config.sharing.possible:
         read_back.append(topics.shared)
     transactions = Right("Write", Resource.TRANSACTIONAL_ID, transactional_id(config, ""), prefixed=True)
     if role is Role.WORKER:

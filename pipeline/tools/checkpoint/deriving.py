@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from msgspec import UNSET
+
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.errors import StateError
 from pipeline.model.model import Model
 from pipeline.records.dead_letter import DeadLetterHeaders
 from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import Outcome, Prediction, Share
+from pipeline.task.aligned_inbox import next_window_end
 from pipeline.task.state import State, counters
 from pipeline.tools.audit.state_check import UNRECORDED
 from pipeline.tools.checkpoint.input_summary import InputSummary
@@ -114,6 +117,7 @@ def _state(
     waiting = inputs.waiting()
     stream_time = max(inputs.stream_time, -1 if last is None else last.stream_time)
     published = _published(shares(target.partition), last) if target.shares else None
+    taken, windows = _taken(outputs, shares)
     return State(
         partition=target.partition,
         settings=target.settings,
@@ -125,7 +129,8 @@ def _state(
         counters=_counters(outputs, inputs, len(waiting), last),
         earlier=[] if last is None else last.earlier,
         published=published,
-        taken=_taken(outputs, shares),
+        taken=taken,
+        windows=windows or UNSET,
         **outputs.finish(stream_time, published),
     )
 
@@ -148,11 +153,16 @@ def _published(shares: Iterable[tuple[int, Share]], last: State | None) -> int:
     return max(ends, default=before or 0)
 
 
-def _taken(outputs: OutputSummary, shares: Callable[[int], Iterable[tuple[int, Share]]]) -> dict[int, int]:
-    """Return the offset after the last share that was learned, by other partition."""
-    taken = {}
+def _taken(
+    outputs: OutputSummary, shares: Callable[[int], Iterable[tuple[int, Share]]]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the offset after the last share that was learned, by other partition, and `State.windows`."""
+    taken = dict[int, int]()
+    windows = dict[int, int]()
     for partition, until in sorted(outputs.learned.items()):
-        offsets = [offset for offset, share in shares(partition) if share.until <= until]
-        if offsets:
-            taken[partition] = offsets[-1] + 1
-    return taken
+        for offset, share in shares(partition):
+            if share.until <= until:
+                taken[partition] = offset + 1
+                if share.window_end is not None:
+                    windows[partition] = next_window_end(share, windows.get(partition, 0))
+    return taken, windows

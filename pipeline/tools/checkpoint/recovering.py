@@ -189,7 +189,7 @@ def derive(
         offsets,
         factory.settings(group.partitions),
         group.config.join,
-        shares=group.config.sharing.interval is not None and group.partitions > 1,
+        shares=group.config.sharing.interval_for(group.partitions) is not None,
     )
     with _reader(group) as predictions, _reader(group) as outcomes:
         logs = PartitionLogs(

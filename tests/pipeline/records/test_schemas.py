@@ -50,7 +50,7 @@ RECORDS: dict[str, type[msgspec.Struct]] = {
     "share": Share,
     "state": State,
 }
-OPTIONAL = ("shared", "challengers", "asked", "effects")
+OPTIONAL = ("shared", "challengers", "asked", "effects", "window_end", "closed_until", "windows")
 """Fields that are not always written."""
 LATEST = 2**53
 ERROR = ERROR_HEADERS

@@ -21,8 +21,8 @@ from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.outputs import Example, Outcome, Prediction, Share, VideoCounts
-from pipeline.task import sharing
-from pipeline.task.sharing import MAX_SHARES_BYTES, Inbox, Outbox, OutboxSettings
+from pipeline.task.inbox import INBOX_BYTES, MAX_SHARES_BYTES, Inbox
+from pipeline.task.sharing import Outbox, SharingSettings
 from pipeline.task.task import Task
 from tests.pipeline.recovery.test_restoration import WorkerStep, rebuilt, worker_steps
 from tests.support.builders import (
@@ -307,15 +307,15 @@ def test_what_does_not_fit_into_an_outcome_goes_with_the_next_ones() -> None:
 
 
 def test_a_full_inbox_wants_no_more_until_half_is_read() -> None:
-    inbox, size = Inbox(0, {}), sharing.INBOX_BYTES // 8
+    inbox, size = Inbox(0, {}), INBOX_BYTES // 8
     for offset in range(12):
         inbox.offer(share_of(1, offset, offset + 1), offset, size)
     assert inbox.bytes == 8 * size
     assert inbox.next_offset(1) is None
     while inbox.next_offset(1) is None:
-        assert inbox.bytes > sharing.INBOX_BYTES // 2
+        assert inbox.bytes > INBOX_BYTES // 2
         inbox.drain()
-    assert inbox.bytes == sharing.INBOX_BYTES // 2
+    assert inbox.bytes == INBOX_BYTES // 2
     assert inbox.next_offset(1) == 8
     inbox.offer(share_of(1, 11, 12), 11, size)
     assert [share.since for share in inbox.drain()] == [4]
@@ -332,7 +332,7 @@ def test_a_partition_wants_nothing_of_its_own() -> None:
 def test_the_largest_share_and_the_largest_outcome_fit_into_a_message() -> None:
     """With ids of the longest, every character of which takes six bytes, and all outcomes examples."""
     interval = 100
-    outbox = Outbox(2**31, OutboxSettings(2, interval), 2**53)
+    outbox = Outbox(2**31, SharingSettings(2, interval), 2**53)
     features = [-1.2345678901234567] * 10
     for number in range(interval):
         video = f"{number:03}" + "\x01" * 253
@@ -359,7 +359,7 @@ def test_examples_teach_the_learner_and_counts_do_not() -> None:
 
 @pytest.mark.parametrize("others", [1, 3])
 def test_a_partition_is_taught_by_as_many_outcomes_of_others_as_of_its_own(others: int) -> None:
-    outbox = Outbox(0, OutboxSettings(others + 1, 60), 0)
+    outbox = Outbox(0, SharingSettings(others + 1, 60), 0)
     for _ in range(60):
         outbox.add(Example(7, 3, 5, [0.5] * 10, label=False, watch_ratio=0.0))
     [share] = outbox.drain()

@@ -31,7 +31,8 @@ def test_a_worker_reads_and_writes_what_its_settings_ask_for() -> None:
         Right("Read", Resource.TOPIC, "shared"),
         Right("Write", Resource.TOPIC, "label-requests"),
     )
-    assert not {shared, requests} & set(needed(Role.WORKER))
+    assert not {shared, requests} & set(needed(Role.WORKER, sharing={"interval": "off"}))
+    assert shared in needed(Role.WORKER)
     assert shared in needed(Role.WORKER, sharing={"interval": 5})
     assert requests in needed(Role.WORKER, labels={"policy": "random"})
 
