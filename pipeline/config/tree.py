@@ -211,14 +211,24 @@ def _not_champion(challengers: dict[str, Challenger]) -> dict[str, Challenger]:
 
 AUTO_INTERVAL: Final = 20
 """Outcomes in a share with `sharing.interval = "auto"`."""
+MAX_INTERVAL: Final = 100
+"""Outcomes in a share, at most."""
 AUTO_PARTITIONS: Final = range(2, 33)
 """Numbers of partitions that share with `sharing.interval = "auto"`."""
+
+
+def _share_interval(value: object) -> object:
+    if isinstance(value, str) and value.isascii() and value.isdecimal():
+        value = int(value)
+    if value not in {"auto", "off"} and not (type(value) is int and 1 <= value <= MAX_INTERVAL):
+        raise ValueError(f'it is "auto", "off", or a number of outcomes from 1 to {MAX_INTERVAL}')
+    return value
 
 
 class Sharing(Section):
     """What partitions share with one another."""
 
-    interval: Literal["auto", "off"] | Annotated[int, Field(ge=1, le=100)] = "auto"
+    interval: Annotated[Literal["auto", "off"] | int, BeforeValidator(_share_interval)] = "auto"
     """Outcomes in one shared record, few enough to fit into a message. With `off`, each partition learns
     from its own users only. With `auto`, `AUTO_PARTITIONS` share `AUTO_INTERVAL` outcomes at a time."""
     align: Milliseconds | None = Field(None, ge=1)

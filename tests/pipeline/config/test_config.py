@@ -149,6 +149,11 @@ def test_anything_else_is_refused_as_a_duration(value: object) -> None:
         ("[join]\nearly_bytes = 1000000\n", ["join.early_bytes", "less than or equal to 768000"]),
         ("[worker]\nbatch = 0\n", ["worker.batch", "greater than or equal to 1", "got 0"]),
         ('[worker]\nsession_timeout = "1s"\n', ["worker.session_timeout", "6000"]),
+        ("[sharing]\ninterval = 101\n", ["sharing.interval", '"auto", "off", or a number', "1 to 100"]),
+        ("[sharing]\ninterval = true\n", ["sharing.interval", "a number of outcomes", "got True"]),
+        ('[sharing]\ninterval = "on"\n', ["sharing.interval", "a number of outcomes", "got 'on'"]),
+        ('[sharing]\nalign = "30s"\ninterval = "off"\n', ["sharing", "align needs shares"]),
+        ('[sharing]\nalign = "0s"\n', ["sharing.align", "greater than or equal to 1"]),
         ('[metrics]\naddress = "9100"\n', ["metrics.address", '"127.0.0.1:9100"', "'9100'"]),
         ('[metrics]\naddress = "here:65536"\n', ["metrics.address", "'here:65536'"]),
         ('[metrics]\naddress = "::1:9100"\n', ["metrics.address", '"[::1]:9100"', "'::1:9100'"]),
@@ -174,6 +179,14 @@ def test_a_wrong_file_is_explained_with_its_name_the_key_and_what_is_accepted(
     assert message.startswith("mine.toml")
     for part in parts:
         assert part in message
+
+
+@pytest.mark.parametrize(("text", "interval"), [("auto", "auto"), ("off", "off"), ("20", 20)])
+def test_what_partitions_share_may_come_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, text: str, interval: object
+) -> None:
+    monkeypatch.setenv("FORKS_SHARING__INTERVAL", text)
+    assert load().sharing.interval == interval
 
 
 def test_all_errors_are_reported_at_once() -> None:
