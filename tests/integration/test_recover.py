@@ -212,11 +212,13 @@ def test_a_key_finds_out_who_writes_without_it(bootstrap: str, topic_prefix: str
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("align", [None, "4h"])
 def test_what_partitions_have_shared_is_derived_too(
-    bootstrap: str, topic_prefix: str, tmp_path: Path
+    bootstrap: str, topic_prefix: str, tmp_path: Path, align: str | None
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, partitions=2)
-    pipeline.environment = {"FORKS_SHARING__INTERVAL": "20", "FORKS_JOIN__WINDOW": "30d"}
+    pipeline.environment = {"FORKS_JOIN__WINDOW": "30d"}
+    pipeline.environment |= {} if align is None else {"FORKS_SHARING__ALIGN": align}
     events = invented_events(tmp_path, 1_000)
     half = len(events) // 2
     pipeline.produce_events(events[:half])
@@ -224,7 +226,9 @@ def test_what_partitions_have_shared_is_derived_too(
     pipeline.produce_events(events[half:])  # learned together with what the first half has shared
     pipeline.run_until({pipeline.topics.outcomes: len(events)}, instance=None)
     config = Config(
-        kafka=pipeline.kafka, sharing=Sharing(interval=20), join=Join.model_validate({"window": "30d"})
+        kafka=pipeline.kafka,
+        sharing=Sharing.model_validate({"align": align} if align else {}),
+        join=Join.model_validate({"window": "30d"}),
     )
     with Group(config) as group:
         for partition in range(2):
@@ -234,7 +238,8 @@ def test_what_partitions_have_shared_is_derived_too(
             offsets = (written.interactions.offset, written.labels.offset)
             derived, snapshot = derive(group, partition, offsets, None, lambda _: None)
             assert written.taken
-            for name in ("published", "taken", "outcomes_from", "pending_from", "waiting", "stream_time"):
+            names = ["published", "outcomes_from", "pending_from", "waiting", "stream_time"]
+            for name in [*names, "windows"] if align else [*names, "taken"]:
                 assert getattr(derived, name) == getattr(written, name), name
             assert snapshot is not None
             assert written.snapshot is not None
