@@ -16,6 +16,7 @@ from bench.options import Options
 
 BENCHMARKS: Mapping[str, str] = MappingProxyType(
     {
+        "drift": "mistakes on invented streams that drift, with each kind of running features",
         "failover": "seconds from a coordinator's death to the next predictions, on three brokers",
         "features": "which running statistics earn their place",
         "kuairand": "mistakes on real KuaiRand rows, with each kind of running features",

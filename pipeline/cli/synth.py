@@ -20,6 +20,8 @@ Examples:
 
     forks synth --out large --events 1000000 --users 7000 --videos 10000 --days 63
 
+    forks synth --out fashions --days 60 --drift 10
+
 Then: forks replay data
 """
 
@@ -34,6 +36,9 @@ def synth(
     seed: Annotated[
         int, typer.Option(min=0, help="The same seed and sizes give the same files.")
     ] = SIZE.seed,
+    drift: Annotated[
+        float, typer.Option(min=0.0, help="How fast tastes and videos change, in multiples of the default.")
+    ] = SIZE.drift,
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object: the rows of each file.")
@@ -48,7 +53,7 @@ def synth(
     with Console(stderr=True).status("") as status:
         rows = write_files(
             out,
-            Size(events, users, videos, days, seed),
+            Size(events, users, videos, days, seed, drift),
             force=force,
             progress=lambda name: status.update(f"Writing {out / name} ..."),
         )

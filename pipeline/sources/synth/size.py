@@ -1,4 +1,4 @@
-"""How much data to invent."""
+"""How much data to invent, and how fast the invented world changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Size:
-    """How much data to invent, and from which seed.
+    """How much data to invent, from which seed, and how fast its world changes.
 
     Attributes
     ----------
@@ -15,6 +15,9 @@ class Size:
         Rows of the interactions, and numbers of users, videos and days.
     seed
         Seed of all random numbers.
+    drift
+        How many times as far as by default the tastes of users, and the quality and popularity of videos, move
+        in a day.
     """
 
     events: int = 50_000
@@ -22,3 +25,4 @@ class Size:
     videos: int = 2_000
     days: int = 7
     seed: int = 1
+    drift: float = 1.0

@@ -24,7 +24,9 @@ TAGS: Final = 31
 USER_SPREAD: Final = 0.48
 QUALITY_SPREAD: Final = 0.34
 QUALITY_DRIFT: Final = 0.06
-"""A day's step of a video's random walk."""
+"""Standard deviation of a day's step of a video's quality."""
+POPULARITY_DRIFT: Final = 0.15
+"""The same of the logarithm of its popularity."""
 TASTE_SPREAD: Final = 0.30
 TASTE_ROTATION: Final = 0.05
 """Standard deviation of the angle by which a user's taste rotates in a day, in radians."""
@@ -54,8 +56,8 @@ class Users:
     rotation: Floats
 
     @classmethod
-    def draw(cls, count: int, rng: np.random.Generator) -> Users:
-        """Draw `count` users."""
+    def draw(cls, count: int, drift: float, rng: np.random.Generator) -> Users:
+        """Draw `count` users, whose tastes rotate `drift` times as fast as by default."""
         activity = rng.lognormal(0.0, 0.8, count)
         axes = np.linalg.qr(rng.normal(size=(count, TASTE_DIMENSIONS, 2))).Q
         return cls(
@@ -63,7 +65,7 @@ class Users:
             bias=rng.normal(0.0, USER_SPREAD, count),
             taste=axes[:, :, 0],
             next_taste=axes[:, :, 1],
-            rotation=rng.normal(0.0, TASTE_ROTATION, count),
+            rotation=rng.normal(0.0, drift * TASTE_ROTATION, count),
         )
 
 
@@ -93,12 +95,12 @@ class Videos:
     tag: Integers
 
     @classmethod
-    def draw(cls, count: int, days: int, rng: np.random.Generator) -> Videos:
-        """Draw `count` videos, and their popularity and quality over `days` days."""
+    def draw(cls, count: int, days: int, drift: float, rng: np.random.Generator) -> Videos:
+        """Draw `count` videos, and their popularity and quality over `days` days, which drift."""
         rank = rng.permutation(count)
-        popularity_walk = np.cumsum(rng.normal(0.0, 0.15, (days, count)), axis=0)
+        popularity_walk = np.cumsum(rng.normal(0.0, drift * POPULARITY_DRIFT, (days, count)), axis=0)
         popularity = np.exp(popularity_walk) / (rank + 1 + 0.02 * count)
-        quality_walk = np.cumsum(rng.normal(0.0, QUALITY_DRIFT, (days, count)), axis=0)
+        quality_walk = np.cumsum(rng.normal(0.0, drift * QUALITY_DRIFT, (days, count)), axis=0)
         tag = rng.choice(TAGS, size=count, p=zipf(TAGS, 0.8))
         of_tag = rng.normal(size=(TAGS, TASTE_DIMENSIONS))
         appeal = 0.8 * of_tag[tag] + 0.6 * rng.normal(size=(count, TASTE_DIMENSIONS))
@@ -137,12 +139,12 @@ class World:
     @cached_property
     def users(self) -> Users:
         """The users."""
-        return Users.draw(self.size.users, self.generator(0))
+        return Users.draw(self.size.users, self.size.drift, self.generator(0))
 
     @cached_property
     def videos(self) -> Videos:
         """The videos."""
-        return Videos.draw(self.size.videos, self.size.days, self.generator(1))
+        return Videos.draw(self.size.videos, self.size.days, self.size.drift, self.generator(1))
 
     def attraction(self, user: Integers, video: Integers, day: Integers) -> Floats:
         """Return the mean log watch ratio of plays, apart from a constant.

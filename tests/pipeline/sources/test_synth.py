@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
@@ -14,6 +15,7 @@ from pipeline.features.tables import Tables
 from pipeline.sources.kuairec import read_events
 from pipeline.sources.synth.files import FILES, write_files
 from pipeline.sources.synth.size import Size
+from pipeline.sources.synth.world import World
 
 SMALL = Size(events=4_000, users=60, videos=200, days=3, seed=7)
 WATCHED = 0.75
@@ -44,6 +46,15 @@ def test_another_seed_gives_other_data(folder: Path, tmp_path: Path) -> None:
     write_files(tmp_path, Size(events=4_000, users=60, videos=200, days=3, seed=8))
     for name in FILES:
         assert (tmp_path / name).read_bytes() != (folder / name).read_bytes()
+
+
+def test_a_world_moves_as_fast_as_asked_for() -> None:
+    worlds = [World(Size(events=1, users=9, videos=20, days=3, drift=drift)) for drift in (0.0, 1.0, 4.0)]
+    still, usual, fast = (np.diff(world.videos.quality, axis=0) for world in worlds)
+    assert (still == 0.0).all()
+    assert fast == pytest.approx(4.0 * usual)
+    assert worlds[2].users.rotation == pytest.approx(4.0 * worlds[1].users.rotation)
+    assert worlds[2].users.bias.tolist() == worlds[1].users.bias.tolist()
 
 
 def test_headers_are_those_of_the_originals(folder: Path, kuairec: Path) -> None:
