@@ -16,8 +16,8 @@ class Size:
     seed
         Seed of all random numbers.
     drift
-        How many times as far as by default the tastes of users, and the quality and popularity of videos, move
-        in a day.
+        How many times as far as by default the tastes of users, and the quality and popularity of videos,
+        move in a day.
     """
 
     events: int = 50_000
