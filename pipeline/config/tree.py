@@ -243,11 +243,6 @@ class Sharing(Section):
             raise ValueError('align needs shares: set interval to "auto" or to a number, or leave align out')
         return self
 
-    @property
-    def possible(self) -> bool:
-        """Whether partitions share, if there are as many as it takes."""
-        return self.interval != "off"
-
     def describe(self, partitions: int) -> str:
         """Say what so many partitions learn from, and what that means.
 

@@ -101,10 +101,12 @@ class Worker:
         self._instance = config.kafka.instance or f"{socket.gethostname()}-{uuid4().hex[:8]}"
         topics = topics_of(config)
         client = Admin(config.kafka)
-        self._rights = rights(Role.WORKER, config, topics)
-        if missing := missing_rights(client, self._rights):
-            raise denied(config.kafka, missing, Role.WORKER)
+        self._rights = rights(Role.WORKER, config, topics, partitions=1)
+        self._refuse_missing_rights(client)
         partitions = partition_count(client, topics)
+        if (whole := rights(Role.WORKER, config, topics, partitions)) != self._rights:
+            self._rights = whole
+            self._refuse_missing_rights(client)
         check_partitioning(config.kafka, topics, partitions)
         self._settings = self._factory.settings(partitions)
         self._stopping = threading.Event()
@@ -116,6 +118,10 @@ class Worker:
         self._factory.warm_up()
         tune_garbage_collector()
         self._startup_seconds = time.monotonic() - begin
+
+    def _refuse_missing_rights(self, client: Admin) -> None:
+        if missing := missing_rights(client, self._rights):
+            raise denied(self.config.kafka, missing, Role.WORKER)
 
     def stop(self) -> None:
         """Finish the batch, write snapshots of the models, and return from `run`."""

@@ -73,7 +73,7 @@ def acl_options(wanted: Iterable[Right]) -> list[list[str]]:
     ]
 
 
-def rights(role: Role, config: Config, topics: Topics) -> list[Right]:
+def rights(role: Role, config: Config, topics: Topics, partitions: int | None = None) -> list[Right]:
     """Return the rights that a role needs.
 
     Parameters
@@ -84,6 +84,8 @@ def rights(role: Role, config: Config, topics: Topics) -> list[Right]:
         The whole configuration: the names of group and topics, and what the pipeline does.
     topics
         The topics of this configuration.
+    partitions
+        How many partitions there are; None for the rights that any number needs.
 
     Returns
     -------
@@ -93,7 +95,8 @@ def rights(role: Role, config: Config, topics: Topics) -> list[Right]:
     group = config.kafka.group
     inputs, outputs, every = topics.inputs, topics.outputs, topics.all
     read_back = [topics.predictions, topics.outcomes, topics.checkpoints]
-    if config.sharing.possible:
+    shares = config.sharing.interval != "off"
+    if shares if partitions is None else config.sharing.interval_for(partitions) is not None:
         read_back.append(topics.shared)
     transactions = Right("Write", Resource.TRANSACTIONAL_ID, transactional_id(config, ""), prefixed=True)
     if role is Role.WORKER:

@@ -31,9 +31,13 @@ def test_a_worker_reads_and_writes_what_its_settings_ask_for() -> None:
         Right("Read", Resource.TOPIC, "shared"),
         Right("Write", Resource.TOPIC, "label-requests"),
     )
+    config = Config()
     assert not {shared, requests} & set(needed(Role.WORKER, sharing={"interval": "off"}))
     assert shared in needed(Role.WORKER)
     assert shared in needed(Role.WORKER, sharing={"interval": 5})
+    one, two = (rights(Role.WORKER, config, topics_of(config), partitions) for partitions in (1, 2))
+    assert shared not in one
+    assert shared in two
     assert requests in needed(Role.WORKER, labels={"policy": "random"})
 
 
