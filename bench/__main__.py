@@ -19,6 +19,7 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
         "drift": "mistakes on invented streams that drift, with each kind of running features",
         "failover": "seconds from a coordinator's death to the next predictions, on three brokers",
         "features": "which running statistics earn their place",
+        "hindsight": "what trees make of the features, and of all that is known",
         "kuairand": "mistakes on real KuaiRand rows, with each kind of running features",
         "labels": "mistakes with fewer labels, by who decides which to ask for",
         "latency": "milliseconds from a play to its prediction, beside a bare loop, at three rates",
@@ -32,6 +33,8 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
         "scaling": "events a second by partitions and workers, and what a million of them take",
         "startup": "seconds until forks --help and completion answer, beside python -c pass",
         "throughput": "events a second of a worker, beside a bare loop over Kafka and JSON",
+        "tried": "a low-rank part, laws of the noise and features of the event beside the effects",
+        "worth": "what each part of the features is worth, on data that had no say in it",
     }
 )
 """Modules here, each with `run(options)`, which returns an object that JSON can hold."""

@@ -15,3 +15,21 @@ def folder(tmp_path: Path) -> Path:
     tags = [f"{video},[{video % 2}]" for video in range(4)]
     (tmp_path / "item_categories.csv").write_text("\n".join(["video_id,feat", *tags]) + "\n")
     return tmp_path
+
+
+KUAIRAND = "user_id,video_id,time_ms,is_click,long_view,label,play_time_ms,duration_ms"
+DAY = 86_400_000
+
+
+@pytest.fixture
+def data(folder: Path) -> Path:
+    """The twelve plays in both files of KuaiRec, and sixteen of KuaiRand, one a day."""
+    (folder / "kuairec").mkdir()
+    matrix = (folder / "small_matrix.csv").read_text()
+    (folder / "kuairec" / "big_matrix_1000.csv").write_text(matrix)
+    for name in ("small_matrix.csv", "item_categories.csv"):
+        (folder / name).rename(folder / "kuairec" / name)
+    (folder / "kuairand").mkdir()
+    rows = [f"{i % 5},{i % 4},{i * DAY},{i % 2},{i % 3 % 2},{int(i > 9)},{i},10" for i in range(16)]
+    (folder / "kuairand" / "log.csv").write_text("\n".join([KUAIRAND, *rows]) + "\n")
+    return folder
