@@ -1,7 +1,7 @@
 """The model of the adjusted effects with constants and a law of the noise that can be changed.
 
-The same model as `pipeline.features.effects`, which has its constants compiled in: labels at once, nothing is
-evicted, and each label of a user solves the ring.
+The same model as `pipeline.features.effects`, which has its constants compiled in. Labels come at once, and
+nothing is evicted.
 """
 
 # ruff: noqa: PLR0917 -- compiled code is called by position
@@ -24,7 +24,7 @@ mean; or a Student distribution with `TAIL` degrees of freedom around each user'
 TAIL: Final = 4.0
 EVERYTHING: Final = 1e12
 """A weight of the mean noise beside which a user's labels count for nothing."""
-_B, _S, _VARIANCE, _LABELS, _OLD, _OLD_R, _OLD_SQ = range(7)
+_B, _S, _VARIANCE, _LABELS, _SOLVED_B, _SOLVED_S, _OLD, _OLD_R, _OLD_SQ, _W, _R, _SQUARES = range(12)
 _N, _D, _SQ, _COUNT = range(4)
 
 
@@ -44,7 +44,9 @@ class Constants(NamedTuple):
     logit_scale
         Log-odds for each standard deviation of the expected signal.
     ring
-        Labels of a user that are kept one by one.
+        Labels of a user that are kept one by one, at most.
+    interval, first
+        One in so many labels of a user solves over the ring, and so do the first ones.
     noise
         `OF_USER`, `OF_ALL`, `OF_PAIR` or `HEAVY`.
     """
@@ -57,6 +59,8 @@ class Constants(NamedTuple):
     fade: float = effects.FADE
     logit_scale: float = effects.LOGIT_SCALE
     ring: int = effects.RING
+    interval: int = effects.SOLVE_INTERVAL
+    first: int = effects.FIRST_LABELS
     noise: int = OF_USER
 
 
@@ -106,7 +110,9 @@ def features(
     # numba compiles for the types: they are to be the same whatever is given.
     numbers = np.array(own[1:7], dtype=np.float64)
     groups = int(packed.max()) + 1 if len(packed) else 1
-    found: FloatArray = _run(users, items, lists, packed, x, numbers, own.ring, own.noise, groups)
+    found: FloatArray = _run(
+        users, items, lists, packed, x, numbers, own.ring, own.interval, own.first, own.noise, groups
+    )
     return found
 
 
@@ -119,12 +125,18 @@ def _group(group_list, groups, packed, prior):  # type: ignore[no-untyped-def]
     return total / count if count > 1 else total
 
 
+@njit(cache=True, error_model="numpy", inline="always")
+def _oldest(labels, ring, interval):  # type: ignore[no-untyped-def]
+    """Return which of a user's labels, counted from 0, is the oldest in the ring after so many."""
+    return max(0, (labels - 1) // interval * interval + interval - ring)
+
+
 @njit(cache=True, error_model="numpy")
-def _run(users, items, lists, packed, x, numbers, ring, law, group_count):  # type: ignore[no-untyped-def]  # noqa: PLR0915
+def _run(users, items, lists, packed, x, numbers, ring, interval, first, law, group_count):  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915
     user_prior, item_prior, group_prior, weight, fade, scale = numbers
     n = len(x)
     user_count, item_count = users.max() + 1, items.max() + 1
-    U, V = np.zeros((user_count, 7)), np.zeros((item_count, 4))
+    U, V = np.zeros((user_count, 12)), np.zeros((item_count, 4))
     G = np.zeros((group_count, 2))
     of_item = np.zeros(item_count, dtype=np.int64)
     ring_items = np.zeros((user_count, ring), dtype=np.int64)
@@ -159,11 +171,13 @@ def _run(users, items, lists, packed, x, numbers, ring, law, group_count):  # ty
             scale * (b + own_q) / math.sqrt(spread),
             spread,
         )
-        # The label.
+        # The label. Labels of the user are counted from 0; label i is at i % ring.
         seen = int(U[u, _LABELS])
-        newest = seen % ring
-        stored = min(seen + 1, ring)
-        for slot in range(min(seen, ring)):
+        solves = seen < first or seen % interval == 0
+        oldest = _oldest(seen, ring, interval)
+        kept = _oldest(seen + 1, ring, interval) if solves else oldest
+        for label in range(oldest if solves else seen, seen):
+            slot = label % ring
             i = ring_items[u, slot]
             noise_of_i = (weight * mean_noise + V[i, _SQ]) / (weight + V[i, _COUNT])
             of_i = noise_of_i / mean_noise if law == 2 else 1.0
@@ -171,41 +185,52 @@ def _run(users, items, lists, packed, x, numbers, ring, law, group_count):  # ty
                 V[i, _D] / of_i + 1.0 / item_prior
             )
             w[slot] = 1.0 / of_i
-        if seen >= ring:
-            rest = ring_x[u, newest] - q[newest]
-            left = w[newest]
-            if law == 3:
-                left = (TAIL + 1.0) / (TAIL + (rest - b) ** 2 / s)
+        for label in range(oldest, kept):
+            slot = label % ring
+            rest = ring_x[u, slot] - q[slot]
+            left = (TAIL + 1.0) / (TAIL + (rest - b) ** 2 / s) if law == 3 else w[slot]
             U[u, _OLD] = fade * U[u, _OLD] + left
             U[u, _OLD_R] = fade * U[u, _OLD_R] + left * rest
             U[u, _OLD_SQ] = fade * U[u, _OLD_SQ] + left * rest * rest
+        oldest, newest = kept, seen % ring
         ring_items[u, newest], ring_x[u, newest] = v, x[event]
         q[newest], w[newest] = own_q, 1.0 / share
         passed[u, newest, 0] = passed[u, newest, 1] = 0.0
         U[u, _LABELS] = seen + 1.0
         s = s if seen > 0 else mean_noise
+        residual = x[event] - own_q
+        if not solves:
+            if law == 3:
+                w[newest] = (TAIL + 1.0) / (TAIL + (residual - b) ** 2 / s)
+            U[u, _W] += w[newest]
+            U[u, _R] += w[newest] * residual
+            U[u, _SQUARES] += w[newest] * residual * residual
         for step in range(3):
-            sum_w, sum_r, sum_sq = U[u, _OLD], U[u, _OLD_R], U[u, _OLD_SQ]
-            for slot in range(stored):
-                rest = ring_x[u, slot] - q[slot]
-                if law == 3:
-                    w[slot] = (TAIL + 1.0) / (TAIL + (rest - b) ** 2 / s)
-                sum_w += w[slot]
-                sum_r += w[slot] * rest
-                sum_sq += w[slot] * rest * rest
-            b = (sum_r / s + mean / user_prior) / (sum_w / s + 1.0 / user_prior)
-            variance = 1.0 / (sum_w / s + 1.0 / user_prior)
+            if solves and (step == 0 or law == 3):
+                U[u, _W], U[u, _R], U[u, _SQUARES] = U[u, _OLD], U[u, _OLD_R], U[u, _OLD_SQ]
+                for label in range(oldest, seen + 1):
+                    slot = label % ring
+                    rest = ring_x[u, slot] - q[slot]
+                    if law == 3:
+                        w[slot] = (TAIL + 1.0) / (TAIL + (rest - b) ** 2 / s)
+                    U[u, _W] += w[slot]
+                    U[u, _R] += w[slot] * rest
+                    U[u, _SQUARES] += w[slot] * rest * rest
+            precision = U[u, _W] / s + 1.0 / user_prior
+            b, variance = (U[u, _R] / s + mean / user_prior) / precision, 1.0 / precision
             if step < 2:
-                squares = max(sum_sq - 2.0 * b * sum_r + sum_w * b * b, 0.0)
-                labels = U[u, _OLD] + stored if law != 3 else sum_w
+                squares = max(U[u, _SQUARES] - 2.0 * b * U[u, _R] + U[u, _W] * b * b, 0.0)
+                labels = U[u, _W] if law == 3 else U[u, _OLD] + (seen + 1 - oldest)
                 s = (weight * mean_noise + squares) / (weight + labels)
         U[u, _B], U[u, _S], U[u, _VARIANCE] = b, s, variance
-        rest = x[event] - b - own_q
-        # Sums change by the same amounts as in the pipeline, where the newest label's item is added last.
-        for slot in range(stored):
+        if solves:
+            U[u, _SOLVED_B], U[u, _SOLVED_S] = b, s
+        # Sums of items change by what their labels add with the newest solution.
+        for label in range(oldest if solves else seen, seen + 1):
+            slot = label % ring
             i = ring_items[u, slot]
-            of_i = 1.0 if law == 2 else w[slot]
-            own_precision, own_residual = of_i / s, of_i * (ring_x[u, slot] - b) / s
+            own_precision = (1.0 if law == 2 else w[slot]) / U[u, _SOLVED_S]
+            own_residual = own_precision * (ring_x[u, slot] - U[u, _SOLVED_B])
             change, more = own_residual - passed[u, slot, 0], own_precision - passed[u, slot, 1]
             passed[u, slot, 0], passed[u, slot, 1] = own_residual, own_precision
             V[i, _N] += change
@@ -213,6 +238,7 @@ def _run(users, items, lists, packed, x, numbers, ring, law, group_count):  # ty
             for position in range(of_item[i] + 1, of_item[i] + 1 + packed[of_item[i]]):
                 G[packed[position], 0] += change
                 G[packed[position], 1] += more
+        rest = residual - b
         V[v, _SQ] += rest * rest
         V[v, _COUNT] += 1.0
         total += 1.0

@@ -41,6 +41,8 @@ ORDERS_OF_CHOICE: Final = 2
 BASE: Final = "all parts"
 STEP: Final = 2.0
 """Factor between neighbouring values of a constant that is chosen."""
+LARGEST: Final = 64.0
+"""The largest value of a constant; the least is one over it."""
 TURNS: Final = 4
 """The largest number of times that each constant is chosen given the others."""
 
@@ -103,8 +105,7 @@ def choose(rows: Rows, start: Choice, orders: int) -> Choice:
             for factor in (STEP, 1.0 / STEP):
                 while True:
                     tried = _changed(best, name, factor)
-                    found = math.inf if tried == best else loss(tried)
-                    if found >= least:
+                    if tried == best or (found := loss(tried)) >= least:
                         break
                     best, least = tried, found
         if best == before:
@@ -113,10 +114,16 @@ def choose(rows: Rows, start: Choice, orders: int) -> Choice:
 
 
 def _changed(choice: Choice, name: str, factor: float) -> Choice:
+    """Return the choice with a constant times a factor, or as it is if that is out of range."""
     if name == "linear_alpha":
-        return choice._replace(linear_alpha=factor * choice.linear_alpha)
+        return choice._replace(linear_alpha=_bounded(factor * choice.linear_alpha))
     value = getattr(choice.constants, name)
-    return choice._replace(constants=choice.constants._replace(**{name: factor * value}))
+    changed: Any = value if math.isinf(value) else _bounded(factor * value)
+    return choice._replace(constants=choice.constants._replace(**{name: changed}))
+
+
+def _bounded(value: float) -> float:
+    return min(max(value, 1.0 / LARGEST), LARGEST)
 
 
 def played(rows: Rows, choice: Choice, plain: Choice | None) -> dict[str, FloatArray]:
@@ -160,8 +167,9 @@ def played(rows: Rows, choice: Choice, plain: Choice | None) -> dict[str, FloatA
         "log-odds not as an offset": of(X),
         "without means and counts": of_columns(OWN),
         "nothing fades": of(rows.with_effects(means, constants._replace(fade=1.0)), **offset),
-        "rings of 4": of(rows.with_effects(means, constants._replace(ring=4)), **offset),
+        "rings of 8": of(rows.with_effects(means, constants._replace(ring=8)), **offset),
         "rings of 64": of(rows.with_effects(means, constants._replace(ring=64)), **offset),
+        "solved at each label": of(rows.with_effects(means, constants._replace(interval=1)), **offset),
         "log-odds alone, no learner": X[:, OFFSET],
         "running means and counts": of(running),
         "the same without tags": of(running[:, : RUNNING.index("video_tag_label_mean")]),
