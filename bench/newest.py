@@ -49,6 +49,9 @@ def by_time(
 ) -> FloatArray:
     """Return means in which a label counts half after so much time, and 0 counts as one label, shape (n, 1).
 
+    From a label of the user to the next, after a time t, h / (h + t) is kept. A power of 2 would do as well,
+    but its last bits differ between machines.
+
     Parameters
     ----------
     order : ndarray, shape (2 n,), int64
@@ -75,7 +78,7 @@ def by_time(
         event = step % n
         user, time = users[event], times[event]
         gone = max(time - newest[user], 0)  # labels may come in another order than their events
-        keep = 0.5 ** (gone / half_life)
+        keep = half_life / (half_life + gone)
         if step < n:
             found[event, 0] = keep * totals[user] / (keep * weights[user] + 1.0)
         else:

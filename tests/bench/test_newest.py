@@ -34,4 +34,4 @@ def test_labels_may_come_in_another_order_than_their_events() -> None:
     crossed = np.array([0, 1, 4, 3, 2])
     found = by_time(crossed, users, times, np.array([1.0, 0.0, 0.0]), 100.0)
     # The late label of event 0 counts from the time of event 1 on.
-    assert found[2, 0] == pytest.approx(0.25 / (0.5 + 1.0))
+    assert found[2, 0] == pytest.approx((1 / 3) / (2 / 3 + 1.0))
