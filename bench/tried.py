@@ -254,6 +254,7 @@ def costs(options: Options) -> dict[str, float]:
             ("effects, heavy tails", HEAVY),
         )
     }
+    found["effects, without tags"] = timed(rows.without_tags().effects_run(Constants()))
     for dimensions in DIMENSIONS:
         latent = partial(expected, users, videos, videos, rest, noise, Prior(dimensions))
         found[f"{dimensions} latent dimensions"] = timed(latent)
