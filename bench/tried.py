@@ -34,7 +34,7 @@ from bench.rows import (
 )
 from bench.timing import microseconds
 from forks import Forks, ForksSettings
-from forks.arrays import FloatArray, IntArray
+from forks.arrays import BoolArray, FloatArray, IntArray
 from forks.validation import log_loss
 from pipeline.features.effects import LOGIT_SCALE
 from pipeline.features.statistics import EFFECTS
@@ -48,11 +48,10 @@ LABELS: Final = (1.0, 3.0, 10.0)
 MINUTES: Final = (3.0, 10.0, 60.0)
 """Half-lives in minutes."""
 MINUTE: Final = 60_000
-DELAYED_MINUTES: Final = 10.0
-"""The half-life where labels are delayed, chosen on the first week."""
 SPREADS: Final = (0.3, 1.0)
 OF_USERS: Final = (0.02, 0.1, 0.5)
 OF_ITEMS: Final = (0.02, 0.1)
+"""What the priors of the low-rank part are chosen from."""
 DIMENSIONS: Final = (2, 4)
 TIMED_RUNS: Final = 5
 
@@ -176,29 +175,36 @@ def of_delays(options: Options) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for target in KUAIRAND_TARGETS:
         rows, frame, second = kuairand(options.folder("kuairand"), target)
-        times = frame["time_ms"].to_numpy()
+        times, positive = frame["time_ms"].to_numpy(), rows.positive
         order = merge_by_time(times, times + frame["play_time_ms"].to_numpy())
-        X, positive = rows.of_use(order=order), rows.positive
+        X = rows.of_use(order=order)
         grouped = Rows(rows.users, rows.videos, rows.ratios, by_length(frame)).of_use(order=order)
         rest = rows.signals - X[:, EFFECTS.index("user_effect")] - X[:, EFFECTS.index("video_effect")]
-        newest = by_time(order, rows.numbers()[0], times, rest, MINUTE * DELAYED_MINUTES)
+        newest = {
+            minutes: by_time(order, rows.numbers()[0], times, rest, MINUTE * minutes) for minutes in MINUTES
+        }
+
+        def play(*columns: FloatArray, of: BoolArray = positive, steps: IntArray = order) -> FloatArray:
+            return scores(np.hstack(columns), of, steps, **with_offset())
+
+        losses = {
+            minutes: log_loss(play(X, column)[:second], positive[:second]) or math.inf
+            for minutes, column in newest.items()
+        }
+        chosen = min(losses, key=losses.__getitem__)
         four = np.hstack(list(of_event(frame).values()))
-        inputs = {
-            BASE: X,
-            "newest signals by time": np.hstack([X, newest]),
-            "the four": np.hstack([X, four]),
-            "length as a tag": grouped,
-            "length as a tag, newest signals by time": np.hstack([grouped, newest]),
-            "length as a tag, newest signals by time, the four": np.hstack([grouped, newest, four]),
+        played = {
+            BASE: play(X),
+            "newest signals by time": play(X, newest[chosen]),
+            "the four": play(X, four),
+            "length as a tag": play(grouped),
+            "length as a tag, newest signals by time": play(grouped, newest[chosen]),
+            "length as a tag, newest signals by time, the four": play(grouped, newest[chosen], four),
         }
         weights = user_weights(rows.users[second:])
-        measured = {
-            name: [
-                metrics(scores(own, positive, order, **with_offset())[second:], positive[second:], weights)
-            ]
-            for name, own in inputs.items()
-        }
-        found[target] = table(measured, BASE)
+        measured = {name: [metrics(own[second:], positive[second:], weights)] for name, own in played.items()}
+        found[target] = {"minutes": chosen, "second_week": table(measured, BASE)}
+        options.say(f"KuaiRand, {target}, delayed: done")
     return found
 
 
@@ -272,7 +278,7 @@ def run(options: Options) -> dict[str, Any]:
     """Return figures by data and candidate, and costs."""
     return {
         "kuairand": of_kuairand(options),
-        "kuairand_delayed_second_week": of_delays(options),
+        "kuairand_delayed": of_delays(options),
         "kuairec_halves": of_kuairec(options),
         "microseconds": costs(options),
     }
