@@ -23,6 +23,21 @@ def test_with_known_items_a_user_is_a_bayesian_regression(dimensions: int) -> No
         )
 
 
+def test_an_item_is_updated_given_the_user_as_updated() -> None:
+    prior = Prior(1, spread=1.0, of_user=0.3, of_item=0.2)
+    nobody = np.zeros(2, dtype=np.int64)
+    found = expected(nobody, nobody, nobody, np.array([0.7, 0.0]), np.array([0.5, 0.5]), prior)
+    start = float(np.random.default_rng(0).standard_normal(1)[0])
+    variance = 0.5 + start * start * 0.3 + 0.3 * 0.2
+    user = 0.3 * start * 0.7 / variance
+    of_user = 0.3 - (0.3 * start) ** 2 / variance
+    variance = 0.5 + start * start * of_user + user * user * 0.2 + of_user * 0.2
+    item = start + 0.2 * user * (0.7 - user * start) / variance
+    of_item = 0.2 - (0.2 * user) ** 2 / variance
+    unsure = item * item * of_user + user * user * of_item + of_user * of_item
+    np.testing.assert_allclose(found[1], [user * item, unsure])
+
+
 def test_items_learn_too() -> None:
     rng = np.random.default_rng(1)
     users, items = rng.integers(0, 30, 6000), rng.integers(0, 20, 6000)

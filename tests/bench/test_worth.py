@@ -17,8 +17,8 @@ from pipeline.features.tags import TagLists
 @pytest.fixture
 def rows() -> Rows:
     rng = np.random.default_rng(1)
-    users, videos = rng.integers(0, 15, 300), rng.integers(0, 10, 300)
-    mood = rng.normal(0, 0.4, 15)[users] + rng.normal(0, 0.4, 10)[videos]
+    users, videos = rng.integers(0, 4, 300), rng.integers(0, 10, 300)
+    mood = rng.normal(0, 0.4, 4)[users] + rng.normal(0, 0.4, 10)[videos]
     ratios = np.maximum(0.0, 0.75 + mood + rng.normal(0, 0.3, 300))
     return Rows(users, videos, ratios, TagLists({video: [video % 4] for video in range(7)}))
 
@@ -44,12 +44,15 @@ def test_labels_for_signals_stay_labels(rows: Rows) -> None:
 
 def test_each_part_is_left_out_once(rows: Rows) -> None:
     found = played(rows, IN_USE, LABELS)
-    assert len({scores.tobytes() for scores in found.values()}) == len(found) == 14
+    assert len(found) == 14
+    names = list(found)
+    for i, name in enumerate(names):
+        for other in names[:i]:
+            assert np.abs(found[name] - found[other]).max() > 1e-3, (name, other)
     np.testing.assert_array_equal(found["log-odds alone, no learner"], rows.of_use()[:, OFFSET])
     assert "without tags" not in played(rows.without_tags(), IN_USE, None)
-    for name in ("nothing fades", "rings of 64", "rings of 8"):
-        start = found[name][:60]  # until a ring is full
-        np.testing.assert_allclose(start, found[BASE][:60], atol=1e-3 if "8" not in name else 0.5)
+    for name in ("nothing fades", "rings of 64"):
+        np.testing.assert_allclose(found[name][:50], found[BASE][:50], atol=1e-3)  # until a ring is full
 
 
 def test_other_constants_are_other_features(rows: Rows) -> None:
