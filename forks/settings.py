@@ -86,6 +86,10 @@ class ForksSettings:
         (a user, an item). They are never standardised, and the Gaussian kernel is computed as the product of
         its values on the blocks, so that `forks.learning.entities` can keep the factors. The linear part may
         see only columns behind them.
+    tracking
+        Whether corrections with short memories, mixed in by fixed share, follow changes of the stream that
+        come at once, see `forks.algorithm.tracking`. Needs ``sum_kernel``, and the logistic loss: other
+        scores are not log-odds, and so have no likelihood.
     seed
         Seed of everything random, >= 0.
 
@@ -147,6 +151,7 @@ class ForksSettings:
     seed: int
     linear_alpha: float | None = None
     offset_column: int | None = None
+    tracking: bool = False
 
     @classmethod
     def practical(cls, dimension: int, *, budget: int = 160, **changes: Any) -> Self:
@@ -155,6 +160,7 @@ class ForksSettings:
         Sizes follow the budget: with a smaller one, events cost less and the kernel is approximated less
         exactly. The width is 1.5 sqrt(kernel columns), about the distance between standardised points. Scores
         are log-odds and kept within +-10, except for squared loss, whose targets may have any value.
+        Changes are tracked with the logistic loss and a linear part.
 
         Examples
         --------
@@ -162,6 +168,7 @@ class ForksSettings:
         80
         """
         columns = changes.get("kernel_columns", (0, dimension))
+        logistic = changes.get("loss", "logistic") == "logistic"
         blocks = changes.get("blocks", 4)
         preset: dict[str, Any] = {
             "sketch_size": max(budget - budget % max(blocks, 1), blocks),
@@ -188,6 +195,7 @@ class ForksSettings:
             "kernel_columns": (0, dimension),
             "entity_blocks": (),
             "seed": 0,
+            "tracking": logistic and changes.get("sum_kernel", True) is True,
         }
         return cls(**(preset | {"dimension": dimension, "budget": budget} | changes))
 
@@ -313,8 +321,13 @@ class ForksSettings:
             "'gradient' with loss = 'hinge', which has no curvature",
             not (self.loss == "hinge" and self.hessian == "curvature"),
         )
-        for field in ("sum_kernel", "carry_over", "bounded", "standardize"):
+        for field in ("sum_kernel", "carry_over", "bounded", "standardize", "tracking"):
             self._require(field, "true or false", type(getattr(self, field)) is bool)
+        self._require(
+            "tracking",
+            "false without sum_kernel, and with another loss than 'logistic'",
+            not self.tracking or (self.sum_kernel and self.loss == "logistic"),
+        )
 
     def _check_columns(self) -> None:
         for field in ("linear_columns", "kernel_columns"):

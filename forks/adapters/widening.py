@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from forks.algorithm.tracking import RENEWED_PRECISION, UNCHANGED
 from forks.learner import Forks
 from forks.state import State, StateReader
 
@@ -14,8 +15,8 @@ def widened(learner: Forks, dimension: int) -> Forks:
     """Return a learner for ``dimension`` columns with the state of ``learner``.
 
     It is the learner that ``learner`` would be if the new columns, the last ones, had been zero in all
-    events: their moments, weights and entries of stored points are zero, and their inverse Hessian is the
-    prior's. Everything else stays as it is, including the kernel's width.
+    events: their moments, weights, corrections and entries of stored points are zero, and their inverse
+    Hessian is the prior's. Everything else stays as it is, including the kernel's width.
 
     Parameters
     ----------
@@ -42,11 +43,12 @@ def widened(learner: Forks, dimension: int) -> Forks:
     reader = StateReader(state)
     weights = reader.floats("weights", settings.features)
     inverse = reader.floats("inverse_hessian", settings.features, settings.features)
+    linear = settings.linear_features
+    added = np.arange(linear, wider.linear_features)
     if settings.sum_kernel:  # the linear features come first, the map's after them
-        at = np.full(new, settings.linear_features)
+        at = np.full(new, linear)
         weights = np.insert(weights, at, 0.0)
         inverse = np.insert(np.insert(inverse, at, 0.0, axis=0), at, 0.0, axis=1)
-        added = np.arange(settings.linear_features, wider.linear_features)
         inverse[added, added] = 1.0 / settings.linear_precision
     changed: State = {
         "mean": np.pad(reader.floats("mean", settings.dimension), (0, new)),
@@ -55,4 +57,11 @@ def widened(learner: Forks, dimension: int) -> Forks:
         "weights": weights,
         "inverse_hessian": inverse,
     }
+    if settings.tracking:
+        corrections = reader.floats("corrections", 3, linear)
+        changed["corrections"] = np.pad(corrections, ((0, 0), (0, new)))
+        covariance = np.pad(reader.floats("covariance", linear, linear), (0, new))
+        if reader.floats("phase", 1)[0] != UNCHANGED:
+            covariance[added, added] = 1.0 / RENEWED_PRECISION
+        changed["covariance"] = covariance
     return Forks.from_state(wider, state | changed)

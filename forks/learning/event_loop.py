@@ -24,6 +24,7 @@ from forks.algorithm.feature_map import FeatureMap
 from forks.algorithm.kogd import Expansion, expansion_value
 from forks.algorithm.moments import standardize
 from forks.algorithm.newton import NewtonState, clipped, project_and_step
+from forks.algorithm.tracking import Tracker, corrected_scores, track
 from forks.arrays import FloatArray, IntArray
 from forks.compiled.alignment import aligned_rows, aligned_zeros, padded_length
 from forks.compiled.products import dot, downdate_and_vecmat, rank_one_downdate, vecmat
@@ -41,12 +42,23 @@ from forks.losses import loss_curvature, loss_slope, loss_value
 from forks.settings import ForksSettings
 
 HypothesisArrays: TypeAlias = tuple[
-    FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray
+    FloatArray,
+    FloatArray,
+    FloatArray,
+    FloatArray,
+    FloatArray,
+    FloatArray,
+    FloatArray,
+    FloatArray,
+    FloatArray,
+    FloatArray,
+    FloatArray,
+    FloatArray,
 ]
 
 
 class Hypothesis(NamedTuple):
-    """The function that scores events: moments, Newton's state, feature map and expansion.
+    """The function that scores events: moments, Newton's state, feature map, expansion and tracker.
 
     Attributes
     ----------
@@ -58,6 +70,8 @@ class Hypothesis(NamedTuple):
         Feature map of the kernel part; without landmarks (stage 1) its features are zero.
     expansion
         Function of stage 1; without points (stage 2) it is zero.
+    tracker
+        State of tracking; not used without it.
     """
 
     mean: FloatArray
@@ -65,6 +79,7 @@ class Hypothesis(NamedTuple):
     newton: NewtonState
     feature_map: FeatureMap
     expansion: Expansion
+    tracker: Tracker
 
     def aligned(self) -> tuple[Self, HypothesisArrays]:
         """Return the hypothesis and its arrays, in the order of `run`'s parameters, aligned to cache lines.
@@ -76,7 +91,16 @@ class Hypothesis(NamedTuple):
         inverse_hessian = aligned_rows(self.newton.inverse_hessian)
         landmarks, Z = (aligned_rows(matrix) for matrix in self.feature_map)
         newton = NewtonState(weights[:features], inverse_hessian[:, :features])
-        arrays = (self.mean, self.squares, weights, inverse_hessian, landmarks, Z, *self.expansion)
+        arrays = (
+            self.mean,
+            self.squares,
+            weights,
+            inverse_hessian,
+            landmarks,
+            Z,
+            *self.expansion,
+            *self.tracker,
+        )
         return self._replace(newton=newton), arrays
 
 
@@ -119,21 +143,28 @@ def run(
     Z: FloatArray,
     points: FloatArray,
     coefficients: FloatArray,
+    corrections: FloatArray,
+    shares: FloatArray,
+    covariance: FloatArray,
+    phase: FloatArray,
     workspace: FloatArray,
+    own: FloatArray,
     out: FloatArray,
 ) -> int:
     """Run the steps of `Steps` on the arrays of a `Hypothesis`; return the number of events learned in all.
 
     ``learned`` is the number of events learned before. The score of each step is written to ``out`` (steps,),
     for a step that learns the score before learning. ``labels`` (steps,) are read only at steps that learn.
-    These change the moments and Newton's state in place; the feature map and the expansion do not change.
+    These change the moments, Newton's state and the tracker in place, not the feature map and the expansion.
+    ``own`` (1,) is overwritten by the last step's score as it is without tracking.
     """
     events = Steps(X, first, factors, slots, order)
     feature_map, expansion = FeatureMap(landmarks, Z), Expansion(points, coefficients)
     tile = tile_in(workspace, params[0].used_stop - params[0].used_start, feature_map)
     point, z, u, root = _vector_views(workspace, params[0], inverse_hessian)
-    features = z[: inverse_hessian.shape[0]]
+    features, linear = z[: inverse_hessian.shape[0]], z[: corrections.shape[1]]
     loss, sigma, own_curvature = params[0].loss, params[0].sigma, params[0].own_curvature
+    tracking, clip = params[0].tracking, params[0].clip
     n = X.shape[0]
     downdate_pending = False  # whether the downdate in ``root`` is not applied to A^-1 yet
     for start in range(0, order.shape[0], TILE_STEPS):
@@ -144,14 +175,17 @@ def run(
             copy_features(tile, i, params[0], features)
             score = dot(weights, z)
             if params[0].offset_column >= 0:
-                score += clipped(X[event, params[0].offset_column - first], params[0].clip)
-            excess = score - clipped(score, params[0].clip)
+                score += clipped(X[event, params[0].offset_column - first], clip)
+            excess = score - clipped(score, clip)
             if points.shape[0] > 0:
                 _fill_point(X[event], tile.inputs[i], params[0], point)
                 score += expansion_value(point, expansion, params[0].gamma)
                 excess = 0.0  # the sum is clipped, and the projection cannot change its other part
-            score = clipped(score, params[0].clip)
-            out[start + i] = score
+            score = clipped(score, clip)
+            own[0] = score
+            out[start + i], slow, fast, renewed = corrected_scores(
+                tracking, score, linear, clip, corrections, shares, phase
+            )
             if not learns:
                 continue
             label = labels[start + i]
@@ -166,6 +200,20 @@ def run(
                     vecmat(features, inverse_hessian, u)
                 project_and_step(weights, z, u, excess, slope, curvature, root)
                 downdate_pending = True
+            if tracking:
+                track(
+                    label,
+                    score,
+                    slow,
+                    fast,
+                    renewed,
+                    linear,
+                    corrections,
+                    shares,
+                    covariance,
+                    phase,
+                    u,
+                )
     if downdate_pending:
         rank_one_downdate(inverse_hessian, root)
     return learned

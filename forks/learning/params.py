@@ -31,6 +31,7 @@ PARAMS_DTYPE = np.dtype(
         ("offset_column", np.int64),  # -1 for none
         ("own_curvature", np.bool_),
         ("standardize", np.bool_),
+        ("tracking", np.bool_),
     ],
     align=True,
 )
@@ -56,4 +57,5 @@ def params_of(settings: ForksSettings) -> Params:
     params["offset_column"] = -1 if settings.offset_column is None else settings.offset_column
     params["own_curvature"] = settings.hessian == "curvature"
     params["standardize"] = settings.standardize
+    params["tracking"] = settings.tracking
     return params

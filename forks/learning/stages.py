@@ -13,6 +13,7 @@ from forks.algorithm.kernels import gaussian_matrix, precision
 from forks.algorithm.kogd import Expansion
 from forks.algorithm.newton import NewtonState
 from forks.algorithm.sketched_kernel import SketchedKernel
+from forks.algorithm.tracking import Tracker
 from forks.arrays import FloatArray, IntArray
 from forks.learning import event_loop
 from forks.learning.events import EventSource
@@ -46,6 +47,7 @@ class Stages:
         self._loss = LOSSES[settings.loss]
         self._gamma = precision(settings.width)
         self._workspace = event_loop.workspace_for(settings, self._params)
+        self._own_score = np.zeros(1)
         self.updates = 0
         """Number of events learned."""
         self._since_change = 0
@@ -58,6 +60,7 @@ class Stages:
                 newton=NewtonState.prior(settings.features, _prior_precisions(settings)),
                 feature_map=FeatureMap(np.empty((stop - start, 0)), np.empty((0, settings.rank))),
                 expansion=Expansion.empty(stop - start),
+                tracker=Tracker.initial(settings.linear_features),
             )
         )
 
@@ -72,6 +75,8 @@ class Stages:
             "weights": hypothesis.newton.weights.copy(),
             "inverse_hessian": hypothesis.newton.inverse_hessian.copy(),
         }
+        if self._settings.tracking:
+            state |= {name: array.copy() for name, array in hypothesis.tracker._asdict().items()}
         if self._kernel is not None:
             return state | {"stage": 2} | self._kernel.state()
         points, coefficients = hypothesis.expansion
@@ -92,6 +97,14 @@ class Stages:
                 reader.floats("inverse_hessian", settings.features, settings.features),
             ),
         )
+        if settings.tracking:
+            tracker = Tracker(
+                reader.floats("corrections", 3, settings.linear_features),
+                reader.floats("shares", 4),
+                reader.floats("covariance", settings.linear_features, settings.linear_features),
+                reader.floats("phase", 1),
+            )
+            hypothesis = hypothesis._replace(tracker=tracker)
         if reader.integer("stage") == 1:
             points = reader.floats("points", None, hypothesis.expansion.points.shape[1])
             expansion = Expansion(points, reader.floats("coefficients", len(points)))
@@ -133,7 +146,9 @@ class Stages:
     def run_on_fixed_map(self, events: EventSource, order: IntArray, y: FloatArray, out: FloatArray) -> int:
         """Run steps that do not change the map or the expansion; return their number, at least one."""
         part = events.steps_for(order, self._hypothesis.feature_map)
-        updates = event_loop.run(*part, y, self._params, self.updates, *self._arrays, self._workspace, out)
+        updates = event_loop.run(
+            *part, y, self._params, self.updates, *self._arrays, self._workspace, self._own_score, out
+        )
         self._since_change += updates - self.updates
         self.updates = updates
         return len(part.order)
@@ -160,7 +175,7 @@ class Stages:
         if self._kernel is None and len(self._hypothesis.expansion.points) < self._settings.budget:
             point = self._kernel_point(row)
             self.run_on_fixed_map(events, order, y, out)
-            self._descend(point, out[0], y[0])
+            self._descend(point, self._own_score[0], y[0])
         else:
             self.run_on_fixed_map(events, order - len(events), y, out)
             score = out[0]  # with the old map: no prediction was made with the new one

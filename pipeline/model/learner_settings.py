@@ -25,7 +25,8 @@ def learner_settings(
 
     The `paper` preset uses all columns. `practical` uses the running block alone, since KuaiRec's static
     columns do not make its predictions better. With features of the kind `effects` it adds to the log-odds
-    that they come to, where its loss is logistic.
+    that they come to, where its loss is logistic. With those of the kind `running`, which groups from before
+    there was tracking have, it does not track changes.
 
     Parameters
     ----------
@@ -48,7 +49,9 @@ def learner_settings(
     blocks: dict[str, Any] = {}
     if learner.preset == "practical":
         blocks = {"linear_columns": running, "kernel_columns": running}
-        if kind == "effects" and learner.overrides.get("loss", "logistic") == "logistic":
+        if kind == "running":
+            blocks["tracking"] = False
+        elif learner.overrides.get("loss", "logistic") == "logistic":
             offset = static_columns + EFFECTS.index("effects_logit")
             blocks |= {"offset_column": offset, "linear_alpha": LINEAR_ALPHA}
     return preset_settings(learner, dimension, where, **blocks)

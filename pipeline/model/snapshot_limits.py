@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks import Forks, ForksSettings
+from forks.algorithm.tracking import NEW, SETTLED, UNCHANGED
 from forks.rivals import SkeGD
 from forks.state import State
 from pipeline.features.adjusted_effects import EffectsState
@@ -50,7 +51,7 @@ SCALAR_BYTES: Final = 16_384
 """Bytes of a learner's scalars as JSON, at most."""
 
 ROUNDING: Final = 1e-3
-"""How far below 0 a sum of precisions may come by rounding."""
+"""How far below 0 a sum of precisions, and how far from 1 a sum of shares, may come by rounding."""
 EFFECTS_PREFIX: Final = "effects."
 """The prefix of the names of the effects' tensors."""
 
@@ -281,6 +282,8 @@ def check_learner(settings: ForksSettings, state: State) -> None:
         raise ValueError(f"its stage is {stage}, not 1 or 2")
     if state["since_change"] > (state["updates"] if stage == 1 else settings.cycle):
         raise ValueError(f"since_change is {state['since_change']}, more than was learned in a cycle")
+    if settings.tracking:
+        _check_tracker(np.asarray(state["shares"]), np.asarray(state["phase"]))
     if stage == 1:
         return
     if len(points) < settings.budget:
@@ -290,6 +293,14 @@ def check_learner(settings: ForksSettings, state: State) -> None:
         raise ValueError("the serials do not ascend")
     if landmarks.min() < 0 or landmarks.max() >= len(points) or len(set(landmarks.tolist())) < len(landmarks):
         raise ValueError(f"the landmarks are not {len(landmarks)} of the {len(points)} stored points")
+
+
+def _check_tracker(shares: NDArray[np.float64], phase: NDArray[np.float64]) -> None:
+    """Check the weights of the scores that tracking mixes, and its phase."""
+    if not ((shares > 0.0).all() and abs(shares.sum() - 1.0) <= ROUNDING):
+        raise ValueError(f"shares are {shares.tolist()}, not positive numbers with sum 1")
+    if phase[0] not in {UNCHANGED, NEW, SETTLED}:
+        raise ValueError(f"phase is {phase[0]}, not 0, 1 or 2")
 
 
 def check_magnitude(state: State) -> None:

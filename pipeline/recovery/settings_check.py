@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from pipeline.errors import StateError
@@ -22,7 +23,10 @@ from pipeline.task.state import State
 
 Changes: TypeAlias = dict[str, tuple[str | None, str | None]]
 """Settings that differ, each with its stored and its current value; None where it is missing."""
-_DEFAULTS: Final = {FEATURE_KIND: "running"}
+_DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
+    {FEATURE_KIND: "running"}
+    | {LEARNER_PREFIX + name: str(default) for name, default in DEFAULTS.items() if default is not None}
+)
 """Values of settings that are not written where they have them."""
 
 

@@ -61,6 +61,7 @@ def test_features_count_the_intercept_and_only_the_columns_given() -> None:
         ("loss", "log", "logistic, hinge, squared_hinge, squared"),
         ("hessian", "full", "gradient, curvature"),
         ("bounded", 1, "true or false"),
+        ("tracking", 1, "true or false"),
         ("linear_columns", (3, 3), "start < stop <= dimension = 8"),
         ("kernel_columns", (0, 9), "start < stop <= dimension = 8"),
         ("kernel_columns", (1, 2, 3), "start < stop <= dimension = 8"),
@@ -81,6 +82,17 @@ def test_hinge_has_no_curvature_to_learn_with() -> None:
     with pytest.raises(ValueError, match="hessian"):
         ForksSettings.practical(8, loss="hinge")
     assert ForksSettings.practical(8, loss="hinge", hessian="gradient").loss == "hinge"
+
+
+def test_changes_are_tracked_where_scores_are_log_odds_and_have_a_linear_part() -> None:
+    hinge: dict[str, Any] = {"loss": "hinge", "hessian": "gradient"}
+    assert ForksSettings.practical(8).tracking
+    for changes in (hinge, {"loss": "squared"}, {"sum_kernel": False}, {"tracking": False}):
+        assert not ForksSettings.practical(8, **changes).tracking
+    assert not ForksSettings.paper(8).tracking
+    for changes in (hinge, {"loss": "squared"}, {"sum_kernel": False}):
+        with pytest.raises(ValueError, match=r"^tracking = True .* false without sum_kernel"):
+            ForksSettings.practical(8, **changes, tracking=True)
 
 
 def test_an_offset_lies_behind_entity_blocks() -> None:

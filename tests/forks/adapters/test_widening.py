@@ -17,6 +17,7 @@ SIZES: dict[str, Any] = {"budget": 20, "cycle": 7, "width": 3.0}
 PRESETS: dict[str, Callable[[int], ForksSettings]] = {
     "practical": lambda dimension: ForksSettings.practical(dimension, **SIZES),
     "practical, reset": lambda dimension: ForksSettings.practical(dimension, carry_over=False, **SIZES),
+    "practical, no tracking": lambda dimension: ForksSettings.practical(dimension, tracking=False, **SIZES),
     "paper": lambda dimension: ForksSettings.paper(dimension, **SIZES),
 }
 

@@ -23,6 +23,7 @@ Y = np.where(X[:, 0] * X[:, 3] + X[:, 2] + 0.1 * RNG.normal(size=EVENTS) > 0, 1.
 # Budgets and cycles are small so that 300 events see stage 1, many changes and refreshes.
 SETTINGS = {
     "practical": ForksSettings.practical(5, budget=20, cycle=7, refresh=3),
+    "practical, no tracking": ForksSettings.practical(5, budget=20, cycle=7, refresh=3, tracking=False),
     "practical, long warm-up": ForksSettings.practical(5, budget=20, cycle=60, blocks=4),
     # More events under one map than a tile has steps.
     "practical, long cycle": ForksSettings.practical(5, budget=20, cycle=100, bounded=False),

@@ -141,11 +141,23 @@ def test_a_group_of_before_there_were_effects_is_told_how_to_go_on() -> None:
         ModelFactory(Config.model_validate({"features": {"kind": kind}})).settings(1)
         for kind in ("running", "effects")
     )
-    assert before.keys() == after.keys() - {"features.kind", "learner.linear_alpha", "learner.offset_column"}
+    new = {"features.kind", "learner.linear_alpha", "learner.offset_column", "learner.tracking"}
+    assert before.keys() == after.keys() - new
     message = refusal(before, after)
     assert "features.kind is 'effects', was 'running'" in message
     assert 'Set features.kind = "running" to go on with those, or take another kafka.group' in message
     assert 'Set features.kind = "effects" to go on with those' in refusal(after, before)
+
+
+def test_a_group_of_before_there_was_tracking_is_told_how_to_go_on_and_may_be_rebuilt() -> None:
+    before, after = settings_of(tracking=False), settings_of()
+    assert before.keys() == after.keys() - {"learner.tracking"}
+    message = refusal(before, after)
+    assert "learner.tracking is 'True', was 'False'. Go back to those" in message
+    assert "`forks rebuild --set learner.tracking=true --install`" in message
+    assert "`forks rebuild --set learner.tracking=false --install`" in refusal(after, before)
+    assert not learner_from(before).tracking
+    assert learner_from(after).tracking
 
 
 def test_an_unknown_kind_of_features_is_refused() -> None:

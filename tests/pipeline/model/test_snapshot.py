@@ -4,6 +4,7 @@ import json
 import struct
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -244,3 +245,30 @@ def test_a_snapshot_of_other_settings_is_refused() -> None:
     with pytest.raises(StateError, match="damaged or not of this model"):
         unpack(DATA, paper)
     assert other.learner.settings != LEARNER
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("shares", [0.5, 0.3, 0.2, 0.0], "not positive numbers with sum 1"),
+        ("shares", [0.5, 0.4, 0.2, 0.1], "not positive numbers with sum 1"),
+        ("shares", [np.nan, 0.5, 0.3, 0.2], "not positive numbers with sum 1"),
+        ("phase", [3.0], "phase is 3.0, not 0, 1 or 2"),
+        ("phase", [np.nan], "phase is nan, not 0, 1 or 2"),
+        ("covariance", [[1.0]], "covariance are float64"),
+        ("corrections", [[np.inf]], "corrections are float64"),
+    ],
+)
+def test_a_tracker_that_no_labels_lead_to_is_refused(name: str, value: list[Any], message: str) -> None:
+    data = load(DATA)
+    data[f"learner.{name}"] = np.array(value)
+    with pytest.raises(StateError, match=message):
+        restored(save(data))
+
+
+@pytest.mark.parametrize("events", [3, LONG])
+def test_corrections_that_are_not_finite_are_refused(events: int) -> None:
+    data = load(pack(trained(events)))
+    data["learner.corrections"][0, 1] = np.inf
+    with pytest.raises(StateError, match="corrections holds a number that is not finite"):
+        restored(save(data))
