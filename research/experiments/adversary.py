@@ -66,7 +66,15 @@ def learner_specs(rounds: int, width: float) -> list[LearnerSpec]:
         forks("FORKS as published", "forks published"),
         forks(f"FORKS as published, rho = {short}", "forks published", cycle=short),
         spec_of("FORKS practical", "forks practical", BUDGET),
-        spec_of("FORKS practical, reset", "forks practical", BUDGET, carry_over=False, cycle=cycle),
+        spec_of("FORKS practical, no tracking", "forks practical", BUDGET, tracking=False),
+        spec_of(
+            "FORKS practical, reset",
+            "forks practical",
+            BUDGET,
+            tracking=False,
+            carry_over=False,
+            cycle=cycle,
+        ),
         *further_rivals(BUDGET, width, STORING),
     ]
 

@@ -8,6 +8,7 @@ from research.findings.finding import Finding, JsonRow, best, fewer_mistakes, st
 
 PAPERS = ("BOGD", "NOGD", "SkeGD, theta = 0.005", "PROS-N-KONS")
 """Rivals of FORKS in its Table 3."""
+TRACKING, CARRIED, RESET = "FORKS practical", "FORKS practical, no tracking", "FORKS practical, reset"
 
 
 def find(rows: Sequence[JsonRow]) -> Iterator[Finding]:
@@ -49,12 +50,17 @@ def _of_forks(stream: str, learners: Mapping[str, JsonRow]) -> Iterator[Finding]
             f"2 B and B points: authors {longer['mistakes_authors']:.2f}, {shorter['mistakes_authors']:.2f}; "
             f"from the first {longer['mistakes']:.2f}, {shorter['mistakes']:.2f}",
         )
-    if {"FORKS practical", "FORKS practical, reset"} <= learners.keys():
-        carried, reset = learners["FORKS practical"], learners["FORKS practical, reset"]
+    if {TRACKING, CARRIED, RESET} <= learners.keys():
+        tracking, carried, reset = learners[TRACKING], learners[CARRIED], learners[RESET]
         yield fewer_mistakes(
-            f"{stream}: resetting is better than carrying over where labels flip",
+            f"{stream}: without tracking, resetting is better than carrying over where labels flip",
             reset,
             carried,
+        )
+        yield fewer_mistakes(
+            f"{stream}: the practical preset, which tracks changes, is better than resetting",
+            tracking,
+            reset,
         )
 
 

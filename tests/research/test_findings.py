@@ -80,6 +80,19 @@ def test_the_adversary_is_compared_with_the_papers_four_and_with_all() -> None:
     assert "50.0%, 25.0%, 16.7%, 10.0%" in one("table3", "fifth round", *rows).numbers
 
 
+@pytest.mark.parametrize(("mistakes", "holds"), [(5.2, True), (5.4, False)])
+def test_on_flipped_labels_tracking_is_compared_with_resetting(mistakes: float, holds: bool) -> None:
+    rates = {f"place_{number}": 50.0 for number in (1, 2, 3, 5)}
+    rows = [
+        row("FORKS", 10.0, **rates),
+        row("FORKS practical", mistakes),
+        row("FORKS practical, no tracking", 33.0),
+        row("FORKS practical, reset", 5.3),
+    ]
+    assert one("table3", "without tracking, resetting is better", *rows).holds
+    assert one("table3", "tracks changes, is better than resetting", *rows).holds is holds
+
+
 def test_update_rates_are_compared_in_pairs_and_ends() -> None:
     rows = [
         row(f"FORKS, {method}", mistakes, update_rate=rate, seconds=seconds)

@@ -47,7 +47,8 @@ def test_the_adversarys_settings_are_those_of_section_5_2() -> None:
     )
     assert settings_of(adversary.learner_specs(10_000, 50.0), "FORKS").cycle == 49
     reset = settings_of(adversary.learner_specs(5_000, 50.0), "FORKS practical, reset")
-    assert (reset.carry_over, reset.cycle, reset.budget) == (False, 24, 200)
+    assert (reset.carry_over, reset.cycle, reset.budget, reset.tracking) == (False, 24, 200, False)
+    assert settings_of(adversary.learner_specs(5_000, 50.0), "FORKS practical").tracking
 
 
 @pytest.mark.parametrize(
