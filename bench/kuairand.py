@@ -29,16 +29,14 @@ RATIO: Final = 1.5
 
 def run(options: Options) -> dict[str, Any]:
     """Return figures by target, kind of features and week."""
-    frame = pl.read_csv(options.folder("kuairand") / "log.csv").sort("time_ms", "user_id", "video_id")
-    times = frame["time_ms"].to_numpy()
-    second = int(np.searchsorted(times, times[0] + WEEK))
+    frame, second = rows_by_time(options)
     found: dict[str, Any] = {"events": frame.height, "in_first_week": second}
     for target in TARGETS:
         labels = frame[target].to_numpy() == 1
         positive = float(labels.mean())
         found[target] = {"majority": round(100.0 * min(positive, 1.0 - positive), 2)}
         for kind in FEATURES:
-            scores = _scores(frame, labels, kind)
+            scores = scores_of(frame, labels, Learner(), kind)
             found[target][kind] = {
                 "first_week": _figures(scores[:second], labels[:second]),
                 "second_week": _figures(scores[second:], labels[second:]),
@@ -48,14 +46,23 @@ def run(options: Options) -> dict[str, Any]:
     return found
 
 
-def _scores(frame: pl.DataFrame, labels: BoolArray, kind: FeatureKind) -> FloatArray:
+def scores_of(
+    frame: pl.DataFrame, labels: BoolArray, learner: Learner, kind: FeatureKind = "effects"
+) -> FloatArray:
     """Return the score of each row, (n,), made before its label is learned."""
     statistics = RunningStatistics(1_000_000, kind=kind)
     order: IntArray = np.arange(2 * frame.height, dtype=np.int64).reshape(2, -1).T.ravel()
     users, videos = frame["user_id"].to_list(), frame["video_id"].to_list()
     X = statistics.run(order, users, videos, labels, np.where(labels, RATIO, 0.0))
-    learner = Forks(learner_settings(Learner(), 0, kind=kind))
-    return learner.predict_and_learn_many(np.ascontiguousarray(X), np.where(labels, 1.0, -1.0))
+    forks = Forks(learner_settings(learner, 0, kind=kind))
+    return forks.predict_and_learn_many(np.ascontiguousarray(X), np.where(labels, 1.0, -1.0))
+
+
+def rows_by_time(options: Options) -> tuple[pl.DataFrame, int]:
+    """Return the rows by time, and the number of those in the first week."""
+    frame = pl.read_csv(options.folder("kuairand") / "log.csv").sort("time_ms", "user_id", "video_id")
+    times = frame["time_ms"].to_numpy()
+    return frame, int(np.searchsorted(times, times[0] + WEEK))
 
 
 def _figures(scores: FloatArray, labels: BoolArray) -> dict[str, float | None]:

@@ -1,10 +1,13 @@
-"""Mean and deviation over runs."""
+"""Mean, deviation and standard error over runs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
+
+from forks.arrays import FloatArray
 
 
 def percent(shares: Sequence[float]) -> dict[str, float]:
@@ -21,3 +24,16 @@ def percent(shares: Sequence[float]) -> dict[str, float]:
 def mean_and_deviation(values: Sequence[float], *, digits: int = 4) -> dict[str, float]:
     """Return mean and standard deviation of values over runs."""
     return {"mean": round(float(np.mean(values)), digits), "deviation": round(float(np.std(values)), digits)}
+
+
+def mean_and_error(values: Sequence[float] | FloatArray, *, digits: int = 2) -> dict[str, float]:
+    """Return mean and standard error of the mean of values over runs; an error of 0 for one run.
+
+    Examples
+    --------
+    >>> mean_and_error([1.0, 3.0])
+    {'mean': 2.0, 'error': 1.0}
+    """
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    mean, error = float(np.mean(values)), spread / math.sqrt(len(values))
+    return {"mean": round(mean, digits), "error": round(error, digits)}
