@@ -17,6 +17,7 @@ from numba import njit
 
 from forks.arrays import FloatArray, IntArray
 from pipeline.features import effects
+from pipeline.features.target import TARGET
 
 OF_USER, OF_ALL, OF_PAIR, HEAVY = range(4)
 """Laws of the noise: a variance for each user; one for all; that of the user times that of the item over the
@@ -51,7 +52,7 @@ class Constants(NamedTuple):
         `OF_USER`, `OF_ALL`, `OF_PAIR` or `HEAVY`.
     """
 
-    slope: float = effects.SLOPE
+    slope: float = TARGET.slope
     user_prior: float = effects.USER_PRIOR
     item_prior: float = effects.ITEM_PRIOR
     group_prior: float = effects.GROUP_PRIOR

@@ -10,7 +10,7 @@ import polars as pl
 from bench.deployment import USERS, VIDEOS
 from pipeline.kafka.topics import Topics
 from pipeline.records.encoding import encode
-from pipeline.records.inputs import Interaction, WatchLabel
+from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.sources.kuairec import Events
 
 SPEED_UP: Final = 50
@@ -50,7 +50,7 @@ class EventChunks:
         id_shift, time_shift = chunk * self.events, chunk * self._duration
         interaction_columns = ("number", "user_id", "video_id", "timestamp", "video_duration")
         for number, user, video, timestamp, duration in self._frame.select(interaction_columns).iter_rows():
-            interaction = Interaction(
+            interaction = KuaiRecInteraction(
                 number + id_shift, user + user_shift, video + video_shift, timestamp + time_shift, duration
             )
             yield (

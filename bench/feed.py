@@ -19,7 +19,7 @@ from pipeline.config.tree import Kafka
 from pipeline.kafka.clients import client_settings
 from pipeline.kafka.topics import Topics
 from pipeline.records.encoding import encode
-from pipeline.records.inputs import Interaction, WatchLabel
+from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.sources.kuairec import Events
 
 LABEL_DELAY: Final = 1.0
@@ -81,7 +81,7 @@ def feed(kafka: Kafka, to_send: Sequence[Play], rate: int) -> None:
         _wait(due)
         producer.poll(0)  # takes the reports of what was delivered, which fill the queue otherwise
         event_id = max(event_id + 1, time.time_ns() // 1000)
-        interaction = Interaction(
+        interaction = KuaiRecInteraction(
             event_id, play.user_id, play.video_id, event_id // 1000, play.video_duration
         )
         producer.produce(

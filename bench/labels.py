@@ -17,7 +17,7 @@ from pipeline.model.label_policy import label_policy
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
 from pipeline.model.warm_up import warm_up
-from pipeline.records.inputs import Interaction
+from pipeline.records.kuairec import KuaiRecInteraction
 from pipeline.sources.kuairec import read_events
 
 PERMUTATIONS = 3
@@ -29,7 +29,7 @@ MAX_ENTITIES = 1_000_000
 class Play(NamedTuple):
     """An event and what its label says."""
 
-    interaction: Interaction
+    interaction: KuaiRecInteraction
     ratio: float
 
 
@@ -106,7 +106,7 @@ def plays_of(frame: pl.DataFrame) -> list[Play]:
     """Return the rows of a frame in its order."""
     interaction = frame.select("event_id", "user_id", "video_id", "timestamp", "video_duration").rows()
     ratios = frame["watch_ratio"].to_list()
-    return [Play(Interaction(*row), ratio) for row, ratio in zip(interaction, ratios, strict=True)]
+    return [Play(KuaiRecInteraction(*row), ratio) for row, ratio in zip(interaction, ratios, strict=True)]
 
 
 def _figures(in_time: Figures, permuted: Sequence[Figures]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
 from pipeline.model.warm_up import warm_up
 from pipeline.records.encoding import encode
-from pipeline.records.inputs import Interaction
+from pipeline.records.kuairec import KuaiRecInteraction
 from pipeline.records.outputs import Outcome
 from pipeline.sources.kuairec import read_events
 from pipeline.sources.schedule import merge_by_time
@@ -60,7 +60,7 @@ class Plays(NamedTuple):
     tables : the videos' tags
     """
 
-    interactions: list[Interaction]
+    interactions: list[KuaiRecInteraction]
     watch_ratios: FloatArray
     order: IntArray
     tables: Tables
@@ -71,7 +71,7 @@ class Plays(NamedTuple):
         frame = read_events(folder).frame
         rows = enumerate(frame.select("user_id", "video_id", "timestamp").rows())
         return cls(
-            [Interaction(number, user, video, time, 0.0) for number, (user, video, time) in rows],
+            [KuaiRecInteraction(number, user, video, time, 0.0) for number, (user, video, time) in rows],
             frame["watch_ratio"].to_numpy(),
             merge_by_time(frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy()),
             Tables(tags=folder / "item_categories.csv"),
@@ -139,7 +139,7 @@ def play(plays: Plays, partitions: int, sharing: Sharing, interval: int = INTERV
     return Played(scores, sum(each.bytes_published for each in members) / n)
 
 
-def _predicted_outcome(interaction: Interaction, model: Model, watch_ratio: float) -> Outcome:
+def _predicted_outcome(interaction: KuaiRecInteraction, model: Model, watch_ratio: float) -> Outcome:
     """Return the outcome that an event will have, all but its sequence."""
     output = model.predict(interaction)
     watched = TARGET.is_positive(watch_ratio)

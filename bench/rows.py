@@ -15,7 +15,6 @@ from bench.kuairand import RATIO, TARGETS, WEEK
 from forks import Forks, ForksSettings
 from forks.arrays import BoolArray, FloatArray, IntArray
 from pipeline.config.tree import FeatureKind
-from pipeline.features.effects import SLOPE
 from pipeline.features.statistics import EFFECTS, RunningStatistics
 from pipeline.features.tables import TagTable
 from pipeline.features.tags import TagLists
@@ -62,7 +61,7 @@ class Rows:
     @property
     def signals(self) -> FloatArray:
         """What the model of the effects learns of the labels, shape (n,)."""
-        return signals(self.ratios, TARGET.threshold, SLOPE)
+        return TARGET.signals(self.ratios)
 
     def taken(self, order: IntArray) -> Rows:
         """Return some of the events, in the order of their numbers."""

@@ -67,6 +67,12 @@ def kuairec() -> Path:
 
 
 @pytest.fixture(scope="session")
+def kuairand() -> Path:
+    """The folder of real KuaiRand rows."""
+    return data("kuairand")
+
+
+@pytest.fixture(scope="session")
 def graph_files() -> Path:
     """The folder of real graphs."""
     return data("graphs")

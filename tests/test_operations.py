@@ -21,7 +21,8 @@ ROWS = re.findall(r"^\| `(\w+)\.(\w+)` \| (.*?) \| (.*?) \|", TEXT, re.MULTILINE
 SECTIONS = {
     name: field.default
     for name, field in Config.model_fields.items()
-    if name not in ("learner", "challengers")  # whose settings are those of their learners
+    # The settings of learner and challengers are those of their learners; docs/streams.md has the stream's.
+    if name not in ("learner", "challengers", "stream")
 }
 FOLLOWS_COLUMNS = {"linear_columns", "kernel_columns"}
 

@@ -58,16 +58,18 @@ def inspect(
 
     from pipeline.config.loader import load
     from pipeline.features.statistics import FEATURES
-    from pipeline.kafka.topics import Topics
+    from pipeline.kafka.topics import topics_of
+    from pipeline.records.output_types import OutputTypes
     from pipeline.tools.inspect.objects import as_object
     from pipeline.tools.inspect.reading import read
     from pipeline.tools.inspect.start import Last, parse_start
-    from pipeline.tools.inspect.text import heading, show
+    from pipeline.tools.inspect.text import Format, heading, show
 
     begin = parse_start(start) if start is not None else Last(limit or DEFAULT_COUNT)
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
-    kafka, names = settings.kafka, FEATURES[settings.features.kind]
-    messages = islice(read(kafka, what.topic(Topics(kafka.prefix)), begin, partition, follow=follow), limit)
+    topic = what.topic(topics_of(settings))
+    how = Format(FEATURES[settings.features.kind], OutputTypes.of(settings.stream))
+    messages = islice(read(settings.kafka, topic, begin, partition, follow=follow), limit)
     console = Console(soft_wrap=True, highlight=False)
     count = 0
     for message in messages:
@@ -76,7 +78,7 @@ def inspect(
         else:
             if not count:
                 console.print(heading(what))
-            console.print(show(what, message, detail=detail, names=names))
+            console.print(show(what, message, detail=detail, how=how))
         count += 1
     if not count:
         typer.echo("no such record is committed", err=True)

@@ -107,10 +107,18 @@ def replay(
 
     from pipeline.cli.progress import progress
     from pipeline.config.loader import load
+    from pipeline.config.stream import KUAIREC
+    from pipeline.errors import ConfigError
     from pipeline.sources.kuairec import read_events
     from pipeline.sources.replay import Replay
 
-    kafka = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix}).kafka
+    settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
+    if settings.stream != KUAIREC:
+        raise ConfigError(
+            f"forks replay sends KuaiRec's messages, and stream defines {settings.stream.name}: leave stream "
+            "out to replay KuaiRec's, or send the stream's own messages with a producer of your own"
+        )
+    kafka = settings.kafka
     with Console(stderr=True).status(f"Reading {path} ..."):
         events = read_events(path, matrix).first(limit)
         run = Replay(events, kafka, resume=resume, ack_timeout=patience)

@@ -12,9 +12,9 @@ import os
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
@@ -25,6 +25,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import Config
 from pipeline.config.value_files import FILE_VARIABLE, read_client_files, read_value
 from pipeline.errors import ConfigError
@@ -38,8 +39,29 @@ LARGEST_FILE = 2**20
 """Bytes of a configuration file, at most."""
 
 
+def _read_definition(stream: object) -> object:
+    """Read the definition of a stream, if what stands in its place is the path of a file."""
+    if not isinstance(stream, str):
+        return stream
+    file = Path(stream)
+    try:
+        if file.stat().st_size > LARGEST_FILE:
+            raise ValueError(f"{file} has more than {LARGEST_FILE:,} bytes, which is too large for settings")
+        return Stream.model_validate(tomllib.loads(file.read_text("utf-8")))
+    except ValidationError as error:
+        reasons = [
+            f"{'.'.join(map(str, detail['loc'])) or 'stream'}: {detail['msg'].removeprefix('Value error, ')}"
+            for detail in error.errors()
+        ]
+        raise ValueError(f"{file}: {'; '.join(reasons)}") from None
+    except (OSError, RecursionError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(_explain_unreadable(error, file)) from None
+
+
 class _Loaded(Config, BaseSettings):
     """The configuration, with sources to read it from."""
+
+    stream: Annotated[Stream, BeforeValidator(_read_definition)] = KUAIREC
 
     model_config = SettingsConfigDict(
         extra="forbid", frozen=True, env_prefix=PREFIX, env_nested_delimiter="__"

@@ -17,6 +17,9 @@ from pydantic import (
     model_validator,
 )
 
+from pipeline.config.section import Section
+from pipeline.config.stream import KUAIREC, Stream
+
 CHAMPION = "champion"
 """The name of the learner of [learner], beside those of its challengers."""
 UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -100,22 +103,18 @@ ClientValue = Annotated[Secret[str | int | float | bool], BeforeValidator(_clien
 ClientTable = Annotated[dict[str, ClientValue], BeforeValidator(_client_table)]
 
 
-class Section(BaseModel):
-    """A section of the configuration; unknown names are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, hide_input_in_errors=True)
-
-
 class Kafka(Section):
     """Where Kafka is, and the names of topics and group."""
 
     bootstrap: str = Field("127.0.0.1:9092", min_length=1)
     prefix: str = Field("", pattern=r"^[a-zA-Z0-9._-]*$")
     """The prefix of every topic's name."""
+    input_prefix: str | None = Field(None, pattern=r"^[a-zA-Z0-9._-]*$")
+    """The prefix of the inputs' names; None for `prefix`."""
     group: str = Field("forks", min_length=1)
     instance: str | None = Field(None, min_length=1)
     """A name that this worker keeps over restarts, so that it gets its partitions back at once."""
-    client: ClientTable = {}
+    client: ClientTable = Field(default_factory=dict)
     """Further settings of librdkafka, such as security.protocol, for consumers and producers. Their values
     are secrets, which only `pipeline.kafka.clients.client_settings` reveals."""
 
@@ -376,10 +375,13 @@ class Config(Section):
     """The whole configuration."""
 
     kafka: Kafka = Kafka()
+    stream: Stream = KUAIREC
     join: Join = Join()
     features: Features = Features()
     learner: Learner = Learner()
-    challengers: Annotated[dict[ChallengerName, Challenger], AfterValidator(_not_champion)] = {}
+    challengers: Annotated[dict[ChallengerName, Challenger], AfterValidator(_not_champion)] = Field(
+        default_factory=dict
+    )
     sharing: Sharing = Sharing()
     labels: Labels = Labels()
     checkpoint: Checkpoint = Checkpoint()

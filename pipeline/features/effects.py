@@ -60,8 +60,6 @@ FADE: Final = 0.98
 """What is kept of a user's older labels with each label that joins them, chosen on KuaiRand's first week."""
 NOISE_STEPS: Final = 2
 """Turns of solving for effect and noise, each given the other."""
-SLOPE: Final = 2.5
-"""Slope of the signal at the threshold of the watch ratio, chosen on KuaiRec."""
 LOGIT_SCALE: Final = 1.5
 """Log-odds of a positive label for each standard deviation of the expected signal, chosen on KuaiRec."""
 
@@ -120,31 +118,6 @@ class EffectArrays(NamedTuple):
     generations: Integers
     groups: Floats
     everything: Floats
-
-
-@njit(cache=True, error_model="numpy", inline="always")
-def signal_of(watch_ratio: float, threshold: float) -> float:
-    """Return a bounded signal, 0 at the threshold: y / sqrt(1 + y^2) for y = `SLOPE` (ratio - threshold).
-
-    Parameters
-    ----------
-    watch_ratio
-        Watch ratio of a label.
-    threshold
-        A watch ratio above this is a positive label.
-
-    Returns
-    -------
-    float
-        The signal, in [-1, 1], as a float32 can hold it.
-
-    Examples
-    --------
-    >>> [round(signal_of(ratio, 0.75), 2) for ratio in (0.0, 0.75, 300.0)]
-    [-0.88, 0.0, 1.0]
-    """
-    y = SLOPE * (watch_ratio - threshold)
-    return float(np.float32(y / math.sqrt(1.0 + y * y)))
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -333,8 +306,7 @@ def run(
     user_rows: Integers,
     item_rows: Integers,
     group_lists: Integers,
-    watch_ratios: Floats,
-    threshold: float,
+    signals: Floats,
     evicted: Integers,
     users: Floats,
     ring: Integers,
@@ -355,10 +327,8 @@ def run(
         Steps.
     user_rows, item_rows, group_lists : ndarray, shape (n,), int64
         Rows of the events' users and items, and positions of the items' groups.
-    watch_ratios : ndarray, shape (n,), float64
-        Watch ratios of the events' labels.
-    threshold
-        A watch ratio above this is a positive label.
+    signals : ndarray, shape (n,), float64
+        Signals of the events' labels, see `pipeline.features.target.Target.signals`.
     evicted : ndarray, shape (2, steps), int64
         Rows of the user and of the item that are evicted before a step learns, 0 for none.
     users, ring, ring_signals, items
@@ -394,7 +364,7 @@ def run(
             user_rows[event],
             item_rows[event],
             group_lists[event],
-            signal_of(watch_ratios[event], threshold),
+            signals[event],
             evicted[0, step],
             evicted[1, step],
             users,

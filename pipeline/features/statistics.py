@@ -19,7 +19,7 @@ from pipeline.features import effects, totals
 from pipeline.features.adjusted_effects import AdjustedEffects
 from pipeline.features.entities import EntityTotals
 from pipeline.features.tags import TagLists
-from pipeline.features.target import TARGET
+from pipeline.features.target import TARGET, Target
 from pipeline.records.fields import Id
 from pipeline.records.outputs import EffectSums, VideoCounts
 
@@ -85,6 +85,8 @@ class RunningStatistics:
         The videos' tags, as far as they are known.
     kind
         Which features there are.
+    target
+        The rules that make labels and signals of watch ratios.
 
     Examples
     --------
@@ -98,9 +100,14 @@ class RunningStatistics:
     """
 
     def __init__(
-        self, max_entities: int, tags: TagLists | None = None, kind: FeatureKind = "effects"
+        self,
+        max_entities: int,
+        tags: TagLists | None = None,
+        kind: FeatureKind = "effects",
+        target: Target = TARGET,
     ) -> None:
         self.names = FEATURES[kind]
+        self._target = target
         self._lists = TagLists({}) if tags is None else tags
         self.users = EntityTotals(max_entities)
         self.videos = EntityTotals(max_entities, annotate=self._lists.find)
@@ -139,7 +146,7 @@ class RunningStatistics:
             video,
             lists.find(video_id),
             label,
-            TARGET.cap(float(watch_ratio)),
+            self._target.cap(float(watch_ratio)),
             users.totals,
             users.ring,
             users.capacity,
@@ -156,7 +163,7 @@ class RunningStatistics:
                 user,
                 video,
                 lists.find(video_id),
-                effects.signal_of(float(watch_ratio), TARGET.threshold),
+                self._target.signal(float(watch_ratio)),
                 evicted_user,
                 evicted_video,
                 own.users,
@@ -215,7 +222,7 @@ class RunningStatistics:
             video_rows,
             self.videos.annotations[video_rows],
             labels,
-            TARGET.cap_many(watch_ratios),
+            self._target.cap_many(watch_ratios),
             self.users.totals,
             self.users.ring,
             self.users.capacity,
@@ -252,8 +259,7 @@ class RunningStatistics:
             users,
             videos,
             self.videos.annotations[videos],
-            watch_ratios,
-            TARGET.threshold,
+            self._target.signals(watch_ratios),
             evicted,
             own.users,
             own.ring,

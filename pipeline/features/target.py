@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forks import LossName
+from pipeline.config.stream import KUAIREC, TargetSettings
 from pipeline.config.tree import OnMissing
+
+STEEPNESS: Final = 1.875
+"""Slope of the signal at the threshold times the scale, chosen on KuaiRec."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +25,33 @@ class Target:
     Attributes
     ----------
     threshold
-        A watch ratio above this is a positive label: the video was watched. The default is that of
-        KuaiRec and of the FORKS paper.
+        A watch ratio above this is a positive label: the video was watched. That of KuaiRec is the FORKS
+        paper's.
     ratio_cap
         Watch ratios above this count as this: a video on repeat says no more than one seen twice.
+    scale
+        Distance from the threshold at which a watch ratio has a signal of 0.88 or -0.88, > 0.
     """
 
-    threshold: float = 0.75
-    ratio_cap: float = 2.0
+    threshold: float
+    ratio_cap: float
+    scale: float
+
+    @classmethod
+    def of(cls, settings: TargetSettings) -> Self:
+        """Return the target of the settings.
+
+        Examples
+        --------
+        >>> Target.of(KUAIREC.target) == TARGET
+        True
+        """
+        return cls(settings.above, settings.cap, settings.scale)
+
+    @property
+    def slope(self) -> float:
+        """Slope of the signal at the threshold."""
+        return STEEPNESS / self.scale
 
     def is_positive(self, watch_ratio: float) -> bool:
         """Return whether a watch ratio is a positive label.
@@ -55,6 +79,27 @@ class Target:
     def cap_many(self, watch_ratios: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return `cap` of each watch ratio, shape (n,)."""
         return np.minimum(watch_ratios, self.ratio_cap)
+
+    def signal(self, watch_ratio: float) -> float:
+        """Return a bounded signal, 0 at the threshold: y / sqrt(1 + y^2) for y = `slope` (ratio - threshold).
+
+        Returns
+        -------
+        float
+            The signal, in [-1, 1], as a float32 can hold it.
+
+        Examples
+        --------
+        >>> [round(TARGET.signal(ratio), 2) for ratio in (0.0, 0.75, 300.0)]
+        [-0.88, 0.0, 1.0]
+        """
+        y = self.slope * (watch_ratio - self.threshold)
+        return float(np.float32(y / math.sqrt(1.0 + y * y)))
+
+    def signals(self, watch_ratios: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return `signal` of each watch ratio, shape (n,), with the same bits."""
+        y = self.slope * (watch_ratios - self.threshold)
+        return (y / np.sqrt(1.0 + y * y)).astype(np.float32).astype(np.float64)
 
     def value(self, loss: LossName, label: bool, watch_ratio: float) -> float:
         """Return the value that a learner with this loss is taught.
@@ -102,5 +147,5 @@ class Target:
         return self.is_positive(0.0) if on_missing == "negative" else None
 
 
-TARGET: Final = Target()
-"""The target of this pipeline."""
+TARGET: Final = Target.of(KUAIREC.target)
+"""The target of KuaiRec's stream, and the default."""

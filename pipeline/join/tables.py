@@ -23,7 +23,7 @@ from pipeline.join.merge import Integers
 from pipeline.join.timers import TimerQueue
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.fields import Id
-from pipeline.records.inputs import RawMessage, WatchLabel
+from pipeline.records.inputs import Label, RawMessage
 from pipeline.records.outputs import Prediction
 
 
@@ -85,7 +85,7 @@ class Pending(msgspec.Struct, gc=False):
 class EarlyLabel(NamedTuple):
     """A label that came before its interaction, with its message in case none comes."""
 
-    label: WatchLabel
+    label: Label
     source: RawMessage
 
 

@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
     TopicMetadata,
 )
 
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import Config
 from pipeline.errors import TopicError
 from pipeline.kafka.access.authorization import denied, is_denied, needing
@@ -52,14 +53,18 @@ class Topics:
     prefix: str = ""
     requests_labels: bool = False
     """Whether labels are requested, which needs one more topic."""
+    input_prefix: str | None = None
+    """The prefix of the inputs; None for `prefix`."""
+    stream: Stream = KUAIREC
+    """The definition of the stream, which names the inputs."""
 
     @property
     def interactions(self) -> str:
-        return f"{self.prefix}interactions"
+        return self._input(self.stream.interactions.topic)
 
     @property
     def labels(self) -> str:
-        return f"{self.prefix}watch-labels"
+        return self._input(self.stream.labels.topic)
 
     @property
     def predictions(self) -> str:
@@ -84,6 +89,9 @@ class Topics:
     @property
     def label_requests(self) -> str:
         return f"{self.prefix}label-requests"
+
+    def _input(self, name: str) -> str:
+        return (self.prefix if self.input_prefix is None else self.input_prefix) + name
 
     @property
     def inputs(self) -> tuple[str, str]:
@@ -114,7 +122,13 @@ class Topics:
 
 def topics_of(config: Config) -> Topics:
     """Return the topics of a pipeline with this configuration."""
-    return Topics(config.kafka.prefix, requests_labels=config.labels.policy != "all")
+    kafka = config.kafka
+    return Topics(
+        kafka.prefix,
+        requests_labels=config.labels.policy != "all",
+        input_prefix=kafka.input_prefix,
+        stream=config.stream,
+    )
 
 
 class TopicDifference(NamedTuple):

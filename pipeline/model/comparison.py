@@ -10,7 +10,6 @@ import numpy as np
 from forks import LOSSES
 from forks.learning.event_loop import loss_values
 from pipeline.config.tree import CHAMPION
-from pipeline.features.target import TARGET
 from pipeline.model.model import Model
 from pipeline.model.shadow import Booleans, Floats
 
@@ -39,6 +38,7 @@ class Comparison:
     """
 
     def __init__(self, model: Model) -> None:
+        self._target = model.target
         losses = {CHAMPION: model.learner.settings.loss}
         losses |= {name: shadow.loss for name, shadow in model.challengers.items()}
         self.learner_metrics = {
@@ -61,7 +61,7 @@ class Comparison:
         """
         if not challengers:
             return
-        labels = TARGET.are_positive(np.array(watch_ratios))
+        labels = self._target.are_positive(np.array(watch_ratios))
         self.learner_metrics = {
             name: _add_scores(
                 metrics,

@@ -8,6 +8,7 @@ from copy import copy
 from forks import ForksSettings
 from pipeline.config.tree import Config, FeatureKind, Learner
 from pipeline.features.tables import Tables
+from pipeline.features.target import Target
 from pipeline.model.challengers import resolve_challengers
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
@@ -19,6 +20,9 @@ from pipeline.model.settings_text import (
     labels_text,
     learner_from,
     learner_text,
+    names_text,
+    target_from,
+    target_text,
 )
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.model.warm_up import warm_up
@@ -40,6 +44,8 @@ class ModelFactory:
         The challengers' settings by name, in the order of their names.
     kind
         The kind of the running features.
+    target
+        The rules that make labels of watch ratios.
 
     Raises
     ------
@@ -54,6 +60,7 @@ class ModelFactory:
         self._config = config
         self._tables = Tables(features.users, features.tags, features.daily, same_day=features.same_day)
         self.kind = features.kind
+        self.target = Target.of(config.stream.target)
         self.learner = learner_settings(config.learner, self._tables.columns, kind=self.kind)
         self.challengers = resolve_challengers(config.challengers, self._tables.columns, self.kind)
 
@@ -66,29 +73,41 @@ class ModelFactory:
             A setting is refused. The message names it and what is accepted.
         """
         learner_of_kind = learner_settings(learner, self._tables.columns, kind=self.kind)
-        return self._with(learner_of_kind, self.challengers, self.kind)
+        return self._with(learner_of_kind, self.challengers, self.kind, self.target)
 
     def with_saved_settings(self, settings: Mapping[str, str]) -> ModelFactory:
-        """Return a factory with learner, challengers and kind of features of a state record's settings.
+        """Return a factory with learner, challengers, kind of features and target of a record's settings.
 
         Raises
         ------
         StateError
             The settings are of another version of a learner.
         """
-        return self._with(learner_from(settings), challengers_from(settings), kind_from(settings))
+        return self._with(
+            learner_from(settings), challengers_from(settings), kind_from(settings), target_from(settings)
+        )
 
     def _with(
-        self, learner: ForksSettings, challengers: Mapping[str, ChallengerSettings], kind: FeatureKind
+        self,
+        learner: ForksSettings,
+        challengers: Mapping[str, ChallengerSettings],
+        kind: FeatureKind,
+        target: Target,
     ) -> ModelFactory:
         other = copy(self)
-        other.learner, other.challengers, other.kind = learner, dict(challengers), kind
+        other.learner, other.challengers = learner, dict(challengers)
+        other.kind, other.target = kind, target
         return other
 
     def new_model(self) -> Model:
         """Return a model that has learned nothing."""
         return Model(
-            self.learner, self._tables, self._config.features.max_entities, self.challengers, self.kind
+            self.learner,
+            self._tables,
+            self._config.features.max_entities,
+            self.challengers,
+            kind=self.kind,
+            target=self.target,
         )
 
     def warm_up(self) -> None:
@@ -114,6 +133,8 @@ class ModelFactory:
             "features.max_entities": str(self._config.features.max_entities),
             "join.on_missing": self._config.join.on_missing,
             **kind_text(self.kind),
+            **names_text(self._config.stream),
+            **target_text(self.target),
             **labels_text(self._config.labels),
             **learner_text(self.learner),
             **challengers_text(self.challengers),

@@ -15,7 +15,7 @@ from forks.losses import loss_value, probabilities
 from pipeline.config.tree import FeatureKind
 from pipeline.features.statistics import NO_EFFECTS, RunningStatistics
 from pipeline.features.tables import Tables
-from pipeline.features.target import TARGET
+from pipeline.features.target import TARGET, Target
 from pipeline.model.columns import (
     InteractionColumns,
     InteractionLike,
@@ -48,6 +48,8 @@ class Model:
 
     kind
         The kind of the running features.
+    target
+        The rules that make labels of watch ratios.
 
     Attributes
     ----------
@@ -67,12 +69,18 @@ class Model:
         tables: Tables,
         max_entities: int,
         challengers: Mapping[str, ChallengerSettings] = MappingProxyType({}),
+        *,
         kind: FeatureKind = "effects",
+        target: Target = TARGET,
     ) -> None:
         self.tables = tables
+        self.target = target
         self.learner = Forks(settings)
-        self.challengers = {name: ShadowLearner(each, tables.columns) for name, each in challengers.items()}
-        self.statistics = RunningStatistics(max_entities, tables.tags.lists if tables.tags else None, kind)
+        self.challengers = {
+            name: ShadowLearner(each, tables.columns, target) for name, each in challengers.items()
+        }
+        tags = tables.tags.lists if tables.tags else None
+        self.statistics = RunningStatistics(max_entities, tags, kind, target)
         self.folded = 0
         self._x = np.zeros(tables.columns + FEATURES_LENGTH)
         self._uses_tables = any(
@@ -133,7 +141,7 @@ class Model:
         running = self.statistics.run(order, users, videos, labels, watch_ratios)
         running[: len(known_features)] = known_features
         loss = self.learner.settings.loss
-        y = TARGET.values(loss, labels, watch_ratios)
+        y = self.target.values(loss, labels, watch_ratios)
         X = self._contexts(interactions, running)
         scores = self.learner.run(X, y, order)[new]
         p = probabilities(scores).tolist() if loss == "logistic" else [None] * len(scores)
@@ -151,14 +159,14 @@ class Model:
     ) -> list[float]:
         """Return `loss` of each score, label and watch ratio, shapes (n,)."""
         loss = self.learner.settings.loss
-        y = TARGET.values(loss, labels, watch_ratios)
+        y = self.target.values(loss, labels, watch_ratios)
         values: list[float] = loss_values(scores, y, LOSSES[loss]).tolist()
         return values
 
     def loss(self, score: float, label: bool, watch_ratio: float) -> float:
-        """Return the learner's loss at a score, against what `TARGET` has it taught."""
+        """Return the learner's loss at a score, against what `target` has it taught."""
         loss = self.learner.settings.loss
-        return float(loss_value(LOSSES[loss], score, TARGET.value(loss, label, watch_ratio)))
+        return float(loss_value(LOSSES[loss], score, self.target.value(loss, label, watch_ratio)))
 
     def learn_one(self, outcome: Outcome) -> None:
         """Learn from the next outcome: first what it holds of other partitions, then its own label.
@@ -239,7 +247,7 @@ class Model:
         `pipeline.features.target.Target.value` is what each learner is taught.
         """
         x = self._context(interaction, features)
-        self.learner.learn_one(x, TARGET.value(self.learner.settings.loss, label, watch_ratio))
+        self.learner.learn_one(x, self.target.value(self.learner.settings.loss, label, watch_ratio))
         for shadow in self.challengers.values():
             shadow.learn_one(x, label, watch_ratio)
         self.statistics.update(interaction.user_id, interaction.video_id, label, watch_ratio)
@@ -252,7 +260,7 @@ class Model:
         watch_ratios: NDArray[np.float64],
     ) -> None:
         """Let all learners, but not the statistics, learn labels, with the running features of each."""
-        y = TARGET.values(self.learner.settings.loss, labels, watch_ratios)
+        y = self.target.values(self.learner.settings.loss, labels, watch_ratios)
         X = self._contexts(interactions, running)
         self.learner.predict_and_learn_many(X, y)  # its losses are not needed
         for shadow in self.challengers.values():

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from ast import literal_eval
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, fields
+from dataclasses import MISSING, asdict, astuple, fields
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast, get_args, get_origin, get_type_hints
 
 from forks import ForksSettings
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import FORKS, FeatureKind, Labels
 from pipeline.errors import StateError
+from pipeline.features.target import TARGET, Target
 from pipeline.model.rival import RIVALS, RivalSettings, parameter_types
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.records.encoding import encode
@@ -22,8 +24,18 @@ CHALLENGERS_PREFIX: Final = "challengers."
 """The prefix of the names of the challengers' settings; the challenger's own name follows."""
 FEATURE_KIND: Final = "features.kind"
 """The setting that names the kind of the running features."""
+TARGET_PREFIX: Final = "stream.target."
+"""The prefix of the names of the settings of the target."""
 KIND: Final = "learner"
 """The setting that names a challenger's learner: FORKS, or which rival."""
+STREAM_NAMES: Final = "stream.names"
+"""The setting that names ids and labels in outputs."""
+_TARGET_NAMES: Final = tuple(f"{TARGET_PREFIX}{name}" for name in ("above", "cap", "scale"))
+"""The names of the target's settings, in the order of the fields of `Target`."""
+TARGET_DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
+    dict(zip(_TARGET_NAMES, map(str, astuple(TARGET)), strict=True))
+)
+"""The text of the settings of KuaiRec's target, which are not written."""
 LEARNER_TYPES: Final[Mapping[str, Any]] = MappingProxyType(get_type_hints(ForksSettings))
 """The types of the settings of FORKS, by name."""
 DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
@@ -79,6 +91,61 @@ def kind_from(settings: Mapping[str, str]) -> FeatureKind:
     raise StateError(
         f"the outputs were made with running features of the kind {kind!r:.80}, which is unknown"
     )
+
+
+def names_text(stream: Stream) -> dict[str, str]:
+    """Return the names of ids and labels in outputs as a setting; none for KuaiRec's.
+
+    Examples
+    --------
+    >>> names_text(KUAIREC)
+    {}
+    """
+    names = _names(stream)
+    return {} if names == DEFAULT_NAMES else {STREAM_NAMES: names}
+
+
+def _names(stream: Stream) -> str:
+    return ", ".join([*stream.entities, stream.target.name])
+
+
+DEFAULT_NAMES: Final = _names(KUAIREC)
+"""The names of KuaiRec's stream, which are not written."""
+
+
+def target_text(target: Target) -> dict[str, str]:
+    """Return the settings of the target as text by name; those with KuaiRec's value are left out.
+
+    Examples
+    --------
+    >>> target_text(TARGET), target_text(Target(0.5, 2.0, 0.75))
+    ({}, {'stream.target.above': '0.5'})
+    """
+    text = dict(zip(_TARGET_NAMES, map(str, astuple(target)), strict=True))
+    return {name: value for name, value in text.items() if value != TARGET_DEFAULTS[name]}
+
+
+def target_from(settings: Mapping[str, str]) -> Target:
+    """Return the target from `target_text`; other settings are ignored.
+
+    Raises
+    ------
+    StateError
+        The settings are not those of this program's target.
+
+    Examples
+    --------
+    >>> target_from({"stream.target.above": "0.5", "tables": "b"})
+    Target(threshold=0.5, ratio_cap=2.0, scale=0.75)
+    """
+    found = {name: settings.get(name, default) for name, default in TARGET_DEFAULTS.items()}
+    unknown = [name for name in settings if name.startswith(TARGET_PREFIX) and name not in found]
+    if unknown:
+        raise StateError(f"the outputs were made with the setting {unknown[0]:.80}, which is unknown")
+    try:
+        return Target(*map(float, found.values()))
+    except ValueError as error:
+        raise StateError(f"no worker wrote these settings of a target: {error}") from error
 
 
 def labels_text(labels: Labels) -> dict[str, str]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from forks import Forks, ForksSettings, LossName
 from forks.rivals import Standardised
-from pipeline.features.target import TARGET
+from pipeline.features.target import TARGET, Target
 from pipeline.model.rival import RivalSettings
 
 ChallengerSettings: TypeAlias = ForksSettings | RivalSettings
@@ -34,10 +34,13 @@ class ShadowLearner:
         The settings of its learner.
     static_columns
         Columns of the context vector before the running block.
+    target
+        The rules that say what it is taught.
     """
 
-    def __init__(self, settings: ChallengerSettings, static_columns: int) -> None:
+    def __init__(self, settings: ChallengerSettings, static_columns: int, target: Target = TARGET) -> None:
         self.settings = settings
+        self._target = target
         self.learner: Forks | Standardised
         if isinstance(settings, ForksSettings):
             self.learner, self._first_column = Forks(settings), 0
@@ -56,11 +59,13 @@ class ShadowLearner:
 
     def learn_one(self, x: Floats, label: bool, watch_ratio: float) -> None:
         """Learn a context vector's label."""
-        self.learner.learn_one(x[self._first_column :], TARGET.value(self.loss, label, watch_ratio))
+        self.learner.learn_one(x[self._first_column :], self._target.value(self.loss, label, watch_ratio))
 
     def learn_many(self, X: Floats, labels: Booleans, watch_ratios: Floats) -> None:
         """Learn the labels of context vectors, shape (n, dimension), one after the other."""
-        self.learner.learn_many(X[:, self._first_column :], TARGET.values(self.loss, labels, watch_ratios))
+        self.learner.learn_many(
+            X[:, self._first_column :], self._target.values(self.loss, labels, watch_ratios)
+        )
 
     def run(self, X: Floats, labels: Booleans, watch_ratios: Floats, order: NDArray[np.int64]) -> Floats:
         """Predict and learn in a given order: see `forks.Forks.run`.
@@ -70,7 +75,7 @@ class ShadowLearner:
         ndarray
             The scores, shape (n,); any number in rows that `order` does not predict.
         """
-        y = TARGET.values(self.loss, labels, watch_ratios)
+        y = self._target.values(self.loss, labels, watch_ratios)
         scores = self.learner.run(X[:, self._first_column :], y, order)
         return np.where(np.isfinite(scores), scores, NON_FINITE_SCORE)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.records.encoding import keys_of
-from pipeline.records.inputs import Interaction, WatchLabel
+from pipeline.records.inputs import Interaction, Label
+from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.names import Fault
 from pipeline.records.surrogates import replace_lone_surrogates
 
@@ -29,7 +32,7 @@ class RejectedRecord(NamedTuple):
         return NO_TIMESTAMP
 
 
-Record = Interaction | WatchLabel | RejectedRecord
+Record = Interaction | Label | RejectedRecord
 
 
 class Decoded(NamedTuple):
@@ -40,10 +43,23 @@ class Decoded(NamedTuple):
     """Timestamps, in milliseconds, shape (n,); `NO_TIMESTAMP` for what cannot be used."""
 
 
-INTERACTION_DECODER = msgspec.json.Decoder(Interaction)
-LABEL_DECODER = msgspec.json.Decoder(WatchLabel)
-AnyRecord = TypeVar("AnyRecord", bound=Interaction | WatchLabel)
-InputDecoder = msgspec.json.Decoder[Interaction] | msgspec.json.Decoder[WatchLabel]
+AnyRecord_co = TypeVar("AnyRecord_co", bound=Interaction | Label, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class InputDecoder(Generic[AnyRecord_co]):
+    """Decodes the messages of an input."""
+
+    decode: Callable[[bytes], AnyRecord_co]
+    """Returns the record of a message's value; errors are those of `decode_value`."""
+    key_field: str = "user_id"
+    """The field whose value is the messages' key."""
+
+
+INTERACTION_DECODER = InputDecoder(msgspec.json.Decoder(KuaiRecInteraction).decode)
+"""The decoder of KuaiRec's interactions."""
+LABEL_DECODER = InputDecoder(msgspec.json.Decoder(WatchLabel).decode)
+"""The decoder of KuaiRec's labels."""
 
 
 class LoneSurrogateError(msgspec.DecodeError):
@@ -55,7 +71,10 @@ _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def decode(
-    keys: list[bytes | None], values: list[bytes | None], decoder: InputDecoder, latest: int
+    keys: list[bytes | None],
+    values: list[bytes | None],
+    decoder: InputDecoder[Interaction] | InputDecoder[Label],
+    latest: int,
 ) -> Decoded:
     r"""Decode messages of one input.
 
@@ -68,7 +87,7 @@ def decode(
     keys, values
         Of messages in the order of their offsets.
     decoder
-        `INTERACTION_DECODER` or `LABEL_DECODER`.
+        Of the input: see `pipeline.records.input_decoders`.
     latest
         The largest timestamp to accept, in milliseconds. What lies beyond would push stream time
         ahead and let everything expire that still waits for its label.
@@ -94,7 +113,7 @@ def decode(
     return Decoded(records, times_of(records))
 
 
-def decode_value(value: bytes, decoder: msgspec.json.Decoder[AnyRecord]) -> AnyRecord:
+def decode_value(value: bytes, decoder: InputDecoder[AnyRecord_co]) -> AnyRecord_co:
     r"""Decode one message. Half of a surrogate pair is accepted in fields that are ignored.
 
     Parameters
@@ -106,7 +125,7 @@ def decode_value(value: bytes, decoder: msgspec.json.Decoder[AnyRecord]) -> AnyR
 
     Returns
     -------
-    Interaction or WatchLabel
+    Interaction or Label
         The record.
 
     Raises
@@ -143,12 +162,15 @@ def times_of(records: list[Record]) -> NDArray[np.int64]:
 
 
 def _decode(
-    key: bytes | None, value: bytes | None, decoder: msgspec.json.Decoder[Any], latest: int
+    key: bytes | None,
+    value: bytes | None,
+    decoder: InputDecoder[Interaction] | InputDecoder[Label],
+    latest: int,
 ) -> Record:
     if value is None:
         return RejectedRecord(Fault.UNDECODABLE, "the value is null (a tombstone)")
     try:
-        record: Interaction | WatchLabel = decode_value(value, decoder)
+        record: Interaction | Label = decode_value(value, decoder)
     except msgspec.ValidationError as error:
         return RejectedRecord(Fault.INVALID, str(error))
     except _MALFORMED as error:
@@ -159,7 +181,8 @@ def _decode(
     if key != expected.encode():
         return RejectedRecord(
             Fault.WRONG_KEY,
-            f'the key is {key!r}, but user_id is {record.user_id!r}: the key has to be "{expected}"',
+            f"the key is {key!r}, but {decoder.key_field} is {record.user_id!r}: "
+            f'the key has to be "{expected}"',
         )
     if record.timestamp > latest:
         return RejectedRecord(

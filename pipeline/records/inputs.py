@@ -7,28 +7,34 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from pipeline.records.fields import Duration, Id, Timestamp, WatchRatio
+from pipeline.records.fields import Id, Timestamp
 
 
 class Interaction(msgspec.Struct, frozen=True, gc=False):
-    """A video is presented to a user."""
+    """An item is presented to a user.
+
+    The names of the ids are KuaiRec's. Which fields of a message they are is up to the stream's definition:
+    see `pipeline.records.input_decoders`.
+    """
 
     event_id: Id
     user_id: Id
     video_id: Id
     timestamp: Timestamp
-    video_duration: Duration
 
 
-class WatchLabel(msgspec.Struct, frozen=True, gc=False):
-    """How much of the video the user watched; `timestamp` is when that became known."""
+class Label(msgspec.Struct, frozen=True, gc=False):
+    """What became of an interaction; `timestamp` is when that was known."""
 
     event_id: Id
     user_id: Id
     video_id: Id
     timestamp: Timestamp
-    play_duration: Duration
-    watch_ratio: WatchRatio
+
+    @property
+    def watch_ratio(self) -> float:
+        """The label's value, a field of each type that is decoded."""
+        raise NotImplementedError
 
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]

@@ -169,3 +169,21 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
             return None
         interaction = (self.user_id, self.video_id, self.timestamp, self.features)
         return Example(*interaction, self.label, self.watch_ratio or 0.0)
+
+
+class RawOutcome(Outcome, frozen=True, gc=False):
+    """An outcome whose features are not yet decoded: lists of numbers cost more than all other fields."""
+
+    features: msgspec.Raw  # type: ignore[assignment]  # the features' text
+
+    @property
+    def example(self) -> Example | None:
+        """The training example; None if the outcome has no label."""
+        if self.label is None:
+            return None
+        features = _FEATURES.decode(self.features)
+        play = (self.user_id, self.video_id, self.timestamp, features)
+        return Example(*play, self.label, self.watch_ratio or 0.0)
+
+
+_FEATURES = msgspec.json.Decoder(Features)

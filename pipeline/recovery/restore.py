@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 
-import msgspec
-
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
 from pipeline.kafka.committed import CommittedPosition
@@ -13,7 +11,9 @@ from pipeline.kafka.log import LogReader, read_decoded, read_until
 from pipeline.kafka.topics import Topics, topics_of
 from pipeline.model.label_policy import label_policy
 from pipeline.model.model import Model
-from pipeline.model.settings_text import kind_from
+from pipeline.model.settings_text import kind_from, target_from
+from pipeline.records.input_decoders import InputDecoders
+from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Prediction
 from pipeline.recovery.outcome_reader import read_outcomes
 from pipeline.recovery.restoration import TaskRestorer
@@ -23,8 +23,6 @@ from pipeline.recovery.state_reader import read_snapshot, read_state
 from pipeline.task.record_queue import Position
 from pipeline.task.sharing import SharingSettings
 from pipeline.task.task import Task
-
-_PREDICTIONS = msgspec.json.Decoder(Prediction)
 
 
 def recover(
@@ -88,15 +86,22 @@ def recover(
             config.join,
             policy=label_policy(config.labels),
             sharing=_sharing_settings(settings, config),
+            labels=InputDecoders.of(config.stream).labels,
         )
         restoration = TaskRestorer(task, state, keep_waiting)
         yield restoration.left
         begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
-        chunks = read_outcomes(log, topics.outcomes, partition, begin)
+        chunks = read_outcomes(log, topics, partition, begin)
         for outcomes in read_until(chunks, lambda: restoration.remaining_outcomes, patience):
             restoration.outcomes(*outcomes)
             yield restoration.left
-        slices = read_decoded(log, _PREDICTIONS, topics.predictions, partition, state.prediction_offset)
+        slices = read_decoded(
+            log,
+            OutputTypes.of(topics.stream).predictions,
+            topics.predictions,
+            partition,
+            state.prediction_offset,
+        )
         for predictions in read_until(slices, lambda: restoration.remaining_predictions, patience):
             restoration.predictions(*predictions)
             yield restoration.left
@@ -109,7 +114,9 @@ def _sharing_settings(settings: Mapping[str, str], config: Config) -> SharingSet
     interval = config.sharing.interval_for(partitions)
     if interval is None:
         return None
-    return SharingSettings(partitions, interval, kind_from(settings), config.sharing.align)
+    return SharingSettings(
+        partitions, interval, kind_from(settings), config.sharing.align, target_from(settings)
+    )
 
 
 def _refuse_existing_outputs(log: LogReader, topics: Topics, partition: int) -> None:

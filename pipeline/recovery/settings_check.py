@@ -10,11 +10,14 @@ from typing import Final, TypeAlias
 from pipeline.errors import StateError
 from pipeline.model.settings_text import (
     CHALLENGERS_PREFIX,
+    DEFAULT_NAMES,
     DEFAULTS,
     FEATURE_KIND,
     KIND,
     LEARNER_PREFIX,
     LEARNER_TYPES,
+    STREAM_NAMES,
+    TARGET_DEFAULTS,
     as_toml,
     parse_value,
     settings_under,
@@ -25,6 +28,8 @@ Changes: TypeAlias = dict[str, tuple[str | None, str | None]]
 """Settings that differ, each with its stored and its current value; None where it is missing."""
 _DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {FEATURE_KIND: "running"}
+    | {STREAM_NAMES: DEFAULT_NAMES}
+    | dict(TARGET_DEFAULTS)
     | {LEARNER_PREFIX + name: str(default) for name, default in DEFAULTS.items() if default is not None}
 )
 """Values of settings that are not written where they have them."""

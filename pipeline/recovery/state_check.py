@@ -14,8 +14,9 @@ import msgspec
 
 from pipeline.errors import StateError
 from pipeline.kafka.log import DECODE_ERRORS
-from pipeline.records.decoding import NO_TIMESTAMP
+from pipeline.records.decoding import LABEL_DECODER, NO_TIMESTAMP, InputDecoder
 from pipeline.records.fields import INTEGER_LIMIT
+from pipeline.records.inputs import Label
 from pipeline.task.record_queue import Position
 from pipeline.task.state import STATE_VERSION, SavedLabel, SnapshotReference, State
 
@@ -49,6 +50,8 @@ class StateOrigin(NamedTuple):
     offset: int
     labels: str
     """Name of the topic of the labels, where early labels came from."""
+    decoder: InputDecoder[Label] = LABEL_DECODER
+    """Decodes early labels."""
 
     def __str__(self) -> str:
         return f"{self.topic}, partition {self.partition}, offset {self.offset}"
@@ -212,7 +215,7 @@ def _check_waiting(state: State, origin: StateOrigin) -> None:
         if not last < saved.offset < state.labels.offset:
             raise _FieldError(f"{name}.offset is {saved.offset}, with labels.offset {state.labels.offset}")
         last = saved.offset
-        event_id, bytes_ = _check_label(name, saved)
+        event_id, bytes_ = _check_label(name, saved, origin.decoder)
         size += bytes_
         if event_id in events:
             raise _FieldError(f"{name} is another label of event {event_id!r}")
@@ -221,10 +224,10 @@ def _check_waiting(state: State, origin: StateOrigin) -> None:
         raise _FieldError(f"waiting has {size} bytes, more than {MAX_WAITING_BYTES}")
 
 
-def _check_label(name: str, saved: SavedLabel) -> tuple[int | str, int]:
+def _check_label(name: str, saved: SavedLabel, decoder: InputDecoder[Label]) -> tuple[int | str, int]:
     """Return the event of an early label, and its size in bytes."""
     try:
-        early = saved.restore()
+        early = saved.restore(decoder)
     except DECODE_ERRORS as error:
         raise _FieldError(f"{name}.value is no label: {error}") from error
     if saved.key != str(early.label.user_id).encode():

@@ -14,6 +14,7 @@ from pipeline.kafka.log import LogReader
 from pipeline.kafka.topics import Topics
 from pipeline.model.model import Model
 from pipeline.model.snapshot import snapshot_size, unpack
+from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import KafkaMessage
 from pipeline.records.names import snapshot_key, state_key
 from pipeline.recovery.signature import StateSigner, check_mac
@@ -84,7 +85,8 @@ def state_of(message: KafkaMessage, topics: Topics, partition: int, signer: Stat
     StateError
         It is of another version, not of a worker or not signed as it should be.
     """
-    origin = StateOrigin(topics.checkpoints, partition, message.offset() or 0, topics.labels)
+    decoder = InputDecoders.of(topics.stream).labels
+    origin = StateOrigin(topics.checkpoints, partition, message.offset() or 0, topics.labels, decoder)
     value = message.value() or b""
     if message.key() != state_key(partition).encode():
         raise UnusableStateError(

@@ -39,7 +39,7 @@ class InputLog:
     """
 
     def __init__(self, kafka: Kafka) -> None:
-        self.topics = Topics(kafka.prefix).inputs
+        self.topics = Topics(kafka.prefix, input_prefix=kafka.input_prefix).inputs
         self._kafka = kafka
         self._admin = Admin(kafka)
         self.partitions = self._count_partitions()

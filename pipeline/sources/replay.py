@@ -12,7 +12,7 @@ import msgspec
 from pipeline.config.tree import Kafka
 from pipeline.errors import DataError, StateError
 from pipeline.records.encoding import encode
-from pipeline.records.inputs import Interaction, WatchLabel
+from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.sources.input_log import InputLog
 from pipeline.sources.kuairec import Events
 from pipeline.sources.resume import count_by_partition, remaining_records
@@ -184,7 +184,7 @@ class Replay:
                     label = WatchLabel(event_id, user_id, video_id, known, played, ratio)
                     yield known, labels, key, encode(label)
                 else:
-                    interaction = Interaction(event_id, user_id, video_id, timestamp, duration)
+                    interaction = KuaiRecInteraction(event_id, user_id, video_id, timestamp, duration)
                     yield timestamp, interactions, key, encode(interaction)
 
     def _summary(self, sent: int, seconds: float) -> Summary:

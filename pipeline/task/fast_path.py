@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.features.target import TARGET
+from pipeline.features.target import Target
 from pipeline.join.merge import Integers, merge
 from pipeline.join.tables import Join, Pending
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction, WatchLabel
+from pipeline.records.inputs import Interaction, Label
 from pipeline.task.plan import Plan
 from pipeline.task.record_queue import RecordQueue
 
@@ -35,7 +35,7 @@ class MergedMessages(NamedTuple):
     """The next messages of both inputs, and their order."""
 
     interactions: list[Interaction]
-    labels: list[WatchLabel]
+    labels: list[Label]
     interaction_times: Integers
     """Those of the interactions."""
     label_times: Integers
@@ -103,7 +103,9 @@ def _peek(queue: RecordQueue, max_messages: int, end: int | None) -> tuple[list[
     return records, times, more
 
 
-def try_plan(messages: MergedMessages, join: Join, predicted: int, folded: int) -> Plan | None:
+def try_plan(
+    messages: MergedMessages, join: Join, target: Target, predicted: int, folded: int
+) -> Plan | None:
     """Return the plan of messages, if every interaction is new and every label finds its prediction.
 
     Parameters
@@ -112,6 +114,8 @@ def try_plan(messages: MergedMessages, join: Join, predicted: int, folded: int) 
         Merged messages; nothing becomes overdue in them.
     join
         Tables; nothing changes in them.
+    target
+        The rules that make labels of watch ratios.
     predicted, folded
         Predictions and outcomes planned before.
 
@@ -143,7 +147,7 @@ def try_plan(messages: MergedMessages, join: Join, predicted: int, folded: int) 
         videos=[each.video_id for each in interactions],
         timestamps=messages.interaction_times.tolist(),
         versions=(folded + messages.labels_before).tolist(),
-        watched=list(TARGET.positives(ratios)),
+        watched=list(target.positives(ratios)),
         watch_ratios=list(ratios),
         label_timestamps=list(messages.label_times.tolist()),
         prior_predictions=prior_predictions,

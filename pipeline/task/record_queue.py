@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.records.decoding import NO_TIMESTAMP, Decoded, Record, RejectedRecord, times_of
-from pipeline.records.inputs import Interaction, KafkaMessage, RawMessage, WatchLabel
+from pipeline.records.inputs import Interaction, KafkaMessage, Label, RawMessage
 from pipeline.records.names import Fault
 
 COMPACT_AFTER = 4_096
@@ -165,7 +165,7 @@ class RecordQueue:
             for record, message in zip(polled.decoded.records, polled.messages, strict=True)
         ]
 
-    def _check_jump(self, record: Interaction | WatchLabel, offset: int) -> Record:
+    def _check_jump(self, record: Interaction | Label, offset: int) -> Record:
         time, clock, ahead = record.timestamp, self._fed_clock, self._fed_ahead
         if (
             clock is None

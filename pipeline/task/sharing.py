@@ -15,9 +15,8 @@ from operator import add
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from pipeline.config.tree import FeatureKind
-from pipeline.features.effects import signal_of
 from pipeline.features.statistics import EFFECTS
-from pipeline.features.target import TARGET
+from pipeline.features.target import TARGET, Target
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.fields import Id
 from pipeline.records.outputs import EffectSums, Example, Share, VideoCounts
@@ -38,6 +37,8 @@ class SharingSettings(NamedTuple):
     """Of the running features."""
     align: int | None = None
     """Milliseconds of event time in a window; None where shares are learned as they come."""
+    target: Target = TARGET
+    """The rules that make signals of watch ratios."""
 
 
 class Outbox:
@@ -82,6 +83,7 @@ class Outbox:
         self._interval = settings.interval
         self._effects = settings.kind == "effects"
         self._align = settings.align
+        self._target = settings.target
         self._stream_time = stream_time
         self._moves: deque[tuple[int, int]] = deque()
         """Stream times that are the first of their window, after how many outcomes each came."""
@@ -156,19 +158,21 @@ class Outbox:
         self._videos[example.video_id] = (
             events + 1,
             labels + example.label,
-            ratios + TARGET.cap(example.watch_ratio),
+            ratios + self._target.cap(example.watch_ratio),
         )
         if self._effects:
             sums = self._sums.get(example.video_id, (0.0, 0.0, 0.0, 0.0))
-            self._sums[example.video_id] = cast(Sums, tuple(map(add, sums, _effect_sums(example))))
+            self._sums[example.video_id] = cast(
+                Sums, tuple(map(add, sums, _effect_sums(example, self._target)))
+            )
 
 
 Sums: TypeAlias = tuple[float, float, float, float]
 
 
-def _effect_sums(example: Example) -> Sums:
+def _effect_sums(example: Example, target: Target) -> Sums:
     """Return what a label says of its video's effect, given what was known when it was predicted."""
-    signal = signal_of(example.watch_ratio, TARGET.threshold)
+    signal = target.signal(example.watch_ratio)
     effect, noise = example.features[_USER_EFFECT], max(example.features[_USER_NOISE], MIN_NOISE) ** 2
     residual = signal - effect
     rest = residual - example.features[_VIDEO_EFFECT]

@@ -14,9 +14,9 @@ from typing import Annotated
 import msgspec
 
 from pipeline.join.tables import EarlyLabel
-from pipeline.records.decoding import LABEL_DECODER, decode_value
+from pipeline.records.decoding import LABEL_DECODER, InputDecoder, decode_value
 from pipeline.records.fields import Count, Timestamp
-from pipeline.records.inputs import RawMessage
+from pipeline.records.inputs import Label, RawMessage
 from pipeline.records.names import Fault
 from pipeline.task.record_queue import Position
 
@@ -76,10 +76,10 @@ class SavedLabel(msgspec.Struct, frozen=True):
         source = early.source
         return cls(*source[:4], source.value or b"", list(source.headers))
 
-    def restore(self) -> EarlyLabel:
-        """Return the early label of this message."""
+    def restore(self, decoder: InputDecoder[Label] = LABEL_DECODER) -> EarlyLabel:
+        """Return the early label of this message, which the decoder of labels reads."""
         source = RawMessage(self.topic, self.partition, self.offset, self.key, self.value, self.headers)
-        return EarlyLabel(decode_value(self.value, LABEL_DECODER), source)
+        return EarlyLabel(decode_value(self.value, decoder), source)
 
 
 class SettingsEpoch(msgspec.Struct, frozen=True):

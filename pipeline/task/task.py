@@ -12,13 +12,12 @@ from itertools import islice
 from msgspec import UNSET
 
 from pipeline.config.tree import Join as JoinSettings
-from pipeline.features.target import TARGET
 from pipeline.join.tables import EarlyLabel, Join, Pending
 from pipeline.model.comparison import Comparison
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
-from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord
-from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
+from pipeline.records.decoding import LABEL_DECODER, NO_TIMESTAMP, InputDecoder, RejectedRecord
+from pipeline.records.inputs import Interaction, Label, RawMessage
 from pipeline.records.names import Fault
 from pipeline.task import fast_path
 from pipeline.task.aligned_inbox import AlignedInbox
@@ -85,7 +84,7 @@ class Task:
         """Holds what the other partitions shared, until it is learned."""
         self.comparison = Comparison(model) if model.challengers else None
         """Counts of champion and challengers; None where there are no challengers."""
-        self._missing_label = TARGET.missing_label(settings.on_missing)
+        self._missing_label = model.target.missing_label(settings.on_missing)
         self._plan = Plan(0, 0)
         self._fast_limit = fast_path.MAX_MESSAGES
         """Most messages to process at once: fewer after the fast path was refused."""
@@ -173,7 +172,7 @@ class Task:
         n, m = len(messages.interactions), len(messages.labels)
         found = None
         if n + m >= fast_path.MIN_MESSAGES:
-            found = fast_path.try_plan(messages, join, self.predicted, folded)
+            found = fast_path.try_plan(messages, join, self.model.target, self.predicted, folded)
         if found is None:
             self._fast_limit = max(fast_path.MIN_MESSAGES, min(max_messages, n + m) // 2)
             return fast_path.MIN_MESSAGES
@@ -262,7 +261,7 @@ class Task:
             for oldest in islice(join.expired(NO_TIMESTAMP), 1):
                 self._expire(oldest, NO_TIMESTAMP)
 
-    def _match(self, label: WatchLabel) -> None:
+    def _match(self, label: Label) -> None:
         event_id, join = label.event_id, self.join
         prediction = join.pending.get(event_id)
         if prediction is not None:
@@ -281,21 +280,21 @@ class Task:
             for oldest in join.orphans(self.stream_time):
                 self._reject_orphan(oldest)
 
-    def _join(self, label: WatchLabel, prediction: Pending, source: RawMessage | None) -> None:
+    def _join(self, label: Label, prediction: Pending, source: RawMessage | None) -> None:
         if label.user_id != prediction.user_id or label.video_id != prediction.video_id:
             reason = "user_id or video_id differ from those of the interaction"
             self._reject(source or self.labels.source(), RejectedRecord(Fault.MISMATCHED, reason))
             return
         self._close(prediction, label)
 
-    def _close(self, prediction: Pending, label: WatchLabel | None) -> None:
+    def _close(self, prediction: Pending, label: Label | None) -> None:
         """Append the outcome of a prediction."""
         if label is None:
             watched, ratio, known_at = self._missing_label, None, None
             self.counters["expired"] += 1
         else:
             ratio, known_at = label.watch_ratio, label.timestamp
-            watched = TARGET.is_positive(ratio)
+            watched = self.model.target.is_positive(ratio)
             self.counters["labelled"] += 1
         join, sequence = self.join, self._plan.outcomes
         self._receive(self._plan, len(self._plan.closed))
@@ -343,6 +342,7 @@ class Task:
         *,
         policy: LabelPolicy | None = None,
         sharing: SharingSettings | None = None,
+        labels: InputDecoder[Label] = LABEL_DECODER,
     ) -> Task:
         """Return the task of a state record: the inverse of `state`.
 
@@ -357,6 +357,8 @@ class Task:
             The model of its snapshot, or one that has learned nothing.
         settings, policy, sharing
             As for a new task.
+        labels
+            Decodes the labels that wait for their interaction.
         """
         task = cls(
             state.partition, model, settings, state.interactions, state.labels, policy=policy, sharing=sharing
@@ -373,7 +375,7 @@ class Task:
             since = state.outcomes if state.published is None else state.published
             task.outbox = Outbox(state.partition, sharing, since, state.stream_time)
         for saved in state.waiting:
-            task.join.add_early(saved.restore())
+            task.join.add_early(saved.restore(labels))
         return task
 
     def snapshot_written(self, reference: SnapshotReference) -> None:

@@ -13,7 +13,7 @@ from pipeline.config.tree import Config
 from pipeline.errors import StateError
 from pipeline.kafka.committed import committed_positions
 from pipeline.kafka.offsets import PartitionId
-from pipeline.kafka.topics import Topics
+from pipeline.kafka.topics import topics_of
 from pipeline.model.model import Model
 from pipeline.recovery.restore import recover
 from pipeline.worker.membership import Membership
@@ -52,7 +52,7 @@ class Assignment:
         self.progress = Progress()
         self._config = config
         self._consumer = consumer
-        self._topics = Topics(config.kafka.prefix)
+        self._topics = topics_of(config)
         self._count = int(settings["partitions"])
         self._recover = partial(recover, new_model=new_model, settings=settings, config=config)
 

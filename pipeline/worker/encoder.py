@@ -28,6 +28,7 @@ from pipeline.records.outcome_encoder import (
     plain_prefix_ends,
     prefix_end,
 )
+from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import LabelRequest, Prediction
 from pipeline.task.batch import Batch
 from pipeline.task.columns import LabelRequestColumns, OutcomeColumns, PredictionColumns
@@ -76,6 +77,11 @@ class RecordEncoder:
     An outcome begins with the text of its prediction, most of which are digits of features. So the encoder
     keeps that text for each prediction that waits for its label.
 
+    Parameters
+    ----------
+    types
+        The types of the stream's outputs.
+
     Examples
     --------
     >>> prediction = Prediction("e", 7, 3, 5, 0.5, None, True, [0.25], model_version=0, sequence=9)
@@ -85,7 +91,8 @@ class RecordEncoder:
     1
     """
 
-    def __init__(self) -> None:
+    def __init__(self, types: OutputTypes = KUAIREC_TYPES) -> None:
+        self._types = types
         # Sequences ascend, so that sorted columns do: a dictionary would take three times the room.
         self._sequences = array("q")
         self._prefixes: list[bytes | None] = []
@@ -111,7 +118,7 @@ class RecordEncoder:
     def encode(self, batch: Batch) -> EncodedBatch:
         """Encode the next batch."""
         predictions, outcomes = batch.predictions, batch.outcomes
-        texts = _encode_predictions(predictions)
+        texts = _encode_predictions(predictions, self._types.prediction)
         ends = _prefix_ends(predictions, texts)
         sequences = np.frombuffer(outcomes.prediction_sequences, dtype=np.int64)
         rows = sequences - predictions.first
@@ -120,11 +127,17 @@ class RecordEncoder:
         self._keep_waiting(predictions.first, texts, ends, rows[~before])
         rows += len(prior)
         rows[before] = np.arange(len(prior))
-        values = _encode_outcomes(outcomes, prior + texts, [*repeat(None, len(prior)), *ends], rows.tolist())
+        values = _encode_outcomes(
+            outcomes,
+            prior + texts,
+            [*repeat(None, len(prior)), *ends],
+            rows.tolist(),
+            self._types.label_fields,
+        )
         return EncodedBatch(
             EncodedRecords(texts, predictions.users, predictions.timestamps),
             EncodedRecords(values, outcomes.users, outcomes.timestamps),
-            _encode_requests(batch.requests, predictions),
+            _encode_requests(batch.requests, predictions, self._types.label_request),
         )
 
     def _keep_waiting(
@@ -160,12 +173,12 @@ class RecordEncoder:
         self._removed = 0
 
 
-def _encode_predictions(columns: PredictionColumns) -> list[bytes]:
+def _encode_predictions(columns: PredictionColumns, record: type[Prediction]) -> list[bytes]:
     if not len(columns):
         return []
     return encode_all(
         map(
-            Prediction,
+            record,
             columns.event_ids,
             columns.users,
             columns.videos,
@@ -189,7 +202,11 @@ def _prefix_ends(columns: PredictionColumns, texts: list[bytes]) -> list[int]:
 
 
 def _encode_outcomes(
-    columns: OutcomeColumns, texts: list[bytes], ends: Sequence[int | None], rows: list[int]
+    columns: OutcomeColumns,
+    texts: list[bytes],
+    ends: Sequence[int | None],
+    rows: list[int],
+    label_fields: type[LabelFields],
 ) -> list[bytes]:
     """Encode outcomes.
 
@@ -201,12 +218,14 @@ def _encode_outcomes(
         Texts that begin with the prefixes of the outcomes, and where these end in them.
     rows
         The text of each outcome.
+    label_fields
+        The type of what labels add to predictions.
     """
     if not len(columns):
         return []
     rests = encode_label_fields(
         map(
-            LabelFields,
+            label_fields,
             columns.prediction_sequences,
             columns.watch_ratios,
             columns.labels,
@@ -223,10 +242,12 @@ def _encode_outcomes(
     return [texts[row][: ends[row]] + rest for row, rest in zip(rows, rests, strict=True)]
 
 
-def _encode_requests(columns: LabelRequestColumns, predictions: PredictionColumns) -> EncodedRecords:
+def _encode_requests(
+    columns: LabelRequestColumns, predictions: PredictionColumns, record: type[LabelRequest]
+) -> EncodedRecords:
     values = [
         encode(
-            LabelRequest(
+            record(
                 predictions.event_ids[row],
                 predictions.users[row],
                 predictions.videos[row],

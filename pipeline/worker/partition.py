@@ -11,6 +11,7 @@ import structlog
 
 from pipeline.config.tree import Config
 from pipeline.kafka.committed import CommittedPosition
+from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Prediction
 from pipeline.task.batch import Batch
 from pipeline.task.record_queue import RecordQueue
@@ -75,7 +76,8 @@ class Partition:
         """Where a restart would go on: what was committed last."""
         self.records_left = 0
         """Records that are still to be read while the task is restored."""
-        self.encoder = RecordEncoder()
+        self._types = OutputTypes.of(config.stream)
+        self.encoder = RecordEncoder(self._types)
         """Encodes the task's batches, in their order; another one for each task."""
         self.throttle = DeadLetterThrottle(number, config.worker.dead_letters)
         self.laggards = Laggards(number, config.sharing.max_wait)
@@ -124,7 +126,7 @@ class Partition:
             return
         self.close()
         self.position = position
-        self.encoder = RecordEncoder()
+        self.encoder = RecordEncoder(self._types)
         self._restoration = self._restore(position, keep_waiting=self.encoder.restore)
         self.state = PartitionState.RESTORING
 
@@ -220,7 +222,7 @@ class Partition:
         if self._restoration is not None:
             self._restoration.close()
         self._restoration = self._task = self.position = None
-        self.encoder = RecordEncoder()
+        self.encoder = RecordEncoder(self._types)
         self.records_left, self._advanced_while_idle = 0, False
         self.state = PartitionState.CLOSED
 

@@ -13,7 +13,7 @@ from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
 from pipeline.kafka.errors import BROKER_TIMEOUT
 from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.log import decode_record
-from pipeline.kafka.topics import Topics
+from pipeline.kafka.topics import topics_of
 from pipeline.records.outputs import Share
 from pipeline.task.inbox import Inbox
 
@@ -121,4 +121,4 @@ def make_exchange(config: Config, partitions: int) -> Exchange | None:
     """Make the reader of shared outcomes; None if nothing is shared or there is one partition only."""
     if config.sharing.interval_for(partitions) is None:
         return None
-    return Exchange(config.kafka, Topics(config.kafka.prefix).shared, partitions)
+    return Exchange(config.kafka, topics_of(config).shared, partitions)

@@ -14,8 +14,9 @@ from pipeline.errors import StateError
 from pipeline.kafka.errors import is_offset_lost, is_partition_end
 from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.offsets import PartitionId
-from pipeline.kafka.topics import Topics
-from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, decode
+from pipeline.kafka.topics import topics_of
+from pipeline.records.decoding import decode
+from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import sizes
 from pipeline.task.record_queue import PolledMessages, RecordQueue
 from pipeline.worker.clock import wall_clock
@@ -58,7 +59,8 @@ class ConsumerSource:
         self._batch_size = config.worker.batch
         self._max_read_ahead = max(8 * self._batch_size, MIN_READ_AHEAD)
         self._buffer = config.worker.buffer // 2
-        self._topics = Topics(config.kafka.prefix)
+        self._topics = topics_of(config)
+        self._decoders = InputDecoders.of(config.stream)
         self._liveness = Liveness(consumer, self._topics.interactions)
         self._inputs: dict[PartitionId, _Input] = {}
 
@@ -195,7 +197,8 @@ class ConsumerSource:
 
     def _decoded(self, topic: str, messages: list[Message], latest: int) -> PolledMessages:
         keys, values = list(map(Message.key, messages)), list(map(Message.value, messages))
-        decoder = INTERACTION_DECODER if topic == self._topics.interactions else LABEL_DECODER
+        of_interactions = topic == self._topics.interactions
+        decoder = self._decoders.interactions if of_interactions else self._decoders.labels
         return PolledMessages(
             messages,
             decode(keys, values, decoder, latest),

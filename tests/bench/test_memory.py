@@ -9,7 +9,7 @@ import pytest
 from bench.event_chunks import EventChunks
 from bench.memory import Sample, slope
 from pipeline.kafka.topics import Topics
-from pipeline.records.inputs import Interaction, WatchLabel
+from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.sources.kuairec import Events
 
 TOPICS = Topics()
@@ -29,7 +29,7 @@ def chunks() -> EventChunks:
     return EventChunks(Events(frame, 20, {}))
 
 
-def records(chunks: EventChunks, chunk: int) -> tuple[list[Interaction], list[WatchLabel]]:
+def records(chunks: EventChunks, chunk: int) -> tuple[list[KuaiRecInteraction], list[WatchLabel]]:
     of_topic: dict[str, list[bytes]] = {topic: [] for topic in TOPICS.inputs}
     for topic, key, value, timestamp in chunks.records(TOPICS, chunk):
         record = msgspec.json.decode(value)
@@ -37,7 +37,7 @@ def records(chunks: EventChunks, chunk: int) -> tuple[list[Interaction], list[Wa
         of_topic[topic].append(value)
     interactions, labels = of_topic.values()
     return (
-        [msgspec.json.decode(value, type=Interaction) for value in interactions],
+        [msgspec.json.decode(value, type=KuaiRecInteraction) for value in interactions],
         [msgspec.json.decode(value, type=WatchLabel) for value in labels],
     )
 

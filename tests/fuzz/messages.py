@@ -7,7 +7,8 @@ from random import Random
 
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
 from pipeline.records.encoding import encode
-from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
+from pipeline.records.inputs import RawMessage
+from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.names import Fault
 from pipeline.worker.encoder import RecordEncoder
 from tests.fuzz.mutations import mutated_bytes, mutated_json, nested_deeply
@@ -65,7 +66,7 @@ def _messages(rng: Random, topic: str) -> list[RawMessage]:
     return found
 
 
-def _changed(rng: Random, record: Interaction | WatchLabel) -> tuple[bytes | None, bytes | None]:
+def _changed(rng: Random, record: KuaiRecInteraction | WatchLabel) -> tuple[bytes | None, bytes | None]:
     """Return key and value of a record, changed in every second case."""
     key, value = str(record.user_id).encode(), encode(record)
     match rng.randrange(10):

@@ -28,7 +28,8 @@ from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
 from pipeline.records.encoding import encode
-from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
+from pipeline.records.inputs import RawMessage
+from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.sources.kuairec import read_events
 from pipeline.sources.synth.files import write_files
 from pipeline.sources.synth.size import Size
@@ -137,10 +138,11 @@ class Pipeline:
         partitions: int = 1,
         *,
         replication: int = 1,
+        topics: Topics | None = None,
         **inputs: str,
     ) -> None:
         self.kafka = Kafka(bootstrap=bootstrap, prefix=prefix, group=f"{prefix}group")
-        self.topics = Topics(prefix)
+        self.topics = topics or Topics(prefix)
         self.partitions = partitions
         self.folder = folder
         self.environment: dict[str, str] = {}
@@ -341,7 +343,7 @@ def read_to_end(consumer: Consumer, topic: str, partition: int) -> Iterator[Writ
 def interactions_of(topics: Topics, events: pl.DataFrame) -> Iterator[Message]:
     """The events' interactions, as messages."""
     for row in events.iter_rows(named=True):
-        record = Interaction(
+        record = KuaiRecInteraction(
             row["event_id"], row["user_id"], row["video_id"], row["timestamp"], row["video_duration"]
         )
         yield Message(topics.interactions, str(row["user_id"]).encode(), encode(record), row["timestamp"])

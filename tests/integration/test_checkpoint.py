@@ -19,7 +19,7 @@ from pipeline.config.tree import Config
 from pipeline.errors import DataError, ForksError, StateError
 from pipeline.model.factory import ModelFactory
 from pipeline.model.snapshot import pack
-from pipeline.records.inputs import Interaction
+from pipeline.records.kuairec import KuaiRecInteraction
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.tools.checkpoint import Group
 from pipeline.tools.checkpoint.installing import Replacement, install
@@ -50,7 +50,7 @@ def assert_predictions_follow_from_outcomes(pipeline: Pipeline) -> None:
     outcomes = iter([msgspec.convert(o, Outcome) for o in pipeline.read_json(pipeline.topics.outcomes)])
     for record in pipeline.read_json(pipeline.topics.predictions):
         prediction = msgspec.convert(record, Prediction)
-        interaction = msgspec.convert(record | {"video_duration": 0}, Interaction)
+        interaction = msgspec.convert(record | {"video_duration": 0}, KuaiRecInteraction)
         while model.folded < prediction.model_version:
             model.learn_one(next(outcomes))
         assert model.predict(interaction).score == prediction.score

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.records.encoding import encode
-from pipeline.records.inputs import Interaction, WatchLabel
+from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from tests.integration.harness import Message, Pipeline, until
 
 HOUR = 3_600
@@ -50,7 +50,10 @@ def test_steps_of_the_wall_clock_do_not_show(bootstrap: str, topic_prefix: str, 
     def event(number: int, *, labelled: bool) -> None:
         """The label first, so that it cannot come too late."""
         now = int(time.time() * 1000)
-        interaction, label = Interaction(number, 7, 3, now, 900), WatchLabel(number, 7, 3, now, 900, 0.9)
+        interaction, label = (
+            KuaiRecInteraction(number, 7, 3, now, 900),
+            WatchLabel(number, 7, 3, now, 900, 0.9),
+        )
         if labelled:
             pipeline.produce([Message(topics.labels, b"7", encode(label), now)])
         pipeline.produce([Message(topics.interactions, b"7", encode(interaction), now)])

@@ -24,7 +24,7 @@ from pipeline.kafka.committed import committed_offsets
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import topics_of
 from pipeline.records.encoding import encode
-from pipeline.records.inputs import Interaction
+from pipeline.records.kuairec import KuaiRecInteraction
 from tests.integration.harness import TIMEOUT, input_producer, until
 from tests.security.refusal import Endpoint, Refusal, outcome, refused, start
 from tests.support import cluster as clusters
@@ -192,6 +192,6 @@ def send_plays(cluster: clusters.Cluster) -> None:
     now = round(time.time() * 1000)
     producer = input_producer(cluster.bootstrap)
     for number in range(100):
-        play = Interaction(f"{now}-{number}", number, 7, now, 10_000)
+        play = KuaiRecInteraction(f"{now}-{number}", number, 7, now, 10_000)
         producer.produce(f"{PREFIX}interactions", encode(play), str(number), timestamp=now)
     assert producer.flush(30.0) == 0

@@ -22,7 +22,8 @@ from pipeline.model.shadow import ChallengerSettings
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
+from pipeline.records.inputs import RawMessage
+from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
@@ -32,15 +33,15 @@ from pipeline.task.task import Task
 from pipeline.worker.encoder import RecordEncoder
 from tests.support.entries import Entry, entries, queued
 
-Message: TypeAlias = Interaction | WatchLabel | bytes | None
+Message: TypeAlias = KuaiRecInteraction | WatchLabel | bytes | None
 """A record, or what is to be taken for one."""
 LATEST = 10**9
 ALL = 10**9
 """More messages than any test has."""
 
 
-def interaction(event_id: Id, at: int, user_id: Id = 1, video_id: Id = 1) -> Interaction:
-    return Interaction(event_id, user_id, video_id, at, 10_000.0)
+def interaction(event_id: Id, at: int, user_id: Id = 1, video_id: Id = 1) -> KuaiRecInteraction:
+    return KuaiRecInteraction(event_id, user_id, video_id, at, 10_000.0)
 
 
 def label(event_id: Id, at: int, ratio: float = 1.0, user_id: Id = 1, video_id: Id = 1) -> WatchLabel:
@@ -107,7 +108,7 @@ def new_task(
 
 def source(topic: str, offset: int, record: Message) -> RawMessage:
     """Return a message at an offset."""
-    if isinstance(record, Interaction | WatchLabel):
+    if isinstance(record, KuaiRecInteraction | WatchLabel):
         return RawMessage(topic, 0, offset, str(record.user_id).encode(), encode(record), [])
     return RawMessage(topic, 0, offset, b"1", record, [("trace", b"\xff"), ("empty", None)])
 
@@ -138,7 +139,7 @@ def inputs(interactions: Sequence[Message], labels: Sequence[Message]) -> Inputs
     )
 
 
-def _entries(topic: str, messages: Sequence[Message], decoder: InputDecoder) -> list[Entry]:
+def _entries(topic: str, messages: Sequence[Message], decoder: InputDecoder[Any]) -> list[Entry]:
     sources = [source(topic, 2 * number, message) for number, message in enumerate(messages)]
     return entries(sources, decoder, LATEST)
 

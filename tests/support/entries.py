@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import Message
 
@@ -19,7 +19,7 @@ class Entry(NamedTuple):
     record: Record
 
 
-def entries(sources: Sequence[RawMessage], decoder: InputDecoder, latest: int) -> list[Entry]:
+def entries(sources: Sequence[RawMessage], decoder: InputDecoder[Any], latest: int) -> list[Entry]:
     """Messages of one input, in the order of their offsets, decoded."""
     keys, values = [source.key for source in sources], [source.value for source in sources]
     return list(map(Entry, sources, decode(keys, values, decoder, latest).records))

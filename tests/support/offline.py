@@ -13,7 +13,7 @@ from forks import Forks, ForksSettings
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import Tables
 from pipeline.features.tags import TagLists
-from pipeline.records.inputs import Interaction, WatchLabel
+from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.sources.kuairec import read_events
 
 MAX_ENTITIES = 1_000_000
@@ -22,7 +22,7 @@ MAX_ENTITIES = 1_000_000
 class Pair(NamedTuple):
     """An event's two records."""
 
-    interaction: Interaction
+    interaction: KuaiRecInteraction
     label: WatchLabel
 
 
@@ -30,7 +30,7 @@ def pairs_of(folder: Path) -> list[Pair]:
     """Return the usable rows, by time."""
     return [
         Pair(
-            Interaction(
+            KuaiRecInteraction(
                 row["event_id"], row["user_id"], row["video_id"], row["timestamp"], row["video_duration"]
             ),
             WatchLabel(

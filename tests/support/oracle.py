@@ -10,7 +10,8 @@ from typing import TypeAlias
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.records.decoding import RejectedRecord
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction, WatchLabel
+from pipeline.records.inputs import Interaction, Label
+from pipeline.records.kuairec import WatchLabel
 from tests.support.builders import Inputs
 from tests.support.entries import Entry
 
@@ -119,7 +120,7 @@ def _predict(result: ExpectedRun, settings: JoinSettings, record: Interaction, n
         _close(result, oldest, "expired", _expiry(oldest, settings))
 
 
-def _label(result: ExpectedRun, settings: JoinSettings, entry: Entry, record: WatchLabel, now: int) -> None:
+def _label(result: ExpectedRun, settings: JoinSettings, entry: Entry, record: Label, now: int) -> None:
     predicted = _remembered(result, settings, record.event_id, now)
     if predicted and not predicted.closed:
         _join(result, predicted, entry)

@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from pipeline.records.fields import FEATURES_LENGTH
-from pipeline.records.inputs import Interaction, WatchLabel
+from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.outputs import (
     EffectSums,
     Example,
@@ -26,7 +26,7 @@ times = st.integers(0, 2**53)
 counts = st.integers(0, 2**60)
 finite = st.floats(allow_nan=False, allow_infinity=False)
 durations = st.floats(0, 1e12)
-interactions = st.builds(Interaction, ids, ids, ids, times, durations)
+interactions = st.builds(KuaiRecInteraction, ids, ids, ids, times, durations)
 labels = st.builds(WatchLabel, ids, ids, ids, times, durations, st.floats(0, 1e9))
 predicted: dict[str, st.SearchStrategy[Any]] = {
     "event_id": ids,

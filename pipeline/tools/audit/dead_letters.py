@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from pipeline.records.decoding import LABEL_DECODER, decode_value
+from pipeline.records.decoding import decode_value
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
+from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
 from pipeline.records.names import ERROR_HEADERS, MESSAGE_FAULTS, Fault
 from pipeline.tools.audit.differences import AuditResult
@@ -44,6 +45,7 @@ class DeadLetters:
         self.unjoined_events: set[Id] = set()
         """Events whose label waited for its interaction in vain, or met another interaction."""
         self._topic = audit_input.topics.dead_letters
+        self._labels = InputDecoders.of(audit_input.topics.stream).labels
         self._result = result
         state = audit_input.state
         self._accepted = {
@@ -129,7 +131,7 @@ class DeadLetters:
 
     def _add_unjoined(self, source: RawMessage) -> None:
         try:
-            self.unjoined_events.add(decode_value(source.value or b"", LABEL_DECODER).event_id)
+            self.unjoined_events.add(decode_value(source.value or b"", self._labels).event_id)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             self._add_difference(source, "a label that waited for its interaction", f"no label: {error}")
 

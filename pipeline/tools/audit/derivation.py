@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from pipeline.config.tree import OnMissing
-from pipeline.features.target import TARGET
 from pipeline.kafka.topics import Topics
 from pipeline.model.columns import ModelOutput
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction
+from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.tools.audit.differences import AuditResult, field_difference, tensor_difference
 from pipeline.tools.audit.epochs import SettingsEpochs
@@ -76,10 +76,11 @@ class Derivation:
         """Number of predictions whose label was requested; None if it is unknown."""
         self._epochs = epochs
         self._begin = epochs.current.folded
-        self._missing_label = TARGET.missing_label(on_missing)
+        self._on_missing = on_missing
         self._policy = policy
         self._snapshot = snapshot
         self._topics = topics
+        self._types = OutputTypes.of(topics.stream)
         self._result = result
         self._has_gap = False
         self._first_prediction: int | None = None
@@ -130,11 +131,9 @@ class Derivation:
             return
         if self._has_gap and written.model_version > model.folded:
             return
-        interaction = Interaction(
-            written.event_id, written.user_id, written.video_id, written.timestamp, video_duration=0.0
-        )
+        interaction = Interaction(written.event_id, written.user_id, written.video_id, written.timestamp)
         output = model.predict(interaction)
-        derived = Prediction(
+        derived = self._types.prediction(
             event_id=written.event_id,
             user_id=written.user_id,
             video_id=written.video_id,
@@ -203,11 +202,12 @@ class Derivation:
     def _outcome_of(self, prediction: Prediction, written: Outcome) -> Outcome:
         """Derive an outcome from its prediction, and from the label that it holds."""
         ratio = written.watch_ratio
-        watched = self._missing_label if ratio is None else TARGET.is_positive(ratio)
+        model = self._epochs.model_of_outcome(written.sequence)
+        target = model.target
+        watched = target.missing_label(self._on_missing) if ratio is None else target.is_positive(ratio)
         if self._policy is not None and not self._policy.learns(prediction.asked, ratio is not None):
             watched = None
-        model = self._epochs.model_of_outcome(written.sequence)
-        return Outcome(
+        return self._types.outcome(
             **{name: getattr(prediction, name) for name in PREDICTION_FIELDS},
             prediction_sequence=prediction.sequence,
             watch_ratio=ratio,

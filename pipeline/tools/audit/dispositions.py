@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder, RejectedRecord, decode
+from pipeline.records.decoding import InputDecoder, RejectedRecord, decode
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
+from pipeline.records.input_decoders import InputDecoders
+from pipeline.records.inputs import Interaction, Label, RawMessage
 from pipeline.records.names import JOIN_FAULTS, Fault
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.task.record_queue import Position
@@ -27,7 +28,7 @@ class OutputIndex:
     Examples
     --------
     >>> index = OutputIndex()
-    >>> interaction = Interaction(1, 7, 3, 1_000, 9_000.0)
+    >>> interaction = Interaction(1, 7, 3, 1_000)
     >>> index.add(1, match_key(interaction), offset=5)
     >>> index.match(1, match_key(interaction)), index.match(1, match_key(interaction)), index.has_event(1)
     (True, False, True)
@@ -70,9 +71,9 @@ class OutputIndex:
                 yield event_id, offset
 
 
-def match_key(record: Interaction | WatchLabel | Prediction) -> MatchKey:
+def match_key(record: Interaction | Label | Prediction) -> MatchKey:
     """Return the key of an input message, or of the message that a prediction was made from."""
-    ratio = record.watch_ratio if isinstance(record, WatchLabel) else None
+    ratio = record.watch_ratio if isinstance(record, Label) else None
     return record.user_id, record.video_id, record.timestamp, ratio
 
 
@@ -113,20 +114,24 @@ class Input(NamedTuple):
     name: str
     records: PartitionRecords[RawMessage]
     position: Position
-    decoder: InputDecoder
+    decoder: InputDecoder[Interaction] | InputDecoder[Label]
 
     @classmethod
     def interactions(cls, audit_input: AuditInput) -> Input:
         """Return the interactions of a partition."""
-        state = audit_input.state
+        state, decoders = audit_input.state, InputDecoders.of(audit_input.topics.stream)
         return cls(
-            audit_input.topics.interactions, audit_input.interactions, state.interactions, INTERACTION_DECODER
+            audit_input.topics.interactions,
+            audit_input.interactions,
+            state.interactions,
+            decoders.interactions,
         )
 
     @classmethod
     def labels(cls, audit_input: AuditInput) -> Input:
         """Return the labels of a partition."""
-        return cls(audit_input.topics.labels, audit_input.labels, audit_input.state.labels, LABEL_DECODER)
+        topics, decoder = audit_input.topics, InputDecoders.of(audit_input.topics.stream).labels
+        return cls(topics.labels, audit_input.labels, audit_input.state.labels, decoder)
 
 
 class InputDispositions:
@@ -199,7 +204,7 @@ class InputDispositions:
                 found = f"event {event_id!r}, of which there is no message with these values"
                 self._result.add_difference(self._outputs.topic, offset, expected, found)
 
-    def _check_message(self, source: RawMessage, record: Interaction | WatchLabel | RejectedRecord) -> None:
+    def _check_message(self, source: RawMessage, record: Interaction | Label | RejectedRecord) -> None:
         fault = self._dead_letters.match(source)
         if isinstance(record, RejectedRecord):
             if fault != record.fault:
@@ -215,7 +220,7 @@ class InputDispositions:
         elif not self._outputs.events.match(record.event_id, match_key(record)):
             self._duplicate(source, record)
 
-    def _duplicate(self, source: RawMessage, record: Interaction | WatchLabel) -> None:
+    def _duplicate(self, source: RawMessage, record: Interaction | Label) -> None:
         if self._outputs.events.has_event(record.event_id) or record.event_id in self._unjoined_events:
             self.counts["repeated"] += 1
         elif self._outputs.complete:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-import msgspec
-
 from pipeline.config.tree import OnMissing
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.names import Fault
-from pipeline.records.outputs import LabelRequest, Outcome, Prediction
+from pipeline.records.output_types import OutputTypes
+from pipeline.records.outputs import Prediction
 from pipeline.tools.audit.dead_letters import DeadLetters
 from pipeline.tools.audit.derivation import Derivation
 from pipeline.tools.audit.differences import AuditResult
@@ -25,10 +24,6 @@ from pipeline.tools.audit.epochs import SettingsEpochs
 from pipeline.tools.audit.record_checks import LabelRequestCheck, ShareCheck
 from pipeline.tools.audit.state_check import OffsetBounds, check_state
 from pipeline.tools.audit.topic_records import AuditInput, read_in_sequence
-
-PREDICTIONS = msgspec.json.Decoder(Prediction)
-OUTCOMES = msgspec.json.Decoder(Outcome)
-REQUESTS = msgspec.json.Decoder(LabelRequest)
 
 
 def audit(
@@ -98,16 +93,23 @@ class _Audit:
     def _read_outputs(self) -> None:
         audit_input, result = self.audit_input, self.result
         topics, state = audit_input.topics, audit_input.state
+        types = OutputTypes.of(topics.stream)
         predictions = read_in_sequence(
-            audit_input.predictions, PREDICTIONS, topics.predictions, state.predictions, result
+            audit_input.predictions, types.predictions, topics.predictions, state.predictions, result
         )
-        outcomes = read_in_sequence(audit_input.outcomes, OUTCOMES, topics.outcomes, state.outcomes, result)
+        outcomes = read_in_sequence(
+            audit_input.outcomes, types.outcomes, topics.outcomes, state.outcomes, result
+        )
         requests = LabelRequestCheck(
             read_in_sequence(
-                audit_input.requests, REQUESTS, topics.label_requests, state.counters.get("asked", 0), result
+                audit_input.requests,
+                types.requests,
+                topics.label_requests,
+                state.counters.get("asked", 0),
+                result,
             ),
             audit_input.requests.complete,
-            topics.label_requests,
+            topics,
             result,
         )
         shares = ShareCheck(topics.outcomes, result)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from pipeline.kafka.topics import Topics
 from pipeline.records.encoding import encode
+from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 from pipeline.tools.audit.differences import AuditResult, field_difference
 from pipeline.tools.audit.topic_records import DecodedRecord
@@ -24,17 +26,22 @@ class LabelRequestCheck:
     complete
         Whether retention has deleted no request. If it has, requests are expected only from the
         prediction of the first remaining request on.
-    topic
-        Topic of the requests.
+    topics
+        Names of the topics.
     result
         Result to add differences to.
     """
 
     def __init__(
-        self, requests: Iterator[DecodedRecord[LabelRequest]], complete: bool, topic: str, result: AuditResult
+        self,
+        requests: Iterator[DecodedRecord[LabelRequest]],
+        complete: bool,
+        topics: Topics,
+        result: AuditResult,
     ) -> None:
         self._requests = requests
-        self._topic = topic
+        self._topic = topics.label_requests
+        self._type = OutputTypes.of(topics.stream).label_request
         self._result = result
         self._next = next(requests, None)
         self._first_expected = 0 if complete or self._next is None else self._next.record.prediction_sequence
@@ -53,7 +60,7 @@ class LabelRequestCheck:
             self._result.add_difference(self._topic, decoded and decoded.source.offset, expected, "none")
             return
         self._result.checked[REQUESTS_CHECK] += 1
-        derived = LabelRequest.of(prediction, decoded.record.sequence)
+        derived = self._type.of(prediction, decoded.record.sequence)
         if encode(derived) != decoded.source.value:
             self._result.add_difference(
                 self._topic, decoded.source.offset, *field_difference(derived, decoded.record)

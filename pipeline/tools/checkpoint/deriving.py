@@ -11,6 +11,7 @@ from pipeline.config.tree import Join as JoinSettings
 from pipeline.errors import StateError
 from pipeline.model.model import Model
 from pipeline.records.dead_letter import DeadLetterHeaders
+from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import Outcome, Prediction, Share
 from pipeline.task.aligned_inbox import next_window_end
@@ -47,6 +48,7 @@ class PartitionToDerive(NamedTuple):
     settings: dict[str, str]
     """Settings that the outputs depend on, as text by name."""
     join: JoinSettings
+    decoders: InputDecoders
     shares: bool
     """Whether the partition shares outcomes with others."""
 
@@ -99,7 +101,7 @@ def derive_state(
     for learned in outputs.read(logs.predictions, logs.outcomes):
         if learned % PROGRESS_EVERY == 0:
             progress(learned)
-    inputs = InputSummary(outputs, logs.dead_letters, target.join)
+    inputs = InputSummary(outputs, logs.dead_letters, target.join, target.decoders)
     interactions, labels = target.topics
     inputs.read_interactions(interactions, logs.interactions, target.offsets[0])
     inputs.read_labels(labels, logs.labels, target.offsets[1])

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal, NamedTuple
-
-import msgspec
 
 from pipeline.config.tree import Config
 from pipeline.errors import ConfigError, StateError
 from pipeline.kafka.committed import position_of
 from pipeline.kafka.group import ConsumerGroup
 from pipeline.kafka.log import LogReader, decode_records, read_until
-from pipeline.kafka.topics import Topics
+from pipeline.kafka.topics import topics_of
 from pipeline.model.model import Model
+from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome
 from pipeline.recovery.signature import StateSigner, state_signer
 from pipeline.recovery.state_reader import read_state, snapshot_bytes
 from pipeline.task.state import State
-
-_OUTCOMES = msgspec.json.Decoder(Outcome)
 
 
 class CommittedState(NamedTuple):
@@ -50,7 +48,7 @@ class Group(ConsumerGroup):
     def __init__(self, config: Config) -> None:
         self.signer = state_signer(config)
         """Signs state records, and checks their MAC; None where `checkpoint.key` is not set."""
-        super().__init__(config, Topics(config.kafka.prefix))
+        super().__init__(config, replace(topics_of(config), requests_labels=False))
         self.log = LogReader(self.config.kafka, config.worker.transaction_timeout / 1000 + 10.0)
 
     def close(self) -> None:
@@ -143,9 +141,10 @@ class Group(ConsumerGroup):
         StateError
             If no worker wrote a record.
         """
+        decoder = OutputTypes.of(self.topics.stream).outcomes
         slices = self.log.read(self.topics.outcomes, state.partition, offset)
         for messages in read_until(slices, lambda: state.outcomes - model.folded, self.log.patience):
-            outcomes = decode_records(_OUTCOMES, messages)
+            outcomes = decode_records(decoder, messages)
             counted = [outcome for outcome in outcomes if outcome.sequence < state.outcomes]
             yield counted
             if len(counted) < len(outcomes):

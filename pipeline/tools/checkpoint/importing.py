@@ -12,6 +12,7 @@ from pipeline.kafka.log import decode_record
 from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack, unpack
+from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome
 from pipeline.recovery.settings_check import rebuild_command, refuse_other_settings
 from pipeline.recovery.state_reader import read_snapshot
@@ -19,8 +20,6 @@ from pipeline.task.state import State
 from pipeline.tools.checkpoint.belonging import verify
 from pipeline.tools.checkpoint.group import Group
 from pipeline.tools.checkpoint.installing import Replacement, install
-
-_OUTCOMES = msgspec.json.Decoder(Outcome)
 
 
 def import_snapshot(group: Group, partition: int, data: bytes) -> State:
@@ -118,5 +117,6 @@ def _is_of_log(factory: ModelFactory, data: bytes, outcomes: Iterator[tuple[int,
 
 
 def _outcomes(group: Group, partition: int, begin: int) -> Iterator[tuple[int, Outcome]]:
+    decoder = OutputTypes.of(group.topics.stream).outcomes
     for message in group.log.read_to_end(group.topics.outcomes, partition, begin):
-        yield message.offset() or 0, decode_record(_OUTCOMES, message)
+        yield message.offset() or 0, decode_record(decoder, message)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.errors import StateError
 from pipeline.join.tables import EarlyLabel
 from pipeline.records.dead_letter import DeadLetterHeaders
-from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder, RejectedRecord, decode
+from pipeline.records.decoding import InputDecoder, RejectedRecord, decode
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
+from pipeline.records.input_decoders import InputDecoders
+from pipeline.records.inputs import Interaction, Label, RawMessage
 from pipeline.records.names import JOIN_FAULTS, Fault
 from pipeline.task.record_queue import Position
 from pipeline.task.state import SavedLabel
@@ -38,6 +39,8 @@ class InputSummary:
         Headers of all dead letters.
     join
         Settings of the join.
+    decoders
+        Decoders of the inputs.
 
     Attributes
     ----------
@@ -50,20 +53,25 @@ class InputSummary:
     """
 
     def __init__(
-        self, outputs: OutputSummary, dead_letters: Iterable[DeadLetterHeaders], join: JoinSettings
+        self,
+        outputs: OutputSummary,
+        dead_letters: Iterable[DeadLetterHeaders],
+        join: JoinSettings,
+        decoders: InputDecoders,
     ) -> None:
         self.counters: Counter[str] = Counter()
         self.positions: dict[str, Position] = {}
         self.stream_time = outputs.latest
         self._outputs = outputs
         self._join = join
+        self._decoders = decoders
         self._dead_letters = {(each.topic, each.offset): each._replace(headers=()) for each in dead_letters}
         self._pending_events = {prediction.event_id for prediction in outputs.pending.values()}
         self._first_offsets: dict[str, int] = {}
         """The first message of each topic that retention has not deleted."""
         self._unjoined_events: set[Id] = set()
         """Events with a label that has a dead letter."""
-        self._unmatched: list[tuple[WatchLabel, RawMessage, int]] = []
+        self._unmatched: list[tuple[Label, RawMessage, int]] = []
         """With the latest time of the labels up to each: none that comes out of order sets it back."""
         self._latest = -1
         """Latest time of the topic's messages that were read so far."""
@@ -76,7 +84,7 @@ class InputSummary:
         StateError
             A message is not accounted for, or a prediction was made from none of them.
         """
-        for source, record in self._read(topic, messages, end, INTERACTION_DECODER):
+        for source, record in self._read(topic, messages, end, self._decoders.interactions):
             if not isinstance(record, Interaction):
                 continue
             if self._outputs.predicted.match(record.event_id, match_key(record)):
@@ -99,8 +107,8 @@ class InputSummary:
         StateError
             A message is not accounted for.
         """
-        for source, record in self._read(topic, messages, end, LABEL_DECODER):
-            if isinstance(record, WatchLabel) and not self._outputs.labelled.match(
+        for source, record in self._read(topic, messages, end, self._decoders.labels):
+            if isinstance(record, Label) and not self._outputs.labelled.match(
                 record.event_id, match_key(record)
             ):
                 self._unmatched.append((record, source, self._latest))
@@ -126,7 +134,7 @@ class InputSummary:
                 self.counters["duplicate_labels"] += 1
         return list(waiting.values())
 
-    def _may_wait(self, label: WatchLabel, read_at: int) -> bool:
+    def _may_wait(self, label: Label, read_at: int) -> bool:
         """Whether no output tells what became of a label, read at a stream time, without a dead letter."""
         if label.event_id in self._pending_events:
             return False
@@ -138,16 +146,16 @@ class InputSummary:
         overdue = label.timestamp + self._join.early < self.stream_time
         return not overdue or not self._may_be_repeated(label)
 
-    def _may_be_repeated(self, label: WatchLabel) -> bool:
+    def _may_be_repeated(self, label: Label) -> bool:
         """Whether another label of the event was joined, or has a dead letter."""
         event_id = label.event_id
         return self._outputs.labelled.has_event(event_id) or event_id in self._unjoined_events
 
     def _read(
-        self, topic: str, messages: Iterable[RawMessage], end: int, decoder: InputDecoder
-    ) -> Iterable[tuple[RawMessage, Interaction | WatchLabel | None]]:
+        self, topic: str, messages: Iterable[RawMessage], end: int, decoder: InputDecoder[Any]
+    ) -> Iterable[tuple[RawMessage, Interaction | Label | None]]:
         """Yield messages with their records, None for those that have a dead letter."""
-        noun = "interactions" if decoder is INTERACTION_DECODER else "labels"
+        noun = "interactions" if decoder is self._decoders.interactions else "labels"
         clock = ahead = None
         self._latest = -1
         for source in messages:
@@ -160,7 +168,7 @@ class InputSummary:
             fault = None if dead_letter is None else dead_letter.fault
             if fault is not None:
                 self.counters[fault] += 1
-                if isinstance(record, WatchLabel):
+                if isinstance(record, Label):
                     self._unjoined_events.add(record.event_id)
             if isinstance(record, RejectedRecord):
                 if fault is None:

@@ -13,8 +13,10 @@ from pipeline.kafka.log import LogReader, decode_record
 from pipeline.model.factory import ModelFactory
 from pipeline.model.snapshot import pack
 from pipeline.records.dead_letter import read_dead_letter
+from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
-from pipeline.records.outputs import Outcome, Prediction, Share
+from pipeline.records.output_types import OutputTypes
+from pipeline.records.outputs import Share
 from pipeline.recovery.state_check import UnusableStateError
 from pipeline.recovery.state_reader import state_of
 from pipeline.task.state import State
@@ -22,8 +24,6 @@ from pipeline.tools.checkpoint.deriving import PartitionLogs, PartitionToDerive,
 from pipeline.tools.checkpoint.group import Group
 from pipeline.tools.checkpoint.installing import NewCheckpoint, NewSnapshot, write_checkpoints
 
-_PREDICTIONS = msgspec.json.Decoder(Prediction)
-_OUTCOMES = msgspec.json.Decoder(Outcome)
 _SHARES = msgspec.json.Decoder(Share)
 
 Record = TypeVar("Record")
@@ -182,6 +182,7 @@ def derive(
         The state cannot be derived.
     """
     topics, factory = group.topics, ModelFactory(group.config)
+    types = OutputTypes.of(topics.stream)
     model = factory.new_model()
     target = PartitionToDerive(
         partition,
@@ -189,12 +190,13 @@ def derive(
         offsets,
         factory.settings(group.partitions),
         group.config.join,
+        InputDecoders.of(group.config.stream),
         shares=group.config.sharing.interval_for(group.partitions) is not None,
     )
     with _reader(group) as predictions, _reader(group) as outcomes:
         logs = PartitionLogs(
-            predictions=_records(predictions, topics.predictions, partition, _PREDICTIONS),
-            outcomes=_records(outcomes, topics.outcomes, partition, _OUTCOMES),
+            predictions=_records(predictions, topics.predictions, partition, types.predictions),
+            outcomes=_records(outcomes, topics.outcomes, partition, types.outcomes),
             dead_letters=map(read_dead_letter, group.log.read_to_end(topics.dead_letters, partition)),
             interactions=_messages(group, topics.interactions, partition),
             labels=_messages(group, topics.labels, partition),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, TypeVar
+from typing import Final, NamedTuple
 
 import msgspec
 from rich.text import Text
@@ -12,6 +12,7 @@ from pipeline.features.statistics import EFFECTS
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.names import is_state_key, parse_snapshot_key
+from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction, Share
 from pipeline.task.state import State
 from pipeline.tools.inspect.kinds import Kind
@@ -19,13 +20,20 @@ from pipeline.tools.inspect.readable import described, printable
 from pipeline.tools.terminal import number_or_dash
 from pipeline.tools.times import duration, instant
 
-_PREDICTIONS = msgspec.json.Decoder(Prediction)
-_OUTCOMES = msgspec.json.Decoder(Outcome)
-_REQUESTS = msgspec.json.Decoder(LabelRequest)
 _SHARES = msgspec.json.Decoder(Share)
 _STATES = msgspec.json.Decoder(State)
-Record = TypeVar("Record")
 
+
+class Format(NamedTuple):
+    """How records are read and shown."""
+
+    names: Sequence[str] = EFFECTS
+    """Names of the running features."""
+    types: OutputTypes = KUAIREC_TYPES
+    """Types of the outputs."""
+
+
+DEFAULT_FORMAT: Final = Format()
 OFFSET_WIDTH: Final = 10
 TIME_WIDTH: Final = 23
 INDENT: Final = " " * (OFFSET_WIDTH + 2)
@@ -47,9 +55,7 @@ def heading(kind: Kind) -> Text:
     return Text(columns.rstrip(), style="bold")
 
 
-def show(
-    kind: Kind, message: ConsumerRecord, *, detail: bool = False, names: Sequence[str] = EFFECTS
-) -> Text:
+def show(kind: Kind, message: ConsumerRecord, *, detail: bool = False, how: Format = DEFAULT_FORMAT) -> Text:
     """Render a message in one line or a few.
 
     Parameters
@@ -61,8 +67,8 @@ def show(
     detail
         Whether to show every field of predictions and outcomes, with the names of the features, and every
         video and example of shares.
-    names
-        Names of the running features.
+    how
+        Names of the running features, and types of the outputs.
 
     Returns
     -------
@@ -70,7 +76,7 @@ def show(
         Lines of the message.
     """
     try:
-        lines = list(_FORMATTERS[kind](message, detail, names))
+        lines = list(_FORMATTERS[kind](message, detail, how))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         lines = [
             Text(f"cannot be decoded: {printable(str(error))}", style="red"),
@@ -84,15 +90,15 @@ def show(
     return first + Text(f"\n{INDENT}").join(lines)
 
 
-def _prediction(message: ConsumerRecord, detail: bool, names: Sequence[str]) -> Iterator[Text]:
-    prediction = _PREDICTIONS.decode(message.value() or b"")
+def _prediction(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]:
+    prediction = how.types.predictions.decode(message.value() or b"")
     yield _prediction_columns(prediction)
     if detail:
-        yield from _fields(prediction, names)
+        yield from _fields(prediction, how.names)
 
 
-def _outcome(message: ConsumerRecord, detail: bool, names: Sequence[str]) -> Iterator[Text]:
-    outcome = _OUTCOMES.decode(message.value() or b"")
+def _outcome(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]:
+    outcome = how.types.outcomes.decode(message.value() or b"")
     style = {True: "green", False: "red", None: ""}[outcome.correct]
     delay = None if outcome.label_timestamp is None else outcome.label_timestamp - outcome.timestamp
     yield Text.assemble(
@@ -102,7 +108,7 @@ def _outcome(message: ConsumerRecord, detail: bool, names: Sequence[str]) -> Ite
         f"  {outcome.status if delay is None else duration(delay):>8}",
     )
     if detail:
-        yield from _fields(outcome, names)
+        yield from _fields(outcome, how.names)
 
 
 def _prediction_columns(record: Prediction | Outcome) -> Text:
@@ -119,22 +125,27 @@ def _event_columns(record: Prediction | Outcome | LabelRequest) -> str:
 
 def _fields(record: Prediction | Outcome, names: Sequence[str]) -> Iterator[Text]:
     """Yield one line for each field, and for each feature."""
-    for name, value in msgspec.structs.asdict(record).items():
+    for name, value in _named(record):
         if name != "features":
             yield Text.assemble((f"{name:22}", "dim"), printable(str(value)))
     for name, value in zip(names, record.features, strict=True):
         yield Text.assemble((f"{name:22}", "dim"), repr(value))
 
 
-def _label_request(message: ConsumerRecord, detail: bool, names: Sequence[str]) -> Iterator[Text]:  # noqa: ARG001 - no features are shown
-    request = _REQUESTS.decode(message.value() or b"")
+def _named(record: msgspec.Struct) -> Iterator[tuple[str, object]]:
+    """Yield the fields of a record with their names in JSON."""
+    return zip(record.__struct_encode_fields__, msgspec.structs.astuple(record), strict=True)
+
+
+def _label_request(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]:
+    request = how.types.requests.decode(message.value() or b"")
     yield Text(_event_columns(request))
     if detail:
-        for name, value in msgspec.structs.asdict(request).items():
+        for name, value in _named(request):
             yield Text.assemble((f"{name:22}", "dim"), printable(str(value)))
 
 
-def _share(message: ConsumerRecord, detail: bool, names: Sequence[str]) -> Iterator[Text]:  # noqa: ARG001 - no features are shown
+def _share(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]:  # noqa: ARG001 - no features are shown
     share = _SHARES.decode(message.value() or b"")
     outcome_range = f"{share.since:,} to {share.until - 1:,}"
     labels, watched = (sum(getattr(video, name) for video in share.videos) for name in ("events", "labels"))
@@ -152,7 +163,7 @@ def _share(message: ConsumerRecord, detail: bool, names: Sequence[str]) -> Itera
             )
 
 
-def _dead_letter(message: ConsumerRecord, detail: bool, names: Sequence[str]) -> Iterator[Text]:  # noqa: ARG001 - all fields are always shown
+def _dead_letter(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]:  # noqa: ARG001 - all fields are always shown
     dead_letter = read_dead_letter(message)
     origin = (
         f"{dead_letter.topic} {dead_letter.partition}:{dead_letter.offset}"
@@ -169,7 +180,7 @@ def _dead_letter(message: ConsumerRecord, detail: bool, names: Sequence[str]) ->
         yield Text.assemble(("header ", "dim"), f"{printable(name)}, {described(value)}")
 
 
-def _checkpoint(message: ConsumerRecord, detail: bool, names: Sequence[str]) -> Iterator[Text]:  # noqa: ARG001 - all fields are always shown
+def _checkpoint(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]:  # noqa: ARG001 - all fields are always shown
     chunk = parse_snapshot_key(message.key())
     if chunk is not None:
         size = len(message.value() or b"")

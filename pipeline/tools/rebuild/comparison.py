@@ -9,7 +9,7 @@ import numpy as np
 
 from forks import LossName
 from forks.validation import Predictions, Summary, summarize
-from pipeline.features.target import TARGET
+from pipeline.features.target import Target
 from pipeline.recovery.settings_check import Changes
 from pipeline.tools.rebuild.replay_outcomes import SCORED_OUTCOME, ScoredOutcomes
 
@@ -49,6 +49,8 @@ def compare(
     partitions: Sequence[PartitionRebuild],
     losses: tuple[LossName, LossName],
     changes: Changes,
+    *,
+    target: Target,
     window: int | None = None,
 ) -> Comparison:
     """Compare the scores of all partitions.
@@ -63,6 +65,8 @@ def compare(
         Losses of the running and of the rebuilt model.
     changes
         Settings in which the models differ.
+    target
+        The rules that say what both models are taught.
     window
         Labelled events in a window; by default a tenth of all.
 
@@ -76,7 +80,7 @@ def compare(
     events = labelled[np.argsort(labelled["timestamp"], kind="stable")]
     running, rebuilt = (
         summarize(
-            Predictions(events[name], TARGET.values(loss, events["watched"], events["watch_ratio"])),
+            Predictions(events[name], target.values(loss, events["watched"], events["watch_ratio"])),
             loss=loss,
             window=window,
         )

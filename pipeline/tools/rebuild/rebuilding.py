@@ -8,7 +8,6 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from forks import LossName
@@ -21,6 +20,7 @@ from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.settings_text import as_toml
 from pipeline.model.snapshot import pack
+from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Prediction
 from pipeline.recovery.settings_check import differences, refuse_other_settings
 from pipeline.task.state import SnapshotReference, State
@@ -31,8 +31,6 @@ from pipeline.tools.rebuild.replay_outcomes import SCORED_OUTCOME, ScoredOutcome
 
 PROGRESS_EVERY = 1_000
 """Outcomes between two calls of the progress function."""
-
-_PREDICTIONS = msgspec.json.Decoder(Prediction)
 
 
 class Rebuild:
@@ -111,7 +109,10 @@ class Rebuild:
             partition_rebuilds.append(partition_rebuild)
             self._models.append(pack(model))
             done += state.outcomes
-        return compare(scored_outcomes, partition_rebuilds, self._losses, self.changes, window)
+        target = self.factory.target
+        return compare(
+            scored_outcomes, partition_rebuilds, self._losses, self.changes, target=target, window=window
+        )
 
     def refuse_install(self) -> None:
         """Raise an error if rebuilt models could not be installed.
@@ -206,12 +207,13 @@ def _until_next(model: Model, snapshot: SnapshotReference | None) -> int:
 def _predictions(log: LogReader, topics: Topics, state: State) -> Iterator[Prediction]:
     """Yield the predictions that the state record counts, and later ones."""
     next_sequence = 0
+    decoder = OutputTypes.of(topics.stream).predictions
 
     def left() -> int:
         return state.predictions - next_sequence
 
     for messages in read_until(log.read(topics.predictions, state.partition, 0), left, log.patience):
         for message in messages:
-            prediction = decode_record(_PREDICTIONS, message)
+            prediction = decode_record(decoder, message)
             next_sequence = prediction.sequence + 1
             yield prediction

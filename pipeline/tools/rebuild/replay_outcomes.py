@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import StateError
-from pipeline.features.target import TARGET
 from pipeline.model.model import Model
 from pipeline.records.outputs import Outcome, Prediction
 
@@ -82,6 +81,6 @@ def relearn(
             outcome.score,
             score,
             outcome.watch_ratio or 0.0,
-            TARGET.is_positive(outcome.watch_ratio or 0.0),
+            model.target.is_positive(outcome.watch_ratio or 0.0),
             outcome.status == "labelled",
         )

@@ -9,18 +9,20 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import CHAMPION, Kafka
 from pipeline.features.statistics import EFFECTS
-from pipeline.features.target import TARGET
+from pipeline.features.target import Target
 from pipeline.kafka.log import LogReader, decode_record
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import Topics
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.kafka.watermarks import Watermarks, last_messages
-from pipeline.model.settings_text import challengers_from
+from pipeline.model.settings_text import challengers_from, target_from
 from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.fields import Count, Features, Status, Timestamp
 from pipeline.records.names import state_key
+from pipeline.records.output_types import renamed
 from pipeline.task.state import SettingsEpoch
 from pipeline.tools.report.comparison import LabelledScores, compare_learners
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts
@@ -65,11 +67,12 @@ class _State(msgspec.Struct):
         return self.earlier[-1].predictions if self.earlier else 0
 
 
-_OUTCOMES = msgspec.json.Decoder(_Outcome)
 _STATES = msgspec.json.Decoder(_State)
 
 
-def summarize(kafka: Kafka, *, window: int | None = None, progress: Progress | None = None) -> Report:
+def summarize(
+    kafka: Kafka, *, stream: Stream = KUAIREC, window: int | None = None, progress: Progress | None = None
+) -> Report:
     """Sum up what a run has written so far.
 
     Committed records are read from the beginning of each topic, with no effect on the run.
@@ -78,6 +81,8 @@ def summarize(kafka: Kafka, *, window: int | None = None, progress: Progress | N
     ----------
     kafka
         Connection of the topics, and their prefix.
+    stream
+        Definition of the stream, which names the fields of outcomes.
     window
         Labelled events in a window of the report; by default a hundredth of all.
     progress
@@ -98,6 +103,7 @@ def summarize(kafka: Kafka, *, window: int | None = None, progress: Progress | N
         A topic holds a record that no worker has written.
     """
     topics = Topics(kafka.prefix)
+    decoder = msgspec.json.Decoder(renamed(_Outcome, {"watch_ratio": stream.target.name}))
     watermarks = Watermarks(
         kafka, (topics.predictions, topics.outcomes, topics.dead_letters, topics.checkpoints)
     )
@@ -113,7 +119,8 @@ def summarize(kafka: Kafka, *, window: int | None = None, progress: Progress | N
             checkpoints = PartitionId(topics.checkpoints, partition)
             before = _state(log, checkpoints, ranges[checkpoints])
             found = Counter(predictions=sum(map(len, meter.slices(log, topics.predictions, partition))))
-            rows, scores = _outcomes(meter.slices(log, topics.outcomes, partition))
+            target = target_from(before.settings)
+            rows, scores = _outcomes(meter.slices(log, topics.outcomes, partition), decoder, target)
             labelled = int(np.count_nonzero(rows["labelled"]))
             found.update(labelled=labelled, expired=len(rows) - labelled)
             for messages in meter.slices(log, topics.dead_letters, partition):
@@ -153,12 +160,14 @@ def _state(log: LogReader, partition: PartitionId, offsets: range) -> _State:
     return decode_record(_STATES, found[0]) if found else _State({}, {})
 
 
-def _outcomes(slices: Iterator[Sequence[ConsumerRecord]]) -> tuple[Outcomes, list[Scores | None]]:
+def _outcomes(
+    slices: Iterator[Sequence[ConsumerRecord]], decoder: msgspec.json.Decoder[_Outcome], target: Target
+) -> tuple[Outcomes, list[Scores | None]]:
     """Decode outcomes; return their rows, and the scores of the challengers for each."""
     parts, scores = [], []
     for messages in slices:
-        records = [decode_record(_OUTCOMES, message) for message in messages]
-        parts.append(np.array(list(map(_row, records)), OUTCOME))
+        records = [decode_record(decoder, message) for message in messages]
+        parts.append(np.array([_row(record, target) for record in records], OUTCOME))
         scores += [record.challengers for record in records]
     return np.concatenate([np.empty(0, OUTCOME), *parts]), scores
 
@@ -179,7 +188,7 @@ def _with_log_odds(settings: dict[str, str]) -> frozenset[str]:
     return frozenset(name for name, loss in losses.items() if loss == "logistic")
 
 
-def _row(outcome: _Outcome) -> tuple[float | bool, ...]:
+def _row(outcome: _Outcome, target: Target) -> tuple[float | bool, ...]:
     """Return the columns of `OUTCOME`, in their order."""
     return (
         outcome.sequence,
@@ -191,7 +200,7 @@ def _row(outcome: _Outcome) -> tuple[float | bool, ...]:
         outcome.features[USER_MEAN],
         outcome.features[VIDEO_MEAN],
         -1 if outcome.label is None else outcome.label,
-        TARGET.is_positive(outcome.watch_ratio or 0.0),
+        target.is_positive(outcome.watch_ratio or 0.0),
         outcome.status == "labelled",
         outcome.predicted,
         outcome.probability is not None,

@@ -21,13 +21,11 @@ from pipeline.features.effects import (
     RESIDUALS,
     RING,
     SIGNALS,
-    SLOPE,
     TOTAL,
     USER_COLUMNS,
     USER_PRIOR,
     Floats,
     Integers,
-    signal_of,
 )
 from pipeline.features.tags import TagLists
 from tests.support.examples import examples
@@ -41,12 +39,6 @@ signals = st.floats(-1.0, 1.0).map(lambda x: float(np.float32(round(x, 3))))
 plays = st.lists(
     st.tuples(st.integers(0, USERS - 1), st.integers(0, len(GROUPS) - 1), signals), max_size=3 * RING
 )
-
-
-def ratios_of(x: Floats) -> Floats:
-    """Watch ratios whose signals, over a threshold of 0.75, these are."""
-    ratios: Floats = 0.75 + x / np.sqrt(1.0 - np.minimum(x * x, 1.0 - 1e-12)) / SLOPE
-    return ratios
 
 
 class Played:
@@ -72,8 +64,7 @@ class Played:
             np.asarray(users, dtype=np.int64) + 1,
             np.asarray(items, dtype=np.int64) + 1,
             self.item_lists[np.asarray(items, dtype=np.int64) + 1],
-            ratios_of(np.asarray(x, dtype=np.float64)),
-            0.75,
+            np.clip(x, -1.0, 1.0).astype(np.float32).astype(np.float64),
             np.zeros((2, len(order)), dtype=np.int64) if evicted is None else evicted,
             own.users,
             own.ring,
@@ -298,11 +289,3 @@ def test_effects_are_closer_to_the_truth_than_means_of_signals() -> None:
     means = np.array([x[user == number].mean() for number in range(users)])
     assert np.corrcoef(played.effects.arrays.users[1:, EFFECT], b)[0, 1] > 0.85
     assert np.corrcoef(means, b)[0, 1] < 0.6
-
-
-def test_a_signal_is_zero_at_the_threshold_and_bounded() -> None:
-    found = [signal_of(ratio, 0.75) for ratio in (0.0, 0.5, 0.75, 1.0, 1e9)]
-    assert found == sorted(found)
-    assert found[2] == 0.0
-    assert max(map(abs, found)) <= 1.0
-    assert [float(np.float32(x)) for x in found] == found

@@ -14,7 +14,9 @@ from pipeline.features.target import TARGET, Target
 
 losses = st.sampled_from(["logistic", "hinge", "squared_hinge", "squared"])
 ratios = st.floats(0.0, 1e9) | st.sampled_from([0.0, 0.75, 0.7500001, 2.0, 2.0000001])
-targets = st.just(TARGET) | st.builds(Target, threshold=st.floats(0.0, 3.0), ratio_cap=st.floats(0.5, 9.0))
+targets = st.just(TARGET) | st.builds(
+    Target, threshold=st.floats(0.0, 3.0), ratio_cap=st.floats(0.5, 9.0), scale=st.floats(0.01, 5.0)
+)
 
 
 @given(target=targets, loss=losses, watch_ratios=st.lists(ratios, max_size=8))
@@ -23,8 +25,20 @@ def test_columns_are_treated_as_each_alone(target: Target, loss: LossName, watch
     labels = [target.is_positive(ratio) for ratio in watch_ratios]
     assert target.positives(watch_ratios) == target.are_positive(column).tolist() == labels
     assert target.cap_many(column).tolist() == [target.cap(ratio) for ratio in watch_ratios]
+    assert target.signals(column).tolist() == [target.signal(ratio) for ratio in watch_ratios]
     alone = [target.value(loss, label, ratio) for label, ratio in zip(labels, watch_ratios, strict=True)]
     assert target.values(loss, np.array(labels, dtype=np.bool_), column).tolist() == alone
+
+
+@given(target=targets)
+def test_a_signal_is_zero_at_the_threshold_and_bounded(target: Target) -> None:
+    away = target.scale
+    found = [target.signal(target.threshold + step) for step in (-away, -away / 2, 0.0, away, 1e9)]
+    assert found == sorted(found)
+    assert found[0] == pytest.approx(-0.882, abs=1e-3)
+    assert found[2] == 0.0
+    assert max(map(abs, found)) <= 1.0
+    assert [float(np.float32(signal)) for signal in found] == found
 
 
 def test_a_score_above_zero_predicts_a_positive_label_with_every_loss() -> None:

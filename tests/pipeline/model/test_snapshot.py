@@ -18,7 +18,7 @@ from pipeline.features.tables import Tables
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack, unpack
-from pipeline.records.inputs import Interaction
+from pipeline.records.kuairec import KuaiRecInteraction
 from pipeline.records.outputs import Outcome
 from tests.support import builders
 from tests.support.builders import LEARNER, new_model
@@ -27,7 +27,7 @@ from tests.support.examples import examples
 LONG = 60
 
 
-def outcome(model: Model, interaction: Interaction, label: bool, ratio: float) -> Outcome:
+def outcome(model: Model, interaction: KuaiRecInteraction, label: bool, ratio: float) -> Outcome:
     """Return the outcome of an interaction whose label comes at once, as the task would make it."""
     output = model.predict(interaction)
     return Outcome(

@@ -16,7 +16,8 @@ from pipeline.records import outcome_encoder
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, RejectedRecord, decode
 from pipeline.records.encoding import encode, encode_all, keys_of
 from pipeline.records.fields import FEATURES_LENGTH
-from pipeline.records.inputs import Interaction, RawMessage, WatchLabel, sizes
+from pipeline.records.inputs import RawMessage, sizes
+from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.outcome_encoder import (
     LabelFields,
     encode_label_fields,
@@ -35,12 +36,12 @@ FIELDS: dict[str, Any] = {
     "video_duration": 900.5,
 }
 GOOD = encode(FIELDS)
-RECORD = Interaction("e", 7, 3, 5, 900.5)
+RECORD = KuaiRecInteraction("e", 7, 3, 5, 900.5)
 
 
-def decode_one(value: bytes | None, key: bytes | None = b"7") -> Interaction | RejectedRecord:
+def decode_one(value: bytes | None, key: bytes | None = b"7") -> KuaiRecInteraction | RejectedRecord:
     [record] = decode([key], [value], INTERACTION_DECODER, LATEST).records
-    assert isinstance(record, Interaction | RejectedRecord)
+    assert isinstance(record, KuaiRecInteraction | RejectedRecord)
     return record
 
 
@@ -266,7 +267,7 @@ def test_records_with_another_number_of_features_are_refused() -> None:
 @given(duration=st.floats(min_value=0, max_value=1e12))
 def test_input_floats_have_the_bits_that_were_written(duration: float) -> None:
     record = decode_one(encode({**FIELDS, "video_duration": duration}))
-    assert isinstance(record, Interaction)
+    assert isinstance(record, KuaiRecInteraction)
     assert bits(record.video_duration) == bits(duration)
 
 
@@ -276,7 +277,7 @@ def test_input_floats_have_the_bits_that_were_written(duration: float) -> None:
 def test_ids_keep_their_type_and_value(identifier: int | str) -> None:
     value = encode({**FIELDS, "event_id": identifier, "user_id": identifier})
     record = decode_one(value, str(identifier).encode())
-    assert isinstance(record, Interaction)
+    assert isinstance(record, KuaiRecInteraction)
     assert (record.event_id, record.user_id) == (identifier, identifier)
     assert type(record.user_id) is type(identifier)
 

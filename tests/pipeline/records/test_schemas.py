@@ -20,7 +20,8 @@ from pipeline.model.shadow import ChallengerSettings
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder, RejectedRecord, decode
 from pipeline.records.encoding import encode
 from pipeline.records.fields import FEATURES_LENGTH
-from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
+from pipeline.records.inputs import RawMessage
+from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.names import ERROR_HEADERS, Fault
 from pipeline.records.outputs import (
     EffectSums,
@@ -42,7 +43,7 @@ from tests.support.streams import policies, streams
 
 FOLDER = Path(__file__).parents[3] / "schemas"
 RECORDS: dict[str, type[msgspec.Struct]] = {
-    "interaction": Interaction,
+    "interaction": KuaiRecInteraction,
     "watch-label": WatchLabel,
     "prediction": Prediction,
     "label-request": LabelRequest,
@@ -239,7 +240,7 @@ def changed(draw: st.DrawFn, records: st.SearchStrategy[msgspec.Struct]) -> Json
     return value | draw(st.dictionaries(st.text(max_size=3), anything, max_size=1))
 
 
-def verdict(value: Json, decoder: InputDecoder) -> bool:
+def verdict(value: Json, decoder: InputDecoder[Any]) -> bool:
     key, text = str(value.get("user_id")).encode(), json.dumps(value).encode()
     [record] = decode([key], [text], decoder, LATEST).records
     if not isinstance(record, RejectedRecord):
@@ -253,7 +254,7 @@ def verdict(value: Json, decoder: InputDecoder) -> bool:
     [("interaction", interactions, INTERACTION_DECODER), ("watch-label", labels, LABEL_DECODER)],
 )
 def test_schema_and_decoder_accept_the_same_inputs(
-    name: str, records: st.SearchStrategy[msgspec.Struct], decoder: InputDecoder
+    name: str, records: st.SearchStrategy[msgspec.Struct], decoder: InputDecoder[Any]
 ) -> None:
     seen: set[bool] = set()
 
@@ -272,7 +273,7 @@ def test_schema_and_decoder_accept_the_same_inputs(
     ("name", "decoder"), [("interaction", INTERACTION_DECODER), ("watch-label", LABEL_DECODER)]
 )
 @pytest.mark.parametrize("value", [None, True, 5, "text", [], [{}], {}])
-def test_they_agree_on_what_is_no_such_object(name: str, decoder: InputDecoder, value: object) -> None:
+def test_they_agree_on_what_is_no_such_object(name: str, decoder: InputDecoder[Any], value: object) -> None:
     [record] = decode([b"7"], [json.dumps(value).encode()], decoder, LATEST).records
     assert isinstance(record, RejectedRecord)
     assert not validator(name).is_valid(value)

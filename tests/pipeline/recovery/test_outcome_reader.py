@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import asdict, replace
 
 from pipeline.records.encoding import encode
-from pipeline.records.outputs import Outcome
-from pipeline.recovery.outcome_reader import RawOutcome, decode_outcomes
+from pipeline.records.outputs import Outcome, RawOutcome
+from pipeline.recovery.outcome_reader import decode_outcomes
 from tests.support.recording import eventful_run
 
 VALUES = [source.value or b"" for source in eventful_run().outcomes]

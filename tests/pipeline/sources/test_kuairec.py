@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import DataError
-from pipeline.records import inputs
+from pipeline.records import kuairec as kuairec_records
 from pipeline.sources import kuairec
 from pipeline.sources.kuairec import Events, read_events
 
@@ -179,8 +179,8 @@ def test_whatever_is_kept_is_a_valid_record(tmp_path: Path) -> None:
     events = read_events(file)
     assert len(events) == 2
     for row in events.frame.iter_rows(named=True):
-        msgspec.convert(row, inputs.Interaction)
-        msgspec.convert(row | {"timestamp": row["label_timestamp"]}, inputs.WatchLabel)
+        msgspec.convert(row, kuairec_records.KuaiRecInteraction)
+        msgspec.convert(row | {"timestamp": row["label_timestamp"]}, kuairec_records.WatchLabel)
 
 
 def test_the_real_small_matrix_reads_as_described(kuairec: Path) -> None:

@@ -12,7 +12,7 @@ from pipeline.config.tree import Join as JoinSettings
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
-from pipeline.records.inputs import WatchLabel
+from pipeline.records.kuairec import WatchLabel
 from pipeline.task import fast_path
 from pipeline.task.task import Task
 from tests.support.builders import (

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,8 @@ from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder
 from pipeline.records.encoding import encode
-from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
+from pipeline.records.inputs import RawMessage
+from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.task.record_queue import Position, RecordQueue
 from pipeline.task.task import Task
 from tests.support.builders import BatchRecords, join_settings, records_of
@@ -28,7 +30,9 @@ from tests.support.offline import MAX_ENTITIES, Pair, offline, pairs_of
 LATEST = 2**53
 
 
-def feed(queue: RecordQueue, records: Sequence[Interaction | WatchLabel], decoder: InputDecoder) -> None:
+def feed(
+    queue: RecordQueue, records: Sequence[KuaiRecInteraction | WatchLabel], decoder: InputDecoder[Any]
+) -> None:
     """Give an inlet all of its records, as JSON."""
     sources = [
         RawMessage("input", 0, offset, str(record.user_id).encode(), encode(record))

@@ -9,13 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.config.stream import KUAIREC
 from pipeline.errors import StateError
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.model.snapshot import pack
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
 from pipeline.records.encoding import encode
-from pipeline.records.inputs import Interaction, RawMessage, WatchLabel
+from pipeline.records.input_decoders import InputDecoders
+from pipeline.records.inputs import RawMessage
+from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.task.state import SettingsEpoch, State
 from pipeline.tools.audit.dispositions import ANY_TIME
@@ -55,6 +58,7 @@ def derived(
         offsets=offsets or (run.state.interactions.offset, run.state.labels.offset),
         settings=under,
         join=join_settings(),
+        decoders=InputDecoders.of(KUAIREC),
         shares=False,
     )
     state, _ = derive_state(target, logs_of(run), model, last, lambda _: None)
@@ -101,7 +105,7 @@ def test_the_state_of_any_run_is_derived_and_audits_clean(
 
 
 def test_a_label_that_comes_out_of_order_when_its_event_is_forgotten_waits() -> None:
-    played = Interaction(1, 0, 0, 909, 10_000)
+    played = KuaiRecInteraction(1, 0, 0, 909, 10_000)
     labels = [WatchLabel(event, 0, 0, time, 0.0, 0.0) for event, time in ((1, 909), (0, 1010), (1, 1008))]
     sources = [
         RawMessage("watch-labels", 0, offset, b"0", encode(each)) for offset, each in enumerate(labels)

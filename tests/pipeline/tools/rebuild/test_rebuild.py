@@ -17,6 +17,7 @@ from pipeline.cli import app
 from pipeline.config.tree import Config, Labels
 from pipeline.errors import ConfigError, StateError
 from pipeline.features.tables import Tables
+from pipeline.features.target import TARGET
 from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
@@ -148,7 +149,7 @@ def test_every_labelled_event_of_all_partitions_counts_by_its_time() -> None:
     )
     second = scored_outcomes((4, 2.0, -0.5, False, True), (8, -2.0, -3.0, False, True))
     partition_rebuilds = [PartitionRebuild(0, 3, None, None), PartitionRebuild(1, 2, 2, True)]
-    found = compare([first, second], partition_rebuilds, ("logistic", "hinge"), {}, window=2)
+    found = compare([first, second], partition_rebuilds, ("logistic", "hinge"), {}, target=TARGET, window=2)
     assert found.running is not None
     assert found.rebuilt is not None
     assert found.events == 4
@@ -166,7 +167,9 @@ def rendered(*partition_rebuilds: PartitionRebuild, rows: ScoredOutcomes) -> str
     console = Console(width=100)
     with console.capture() as captured:
         changes: Changes = {"learner.budget": ("160", "200")} if partition_rebuilds[0].same is None else {}
-        console.print(render(compare([rows], partition_rebuilds, ("logistic", "logistic"), changes)))
+        console.print(
+            render(compare([rows], partition_rebuilds, ("logistic", "logistic"), changes, target=TARGET))
+        )
     return captured.get()
 
 
@@ -185,7 +188,7 @@ def test_text_says_what_differs_and_what_became_of_the_snapshots() -> None:
 
 def test_text_says_how_workers_get_the_settings_that_were_installed() -> None:
     console = Console(width=100)
-    found = compare([scored_outcomes()], [], ("logistic", "logistic"), {})
+    found = compare([scored_outcomes()], [], ("logistic", "logistic"), {}, target=TARGET)
     with console.capture() as captured:
         console.print(render(msgspec.structs.replace(found, installed=['preset = "paper"', "width = 2.0"])))
     text = "\n".join(line.strip() for line in captured.get().splitlines())

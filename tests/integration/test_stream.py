@@ -1,0 +1,217 @@
+"""A stream that is not KuaiRec's, by configuration alone: own topics, fields, units and labels."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import signal
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from pipeline.cli import app
+from pipeline.config.loader import load
+from pipeline.kafka.topics import topics_of
+from pipeline.records.encoding import encode
+from pipeline.records.names import EXCEPTION_HEADER, MESSAGE_HEADER
+from tests.integration.harness import TIMEOUT, Message, Pipeline, until
+
+EVENTS = 3_000
+BEGIN = 1_772_366_400_000
+DEFINITION = """
+[stream]
+name = "deliveries"
+
+[stream.entities]
+courier = "/courier/id"
+restaurant = "/from"
+
+[stream.interactions]
+topic = "orders"
+event_id = "/order"
+time = "/times/at"
+time_unit = "iso8601"
+
+[stream.labels]
+topic = "arrivals"
+event_id = "/order"
+time = "/times/arrived"
+time_unit = "s"
+value = "/on_time"
+value_kind = "boolean"
+
+[stream.target]
+name = "on_time"
+above = 0.5
+cap = 1.0
+scale = 0.5
+
+[worker]
+batch = 200
+
+[checkpoint]
+outcomes = 500
+
+[join]
+max_jump = "365d"
+"""
+
+
+def messages(interactions: str, labels: str) -> list[Message]:
+    """Orders of 40 couriers from 25 restaurants, some of which are slow, and their arrivals."""
+    chance, found = random.Random(5), list[Message]()
+    for number in range(EVENTS):
+        courier, restaurant = f"c{chance.randrange(40)}", chance.randrange(25)
+        at, slow = BEGIN + 60_000 * number, (int(courier[1:]) + restaurant) / 64
+        order: dict[str, Any] = {"order": f"o{number}", "courier": {"id": courier}, "from": restaurant}
+        time = datetime.fromtimestamp(at / 1000, UTC).isoformat()
+        key = courier.encode()
+        found.append(Message(interactions, key, encode(order | {"times": {"at": time}}), at))
+        arrived = at + 1_200_000
+        arrival = order | {"times": {"arrived": arrived / 1000}, "on_time": chance.random() > slow}
+        found.append(Message(labels, key, encode(arrival), arrived))
+    return found
+
+
+KUAIRAND = """
+[stream]
+name = "kuairand"
+entities = { user_id = "/user_id", video_id = "/video_id" }
+interactions = { topic = "shown", event_id = "/row", time = "/time_ms" }
+labels = { topic = "watched", event_id = "/row", time = "/known_ms", value = "/SIGNAL" }
+target = { name = "signal", above = 0.5, cap = 1.0, scale = 0.5 }
+
+[worker]
+batch = 2000
+
+[checkpoint]
+outcomes = 5000
+
+[join]
+max_idle = "3s"
+"""
+
+
+LIMITS = {"label": (0.041, 0.987), "long_view": (0.265, 0.802)}
+"""Share of mistakes, at most, and AUC, at least, by what is learned."""
+
+
+def plays(folder: Path, target: str, interactions: str, labels: str) -> list[Message]:
+    """Real rows of KuaiRand; a label is known when the play is over, in the order of time."""
+    rows = pl.read_csv(folder / "log.csv").sort("time_ms", "user_id", "video_id")
+    found = list[Message]()
+    for number, row in enumerate(rows.iter_rows(named=True)):
+        ids = {"row": number, "user_id": row["user_id"], "video_id": row["video_id"]}
+        key, at = str(row["user_id"]).encode(), row["time_ms"]
+        found.append(Message(interactions, key, encode(ids | {"time_ms": at}), at))
+        known = at + row["play_time_ms"]
+        value = encode(ids | {"known_ms": known, target: row[target]})
+        found.append(Message(labels, key, value, known))
+    return sorted(found, key=lambda message: message.timestamp)
+
+
+def pipeline_of(bootstrap: str, prefix: str, folder: Path, definition: str) -> Pipeline:
+    """Return a pipeline with this configuration, with two partitions for deliveries."""
+    folder.mkdir()
+    file = folder / "stream.toml"
+    file.write_text(definition)
+    topics = topics_of(load(file, {"kafka.prefix": prefix}))
+    pipeline = Pipeline(bootstrap, prefix, folder, 1 + ("deliveries" in definition), topics=topics)
+    pipeline.options = ("--config", str(file))
+    return pipeline
+
+
+def command(pipeline: Pipeline, *arguments: str) -> str:
+    kafka = pipeline.kafka
+    where = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix]
+    result = CliRunner().invoke(app, [arguments[0], *pipeline.options, *where, *arguments[1:]])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def kill_after(pipeline: Pipeline, outcomes: Sequence[int]) -> None:
+    """Kill a worker when it has committed so many outcomes, once for each number."""
+    for count in outcomes:
+        with pipeline.follow(pipeline.topics.outcomes) as follower:
+            worker = pipeline.start_worker()
+            try:
+                until(partial(follower.reached, count), f"{count} outcomes", worker)
+                worker.send_signal(signal.SIGKILL)
+                assert worker.wait(TIMEOUT) == -signal.SIGKILL
+            finally:
+                worker.kill()
+                worker.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", LIMITS)
+def test_real_rows_of_another_kind_are_learned_over_kills(
+    kuairand: Path, bootstrap: str, topic_prefix: str, tmp_path: Path, target: str
+) -> None:
+    definition = KUAIRAND.replace("SIGNAL", target)
+    pipeline = pipeline_of(bootstrap, topic_prefix, tmp_path / target, definition)
+    messages = plays(kuairand, target, *pipeline.topics.inputs)
+    pipeline.produce(messages)
+    kill_after(pipeline, (8_000, 20_000))
+    events = len(messages) // 2
+    pipeline.run_until({pipeline.topics.outcomes: events})
+    assert "no difference" in command(pipeline, "audit", "--group", pipeline.kafka.group)
+    report = json.loads(command(pipeline, "report", "--json"))
+    assert report["labelled"] == events
+    mistakes, area = LIMITS[target]
+    assert report["mistakes"] < mistakes
+    assert report["auc"] > area
+    assert report["mistakes"] < report["running_means"]
+    assert pipeline.read(pipeline.topics.dead_letters) == []
+
+
+@pytest.mark.slow
+def test_two_groups_learn_one_stream_of_their_own_words_over_kills(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    inputs = f"{topic_prefix}food."
+    definition = f'[kafka]\ninput_prefix = "{inputs}"\n{DEFINITION}'
+    first, second = (
+        pipeline_of(bootstrap, f"{topic_prefix}{name}-", tmp_path / name, definition) for name in ("a", "b")
+    )
+    assert first.topics.inputs == second.topics.inputs == (f"{inputs}orders", f"{inputs}arrivals")
+    first.produce(messages(*first.topics.inputs))
+    bad = encode({"order": "x", "courier": {"id": 1.5}, "from": 3, "times": {"at": "2026-03-01T12:00:00Z"}})
+    first.produce([Message(first.topics.interactions, b"1", bad)])
+    kill_after(first, (300, 900))
+    for pipeline in (first, second):
+        pipeline.run_until({pipeline.topics.outcomes: EVENTS})
+        outcomes = pipeline.read_json(pipeline.topics.outcomes)
+        assert {outcome["event_id"] for outcome in outcomes} == {f"o{number}" for number in range(EVENTS)}
+        assert len(outcomes) == EVENTS
+        assert list(outcomes[0])[:4] == ["event_id", "courier", "restaurant", "timestamp"]
+        assert list(pipeline.read_json(pipeline.topics.predictions)[0])[:4] == list(outcomes[0])[:4]
+        assert all(outcome["label"] is (outcome["on_time"] == 1.0) for outcome in outcomes)
+        late = [outcome for outcome in outcomes if outcome["sequence"] >= EVENTS // 4]
+        assert sum(not outcome["correct"] for outcome in late) / len(late) < 0.4
+        [dead] = pipeline.read(pipeline.topics.dead_letters)
+        headers = dict(dead.headers)
+        assert headers[EXCEPTION_HEADER] == b"invalid"
+        assert b"at `$.courier.id`" in headers[MESSAGE_HEADER]
+        assert "no difference" in command(pipeline, "audit", "--group", pipeline.kafka.group)
+        assert "identical" in command(pipeline, "rebuild", "--group", pipeline.kafka.group)
+        shown = command(pipeline, "inspect", "outcomes", "--limit", "1", "--detail")
+        assert re.search(r"^ *restaurant +\d+$", shown, re.MULTILINE)
+        assert re.search(r"^ *on_time +[01]\.0$", shown, re.MULTILINE)
+        report = json.loads(command(pipeline, "report", "--json"))
+        assert report["labelled"] == EVENTS
+    settings = [json.loads(state.value or b"")["settings"] for state in _states(first)]
+    assert all(each["stream.target.above"] == "0.5" for each in settings)
+    assert all(each["stream.names"] == "courier, restaurant, on_time" for each in settings)
+
+
+def _states(pipeline: Pipeline) -> list[Any]:
+    written = pipeline.read(pipeline.topics.checkpoints)
+    return [each for each in written if (each.key or b"").endswith(b"/state")]

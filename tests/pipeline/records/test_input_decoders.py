@@ -1,0 +1,153 @@
+"""Decoders compiled from a definition: against KuaiRec's static types, and with other shapes and units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.config.stream import KUAIREC, Stream
+from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, RejectedRecord, decode
+from pipeline.records.encoding import encode
+from pipeline.records.input_decoders import InputDecoders
+from pipeline.records.names import Fault
+from tests.support.record_strategies import interactions, labels
+
+LATEST = 2**53
+json_values = (
+    st.none() | st.booleans() | st.integers(-(2**64), 2**64) | st.floats(0, 1e12) | st.text(max_size=3)
+)
+DELIVERIES: dict[str, Any] = {
+    "name": "deliveries",
+    "entities": {"courier": "/courier/id", "restaurant": "/from"},
+    "interactions": {"topic": "orders", "event_id": "/order", "time": "/times/at", "time_unit": "iso8601"},
+    "labels": {
+        "topic": "arrivals",
+        "event_id": "/order",
+        "time": "/times/arrived",
+        "time_unit": "s",
+        "value": "/on_time",
+        "value_kind": "boolean",
+    },
+    "target": {"name": "on_time", "above": 0.5, "cap": 1.0, "scale": 0.5},
+}
+
+
+def decoders(**changes: Any) -> InputDecoders:
+    return InputDecoders.of(Stream.model_validate(DELIVERIES | changes))
+
+
+def order(**changes: Any) -> dict[str, Any]:
+    times = {"at": "2026-03-01T12:00:00.250Z"}
+    return {"order": "o1", "courier": {"id": "c7"}, "from": 3, "times": times} | changes
+
+
+def arrival(**changes: Any) -> dict[str, Any]:
+    return order(times={"arrived": 1_772_366_400.75}, on_time=True) | changes
+
+
+def rejection(value: Any, *, label: bool = False, key: bytes = b"c7", latest: int = LATEST) -> RejectedRecord:
+    found = decoders().labels if label else decoders().interactions
+    [record] = decode([key], [encode(value)], found, latest).records
+    assert isinstance(record, RejectedRecord)
+    return record
+
+
+@given(record=interactions | labels)
+def test_kuairec_s_decoders_read_what_its_sources_send(record: msgspec.Struct) -> None:
+    compiled, value = InputDecoders.of(KUAIREC), encode(record)
+    found = (compiled.labels if hasattr(record, "watch_ratio") else compiled.interactions).decode(value)
+    for name in found.__struct_fields__:
+        assert getattr(found, name) == getattr(record, name.removeprefix("number_"))
+
+
+@given(
+    value=st.dictionaries(
+        st.sampled_from(["event_id", "user_id", "video_id", "timestamp", "video_duration", "watch_ratio"]),
+        json_values,
+    )
+)
+def test_kuairec_s_decoders_give_the_reasons_of_the_static_types(value: dict[str, Any]) -> None:
+    compiled = InputDecoders.of(KUAIREC)
+    for one, other in ((compiled.interactions, INTERACTION_DECODER), (compiled.labels, LABEL_DECODER)):
+        [found] = decode([b"7"], [encode(value)], one, LATEST).records
+        [expected] = decode([b"7"], [encode(value)], other, LATEST).records
+        if isinstance(expected, RejectedRecord):
+            assert found == expected
+        else:
+            assert not isinstance(found, RejectedRecord)
+
+
+def test_ids_times_and_labels_are_found_wherever_they_are() -> None:
+    found = decoders().interactions.decode(encode(order(surplus=[{"deep": None}])))
+    assert (found.event_id, found.user_id, found.video_id) == ("o1", "c7", 3)
+    assert found.timestamp == 1_772_366_400_250
+    label = decoders().labels.decode(encode(arrival(on_time=False)))
+    assert (label.timestamp, label.watch_ratio) == (1_772_366_400_750, 0.0)
+    assert decoders().labels.decode(encode(arrival())).watch_ratio == 1.0
+
+
+@pytest.mark.parametrize(
+    ("unit", "time", "expected"),
+    [
+        ("ms", 1_772_366_400_250, 1_772_366_400_250),
+        ("us", 1_772_366_400_250_999, 1_772_366_400_250),
+        ("s", 1_772_366_400.25, 1_772_366_400_250),
+        ("s", 1_772_366_400, 1_772_366_400_000),
+        ("iso8601", "2026-03-01T13:00:00.250+01:00", 1_772_366_400_250),
+    ],
+)
+def test_units_of_time(unit: str, time: object, expected: int) -> None:
+    definition = DELIVERIES["interactions"] | {"time_unit": unit}
+    found = decoders(interactions=definition).interactions.decode(encode(order(times={"at": time})))
+    assert found.timestamp == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (order(courier={}), "Object missing required field `id` - at `$.courier`"),
+        (order(courier="c7"), "Expected `object`, got `str` - at `$.courier`"),
+        (order(times={"at": "yesterday"}), "Invalid RFC3339 encoded datetime - at `$.times.at`"),
+        (order(times={"at": "2026-03-01T12:00:00"}), "Expected `datetime` with a timezone component"),
+        (order(times={"at": "1969-12-31T23:59:59Z"}), "Expected a time from 1970 on"),
+        (order(times={"at": 5}), "Expected `datetime`, got `int`"),
+        (order(order=1.5), "at `$.order`"),
+        (order(**{"from": ""}), "Expected `str` of length >= 1 - at `$.from`"),
+    ],
+)
+def test_a_field_that_does_not_fit_is_named_by_its_path(value: Any, reason: str) -> None:
+    rejected = rejection(value)
+    assert rejected.fault is Fault.INVALID
+    assert reason in rejected.reason
+
+
+@pytest.mark.parametrize("value", [0.5, "true", None, 1])
+def test_a_boolean_label_is_true_or_false(value: object) -> None:
+    rejected = rejection(arrival(on_time=value), label=True)
+    assert "Expected `bool`" in rejected.reason
+    assert "`$.on_time`" in rejected.reason
+
+
+def test_the_key_is_the_first_entity() -> None:
+    rejected = rejection(order(), key=b"3")
+    assert rejected.fault is Fault.WRONG_KEY
+    assert rejected.reason == "the key is b'3', but courier.id is 'c7': the key has to be \"c7\""
+
+
+def test_a_time_in_the_future_is_told_in_milliseconds() -> None:
+    rejected = rejection(order(), latest=1_772_366_400_249)
+    assert rejected.fault is Fault.FUTURE
+    assert "1772366400250" in rejected.reason
+
+
+def test_numbers_have_to_be_there() -> None:
+    definition = DELIVERIES["interactions"] | {"numbers": {"distance": "/route/meters"}}
+    found = decoders(interactions=definition).interactions
+    assert found.decode(encode(order(route={"meters": 12.5}))).event_id == "o1"
+    for route in ({}, {"meters": -1}, {"meters": "far"}):
+        with pytest.raises(msgspec.ValidationError, match=r"`\$\.route"):
+            found.decode(encode(order(route=route)))
