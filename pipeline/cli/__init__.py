@@ -20,6 +20,7 @@ from pipeline.cli import (
     replay,
     report,
     run,
+    stream,
     synth,
     topics,
 )
@@ -40,6 +41,7 @@ app.command(cls=Command, epilog=demo.EPILOG)(demo.demo)
 app.command(cls=Command, epilog=run.EPILOG)(run.run)
 app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")
+app.add_typer(stream.app, name="stream")
 app.command(cls=Command, epilog=replay.EPILOG)(replay.replay)
 app.command(cls=Command, epilog=synth.EPILOG)(synth.synth)
 app.command(cls=Command, epilog=inspect.EPILOG)(inspect.inspect)

@@ -128,11 +128,11 @@ def pipeline_of(bootstrap: str, prefix: str, folder: Path, definition: str) -> P
     return pipeline
 
 
-def command(pipeline: Pipeline, *arguments: str) -> str:
+def command(pipeline: Pipeline, *arguments: str, exit_code: int = 0) -> str:
     kafka = pipeline.kafka
     where = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix]
-    result = CliRunner().invoke(app, [arguments[0], *pipeline.options, *where, *arguments[1:]])
-    assert result.exit_code == 0, result.output
+    result = CliRunner().invoke(app, [*arguments, *pipeline.options, *where])
+    assert result.exit_code == exit_code, result.output
     return result.stdout
 
 
@@ -184,7 +184,13 @@ def test_two_groups_learn_one_stream_of_their_own_words_over_kills(
     assert first.topics.inputs == second.topics.inputs == (f"{inputs}orders", f"{inputs}arrivals")
     first.produce(messages(*first.topics.inputs))
     bad = encode({"order": "x", "courier": {"id": 1.5}, "from": 3, "times": {"at": "2026-03-01T12:00:00Z"}})
+    assert "deliveries: everything fits" in command(first, "stream", "check", "--messages", "10000")
     first.produce([Message(first.topics.interactions, b"1", bad)])
+    checked = json.loads(command(first, "stream", "check", "--messages", "10000", "--json", exit_code=1))
+    assert (checked["interactions"]["usable"], checked["interactions"]["messages"]) == (EVENTS, EVENTS + 1)
+    assert checked["joined"] == EVENTS
+    [reason] = checked["interactions"]["reasons"]
+    assert "at `$.courier.id`" in reason["reason"]
     kill_after(first, (300, 900))
     for pipeline in (first, second):
         pipeline.run_until({pipeline.topics.outcomes: EVENTS})

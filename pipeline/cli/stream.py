@@ -1,0 +1,64 @@
+"""`forks stream`: check a definition against messages."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pipeline.cli.command import Command
+from pipeline.cli.options import Bootstrap, ConfigFile, Json, Prefix
+from pipeline.cli.output import print_json
+
+DEFAULT_COUNT = 300
+DOES_NOT_FIT = 1
+"""The exit code if something does not fit."""
+
+app = typer.Typer(help="The definition of the stream: check it against messages.", no_args_is_help=True)
+
+
+@app.callback()
+def _stream() -> None:
+    """Keep `check` a command of its own."""
+
+
+@app.command(cls=Command, epilog="Example: forks stream check --config deliveries.toml --messages 1000")
+def check(
+    messages: Annotated[
+        int, typer.Option(min=1, max=100_000, help="The last so many messages of each input are read.")
+    ] = DEFAULT_COUNT,
+    config: ConfigFile = None,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    json: Json = False,
+) -> None:
+    """Read the last messages of both inputs, and say what fits the definition and what does not.
+
+    Exits with 1 if a message cannot be used, or if something does not look right.
+    """
+    import time
+
+    from rich.console import Console
+
+    from pipeline.config.loader import load
+    from pipeline.kafka.topics import topics_of
+    from pipeline.records.inputs import RawMessage
+    from pipeline.tools.inspect.reading import read
+    from pipeline.tools.inspect.start import Last
+    from pipeline.tools.stream import Sample, render
+    from pipeline.tools.stream import check as check_sample
+
+    settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
+    topics = topics_of(settings)
+    interactions, labels = (
+        [RawMessage.of(message) for message in read(settings.kafka, topic, Last(messages))]
+        for topic in topics.inputs
+    )
+    latest = int(time.time() * 1000) + settings.join.max_ahead
+    found = check_sample(settings.stream, Sample(interactions, labels), topics.inputs, latest)
+    if json:
+        print_json(found)
+    else:
+        Console(soft_wrap=True, highlight=False).print(render(found))
+    if not found.fits:
+        raise typer.Exit(DOES_NOT_FIT)

@@ -1,0 +1,301 @@
+"""Check messages against the definition of their stream, field by field: no Kafka, no clock."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from pipeline.config.stream import InputDefinition, Stream, TimeUnit, parts_of
+from pipeline.excerpt import excerpt, shortened
+from pipeline.features.target import Target
+from pipeline.records.decoding import InputDecoder, RejectedRecord, decode
+from pipeline.records.fields import Id
+from pipeline.records.input_decoders import InputDecoders
+from pipeline.records.inputs import Interaction, Label, RawMessage
+
+MAX_REASONS: Final = 20
+"""Different reasons for which messages cannot be used that are told, at most."""
+MAX_EXAMPLE: Final = 200
+"""Characters of an example, at most."""
+_LEAST_TIMES: Final[tuple[tuple[float, TimeUnit | None], ...]] = (
+    (1e17, None),
+    (1e14, "us"),
+    (1e11, "ms"),
+    (1e8, "s"),
+)
+"""Times of 1973 in each unit; numbers from the first on are no times."""
+_KINDS: Final[Mapping[type, str]] = MappingProxyType(
+    {
+        type(None): "null",
+        bool: "boolean",
+        int: "whole number",
+        float: "number",
+        str: "text",
+        list: "list",
+        dict: "object",
+    }
+)
+"""What the kinds of values in JSON are called."""
+_MISSING: Final = object()
+
+
+class Sample(NamedTuple):
+    """Messages of both inputs."""
+
+    interactions: Sequence[RawMessage]
+    labels: Sequence[RawMessage]
+
+
+class Field(msgspec.Struct, frozen=True):
+    """A field of an input's messages."""
+
+    name: str
+    """The setting that says where it is."""
+    pointer: str
+    found: int
+    """Messages that have it."""
+    kinds: dict[str, int]
+    """Messages by the kind of its value."""
+    example: str | None
+    """Its value in the first message that has it, as JSON, cut to `MAX_EXAMPLE` characters."""
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why messages cannot be used."""
+
+    fault: str
+    messages: int
+    reason: str
+    """Of the first of them."""
+    partition: int
+    offset: int
+
+
+class InputCheck(msgspec.Struct, frozen=True):
+    """The messages of one input."""
+
+    topic: str
+    messages: int
+    usable: int
+    first: int | None
+    """Earliest time of those that can be used, in milliseconds."""
+    last: int | None
+    fields: list[Field]
+    reasons: list[Reason]
+
+
+class StreamCheck(msgspec.Struct, frozen=True):
+    """What fits a definition, and what does not."""
+
+    stream: str
+    interactions: InputCheck
+    labels: InputCheck
+    joined: int
+    """Labels of events that are among the interactions."""
+    positive: int
+    """Labels that are positive."""
+    remarks: list[str]
+    """What does not look right, and what to do."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether every message can be used, and nothing looks wrong."""
+        return not (self.remarks or self.interactions.reasons or self.labels.reasons)
+
+
+def check(stream: Stream, sample: Sample, topics: tuple[str, str], latest: int) -> StreamCheck:
+    """Check messages against a definition.
+
+    Parameters
+    ----------
+    stream
+        Definition of the stream.
+    sample
+        Messages of the inputs.
+    topics
+        Names of the topics of interactions and labels.
+    latest
+        Largest time to accept, in milliseconds.
+
+    Returns
+    -------
+    StreamCheck
+        What fits, and what does not.
+    """
+    decoders = InputDecoders.of(stream)
+    interactions = _decoded(sample.interactions, decoders.interactions, latest)
+    labels = _decoded(sample.labels, decoders.labels, latest)
+    # The first of an event counts, as in a worker; later ones are duplicates.
+    events = {
+        record.event_id: record for _, record in reversed(interactions) if isinstance(record, Interaction)
+    }
+    usable = [record for _, record in labels if isinstance(record, Label)]
+    target = Target.of(stream.target)
+    positive = sum(target.is_positive(label.watch_ratio) for label in usable)
+    joined = sum(label.event_id in events for label in usable)
+    remarks = [
+        *_units("interactions", stream.interactions, sample.interactions),
+        *_units("labels", stream.labels, sample.labels),
+        *_repeated(record for _, record in interactions if isinstance(record, Interaction)),
+        *_joins(usable, events, joined),
+        *_positives(stream, len(usable), positive),
+    ]
+    return StreamCheck(
+        stream.name,
+        _input(topics[0], stream, stream.interactions, interactions),
+        _input(topics[1], stream, stream.labels, labels),
+        joined,
+        positive,
+        remarks,
+    )
+
+
+_Decoded = list[tuple[RawMessage, Interaction | Label | RejectedRecord]]
+
+
+def _decoded(messages: Sequence[RawMessage], decoder: InputDecoder[Any], latest: int) -> _Decoded:
+    keys, values = [message.key for message in messages], [message.value for message in messages]
+    return list(zip(messages, decode(keys, values, decoder, latest).records, strict=True))
+
+
+def _input(topic: str, stream: Stream, definition: InputDefinition, decoded: _Decoded) -> InputCheck:
+    objects = [_parsed(message) for message, _ in decoded]
+    times = [record.timestamp for _, record in decoded if not isinstance(record, RejectedRecord)]
+    return InputCheck(
+        topic,
+        len(decoded),
+        len(times),
+        min(times, default=None),
+        max(times, default=None),
+        [_field(name, pointer, objects) for name, pointer in _pointers(stream, definition)],
+        list(_reasons(decoded)),
+    )
+
+
+def _pointers(stream: Stream, definition: InputDefinition) -> Iterator[tuple[str, str]]:
+    """Yield the pointers that the messages of an input have to have, with their names."""
+    pointers = dict(definition.pointers())
+    yield "event_id", pointers.pop("event_id")
+    for name, pointer in stream.entities.items():
+        yield f"entities.{name}", pointer
+    yield from pointers.items()
+
+
+def _parsed(message: RawMessage) -> object:
+    try:
+        return msgspec.json.decode(message.value or b"null")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _at(value: object, pointer: str) -> object:
+    """Return what is at a pointer; `_MISSING` if nothing is."""
+    for part in parts_of(pointer):
+        if not isinstance(value, Mapping) or part not in value:
+            return _MISSING
+        value = value[part]
+    return value
+
+
+def _field(name: str, pointer: str, objects: Iterable[object]) -> Field:
+    values = [value for value in (_at(each, pointer) for each in objects) if value is not _MISSING]
+    kinds = Counter(_KINDS[type(value)] for value in values)
+    return Field(name, pointer, len(values), dict(kinds), _json(values[0]) if values else None)
+
+
+def _json(value: object) -> str:
+    return shortened(json.dumps(value), MAX_EXAMPLE)
+
+
+def _reasons(decoded: _Decoded) -> Iterator[Reason]:
+    """Yield why messages cannot be used, those of the most messages first."""
+    found: dict[tuple[str, str], tuple[RawMessage, str]] = {}
+    counts: Counter[tuple[str, str]] = Counter()
+    for message, record in decoded:
+        if isinstance(record, RejectedRecord):
+            # The reasons of msgspec name fields; the others name values, so that each is another one.
+            key = record.fault.value, record.reason if record.fault.value == "invalid" else ""
+            counts[key] += 1
+            found.setdefault(key, (message, record.reason))
+    for key, count in counts.most_common(MAX_REASONS):
+        message, reason = found[key]
+        yield Reason(key[0], count, reason, message.partition, message.offset)
+
+
+def unit_of(time: object) -> TimeUnit | None:
+    """Return the unit that a time since 1973 seems to be in; None if there is none.
+
+    Examples
+    --------
+    >>> unit_of(1_772_366_400), unit_of(1_772_366_400_250), unit_of("2026-03-01T12:00:00Z"), unit_of(5)
+    ('s', 'ms', 'iso8601', None)
+    """
+    if isinstance(time, str):
+        return "iso8601" if time[:4].isdecimal() and time[4:5] == "-" else None
+    if isinstance(time, bool) or not isinstance(time, int | float):
+        return None
+    return next((unit for least, unit in _LEAST_TIMES if time >= least), None)
+
+
+def _units(name: str, definition: InputDefinition, messages: Sequence[RawMessage]) -> Iterator[str]:
+    """Yield a remark if most times seem to be in another unit than said."""
+    times = [_at(_parsed(message), definition.time) for message in messages]
+    units = Counter(unit for unit in map(unit_of, times) if unit is not None)
+    if not units:
+        return
+    [(unit, count)] = units.most_common(1)
+    if unit != definition.time_unit and 2 * count > len(messages):
+        example = next(time for time in times if unit_of(time) == unit)
+        yield (
+            f"times of {name} look like {unit}, such as {excerpt(example)}, and are said to be "
+            f'{definition.time_unit}: set {name}.time_unit = "{unit}"'
+        )
+
+
+def _repeated(interactions: Iterable[Interaction]) -> Iterator[str]:
+    """Yield a remark if an event id stands for different events."""
+    known: dict[Id, tuple[Id, Id]] = {}
+    for record in interactions:
+        ids = record.user_id, record.video_id
+        if known.setdefault(record.event_id, ids) != ids:
+            yield (
+                f"event {excerpt(record.event_id)} has different ids in two messages: {excerpt(ids)} and "
+                f"{excerpt(known[record.event_id])}. An event id has to be unique: point "
+                "interactions.event_id and labels.event_id to one that is"
+            )
+            return
+
+
+def _joins(labels: Sequence[Label], events: Mapping[Id, Interaction], joined: int) -> Iterator[str]:
+    """Yield a remark if labels do not find their events, or are of other ids."""
+    if labels and events and not joined:
+        yield (
+            f"none of {len(labels)} labels is of an event that was read, such as event "
+            f"{excerpt(labels[0].event_id)}: look whether both event ids are the same, or read more messages"
+        )
+    for label in labels:
+        event = events.get(label.event_id)
+        ids = label.user_id, label.video_id
+        if event is not None and (event.user_id, event.video_id) != ids:
+            yield (
+                f"the label of event {excerpt(label.event_id)} is of {excerpt(ids)}, its interaction of "
+                f"{excerpt((event.user_id, event.video_id))}: such a label becomes a dead letter"
+            )
+            return
+
+
+def _positives(stream: Stream, labels: int, positive: int) -> Iterator[str]:
+    """Yield a remark if all labels are positive, or none."""
+    if labels and positive in {0, labels}:
+        which = "none" if positive == 0 else "each"
+        yield (
+            f"{which} of {labels} labels is above {stream.target.above:g}, so there is nothing to tell "
+            "apart: look at labels.value and target.above"
+        )
+    if stream.labels.value_kind == "boolean" and not 0.0 <= stream.target.above < 1.0:
+        yield f"true counts as 1, which is not above target.above = {stream.target.above:g}: set it to 0.5"
