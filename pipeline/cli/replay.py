@@ -1,4 +1,4 @@
-"""`forks replay`: send KuaiRec's interactions and labels to Kafka in the order of their time."""
+"""`forks replay`: send the interactions and labels of a file to Kafka in the order of their time."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ Examples:
     forks replay KuaiRec/data --matrix big_matrix.csv --limit 100000 --prefix test-
 
     forks replay data --speed 60
+
+    forks replay deliveries.parquet --config deliveries.toml --label-delay 30m
 
     forks replay data --resume
 """
@@ -69,12 +71,41 @@ def parse_speed(text: str) -> float | None:
     return speed
 
 
+def parse_delay(text: str) -> int:
+    """Parse a duration; return milliseconds.
+
+    Raises
+    ------
+    typer.BadParameter
+        The text is no duration.
+
+    Examples
+    --------
+    >>> parse_delay("90s")
+    90000
+    """
+    from pipeline.config.tree import milliseconds
+
+    try:
+        return milliseconds(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"--label-delay {text!r}: {error}") from error
+
+
 def replay(
     path: Annotated[
         Path,
-        typer.Argument(help="A CSV in KuaiRec's columns, or a folder that holds one.", show_default=False),
+        typer.Argument(
+            help="A CSV in KuaiRec's columns, or a folder that holds one. With a definition of another "
+            "stream, a table with its fields: .csv, .parquet or .jsonl.",
+            show_default=False,
+        ),
     ],
     matrix: Annotated[str, typer.Option(help="The CSV to read if PATH is a folder.")] = DEFAULT_MATRIX,
+    label_delay: Annotated[
+        str,
+        typer.Option(help="How long after its interaction a label comes, where a table lacks its time."),
+    ] = "10s",
     speed: Annotated[str, typer.Option(help="Multiple of real time, such as 60; or max.")] = "max",
     limit: Annotated[
         int | None,
@@ -101,27 +132,22 @@ def replay(
     where it stopped, also after a crash.
     """
     configure()
-    multiple = parse_speed(speed)
+    multiple, delay = parse_speed(speed), parse_delay(label_delay)
     require("to read the events to replay", "polars")
     from rich.console import Console
 
     from pipeline.cli.progress import progress
     from pipeline.config.loader import load
     from pipeline.config.stream import KUAIREC
-    from pipeline.errors import ConfigError
     from pipeline.sources.kuairec import read_events
     from pipeline.sources.replay import Replay
+    from pipeline.sources.rows import read_rows
 
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
-    if settings.stream != KUAIREC:
-        raise ConfigError(
-            f"forks replay sends KuaiRec's messages, and stream defines {settings.stream.name}: leave stream "
-            "out to replay KuaiRec's, or send the stream's own messages with a producer of your own"
-        )
-    kafka = settings.kafka
+    kafka, stream = settings.kafka, settings.stream
     with Console(stderr=True).status(f"Reading {path} ..."):
-        events = read_events(path, matrix).first(limit)
-        run = Replay(events, kafka, resume=resume, ack_timeout=patience)
+        events = read_events(path, matrix) if stream == KUAIREC else read_rows(path, stream, delay)
+        run = Replay(events.first(limit), kafka, stream=stream, resume=resume, ack_timeout=patience)
     if run.there_before and not resume:
         typer.echo(
             f"note: the topics hold {run.there_before:,} records already; --resume continues after them",

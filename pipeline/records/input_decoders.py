@@ -81,6 +81,21 @@ def _compiled(definition: str) -> tuple[InputDecoder[Interaction], InputDecoder[
     return InputDecoder(interaction, key_field), InputDecoder(label, key_field)
 
 
+def event_id_decoder(definition: InputDefinition) -> Callable[[bytes], Id]:
+    """Return what finds the event's id in a message, whatever else is in it.
+
+    Examples
+    --------
+    >>> from pipeline.config.stream import KUAIREC
+    >>> event_id_decoder(KUAIREC.labels)(b'{"event_id":"e1","surplus":5}')
+    'e1'
+    """
+    field = _Field("event_id", parts_of(definition.event_id), Id)
+    parse = msgspec.json.Decoder(_shape(_tree([field]))).decode
+    event_id = attrgetter(_path([field], field))
+    return lambda value: cast(Id, event_id(parse(value)))
+
+
 def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
     """Return the fields of an input, in the order in which what is wrong with one is looked for."""
     user, item = stream.entities.values()

@@ -6,6 +6,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError, StateError, TopicError
 from pipeline.kafka.access.connection import Admin
@@ -38,8 +39,8 @@ class InputLog:
         A topic is missing, or the two have different numbers of partitions.
     """
 
-    def __init__(self, kafka: Kafka) -> None:
-        self.topics = Topics(kafka.prefix, input_prefix=kafka.input_prefix).inputs
+    def __init__(self, kafka: Kafka, stream: Stream = KUAIREC) -> None:
+        self.topics = Topics(kafka.prefix, input_prefix=kafka.input_prefix, stream=stream).inputs
         self._kafka = kafka
         self._admin = Admin(kafka)
         self.partitions = self._count_partitions()

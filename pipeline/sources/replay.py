@@ -9,12 +9,12 @@ from typing import Final
 
 import msgspec
 
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import Kafka
 from pipeline.errors import DataError, StateError
-from pipeline.records.encoding import encode
-from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.sources.input_log import InputLog
 from pipeline.sources.kuairec import Events
+from pipeline.sources.messages import writer_of
 from pipeline.sources.resume import count_by_partition, remaining_records
 from pipeline.sources.schedule import Integers, Schedule
 from pipeline.sources.sender import Sender
@@ -23,11 +23,6 @@ CHUNK_SIZE: Final = 2_000
 """Records that are prepared at once."""
 STOP_CHECK_INTERVAL: Final = 0.1
 """Seconds after which a waiting replay checks whether it has to stop."""
-
-COLUMNS: Final = (
-    *("event_id", "user_id", "video_id", "timestamp", "label_timestamp"),
-    *("play_duration", "video_duration", "watch_ratio"),
-)
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -90,6 +85,8 @@ class Replay:
         Events to send.
     kafka
         Address of Kafka and prefix of the topics.
+    stream
+        Definition of the stream, by which the messages are made.
     resume
         Skip the records that the topics hold already.
     ack_timeout
@@ -107,19 +104,26 @@ class Replay:
     """
 
     def __init__(
-        self, events: Events, kafka: Kafka, *, resume: bool = False, ack_timeout: float = 120.0
+        self,
+        events: Events,
+        kafka: Kafka,
+        *,
+        stream: Stream = KUAIREC,
+        resume: bool = False,
+        ack_timeout: float = 120.0,
     ) -> None:
         if len(events) == 0:
             raise DataError(f"none of the {events.rows} rows can be used: {events.skipped}")
         self._kafka = kafka
         self._ack_timeout = ack_timeout
-        self._log = InputLog(kafka)
+        self._messages = writer_of(stream)
+        self._log = InputLog(kafka, stream)
         self._schedule = Schedule(events, self._log.partitions)
         self._initial_tails = self._log.tails()
         self.order = self._schedule.order
         """Numbers of the records to send, see `Schedule`."""
         if resume:
-            self.order = remaining_records(self._schedule, self._log.topics, self._initial_tails)
+            self.order = remaining_records(self._schedule, self._log.topics, self._initial_tails, stream)
 
     @property
     def there_before(self) -> int:
@@ -172,20 +176,19 @@ class Replay:
     def records(self) -> Iterator[tuple[int, str, bytes, bytes]]:
         """Yield the time (milliseconds), topic, key and value of each record to send."""
         count = len(self._schedule.events)
-        frame = self._schedule.events.frame.select(COLUMNS)
+        messages = self._messages
+        frame = self._schedule.events.frame.select(messages.columns)
         interactions, labels = self._log.topics
         for start in range(0, len(self.order), CHUNK_SIZE):
             records = self.order[start : start + CHUNK_SIZE]
             rows = frame[records % count].iter_rows()
             for is_label, row in zip((records >= count).tolist(), rows, strict=True):
-                event_id, user_id, video_id, timestamp, known, played, duration, ratio = row
+                _, user_id, _, timestamp, known, *_ = row
                 key = str(user_id).encode()
                 if is_label:
-                    label = WatchLabel(event_id, user_id, video_id, known, played, ratio)
-                    yield known, labels, key, encode(label)
+                    yield known, labels, key, messages.label(row)
                 else:
-                    interaction = KuaiRecInteraction(event_id, user_id, video_id, timestamp, duration)
-                    yield timestamp, interactions, key, encode(interaction)
+                    yield timestamp, interactions, key, messages.interaction(row)
 
     def _summary(self, sent: int, seconds: float) -> Summary:
         events = self._schedule.events

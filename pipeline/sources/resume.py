@@ -11,13 +11,16 @@ where a broker that restarted has appended a batch twice: records whose timestam
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.errors import DataError
 from pipeline.records.fields import Id
+from pipeline.records.input_decoders import event_id_decoder
 from pipeline.sources.schedule import Integers, Schedule
 
 
@@ -40,13 +43,9 @@ NEW_TOPIC = (
 )
 
 
-class EventIdOnly(msgspec.Struct):
-    """The field of a record that identifies its event."""
-
-    event_id: Id
-
-
-def remaining_records(schedule: Schedule, topics: tuple[str, str], tails: Tails) -> Integers:
+def remaining_records(
+    schedule: Schedule, topics: tuple[str, str], tails: Tails, stream: Stream = KUAIREC
+) -> Integers:
     """Return the records of a schedule that are still to be sent, in order.
 
     Parameters
@@ -57,6 +56,8 @@ def remaining_records(schedule: Schedule, topics: tuple[str, str], tails: Tails)
         Names of the topics of interactions and labels.
     tails
         Ends of the partitions of each topic.
+    stream
+        Definition of the stream, which says where in a message the event's id is.
 
     Returns
     -------
@@ -69,18 +70,26 @@ def remaining_records(schedule: Schedule, topics: tuple[str, str], tails: Tails)
         The topics hold something else than the beginning of this replay.
     """
     sent = np.zeros(len(schedule.order), dtype=bool)
-    for topic, by_partition, ends in zip(topics, schedule.records_by_partition(), tails, strict=True):
+    event_ids = (event_id_decoder(stream.interactions), event_id_decoder(stream.labels))
+    parts = zip(topics, schedule.records_by_partition(), tails, event_ids, strict=True)
+    for topic, by_partition, ends, event_id in parts:
         for number, (records, tail) in enumerate(zip(by_partition, ends, strict=True)):
-            _verify(f"{topic}, partition {number}", schedule, records, tail)
+            _verify(f"{topic}, partition {number}", schedule, records, tail, event_id)
             sent[records[: tail.end]] = True
     return schedule.order[~sent[schedule.order]]
 
 
-def _verify(topic_partition: str, schedule: Schedule, records: Integers, tail: Tail) -> None:
+def _verify(
+    topic_partition: str,
+    schedule: Schedule,
+    records: Integers,
+    tail: Tail,
+    event_id_of: Callable[[bytes], Id],
+) -> None:
     if tail.end == 0:
         return
     try:
-        event_id = msgspec.json.decode(tail.last or b"", type=EventIdOnly).event_id
+        event_id = event_id_of(tail.last or b"")
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{topic_partition}: its last record is no event ({error}). {NEW_TOPIC}") from error
     ids = schedule.events.frame["event_id"]

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -103,20 +102,6 @@ LIMITS = {"label": (0.041, 0.987), "long_view": (0.265, 0.802)}
 """Share of mistakes, at most, and AUC, at least, by what is learned."""
 
 
-def plays(folder: Path, target: str, interactions: str, labels: str) -> list[Message]:
-    """Real rows of KuaiRand; a label is known when the play is over, in the order of time."""
-    rows = pl.read_csv(folder / "log.csv").sort("time_ms", "user_id", "video_id")
-    found = list[Message]()
-    for number, row in enumerate(rows.iter_rows(named=True)):
-        ids = {"row": number, "user_id": row["user_id"], "video_id": row["video_id"]}
-        key, at = str(row["user_id"]).encode(), row["time_ms"]
-        found.append(Message(interactions, key, encode(ids | {"time_ms": at}), at))
-        known = at + row["play_time_ms"]
-        value = encode(ids | {"known_ms": known, target: row[target]})
-        found.append(Message(labels, key, value, known))
-    return sorted(found, key=lambda message: message.timestamp)
-
-
 def pipeline_of(bootstrap: str, prefix: str, folder: Path, definition: str) -> Pipeline:
     """Return a pipeline with this configuration, with two partitions for deliveries."""
     folder.mkdir()
@@ -157,10 +142,10 @@ def test_real_rows_of_another_kind_are_learned_over_kills(
 ) -> None:
     definition = KUAIRAND.replace("SIGNAL", target)
     pipeline = pipeline_of(bootstrap, topic_prefix, tmp_path / target, definition)
-    messages = plays(kuairand, target, *pipeline.topics.inputs)
-    pipeline.produce(messages)
+    replayed = command(pipeline, "replay", str(kuairand / "log.csv"), "--label-delay", "20s", "--json")
+    events = json.loads(replayed)["events"]
+    assert events == 41_828
     kill_after(pipeline, (8_000, 20_000))
-    events = len(messages) // 2
     pipeline.run_until({pipeline.topics.outcomes: events})
     assert "no difference" in command(pipeline, "audit", "--group", pipeline.kafka.group)
     report = json.loads(command(pipeline, "report", "--json"))

@@ -1,0 +1,121 @@
+"""Messages of a stream's inputs, made from rows of events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+
+from pipeline.config.stream import KUAIREC, InputDefinition, Stream, TimeUnit, parts_of
+from pipeline.records.encoding import encode
+from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
+
+EVENT_COLUMNS: Final = ("event_id", "user_id", "video_id", "timestamp", "label_timestamp")
+"""Columns that the rows of all streams begin with; both times are milliseconds."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TIMES: Final[Mapping[TimeUnit, Callable[[int], object]]] = MappingProxyType(
+    {
+        "ms": int,
+        "us": lambda time: time * 1000,
+        "s": lambda time: time / 1000,
+        "iso8601": lambda time: (_EPOCH + timedelta(milliseconds=time)).isoformat(timespec="milliseconds"),
+    }
+)
+"""Functions from milliseconds to times in messages."""
+
+
+class MessageWriter(Protocol):
+    """What makes the messages of an event."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Return the columns of the rows that it makes them from."""
+
+    def interaction(self, row: Sequence[Any]) -> bytes:
+        """Return the value of the interaction."""
+
+    def label(self, row: Sequence[Any]) -> bytes:
+        """Return the value of the label."""
+
+
+def writer_of(stream: Stream) -> MessageWriter:
+    """Return what makes the messages of a stream."""
+    return _KuaiRecWriter() if stream == KUAIREC else StreamWriter(stream)
+
+
+class _KuaiRecWriter:
+    """What makes KuaiRec's messages."""
+
+    columns = (*EVENT_COLUMNS, "play_duration", "video_duration", "watch_ratio")
+
+    def interaction(self, row: Sequence[Any]) -> bytes:
+        event_id, user_id, video_id, timestamp, _, _, duration, _ = row
+        return encode(KuaiRecInteraction(event_id, user_id, video_id, timestamp, duration))
+
+    def label(self, row: Sequence[Any]) -> bytes:
+        event_id, user_id, video_id, _, known, played, _, ratio = row
+        return encode(WatchLabel(event_id, user_id, video_id, known, played, ratio))
+
+
+class StreamWriter:
+    """What makes the messages of a stream, each field where its definition says.
+
+    Parameters
+    ----------
+    stream
+        Definition of the stream.
+
+    Examples
+    --------
+    >>> StreamWriter(KUAIREC).label(["e1", 7, 3, 5, 9, 0.5, 900.0, 450.0])
+    b'{"event_id":"e1","user_id":7,"video_id":3,"timestamp":9,"play_duration":450.0,"watch_ratio":0.5}'
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        interactions, labels = stream.interactions, stream.labels
+        numbers = [f"interactions.{name}" for name in interactions.numbers]
+        numbers += [f"labels.{name}" for name in labels.numbers]
+        self.columns: Sequence[str] = (*EVENT_COLUMNS, "watch_ratio", *numbers)
+        value: Callable[[Any], object] = bool if labels.value_kind == "boolean" else float
+        self._interaction = self._fields(stream, interactions, "interactions", "timestamp")
+        self._label = self._fields(stream, labels, "labels", "label_timestamp")
+        self._label.append((parts_of(labels.value), self.columns.index("watch_ratio"), value))
+
+    def _fields(
+        self, stream: Stream, definition: InputDefinition, name: str, time: str
+    ) -> list[tuple[tuple[str, ...], int, Callable[[Any], object]]]:
+        """Return where each field goes in a message, its place in a row, and what converts it."""
+        user, item = stream.entities.values()
+        fields = [
+            (definition.event_id, "event_id", _same),
+            (user, "user_id", _same),
+            (item, "video_id", _same),
+            (definition.time, time, _TIMES[definition.time_unit]),
+            *((pointer, f"{name}.{number}", _same) for number, pointer in definition.numbers.items()),
+        ]
+        return [(parts_of(pointer), self.columns.index(column), make) for pointer, column, make in fields]
+
+    def interaction(self, row: Sequence[Any]) -> bytes:
+        """Return the value of the interaction."""
+        return _message(self._interaction, row)
+
+    def label(self, row: Sequence[Any]) -> bytes:
+        """Return the value of the label."""
+        return _message(self._label, row)
+
+
+def _same(value: object) -> object:
+    return value
+
+
+def _message(
+    fields: Sequence[tuple[tuple[str, ...], int, Callable[[Any], object]]], row: Sequence[Any]
+) -> bytes:
+    message: dict[str, Any] = {}
+    for parts, place, make in fields:
+        inner = message
+        for part in parts[:-1]:
+            inner = inner.setdefault(part, {})
+        inner[parts[-1]] = make(row[place])
+    return encode(message)

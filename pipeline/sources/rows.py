@@ -1,0 +1,177 @@
+"""Read the events of any stream from a table: CSV, Parquet, or one JSON object a line."""
+
+from __future__ import annotations
+
+from functools import reduce
+from pathlib import Path
+
+import polars as pl
+
+from pipeline.config.stream import InputDefinition, Stream, parts_of
+from pipeline.errors import DataError
+from pipeline.excerpt import shortened
+from pipeline.input_files import refuse_large
+from pipeline.sources.kuairec import HIGHEST_WATCH_RATIO, LATEST_TIMESTAMP, LONGEST_DURATION, Events
+
+
+def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
+    """Read the events of a table, each row an interaction and its label.
+
+    A field is in the column of its name. That of ``/courier/id`` is in ``courier.id``, or in the field ``id``
+    of the column ``courier`` where its values are objects. Without a column of event ids, an event's id is
+    the number of its row, from 0.
+
+    Parameters
+    ----------
+    path
+        Table: CSV with a header (``.csv``), Parquet (``.parquet``), or one JSON object a line (``.jsonl``,
+        ``.ndjson``).
+    stream
+        Definition of the stream.
+    label_delay
+        Milliseconds from an interaction to its label, where there is no column of label times.
+
+    Returns
+    -------
+    Events
+        Usable rows by time, and counts of the others: `no_id`, `no_time`, `no_value`, `no_number`,
+        `out_of_range`, `label_before_event`. The frame has the columns of
+        `pipeline.sources.messages.StreamWriter`.
+
+    Raises
+    ------
+    DataError
+        There is no such file, it is no such table, or a column is missing.
+    """
+    table = _Table(path)
+    interactions, labels = stream.interactions, stream.labels
+    user, item = stream.entities.values()
+    time = table.time(interactions)
+    known = table.find(labels.time)
+    columns = {
+        "event_id": table.ids(interactions.event_id, required=False),
+        "user_id": table.ids(user),
+        "video_id": table.ids(item),
+        "timestamp": time,
+        "label_timestamp": time + label_delay if known is None else table.time(labels),
+        "watch_ratio": table.number(labels.value),
+    }
+    numbers = {
+        f"{name}.{number}": table.number(pointer)
+        for name, definition in (("interactions", interactions), ("labels", labels))
+        for number, pointer in definition.numbers.items()
+    }
+    selected = columns | numbers
+    try:
+        raw = table.frame.select(**selected)
+    except pl.exceptions.PolarsError as error:
+        raise DataError(f"{path}: {shortened(str(error).splitlines()[0])}") from error
+    fault = raw.select(_fault(list(numbers)).alias("fault"))["fault"]
+    counts = fault.drop_nulls().value_counts().sort("fault").rows()
+    frame = raw.filter(fault.is_null()).sort("timestamp", maintain_order=True)
+    return Events(frame, raw.height, dict(counts))
+
+
+def _fault(numbers: list[str]) -> pl.Expr:
+    """Return the expression for the reason why a row cannot be used; null where it can."""
+    times, values = pl.col("timestamp", "label_timestamp"), pl.col("watch_ratio", *numbers)
+    latest = LATEST_TIMESTAMP - LONGEST_DURATION
+    in_range = pl.all_horizontal(times.is_between(0, latest)) & pl.col("watch_ratio").is_between(
+        0, HIGHEST_WATCH_RATIO
+    )
+    return (
+        pl.when(pl.any_horizontal(pl.col("event_id", "user_id", "video_id").is_null()))
+        .then(pl.lit("no_id"))
+        .when(pl.any_horizontal(times.is_null()))
+        .then(pl.lit("no_time"))
+        .when(pl.col("watch_ratio").is_null())
+        .then(pl.lit("no_value"))
+        .when(pl.any_horizontal(values.is_null()))
+        .then(pl.lit("no_number"))
+        .when(~in_range | ~pl.all_horizontal(values.is_between(0, LONGEST_DURATION)))
+        .then(pl.lit("out_of_range"))
+        .when(pl.col("label_timestamp") < pl.col("timestamp"))
+        .then(pl.lit("label_before_event"))
+    )
+
+
+class _Table:
+    """A table, and the columns that pointers lead to."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.frame = _read(path)
+
+    def find(self, pointer: str) -> pl.Expr | None:
+        """Return the column of a pointer; None if there is none."""
+        parts = parts_of(pointer)
+        if ".".join(parts) in self.frame.columns:
+            return pl.col(".".join(parts))
+        kind: object = self.frame.schema.get(parts[0])
+        for part in parts[1:]:
+            fields = {field.name: field.dtype for field in kind.fields} if isinstance(kind, pl.Struct) else {}
+            kind = fields.get(part)
+        if kind is None:
+            return None
+        return reduce(lambda column, part: column.struct.field(part), parts[1:], pl.col(parts[0]))
+
+    def ids(self, pointer: str, *, required: bool = True) -> pl.Expr:
+        """Return a column of ids: text or whole numbers; numbers of rows if it is not there nor required."""
+        column = self.find(pointer)
+        if column is None and not required:
+            return pl.int_range(pl.len(), dtype=pl.Int64)
+        column = self._existing(pointer)
+        kind = self.frame.select(column).to_series().dtype
+        if not (kind.is_integer() or kind == pl.String):
+            raise DataError(
+                f"{self.path}: {pointer} has values of the type {kind}; ids are text or whole numbers"
+            )
+        return column
+
+    def number(self, pointer: str) -> pl.Expr:
+        """Return a column of numbers; true counts as 1, and what is no number is null."""
+        return self._existing(pointer).cast(pl.Float64, strict=False)
+
+    def time(self, definition: InputDefinition) -> pl.Expr:
+        """Return a column of times, in milliseconds; what is no time is null."""
+        column = self._existing(definition.time)
+        kind = self.frame.select(column).to_series().dtype
+        if kind.is_temporal():
+            return column.cast(pl.Datetime("ms")).cast(pl.Int64)
+        if definition.time_unit == "iso8601":
+            text = column.cast(pl.String).str.to_datetime(time_unit="ms", time_zone="UTC", strict=False)
+            return text.cast(pl.Int64)
+        if definition.time_unit == "s":
+            return (column.cast(pl.Float64, strict=False) * 1000).round().cast(pl.Int64, strict=False)
+        return column.cast(pl.Int64, strict=False) // (1000 if definition.time_unit == "us" else 1)
+
+    def _existing(self, pointer: str) -> pl.Expr:
+        column = self.find(pointer)
+        if column is None:
+            there = shortened(", ".join(self.frame.columns))
+            raise DataError(f"{self.path}: no column for {pointer}; there are {there}")
+        return column
+
+
+def _read(path: Path) -> pl.DataFrame:
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file")
+    try:
+        match path.suffix:
+            case ".csv":
+                refuse_large(path)
+                return pl.read_csv(path, infer_schema_length=None)
+            case ".jsonl" | ".ndjson":
+                refuse_large(path)
+                return pl.read_ndjson(path, infer_schema_length=None)
+            case ".parquet":
+                return pl.read_parquet(path)
+    except pl.exceptions.NoDataError as error:
+        raise DataError(f"{path}: the file is empty") from error
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise DataError(
+            f"{path}: cannot be read as a table: {shortened(str(error).splitlines()[0])}"
+        ) from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+    raise DataError(f"{path}: a table is a file of .csv, .parquet, .jsonl or .ndjson")
