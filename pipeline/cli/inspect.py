@@ -57,9 +57,7 @@ def inspect(
     from rich.console import Console
 
     from pipeline.config.loader import load
-    from pipeline.features.statistics import FEATURES
     from pipeline.kafka.topics import topics_of
-    from pipeline.records.output_types import OutputTypes
     from pipeline.tools.inspect.objects import as_object
     from pipeline.tools.inspect.reading import read
     from pipeline.tools.inspect.start import Last, parse_start
@@ -68,7 +66,7 @@ def inspect(
     begin = parse_start(start) if start is not None else Last(limit or DEFAULT_COUNT)
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
     topic = what.topic(topics_of(settings))
-    how = Format(FEATURES[settings.features.kind], OutputTypes.of(settings.stream))
+    how = Format.of(settings.stream, settings.features.kind)
     messages = islice(read(settings.kafka, topic, begin, partition, follow=follow), limit)
     console = Console(soft_wrap=True, highlight=False)
     count = 0
@@ -77,7 +75,7 @@ def inspect(
             print_json(as_object(what, message))
         else:
             if not count:
-                console.print(heading(what))
+                console.print(heading(what, how))
             console.print(show(what, message, detail=detail, how=how))
         count += 1
     if not count:

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import FeatureKind
 from pipeline.features import effects, totals
 from pipeline.features.adjusted_effects import AdjustedEffects
@@ -55,6 +56,33 @@ FEATURES: Final[Mapping[FeatureKind, tuple[str, ...]]] = MappingProxyType(
     {"effects": EFFECTS, "running": RUNNING}
 )
 """Names of the running features by kind."""
+
+
+def entity_words(stream: Stream) -> tuple[str, str]:
+    """Return what the two ids of a stream are ids of, in the words of its definition.
+
+    Examples
+    --------
+    >>> entity_words(KUAIREC)
+    ('user', 'video')
+    """
+    user, item = (name.removesuffix("_id") or name for name in stream.entities)
+    return user, item
+
+
+def feature_names(kind: FeatureKind, stream: Stream) -> tuple[str, ...]:
+    """Return the names of the running features in the words of a stream.
+
+    Examples
+    --------
+    >>> feature_names("effects", KUAIREC) == EFFECTS
+    True
+    """
+    words = dict(zip(entity_words(KUAIREC), entity_words(stream), strict=True))
+    parts = (name.partition("_") for name in FEATURES[kind])
+    return tuple(f"{words.get(first, first)}{rest}{last}" for first, rest, last in parts)
+
+
 _TAG_RATIO_MEAN = RUNNING.index("video_tag_ratio_mean")
 _EFFECT_COLUMNS = [
     EFFECTS.index(name)
@@ -106,6 +134,7 @@ class RunningStatistics:
         kind: FeatureKind = "effects",
         target: Target = TARGET,
     ) -> None:
+        self.kind = kind
         self.names = FEATURES[kind]
         self._target = target
         self._lists = TagLists({}) if tags is None else tags

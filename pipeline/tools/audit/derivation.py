@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pipeline.config.tree import OnMissing
+from pipeline.features.statistics import feature_names
 from pipeline.kafka.topics import Topics
 from pipeline.model.columns import ModelOutput
 from pipeline.model.label_policy import LabelPolicy
@@ -227,7 +228,7 @@ class Derivation:
         topic: str,
     ) -> None:
         if encode(derived) != decoded.source.value:
-            names = self._epochs.current.statistics.names
+            names = feature_names(self._epochs.current.statistics.kind, self._topics.stream)
             self._result.add_difference(
                 topic, decoded.source.offset, *field_difference(derived, decoded.record, names)
             )

@@ -110,7 +110,9 @@ def field_difference(
             continue
         if name == "features":
             return _feature_difference(names, expected or [], found or [])
-        return f"{name} {encode(expected).decode()}", f"{name} {encode(found).decode()}"
+        words = dict(zip(derived.__struct_fields__, derived.__struct_encode_fields__, strict=True))
+        shown = words.get(name, name)
+        return f"{shown} {encode(expected).decode()}", f"{shown} {encode(found).decode()}"
     return "the record as a worker encodes it", "the same values in other bytes"
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Self
 
 import msgspec
 from rich.text import Text
 
-from pipeline.features.statistics import EFFECTS
+from pipeline.config.stream import KUAIREC, Stream
+from pipeline.config.tree import FeatureKind
+from pipeline.features.statistics import entity_words, feature_names
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.names import is_state_key, parse_snapshot_key
-from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
+from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction, Share
 from pipeline.task.state import State
 from pipeline.tools.inspect.kinds import Kind
@@ -27,27 +29,40 @@ _STATES = msgspec.json.Decoder(State)
 class Format(NamedTuple):
     """How records are read and shown."""
 
-    names: Sequence[str] = EFFECTS
+    names: Sequence[str]
     """Names of the running features."""
-    types: OutputTypes = KUAIREC_TYPES
+    types: OutputTypes
     """Types of the outputs."""
+    ids: tuple[str, str]
+    """Names of the two ids."""
+    labels: Mapping[bool | None, str]
+    """What a positive label, a negative one and none are called."""
+
+    @classmethod
+    def of(cls, stream: Stream, kind: FeatureKind = "effects") -> Self:
+        """Return the format of a stream's records, with this kind of running features."""
+        user, item = entity_words(stream)
+        words = ("watched", "not") if stream == KUAIREC else ("positive", "negative")
+        labels = {True: words[0], False: words[1], None: "-"}
+        return cls(feature_names(kind, stream), OutputTypes.of(stream), (user, item), labels)
 
 
-DEFAULT_FORMAT: Final = Format()
+DEFAULT_FORMAT: Final = Format.of(KUAIREC)
 OFFSET_WIDTH: Final = 10
 TIME_WIDTH: Final = 23
 INDENT: Final = " " * (OFFSET_WIDTH + 2)
 ID_CUT: Final = 32
-WATCHED: Final = {True: "watched", False: "not", None: "-"}
+ENTITY_WIDTH: Final = 8
 
 
-def heading(kind: Kind) -> Text:
+def heading(kind: Kind, how: Format = DEFAULT_FORMAT) -> Text:
     """Return the line with the names of the columns."""
+    user, item = (f"{printable(name, ENTITY_WIDTH):>{ENTITY_WIDTH}}" for name in how.ids)
     columns = f"{'offset':>{OFFSET_WIDTH}}  {'time (UTC)':{TIME_WIDTH}}"
     if kind in (Kind.PREDICTIONS, Kind.OUTCOMES):
-        columns += f"  {'event':28}  {'user':>8}  {'video':>8}  {'score':>7}  {'prob.':>5}  {'predicted':9}"
+        columns += f"  {'event':28}  {user}  {item}  {'score':>7}  {'prob.':>5}  {'predicted':9}"
     if kind is Kind.LABEL_REQUESTS:
-        columns += f"  {'event':28}  {'user':>8}  {'video':>8}  {'score':>7}"
+        columns += f"  {'event':28}  {user}  {item}  {'score':>7}"
     if kind is Kind.OUTCOMES:
         columns += f"  {'label':8}  {'ratio':>6}  {'after':>8}"
     if kind is Kind.SHARED:
@@ -92,7 +107,7 @@ def show(kind: Kind, message: ConsumerRecord, *, detail: bool = False, how: Form
 
 def _prediction(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]:
     prediction = how.types.predictions.decode(message.value() or b"")
-    yield _prediction_columns(prediction)
+    yield _prediction_columns(prediction, how)
     if detail:
         yield from _fields(prediction, how.names)
 
@@ -102,8 +117,8 @@ def _outcome(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Tex
     style = {True: "green", False: "red", None: ""}[outcome.correct]
     delay = None if outcome.label_timestamp is None else outcome.label_timestamp - outcome.timestamp
     yield Text.assemble(
-        _prediction_columns(outcome),
-        (f"  {WATCHED[outcome.label]:8}", style),
+        _prediction_columns(outcome, how),
+        (f"  {how.labels[outcome.label]:8}", style),
         f"  {number_or_dash(outcome.watch_ratio, '.2f'):>6}",
         f"  {outcome.status if delay is None else duration(delay):>8}",
     )
@@ -111,9 +126,9 @@ def _outcome(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Tex
         yield from _fields(outcome, how.names)
 
 
-def _prediction_columns(record: Prediction | Outcome) -> Text:
+def _prediction_columns(record: Prediction | Outcome, how: Format) -> Text:
     probability = number_or_dash(record.probability, ".3f")
-    return Text(f"{_event_columns(record)}  {probability:>5}  {WATCHED[record.predicted]:9}")
+    return Text(f"{_event_columns(record)}  {probability:>5}  {how.labels[record.predicted]:9}")
 
 
 def _event_columns(record: Prediction | Outcome | LabelRequest) -> str:
@@ -145,7 +160,7 @@ def _label_request(message: ConsumerRecord, detail: bool, how: Format) -> Iterat
             yield Text.assemble((f"{name:22}", "dim"), printable(str(value)))
 
 
-def _share(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]:  # noqa: ARG001 - no features are shown
+def _share(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]:
     share = _SHARES.decode(message.value() or b"")
     outcome_range = f"{share.since:,} to {share.until - 1:,}"
     labels, watched = (sum(getattr(video, name) for video in share.videos) for name in ("events", "labels"))
@@ -158,9 +173,8 @@ def _share(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]
             yield Text.assemble((f"video {printable(str(video.video_id), ID_CUT):16}", "dim"), watched_of)
         for example in share.examples:
             user, item = (printable(str(name), ID_CUT) for name in (example.user_id, example.video_id))
-            yield Text.assemble(
-                (f"{'example':22}", "dim"), f"user {user}, video {item}: {WATCHED[example.label]}"
-            )
+            text = f"{how.ids[0]} {user}, {how.ids[1]} {item}: {how.labels[example.label]}"
+            yield Text.assemble((f"{'example':22}", "dim"), text)
 
 
 def _dead_letter(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]:  # noqa: ARG001 - all fields are always shown
