@@ -7,8 +7,7 @@ import tomllib
 from pathlib import Path
 
 from pipeline.config.section import Section
-from pipeline.config.stream import KUAIREC, InputDefinition, LabelDefinition, Stream, TargetSettings
-from pipeline.config.tree import Config
+from pipeline.config.stream import InputDefinition, LabelDefinition, Stream, TargetSettings
 
 TEXT = (Path(__file__).parents[1] / "docs" / "streams.md").read_text()
 
@@ -30,6 +29,3 @@ def test_the_examples_are_valid() -> None:
         ".toml"
     ]
     assert [Stream.model_validate(parsed).name for parsed in streams if "name" in parsed] == ["deliveries"]
-    whole = [Config.model_validate(parsed) for parsed in streams if isinstance(parsed.get("stream"), dict)]
-    assert [config.stream.name for config in whole] == ["kuairand"]
-    assert KUAIREC not in [config.stream for config in whole]

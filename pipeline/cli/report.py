@@ -62,7 +62,7 @@ def report(
     if json:
         print_json(found)
     else:
-        Console(highlight=False).print(render(found))
+        Console(highlight=False).print(render(found, settings.stream))
     if out is not None:
         if found.labelled:
             draw(found, out, note)

@@ -1,7 +1,9 @@
-"""`forks stream`: check a definition against messages."""
+"""`forks stream`: draft a definition, and check it against messages."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,17 +11,50 @@ import typer
 from pipeline.cli.command import Command
 from pipeline.cli.options import Bootstrap, ConfigFile, Json, Prefix
 from pipeline.cli.output import print_json
+from pipeline.errors import ConfigError
+from pipeline.extras import require
 
 DEFAULT_COUNT = 300
 DOES_NOT_FIT = 1
 """The exit code if something does not fit."""
 
-app = typer.Typer(help="The definition of the stream: check it against messages.", no_args_is_help=True)
+app = typer.Typer(
+    help="The definition of the stream: draft it, and check it against messages.", no_args_is_help=True
+)
 
 
-@app.callback()
-def _stream() -> None:
-    """Keep `check` a command of its own."""
+@app.command(cls=Command, epilog="Example: forks stream init log.csv --out kuairand.toml")
+def init(
+    path: Annotated[
+        Path, typer.Argument(help="A table of events: .csv, .parquet or .jsonl.", show_default=False)
+    ],
+    name: Annotated[
+        str | None, typer.Option(help="The stream's name.", show_default="the name of the file")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write, which must not exist.", show_default="printed")
+    ] = None,
+) -> None:
+    """Draft a definition from a table of events: to look through, edit, and check.
+
+    What a column means is guessed from its name and values; comments say what else it may be.
+    """
+    require("to read a table of events", "polars")
+    from pipeline.tools.stream.drafting import draft
+
+    words = re.sub(r"[^a-z0-9_]+", "_", (name or path.stem).lower()).strip("_")
+    text = draft(path, words if words[:1].isalpha() else f"s_{words}")
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ConfigError(f"{out} exists already: name another file, or remove it") from None
+    except OSError as error:
+        raise ConfigError(f"{out} cannot be written: {error.strerror}") from None
+    typer.echo(f'{out} is written. Look through it, and put stream = "{out}" into forks.toml', err=True)
 
 
 @app.command(cls=Command, epilog="Example: forks stream check --config deliveries.toml --messages 1000")

@@ -100,7 +100,7 @@ class _Table:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.frame = _read(path)
+        self.frame = read_table(path)
 
     def find(self, pointer: str) -> pl.Expr | None:
         """Return the column of a pointer; None if there is none."""
@@ -153,7 +153,14 @@ class _Table:
         return column
 
 
-def _read(path: Path) -> pl.DataFrame:
+def read_table(path: Path) -> pl.DataFrame:
+    """Read a table: CSV, Parquet, or one JSON object a line.
+
+    Raises
+    ------
+    DataError
+        There is no such file, or it is no such table.
+    """
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
     try:

@@ -80,12 +80,7 @@ def messages(interactions: str, labels: str) -> list[Message]:
 
 
 KUAIRAND = """
-[stream]
-name = "kuairand"
-entities = { user_id = "/user_id", video_id = "/video_id" }
-interactions = { topic = "shown", event_id = "/row", time = "/time_ms" }
-labels = { topic = "watched", event_id = "/row", time = "/known_ms", value = "/SIGNAL" }
-target = { name = "signal", above = 0.5, cap = 1.0, scale = 0.5 }
+stream = "{path}"
 
 [worker]
 batch = 2000
@@ -96,8 +91,6 @@ outcomes = 5000
 [join]
 max_idle = "3s"
 """
-
-
 LIMITS = {"label": (0.041, 0.987), "long_view": (0.265, 0.802)}
 """Share of mistakes, at most, and AUC, at least, by what is learned."""
 
@@ -140,9 +133,13 @@ def kill_after(pipeline: Pipeline, outcomes: Sequence[int]) -> None:
 def test_real_rows_of_another_kind_are_learned_over_kills(
     kuairand: Path, bootstrap: str, topic_prefix: str, tmp_path: Path, target: str
 ) -> None:
-    definition = KUAIRAND.replace("SIGNAL", target)
+    log, drafted = str(kuairand / "log.csv"), tmp_path / "kuairand.toml"
+    written = CliRunner().invoke(app, ["stream", "init", log, "--name", "kuairand", "--out", str(drafted)])
+    assert written.exit_code == 0
+    drafted.write_text(drafted.read_text().replace('value = "/label"', f'value = "/{target}"'))
+    definition = KUAIRAND.format(path=drafted)
     pipeline = pipeline_of(bootstrap, topic_prefix, tmp_path / target, definition)
-    replayed = command(pipeline, "replay", str(kuairand / "log.csv"), "--label-delay", "20s", "--json")
+    replayed = command(pipeline, "replay", log, "--label-delay", "20s", "--json")
     events = json.loads(replayed)["events"]
     assert events == 41_828
     kill_after(pipeline, (8_000, 20_000))
@@ -201,6 +198,9 @@ def test_two_groups_learn_one_stream_of_their_own_words_over_kills(
         assert re.search(r"(positive|negative) +[01]\.00", shown)
         report = json.loads(command(pipeline, "report", "--json"))
         assert report["labelled"] == EVENTS
+        shown = command(pipeline, "report")
+        assert "running means of courier and restaurant" in shown
+        assert re.search(r'always "(positive|negative)"', shown)
     settings = [json.loads(state.value or b"")["settings"] for state in _states(first)]
     assert all(each["stream.target.above"] == "0.5" for each in settings)
     assert all(each["stream.names"] == "courier, restaurant, on_time" for each in settings)

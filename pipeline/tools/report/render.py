@@ -10,7 +10,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import CHAMPION
+from pipeline.features.statistics import entity_words
 from pipeline.tools.report.comparison import LearnerComparison
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS
 from pipeline.tools.report.figures import Report
@@ -31,13 +33,13 @@ COLUMNS: Final = 50
 """Number of bars, at most."""
 
 
-def render(report: Report) -> RenderableType:
+def render(report: Report, stream: Stream = KUAIREC) -> RenderableType:
     """Render a report for a terminal of 80 columns or more."""
     if not any(report.counters.values()) and not report.outcomes and not report.predictions:
         return Text("Nothing was written yet: no prediction, no outcome, no dead letter.")
     parts: list[RenderableType] = [_counters(report)]
     if report.labelled:
-        parts += [Text(), _methods(report)]
+        parts += [Text(), _methods(report, stream)]
         if report.comparison is not None:
             parts += [Text(), _comparison(report.comparison)]
         parts += [Text(), _over_time(report)]
@@ -67,16 +69,18 @@ def _in_topics(report: Report, waiting: int) -> str:
     )
 
 
-def _methods(report: Report) -> Table:
+def _methods(report: Report, stream: Stream) -> Table:
     """Render the figures of the model and the baselines over the same events."""
     table = plain_table()
     table.add_column(f"over all {report.labelled:,} labelled events")
     for name in ("mistakes", "AUC", "log loss"):
         table.add_column(name, justify="right")
-    always = "watched" if (report.watched or 0.0) > 0.5 else "not watched"
+    labels = ("watched", "not watched") if stream == KUAIREC else ("positive", "negative")
+    always = labels[(report.watched or 0.0) <= 0.5]
+    user, item = entity_words(stream)
     for name, mistakes, auc, loss in (
         ("model", report.mistakes, report.auc, report.log_loss),
-        ("running means of user and video", report.running_means, report.running_means_auc, None),
+        (f"running means of {user} and {item}", report.running_means, report.running_means_auc, None),
         (f'always "{always}"', report.majority, 0.5, None),
     ):
         table.add_row(
