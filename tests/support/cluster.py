@@ -224,8 +224,16 @@ class Cluster:
             made.result(TIMEOUT)
 
     def leader(self, topic: str, partition: int) -> int:
-        """Return the number of the broker that leads a partition, -1 if there is none."""
-        return self.admin.list_topics(topic, timeout=10.0).topics[topic].partitions[partition].leader
+        """Return the number of the broker that leads a partition, -1 if there is none.
+
+        A broker learns of a new topic a moment after it was created, so one that knows none is asked again.
+        """
+        end = time.monotonic() + TIMEOUT
+        while True:
+            partitions = self.admin.list_topics(topic, timeout=10.0).topics[topic].partitions
+            if partition in partitions or time.monotonic() > end:
+                return partitions[partition].leader
+            time.sleep(0.1)
 
     def coordinator(self, group: str) -> int:
         """Return the number of the broker that coordinates a group, once a member has joined."""
