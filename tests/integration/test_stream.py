@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 import signal
@@ -20,10 +21,12 @@ from pipeline.config.loader import load
 from pipeline.kafka.topics import topics_of
 from pipeline.records.encoding import encode
 from pipeline.records.names import EXCEPTION_HEADER, MESSAGE_HEADER
-from tests.integration.harness import TIMEOUT, Message, Pipeline, until
+from tests.integration.harness import TIMEOUT, Message, Pipeline, Written, until
 
 EVENTS = 3_000
 BEGIN = 1_772_366_400_000
+CLEAR_CASE = 1.875 / math.hypot(1.0, 1.875)
+"""Signal of a label at a distance of `target.scale` from `target.above`."""
 DEFINITION = """
 [stream]
 name = "deliveries"
@@ -201,11 +204,39 @@ def test_two_groups_learn_one_stream_of_their_own_words_over_kills(
         shown = command(pipeline, "report")
         assert "running means of courier and restaurant" in shown
         assert re.search(r'always "(positive|negative)"', shown)
+        shares = pipeline.read_json(pipeline.topics.shared)
+        assert len(shares) > 10
+        for counts, sums in (
+            pair for each in shares for pair in zip(each["videos"], each["effects"], strict=True)
+        ):
+            _, events, positive, _ = counts
+            assert sums[2] == pytest.approx(CLEAR_CASE * (2 * positive - events), abs=1e-3)
     settings = [json.loads(state.value or b"")["settings"] for state in _states(first)]
     assert all(each["stream.target.above"] == "0.5" for each in settings)
     assert all(each["stream.names"] == "courier, restaurant, on_time" for each in settings)
+    _join_after_a_restart(second)
 
 
-def _states(pipeline: Pipeline) -> list[Any]:
+def _join_after_a_restart(pipeline: Pipeline) -> None:
+    """Let a label wait for its interaction in the state record, and join it after a restart."""
+    at = BEGIN + 60_000 * EVENTS + 1_200_000
+    ids = {"order": "last", "courier": {"id": "c1"}, "from": 3}
+    arrival = encode(ids | {"times": {"arrived": at / 1000}, "on_time": True})
+    pipeline.produce([Message(pipeline.topics.labels, b"c1", arrival, at)])
+    with pipeline.worker() as worker:
+        until(lambda: any(_waiting(state) for state in _states(pipeline)), "a label that waits", worker)
+    order = encode(ids | {"times": {"at": datetime.fromtimestamp(at / 1000, UTC).isoformat()}})
+    pipeline.produce([Message(pipeline.topics.interactions, b"c1", order, at)])
+    pipeline.run_until({pipeline.topics.outcomes: EVENTS + 1})
+    last = pipeline.read_json(pipeline.topics.outcomes)
+    assert [each["on_time"] for each in last if each["event_id"] == "last"] == [1.0]
+
+
+def _waiting(state: Written) -> list[Any]:
+    waiting: list[Any] = json.loads(state.value or b"")["waiting"]
+    return waiting
+
+
+def _states(pipeline: Pipeline) -> list[Written]:
     written = pipeline.read(pipeline.topics.checkpoints)
     return [each for each in written if (each.key or b"").endswith(b"/state")]

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from forks import ForksSettings
 from pipeline.cli.evaluate import parse_changes
+from pipeline.config.stream import KUAIREC
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
+from pipeline.features.target import TARGET, Target
 from pipeline.model.factory import ModelFactory
-from pipeline.model.settings_text import kind_from, learner_from, learner_text
+from pipeline.model.settings_text import kind_from, learner_from, learner_text, target_from, target_text
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.task.state import State
 from tests.support.builders import new_task
@@ -158,6 +160,35 @@ def test_a_group_of_before_there_was_tracking_is_told_how_to_go_on_and_may_be_re
     assert "`forks rebuild --set learner.tracking=false --install`" in refusal(after, before)
     assert not learner_from(before).tracking
     assert learner_from(after).tracking
+
+
+def stream_settings(**changes: Any) -> dict[str, str]:
+    definition = KUAIREC.model_dump()
+    for section, change in changes.items():
+        definition[section] = change if section == "entities" else definition[section] | change
+    return ModelFactory(Config.model_validate({"stream": definition})).settings(1)
+
+
+def test_another_target_and_other_names_are_refused_by_name() -> None:
+    kuairec = settings_of()
+    assert not [name for name in kuairec if name.startswith("stream.")]
+    message = refusal(kuairec, stream_settings(target={"above": 0.5, "cap": 1.0}))
+    assert "stream.target.above is '0.5', was '0.75'; stream.target.cap is '1.0', was '2.0'" in message
+    assert "forks rebuild" not in message
+    message = refusal(kuairec, stream_settings(entities={"user_id": "/user_id", "item_id": "/video_id"}))
+    assert "stream.names is 'user_id, item_id, watch_ratio', was 'user_id, video_id, watch_ratio'" in message
+    # Where a field is in a message is no matter of outputs.
+    moved = stream_settings(entities={"user_id": "/user/id", "video_id": "/video_id"})
+    assert moved == kuairec
+
+
+def test_a_target_is_read_back_exactly_and_damaged_ones_are_refused() -> None:
+    for target in (TARGET, Target(0.1, 3.3, 0.7)):
+        assert target_from(target_text(target)) == target
+    with pytest.raises(StateError, match=r"with the setting stream\.target\.kind, which is unknown"):
+        target_from({"stream.target.kind": "ordinal"})
+    with pytest.raises(StateError, match="no worker wrote these settings of a target"):
+        target_from({"stream.target.above": "half"})
 
 
 def test_an_unknown_kind_of_features_is_refused() -> None:

@@ -151,3 +151,26 @@ def test_numbers_have_to_be_there() -> None:
     for route in ({}, {"meters": -1}, {"meters": "far"}):
         with pytest.raises(msgspec.ValidationError, match=r"`\$\.route"):
             found.decode(encode(order(route=route)))
+
+
+literals = st.sampled_from(
+    ["1e400", "-1e400", "9007199254740.993", "-0.0", "1.5", "true", "null", "[]", "{}", "NaN", str(10**40)]
+    + [f'"{time}"' for time in ("0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59.999999-23:59", "", "now")]
+)
+
+
+@given(unit=st.sampled_from(["ms", "us", "s", "iso8601"]), time=literals, courier=literals, on_time=literals)
+def test_hostile_values_are_rejected_and_nothing_else_is_raised(
+    unit: str, time: str, courier: str, on_time: str
+) -> None:
+    compiled = decoders(
+        interactions=DELIVERIES["interactions"] | {"time_unit": unit},
+        labels=DELIVERIES["labels"] | {"time_unit": unit},
+    )
+    text = (
+        f'{{"order":"o","courier":{{"id":{courier}}},"from":3,'
+        f'"times":{{"at":{time},"arrived":{time}}},"on_time":{on_time}}}'
+    )
+    for decoder in (compiled.interactions, compiled.labels):
+        [record] = decode([b"c7"], [text.encode()], decoder, LATEST).records
+        assert isinstance(record, RejectedRecord)  # no courier is c7
