@@ -16,8 +16,10 @@ from bench.options import Options
 from forks import Forks
 from forks.arrays import FloatArray
 from forks.validation import auc
-from pipeline.config.tree import FeatureKind, Learner
-from pipeline.features.statistics import FEATURES
+from pipeline.config.feature_layout import FeatureKind
+from pipeline.config.stream import KUAIREC
+from pipeline.config.tree import Learner
+from pipeline.features.feature_set import FEATURES, FeatureSet
 from pipeline.model.learner_settings import learner_settings
 from pipeline.sources.synth.files import write_files
 from pipeline.sources.synth.size import Size
@@ -50,7 +52,7 @@ def run(options: Options) -> dict[str, Any]:
 def _play(folder: Path, kind: FeatureKind) -> tuple[float, float]:
     """Return percent of mistakes and AUC of the scores that each event got."""
     stream = in_time_order(folder, delayed=True, kind=kind)
-    learner = Forks(learner_settings(Learner(), 0, kind=kind))
+    learner = Forks(learner_settings(Learner(), 0, features=FeatureSet.of(KUAIREC, kind)))
     scores = learner.run(np.ascontiguousarray(stream.X), stream.y, stream.order)
     watched = stream.y > 0
     area = auc(scores, watched)

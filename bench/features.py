@@ -23,7 +23,7 @@ from forks import Forks, ForksSettings
 from forks.arrays import FloatArray
 from forks.validation import auc, log_loss
 from pipeline.config.tree import Learner
-from pipeline.features.statistics import EFFECTS, RUNNING
+from pipeline.features.feature_set import EFFECTS, RUNNING
 from pipeline.features.tables import TagTable
 from pipeline.features.target import TARGET
 from pipeline.features.totals import PRIOR_WEIGHT
@@ -88,7 +88,7 @@ def candidates(
         label_prior, ratio_prior = (labels + 0.5) / (events + 1.0), (ratios + 0.5) / (events + 1.0)
         of_pairs = by_user_and_tag.of(pairs)
         found["tags"].append(block(by_tag.of(own), label_prior, ratio_prior))
-        found["user by tag"].append(block(of_pairs, known["user_label_mean"], known["user_ratio_mean"]))
+        found["user by tag"].append(block(of_pairs, known["user_label_mean"], known["user_value_mean"]))
         found["user by tag, unforeseen"].append((float(of_pairs[3] / (of_pairs[0] + PRIOR_WEIGHT)),))
         recent = (recent_users.of([user]), recent_videos.of([video]))
         found["recent"].append(sum((block(sums, label_prior, ratio_prior)[:3] for sums in recent), ()))

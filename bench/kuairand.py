@@ -16,8 +16,11 @@ from bench.options import Options
 from forks import Forks
 from forks.arrays import BoolArray, FloatArray, IntArray
 from forks.validation import auc, log_loss
-from pipeline.config.tree import FeatureKind, Learner
-from pipeline.features.statistics import FEATURES, RunningStatistics
+from pipeline.config.feature_layout import FeatureKind
+from pipeline.config.stream import KUAIREC
+from pipeline.config.tree import Learner
+from pipeline.features.feature_set import FEATURES, FeatureSet
+from pipeline.features.statistics import RunningStatistics
 from pipeline.model.learner_settings import learner_settings
 
 TARGETS: Final = ("label", "long_view", "is_click")
@@ -50,11 +53,12 @@ def scores_of(
     frame: pl.DataFrame, labels: BoolArray, learner: Learner, kind: FeatureKind = "effects"
 ) -> FloatArray:
     """Return the score of each row, (n,), made before its label is learned."""
-    statistics = RunningStatistics(1_000_000, kind=kind)
+    features = FeatureSet.of(KUAIREC, kind)
+    statistics = RunningStatistics(1_000_000, features=features)
     order: IntArray = np.arange(2 * frame.height, dtype=np.int64).reshape(2, -1).T.ravel()
     users, videos = frame["user_id"].to_list(), frame["video_id"].to_list()
-    X = statistics.run(order, users, videos, labels, np.where(labels, RATIO, 0.0))
-    forks = Forks(learner_settings(learner, 0, kind=kind))
+    X = statistics.run(order, [users, videos], labels, np.where(labels, RATIO, 0.0))
+    forks = Forks(learner_settings(learner, 0, features=features))
     return forks.predict_and_learn_many(np.ascontiguousarray(X), np.where(labels, 1.0, -1.0))
 
 

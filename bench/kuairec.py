@@ -9,7 +9,9 @@ import numpy as np
 import polars as pl
 
 from forks.arrays import FloatArray, IntArray
-from pipeline.config.tree import FeatureKind
+from pipeline.config.feature_layout import FeatureKind
+from pipeline.config.stream import KUAIREC
+from pipeline.features.feature_set import FeatureSet
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import TagTable
 from pipeline.features.tags import TagLists
@@ -69,7 +71,7 @@ def _stream(frame: pl.DataFrame, order: IntArray, tags: TagLists, kind: FeatureK
     pairs: list[tuple[int, int]] = frame.select("user_id", "video_id").rows()
     ratios = frame["watch_ratio"].to_numpy()
     watched = TARGET.are_positive(ratios)
-    statistics = RunningStatistics(max_entities=1_000_000, tags=tags, kind=kind)
+    statistics = RunningStatistics(max_entities=1_000_000, tags=tags, features=FeatureSet.of(KUAIREC, kind))
     users, videos = frame["user_id"].to_list(), frame["video_id"].to_list()
-    X = statistics.run(order, users, videos, watched, ratios)
+    X = statistics.run(order, [users, videos], watched, ratios)
     return Stream(order, pairs, X, np.where(watched, 1.0, -1.0))

@@ -64,7 +64,7 @@ def evaluate(plays: Sequence[Play], model: Model, settings: Labels, *, count_all
             asked += 1
             model.learn_example(interaction, features, watched, ratio)
         elif count_all:
-            model.statistics.update(interaction.user_id, interaction.video_id, watched, ratio)
+            model.statistics.update(interaction.ids, watched, ratio)
     n = len(plays)
     return Figures(float(wrong.mean()), float(wrong[n // 2 :].mean()), asked / n)
 

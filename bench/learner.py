@@ -181,14 +181,14 @@ class _Plays:
     def features(self) -> FloatArray:
         """Ask for all plays in turn and count their labels; return their features, (n, features)."""
         order = np.arange(2 * len(self.users)).reshape(2, -1).T.ravel()
-        return self.statistics.run(order, self.users, self.videos, self.watched, self.ratios)
+        return self.statistics.run(order, [self.users, self.videos], self.watched, self.ratios)
 
     def one_by_one(self) -> None:
         """Do the same for the first of them, a call for each question and answer."""
         labels = self.watched[:FEW].tolist()
         for user, video, label in zip(self.users[:FEW], self.videos[:FEW], labels, strict=True):
-            self.statistics.features(user, video)
-            self.statistics.update(user, video, label, 1.0)
+            self.statistics.features((user, video))
+            self.statistics.update((user, video), label, 1.0)
 
 
 def _growth(workload: Workload, runs: int) -> dict[str, dict[int, float]]:

@@ -16,7 +16,7 @@ from forks.algorithm.moments import standardize, update_moments
 from forks.arrays import FloatArray
 from forks.rivals import FourierNewton
 from pipeline.config.tree import Learner as Learning
-from pipeline.features.statistics import EFFECTS
+from pipeline.features.feature_set import EFFECTS
 from pipeline.model.learner_settings import learner_settings
 from pipeline.records.fields import FEATURES_LENGTH
 from research.rivals import MatrixFactorisation, RunningMeans

@@ -14,8 +14,10 @@ from bench.effects_model import Constants, features, signals
 from bench.kuairand import RATIO, TARGETS, WEEK
 from forks import Forks, ForksSettings
 from forks.arrays import BoolArray, FloatArray, IntArray
-from pipeline.config.tree import FeatureKind
-from pipeline.features.statistics import EFFECTS, RunningStatistics
+from pipeline.config.feature_layout import FeatureKind
+from pipeline.config.stream import KUAIREC
+from pipeline.features.feature_set import EFFECTS, FeatureSet
+from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import TagTable
 from pipeline.features.tags import TagLists
 from pipeline.features.target import TARGET
@@ -89,9 +91,9 @@ class Rows:
     def of_use(self, kind: FeatureKind = "effects", order: IntArray | None = None) -> FloatArray:
         """Return the pipeline's features, as they were known at each event, shape (n, features)."""
         order = self.at_once if order is None else order
-        statistics = RunningStatistics(1_000_000, tags=self.tags, kind=kind)
+        statistics = RunningStatistics(1_000_000, tags=self.tags, features=FeatureSet.of(KUAIREC, kind))
         users, videos = self.users.tolist(), self.videos.tolist()
-        return statistics.run(order, users, videos, self.positive, self.ratios)
+        return statistics.run(order, [users, videos], self.positive, self.ratios)
 
     def numbers(self) -> tuple[IntArray, IntArray]:
         """Return numbers of users and videos from 0, shape (n,) each."""

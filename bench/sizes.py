@@ -43,5 +43,5 @@ def _count_labels(model: Model, users: list[int], videos: list[int]) -> None:
     """Have labels of these counted."""
     count = len(users)
     model.statistics.run(
-        np.arange(count, 2 * count), users, videos, np.ones(count, dtype=np.bool_), np.ones(count)
+        np.arange(count, 2 * count), [users, videos], np.ones(count, dtype=np.bool_), np.ones(count)
     )

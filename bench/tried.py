@@ -37,7 +37,7 @@ from forks import Forks, ForksSettings
 from forks.arrays import BoolArray, FloatArray, IntArray
 from forks.validation import log_loss
 from pipeline.features.effects import LOGIT_SCALE
-from pipeline.features.statistics import EFFECTS
+from pipeline.features.feature_set import EFFECTS
 from pipeline.features.tags import TagLists
 from pipeline.sources.schedule import merge_by_time
 

@@ -32,7 +32,7 @@ from bench.rows import (
 )
 from forks.arrays import FloatArray, IntArray
 from forks.validation import log_loss
-from pipeline.features.statistics import EFFECTS, RUNNING
+from pipeline.features.feature_set import EFFECTS, RUNNING
 from pipeline.model.learner_settings import LINEAR_ALPHA
 
 ORDERS: Final = 5

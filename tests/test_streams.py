@@ -5,10 +5,22 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from typing import get_args
 
+from pipeline.config.feature_layout import FeatureLayout
 from pipeline.config.section import Section
 from pipeline.config.stream import InputDefinition, LabelDefinition, Stream, TargetSettings
+from pipeline.config.stream_features import (
+    BooleanFeature,
+    CategoryFeature,
+    NumberFeature,
+    RunningFeature,
+    RunningTable,
+    TimeFeature,
+    VectorFeature,
+)
 
+FEATURES = (NumberFeature, BooleanFeature, CategoryFeature, VectorFeature, TimeFeature)
 TEXT = (Path(__file__).parents[1] / "docs" / "streams.md").read_text()
 
 
@@ -19,8 +31,17 @@ def test_every_setting_is_there_once() -> None:
         "labels": LabelDefinition,
         "target": TargetSettings,
     }
-    settings = [f"{name}.{key}" for name, section in sections.items() for key in section.model_fields]
+    settings = {f"{name}.{key}" for name, section in sections.items() for key in section.model_fields}
+    settings |= {f"features.{name}" for kind in FEATURES for name in kind.model_fields}
+    settings |= {f"running.{name}" for name in RunningTable.model_fields}
+    documented = [name for name in documented if name not in get_args(RunningFeature)]
     assert sorted(documented) == sorted([*settings, *(Stream.model_fields.keys() - sections.keys())])
+
+
+def test_every_running_feature_is_there() -> None:
+    rows = re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \| [A-Z]", TEXT, re.MULTILINE)
+    documented = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row)}
+    assert documented >= {*get_args(RunningFeature)}
 
 
 def test_the_examples_are_valid() -> None:
@@ -28,4 +49,7 @@ def test_the_examples_are_valid() -> None:
     assert [Path(parsed["stream"]).suffix for parsed in streams if isinstance(parsed.get("stream"), str)] == [
         ".toml"
     ]
-    assert [Stream.model_validate(parsed).name for parsed in streams if "name" in parsed] == ["deliveries"]
+    [whole] = [parsed for parsed in streams if "name" in parsed]
+    [features, running] = [parsed for parsed in streams if {"features", "running"} & parsed.keys()]
+    assert Stream.model_validate(whole).name == "deliveries"
+    assert len(FeatureLayout.of(Stream.model_validate(whole | features | running)).names) > 40

@@ -61,7 +61,7 @@ class Totals:
             **block("user", user, label_prior, ratio_prior),
             **block("video", sums, label_prior, ratio_prior),
             "tag_label_mean": smoothed(sums[1], sums[0], smoothed(all_tags[1], all_tags[0], label_prior)),
-            "tag_ratio_mean": smoothed(sums[2], sums[0], smoothed(all_tags[2], all_tags[0], ratio_prior)),
+            "tag_value_mean": smoothed(sums[2], sums[0], smoothed(all_tags[2], all_tags[0], ratio_prior)),
         }
 
 

@@ -92,7 +92,7 @@ def show(
 
     with _group(config, bootstrap, prefix, group) as entered:
         state, data = entered.snapshot(partition)
-    found = contents(data, state.settings)
+    found = contents(data, state.settings, entered.config.stream)
     if json:
         print_json(found)
     else:

@@ -84,7 +84,7 @@ def parse_delay(text: str) -> int:
     >>> parse_delay("90s")
     90000
     """
-    from pipeline.config.tree import milliseconds
+    from pipeline.config.durations import milliseconds
 
     try:
         return milliseconds(text)

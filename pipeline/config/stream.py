@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from itertools import combinations
 from typing import Annotated, Final, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
+from pipeline.config.pointer import Pointer, parts_of
 from pipeline.config.section import Section
+from pipeline.config.stream_features import (
+    CategoryFeature,
+    EventFeature,
+    RunningTable,
+    TimeFeature,
+)
 
-MAX_DEPTH: Final = 8
-"""Names in a pointer, at most."""
+MAX_ENTITIES: Final = 8
+"""Entities of a stream, at most."""
+EVENT_ID: Final = "event_id"
+"""What `Stream.key` is where the event's id is the messages' key."""
+
 TimeUnit: TypeAlias = Literal["ms", "us", "s", "iso8601"]
 """How times are written: whole milliseconds or microseconds since 1970, seconds since 1970 with or without a
 fraction, or text as in RFC 3339."""
@@ -22,34 +31,6 @@ ValueKind: TypeAlias = Literal["number", "boolean"]
 """What a label's value is; true counts as 1 and false as 0."""
 
 
-def parts_of(pointer: str) -> tuple[str, ...]:
-    """Return the names in a JSON pointer (RFC 6901).
-
-    Raises
-    ------
-    ValueError
-        The text is no pointer to a field of an object.
-
-    Examples
-    --------
-    >>> parts_of("/user/id"), parts_of("/a~1b")
-    (('user', 'id'), ('a/b',))
-    """
-    parts = tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
-    if not pointer.startswith("/") or not all(parts) or re.search(r"~(?![01])", pointer):
-        raise ValueError('a pointer names a field by its path, like "/user_id" or "/user/id"')
-    if len(parts) > MAX_DEPTH:
-        raise ValueError(f"a pointer has at most {MAX_DEPTH} names")
-    return parts
-
-
-def _checked(pointer: str) -> str:
-    parts_of(pointer)
-    return pointer
-
-
-Pointer = Annotated[str, AfterValidator(_checked)]
-"""A JSON pointer to a field of a message."""
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
 TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
 
@@ -131,32 +112,122 @@ class Stream(Section):
     """The definition of a stream."""
 
     name: Name
-    entities: dict[Name, Pointer]
-    """The two ids that interactions and labels name, first the one that is the messages' key."""
+    entities: dict[Name, Pointer] = Field(default_factory=dict, max_length=MAX_ENTITIES)
+    """The ids that interactions and labels name, such as a user's and an item's."""
+    key: Name | None = None
+    """The entity whose id is the key of interactions and labels, or `event_id`; None for the first entity,
+    and without entities for the event's id."""
     interactions: InputDefinition
     labels: LabelDefinition
     target: TargetSettings
+    features: dict[Name, EventFeature] = Field(default_factory=dict)
+    """Features that a message has by itself, by name."""
+    running: dict[Name, RunningTable] | None = None
+    """Running statistics by name; None for those of each entity."""
+    effects: tuple[Name, Name] | None = None
+    """Two tables of `running` whose effects on the labels are adjusted for one another. None for none where
+    `running` is given, and for the first two entities where it is not."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if len(self.entities) != 2:
-            raise ValueError(
-                f"entities has {len(self.entities)} ids, and needs two: whose event it is, and of what"
-            )
         for name in (*self.entities, self.target.name):
             if name in RESERVED:
                 raise ValueError(f"{name} is the name of another field of outputs: take another name")
         if self.target.name in self.entities:
             raise ValueError(f"the label and an id are both called {self.target.name}")
+        if self.key is not None and self.key not in {*self.entities, EVENT_ID}:
+            raise ValueError(f"the key is {self.key}, which is neither an entity nor {EVENT_ID}")
+        self._check_names()
+        self._check_running()
         if self.interactions.topic == self.labels.topic:
             raise ValueError(f"interactions and labels have the same topic, {self.labels.topic}")
         for name, definition in (("interactions", self.interactions), ("labels", self.labels)):
-            _refuse_overlap(name, dict(definition.pointers()) | _entity_pointers(self.entities))
+            _refuse_overlap(name, dict(self.pointers(definition)))
         return self
 
+    def _check_names(self) -> None:
+        """Refuse features with the name of an entity, and entities that outputs could not tell apart."""
+        both = self.features.keys() & self.entities.keys()
+        if both:
+            raise ValueError(f"{min(both)} is the name of an entity and of a feature: take another name")
+        words: dict[str, str] = {}
+        for name in self.entities:
+            other = words.setdefault(entity_word(name), name)
+            if other != name:
+                raise ValueError(
+                    f"the entities {other} and {name} would both be called {entity_word(name)}: "
+                    "take another name"
+                )
 
-def _entity_pointers(entities: Mapping[str, str]) -> dict[str, str]:
-    return {f"entities.{name}": pointer for name, pointer in entities.items()}
+    def _check_running(self) -> None:
+        crossed = {*self.entities} | {
+            name for name, each in self.features.items() if isinstance(each, CategoryFeature)
+        }
+        for name, table in (self.running or {}).items():
+            for part in table.of or (name,):
+                if part not in crossed:
+                    raise ValueError(
+                        f"running.{name} is of {part}, which is neither an entity nor a category: there are "
+                        f"{', '.join(sorted(crossed)) or 'none'}"
+                    )
+            if len(set(table.of or ())) != len(table.of or ()):
+                raise ValueError(f"running.{name} is of {part} twice")
+            self._check_features_of(name, table)
+        for name in self.effects or ():
+            adjusted = (self.running or {}).get(name)
+            if adjusted is None:
+                raise ValueError(f"effects name {name}, which is no table of running")
+            if adjusted.features is not None and not {"effect", "noise"} <= {*adjusted.features}:
+                raise ValueError(f"effects name {name}, whose features lack effect or noise")
+        if self.effects is not None and len(set(self.effects)) < 2:
+            raise ValueError("effects are of two different tables")
+
+    def _check_features_of(self, name: str, table: RunningTable) -> None:
+        """Refuse features that need what the table does not have."""
+        if table.leans_on is not None and (
+            table.leans_on == name or table.leans_on not in (self.running or {})
+        ):
+            raise ValueError(f"running.{name} leans on {table.leans_on}, which is no other table of running")
+        needs = {
+            "leaning_label_mean": ("leans_on", table.leans_on is not None),
+            "leaning_value_mean": ("leans_on", table.leans_on is not None),
+            "recent_label_mean": ("half_life", table.half_life is not None),
+            "recent_value_mean": ("half_life", table.half_life is not None),
+            "effect": ("to be one of effects", name in (self.effects or ())),
+            "noise": ("to be one of effects", name in (self.effects or ())),
+        }
+        for feature in table.features or ():
+            needed, there = needs.get(feature, ("", True))
+            if not there:
+                raise ValueError(f"running.{name} has the feature {feature}, for which it needs {needed}")
+
+    def pointers(self, definition: InputDefinition) -> Iterator[tuple[str, str]]:
+        """Yield what is read of the messages of an input: settings that are pointers, with their names."""
+        yield from definition.pointers()
+        for name, pointer in self.entities.items():
+            yield f"entities.{name}", pointer
+        if definition is self.interactions:
+            for name, feature in self.features.items():
+                if not isinstance(feature, TimeFeature):
+                    yield f"features.{name}", feature.field
+
+    @property
+    def key_entity(self) -> int | None:
+        """The number of the entity whose id is the messages' key; None for the event's id."""
+        if self.key is None:
+            return 0 if self.entities else None
+        return None if self.key == EVENT_ID else [*self.entities].index(self.key)
+
+
+def entity_word(name: str) -> str:
+    """Return what an id is the id of.
+
+    Examples
+    --------
+    >>> entity_word("user_id"), entity_word("courier")
+    ('user', 'courier')
+    """
+    return name.removesuffix("_id") or name
 
 
 def _refuse_overlap(message: str, pointers: Mapping[str, str]) -> None:

@@ -17,50 +17,13 @@ from pydantic import (
     model_validator,
 )
 
+from pipeline.config.durations import Milliseconds
+from pipeline.config.feature_layout import FeatureKind, FeatureLayout
 from pipeline.config.section import Section
 from pipeline.config.stream import KUAIREC, Stream
 
 CHAMPION = "champion"
 """The name of the learner of [learner], beside those of its challengers."""
-UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-"""Units of durations, in milliseconds."""
-
-
-FeatureKind: TypeAlias = Literal["effects", "running"]
-"""Kinds of running features: see `pipeline.features.statistics`."""
-
-
-def milliseconds(text: object) -> int:
-    """Read a duration like "90s", "30m", "6h" or "7d".
-
-    Parameters
-    ----------
-    text
-        A whole number and a unit.
-
-    Returns
-    -------
-    int
-        The duration in milliseconds.
-
-    Raises
-    ------
-    ValueError
-        The text is not a duration.
-
-    Examples
-    --------
-    >>> milliseconds("6h")
-    21600000
-    """
-    match = re.fullmatch(r"([0-9]+)\s*(ms|s|m|h|d)", text.strip()) if isinstance(text, str) else None
-    if match is None:
-        raise ValueError('a duration is a whole number and a unit, like "500ms", "90s", "30m", "6h" or "7d"')
-    return int(match[1]) * UNITS[match[2]]
-
-
-Milliseconds = Annotated[int, BeforeValidator(milliseconds), Field(le=2**53)]
-"""At most the largest timestamp, so that the sum of both fits into 64 bits."""
 
 
 def _client_value(value: object) -> object:
@@ -387,3 +350,14 @@ class Config(Section):
     checkpoint: Checkpoint = Checkpoint()
     worker: Worker = Worker()
     metrics: Metrics = Metrics()
+
+    @model_validator(mode="after")
+    def _check_features(self) -> Self:
+        FeatureLayout.of(self.stream, self.features.kind)
+        named = {"users": 1, "tags": 2, "daily": 2}
+        for name, entities in named.items():
+            if getattr(self.features, name) is not None and len(self.stream.entities) < entities:
+                raise ValueError(
+                    f"features.{name} is a table by the id of entity {entities}, which the stream lacks"
+                )
+        return self

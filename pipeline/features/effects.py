@@ -81,6 +81,8 @@ TOTAL, SIGNALS, TOTAL_SQUARES = range(3)
 USER_EFFECT, USER_NOISE, ITEM_EFFECT, ITEM_NOISE, LOGIT = range(5)
 """The features: the user's effect and the standard deviation of the noise, the same of the item, and the
 expected signal over its standard deviation, times `LOGIT_SCALE`."""
+FEATURES: Final = 5
+"""How many features there are."""
 
 NO_ITEM: Final = 0
 """The row of an unknown item, all zeros."""

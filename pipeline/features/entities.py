@@ -1,17 +1,20 @@
-"""A bounded number of entities, each with a row of totals."""
+"""A bounded number of entities, or pairs of them, each with a row of totals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import repeat
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.features.totals import NEWER, NO_ROW, OLDER, UNLINKED
+from pipeline.features.totals import BASE_COLUMNS, NEWER, NO_ROW, OLDER, UNLINKED
 from pipeline.records.fields import Id
 
 INITIAL_ROWS = 1024
+Key: TypeAlias = Id | tuple[Id, ...]
+"""What names an entity, a category, or a pair of these."""
 
 
 class EntityTotals:
@@ -26,14 +29,15 @@ class EntityTotals:
     ----------
     limit
         The largest number of entities after `release_evicted`, at least 1.
+    columns
+        Columns of the totals: see `pipeline.features.totals`.
     annotate
         Returns a number to keep beside an entity's totals, always the same for the same entity.
 
     Attributes
     ----------
     totals
-        Events, labels and ratios of each row, shape (rows, 3), float64. The first row is that of `NO_ROW`,
-        always zeros.
+        Totals of each row, shape (rows, columns), float64. The first row is that of `NO_ROW`, always zeros.
     ring
         The rows updated before and after each row, shape (rows, 2), int64: see `pipeline.features.totals`.
     annotations
@@ -43,11 +47,14 @@ class EntityTotals:
         The number of new entities before one is evicted.
     """
 
-    def __init__(self, limit: int, annotate: Callable[[Id], int] = lambda _: 0) -> None:
+    def __init__(
+        self, limit: int, columns: int = BASE_COLUMNS, annotate: Callable[[Key], int] = lambda _: 0
+    ) -> None:
         self.limit = limit
+        self.columns = columns
         self._annotate = annotate
-        self._rows: dict[Id, int] = {}
-        self._names: list[Id] = [""]
+        self._rows: dict[Key, int] = {}
+        self._names: list[Key] = [""]
         self._free: list[int] = []
         self._new_rows: list[int] = []
         self._clear()
@@ -55,15 +62,15 @@ class EntityTotals:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def find(self, entity: Id) -> int:
+    def find(self, entity: Key) -> int:
         """Return the row of an entity's totals, `NO_ROW` if it is not known."""
         return self._rows.get(entity, NO_ROW)
 
-    def row_for(self, entity: Id) -> int:
+    def row_for(self, entity: Key) -> int:
         """Return the row of an entity, known or new, to count a label in; `release_evicted` must follow."""
         return self._rows.get(entity, NO_ROW) or self._add(entity)
 
-    def rows_for(self, entities: Sequence[Id]) -> NDArray[np.int64]:
+    def rows_for(self, entities: Sequence[Key]) -> NDArray[np.int64]:
         """Return `row_for` of each entity, shape (entities,)."""
         found = np.fromiter(map(self._rows.get, entities, repeat(NO_ROW)), np.int64, len(entities))
         new = np.flatnonzero(found == NO_ROW).tolist()
@@ -93,12 +100,12 @@ class EntityTotals:
             row = newer[row]
         return np.array(rows, dtype=np.int64)
 
-    def state(self) -> tuple[list[Id], NDArray[np.float64]]:
-        """Return the entities in the order of eviction, and their totals, shape (entities, 3)."""
+    def state(self) -> tuple[list[Key], NDArray[np.float64]]:
+        """Return the entities in the order of eviction, and their totals, shape (entities, columns)."""
         rows = self.rows()
         return [self._names[row] for row in rows.tolist()], self.totals[rows]
 
-    def restore(self, entities: Sequence[Id], totals: NDArray[np.float64]) -> None:
+    def restore(self, entities: Sequence[Key], totals: NDArray[np.float64]) -> None:
         """Replace all entities and totals by those that `state` returned.
 
         Raises
@@ -122,13 +129,13 @@ class EntityTotals:
         self.capacity = self.limit - count
 
     def _clear(self) -> None:
-        self.totals: NDArray[np.float64] = np.zeros((INITIAL_ROWS, 3))
+        self.totals: NDArray[np.float64] = np.zeros((INITIAL_ROWS, self.columns))
         self.ring: NDArray[np.int64] = np.full((INITIAL_ROWS, 2), UNLINKED)
         self.ring[NO_ROW] = NO_ROW
         self.annotations: NDArray[np.int64] = np.zeros(INITIAL_ROWS, dtype=np.int64)
         self.capacity = self.limit
 
-    def _add(self, entity: Id) -> int:
+    def _add(self, entity: Key) -> int:
         if self._free:
             row = self._free.pop()
             self._names[row] = entity

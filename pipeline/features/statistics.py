@@ -1,4 +1,4 @@
-"""The running block of the context vector: statistics of the labels of users, videos and their tags.
+"""The running block of the context vector: statistics of the labels of entities, and of what they lean on.
 
 Statistics change only when an outcome is learned, so that a feature holds no more than what was known when
 the prediction was made. Memory is bounded: the entity updated longest ago is evicted first.
@@ -6,124 +6,74 @@ the prediction was made. Memory is bounded: the entity updated longest ago is ev
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import FeatureKind
+from pipeline.config.feature_layout import Part
+from pipeline.config.stream_features import MAX_COLUMNS
 from pipeline.features import effects, totals
 from pipeline.features.adjusted_effects import AdjustedEffects
-from pipeline.features.entities import EntityTotals
+from pipeline.features.entities import EntityTotals, Key
+from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet, columns_of
 from pipeline.features.tags import TagLists
 from pipeline.features.target import TARGET, Target
 from pipeline.records.fields import Id
-from pipeline.records.outputs import EffectSums, VideoCounts
+from pipeline.records.outputs import EffectSums, EntityCounts, Share
 
 Floats: TypeAlias = NDArray[np.float64]
-
-RUNNING = (
-    "user_label_mean",
-    "user_label_logit",
-    "user_ratio_mean",
-    "user_log_count",
-    "video_label_mean",
-    "video_label_logit",
-    "video_ratio_mean",
-    "video_log_count",
-    "video_tag_label_mean",
-    "video_tag_ratio_mean",
-)
-"""Names of the features of the kind `running`, in the order in which predictions carry them."""
-EFFECTS = (
-    "user_label_mean",
-    "user_effect",
-    "user_noise",
-    "user_log_count",
-    "video_label_mean",
-    "video_effect",
-    "video_noise",
-    "video_log_count",
-    "video_tag_ratio_mean",
-    "effects_logit",
-)
-"""The same of the kind `effects`: means and counts are at the same places."""
-FEATURES: Final[Mapping[FeatureKind, tuple[str, ...]]] = MappingProxyType(
-    {"effects": EFFECTS, "running": RUNNING}
-)
-"""Names of the running features by kind."""
-
-
-def entity_words(stream: Stream) -> tuple[str, str]:
-    """Return what the two ids of a stream are ids of, in the words of its definition.
-
-    Examples
-    --------
-    >>> entity_words(KUAIREC)
-    ('user', 'video')
-    """
-    user, item = (name.removesuffix("_id") or name for name in stream.entities)
-    return user, item
-
-
-def feature_names(kind: FeatureKind, stream: Stream) -> tuple[str, ...]:
-    """Return the names of the running features in the words of a stream.
-
-    Examples
-    --------
-    >>> feature_names("effects", KUAIREC) == EFFECTS
-    True
-    """
-    words = dict(zip(entity_words(KUAIREC), entity_words(stream), strict=True))
-    parts = (name.partition("_") for name in FEATURES[kind])
-    return tuple(f"{words.get(first, first)}{rest}{last}" for first, rest, last in parts)
-
-
-_TAG_RATIO_MEAN = RUNNING.index("video_tag_ratio_mean")
-_EFFECT_COLUMNS = [
-    EFFECTS.index(name)
-    for name in ("user_effect", "user_noise", "video_effect", "video_noise", "effects_logit")
-]
-"""Where the features of `pipeline.features.effects` go."""
+Integers: TypeAlias = NDArray[np.int64]
 
 NO_EFFECTS: Final = EffectSums(0.0, 0.0, 0.0, 0.0)
-"""What is shared of a video if nothing is said of its effect."""
+"""What is shared of an entity if nothing is said of its effect."""
+TAGGED: Final = (Part(entity=True, place=1),)
+"""The key of the table whose entities may have tags: the second entity."""
 
 
 class RunningStatistics:
-    """Running means and counts of users and videos, and effects of both, adjusted for one another.
+    """Running means and counts by entity, and effects of two entities, adjusted for one another.
 
-    The kind `running` has label means, their logits, ratio means and log counts. The kind `effects` has label
-    means and log counts, and what `pipeline.features.effects` finds.
-
-    Means are smoothed towards the global mean with a prior weight of `pipeline.features.totals.PRIOR_WEIGHT`.
-    Two more features are the video's means smoothed towards the mean of its tags, which is itself smoothed
-    towards the global one, so that a new video starts from the mean of videos like it. For a video without
-    known tags they equal its plain means.
+    Which features there are is said by `pipeline.features.feature_set.FeatureSet`. Means are smoothed towards
+    the global mean with a prior weight of `pipeline.features.totals.PRIOR_WEIGHT`. A mean that leans on tags,
+    or on another table, is smoothed towards the mean of these, which is itself smoothed towards the global
+    one, so that a new video starts from the mean of videos like it. For a video without known tags it equals
+    its plain mean. Effects are those of `pipeline.features.effects`.
 
     Parameters
     ----------
     max_entities
-        The largest number of users, and of videos, to keep totals of.
+        The largest number of entities in each table.
     tags
-        The videos' tags, as far as they are known.
-    kind
+        Tags of the second entity, as far as they are known.
+    features
         Which features there are.
     target
-        The rules that make labels and signals of watch ratios.
+        The rules that make labels and signals of the labels' values.
+
+    Attributes
+    ----------
+    feature_set
+        Which features there are.
+    tables
+        The totals of each table of the feature set.
+    tags
+        Events, labels and values by tag, shape (tags, 3); a label counts for each tag of its entity.
+    everything
+        Events, labels and values of all labels, shape (1, 3).
+    effects
+        The adjusted effects; None without.
 
     Examples
     --------
     >>> statistics = RunningStatistics(max_entities=1000, tags=TagLists({3: [8], 4: [8]}))
-    >>> statistics.update(7, 3, True, 1.2)
-    >>> named = dict(zip(statistics.names, statistics.features(7, 4), strict=True))
+    >>> statistics.update((7, 3), True, 1.2)
+    >>> named = dict(zip(statistics.names, statistics.features((7, 4)), strict=True))
     >>> named["user_log_count"], named["video_log_count"]
     (0.693147, 0.0)
-    >>> named["user_effect"] > 0.0, named["video_label_mean"] < named["video_tag_ratio_mean"]
+    >>> named["user_effect"] > 0.0, named["video_label_mean"] < named["video_tag_value_mean"]
     (True, True)
     """
 
@@ -131,90 +81,82 @@ class RunningStatistics:
         self,
         max_entities: int,
         tags: TagLists | None = None,
-        kind: FeatureKind = "effects",
+        features: FeatureSet = KUAIREC_FEATURES,
         target: Target = TARGET,
     ) -> None:
-        self.kind = kind
-        self.names = FEATURES[kind]
+        self.feature_set = features
+        self.names = features.layout.running_names
         self._target = target
         self._lists = TagLists({}) if tags is None else tags
-        self.users = EntityTotals(max_entities)
-        self.videos = EntityTotals(max_entities, annotate=self._lists.find)
-        self.tags: Floats = np.zeros((self._lists.count, 3))
-        """Events, labels and ratios by tag, shape (tags, 3); a label counts for each tag of its video."""
-        self.everything: Floats = np.zeros((1, 3))
-        """Events, labels and ratios of all labels, shape (1, 3)."""
-        self.effects = AdjustedEffects(self._lists.count) if kind == "effects" else None
-        """None for other kinds."""
-
-    def features(self, user_id: Id, video_id: Id) -> list[float]:
-        """Return the running block for a user and a video, in the order of `names`."""
-        users, videos, packed = self.users, self.videos, self._lists.packed
-        user, video, tag_list = users.find(user_id), videos.find(video_id), self._lists.find(video_id)
-        found = list(
-            totals.features(
-                user, video, tag_list, users.totals, videos.totals, self.tags, self.everything, packed
+        self.tables = [
+            EntityTotals(
+                max_entities,
+                columns_of(table),
+                self._lists.find if table.parts == TAGGED else lambda _: 0,
             )
+            for table in features.layout.tables
+        ]
+        self._tagged = next(
+            (number for number, table in enumerate(features.layout.tables) if table.parts == TAGGED), None
         )
-        if self.effects is not None:
-            own = self.effects.reserve(len(users.totals), len(videos.totals)).arrays
-            adjusted = effects.features(
-                user, video, tag_list, own.users, own.items, own.groups, own.everything, packed
-            )
-            found[EFFECTS.index("video_tag_ratio_mean")] = found[_TAG_RATIO_MEAN]
-            for column, value in zip(_EFFECT_COLUMNS, adjusted, strict=True):
-                found[column] = value
+        self._columns = max((table.columns for table in self.tables), default=totals.BASE_COLUMNS)
+        self.tags: Floats = np.zeros((self._lists.count, totals.BASE_COLUMNS))
+        self.everything: Floats = np.zeros((1, totals.BASE_COLUMNS))
+        self.effects = AdjustedEffects(self._lists.count) if features.layout.effects else None
+
+    def features(self, ids: Sequence[Id], timestamp: int = 0, values: Sequence[float] = ()) -> list[float]:
+        """Return the running block of an event, in the order of `names`.
+
+        Parameters
+        ----------
+        ids
+            The ids of its entities.
+        timestamp
+            Its time, in milliseconds.
+        values
+            The features that its message has by itself.
+        """
+        [found] = self._run_one(0, ids, timestamp, values, False, 0.0)
         return found
 
-    def update(self, user_id: Id, video_id: Id, label: bool, watch_ratio: float) -> None:
-        """Count a label of a user and a video."""
-        users, videos, lists = self.users, self.videos, self._lists
-        user, video = users.row_for(user_id), videos.row_for(video_id)
-        evicted_user, evicted_video = totals.add_label(
-            user,
-            video,
-            lists.find(video_id),
-            label,
-            self._target.cap(float(watch_ratio)),
-            users.totals,
-            users.ring,
-            users.capacity,
-            videos.totals,
-            videos.ring,
-            videos.capacity,
-            self.tags,
-            self.everything,
-            lists.packed,
-        )
-        if self.effects is not None:
-            own = self.effects.reserve(len(users.totals), len(videos.totals)).arrays
-            effects.learn(
-                user,
-                video,
-                lists.find(video_id),
-                self._target.signal(float(watch_ratio)),
-                evicted_user,
-                evicted_video,
-                own.users,
-                own.ring,
-                own.ring_signals,
-                own.items,
-                videos.annotations,
-                own.generations,
-                own.groups,
-                own.everything,
-                lists.packed,
-            )
-        users.release_evicted([evicted_user] if evicted_user else [])
-        videos.release_evicted([evicted_video] if evicted_video else [])
-
-    def run(
+    def update(
         self,
-        order: NDArray[np.int64],
-        users: Sequence[Id],
-        videos: Sequence[Id],
+        ids: Sequence[Id],
+        label: bool,
+        value: float,
+        timestamp: int = 0,
+        values: Sequence[float] = (),
+    ) -> None:
+        """Count a label of an event: whether it is positive, and its value."""
+        self._run_one(1, ids, timestamp, values, label, value)
+
+    def _run_one(  # noqa: PLR0917 - columns of one event
+        self,
+        step: int,
+        ids: Sequence[Id],
+        timestamp: int,
+        values: Sequence[float],
+        label: bool,
+        value: float,
+    ) -> list[list[float]]:
+        found: list[list[float]] = self.run(
+            np.array([step]),
+            tuple([each] for each in ids),
+            np.array([label]),
+            np.array([float(value)]),
+            np.array([timestamp]),
+            np.array([values], dtype=np.float64),
+        ).tolist()
+        return found
+
+    def run(  # noqa: PLR0917 - columns
+        self,
+        order: Integers,
+        ids: Sequence[Sequence[Id]],
         labels: NDArray[np.bool_],
-        watch_ratios: Floats,
+        label_values: Floats,
+        timestamps: Integers | None = None,
+        values: Floats | None = None,
     ) -> Floats:
         """Look up features and count labels in a given order, with the same bits as one by one.
 
@@ -223,119 +165,162 @@ class RunningStatistics:
         order
             Steps, shape (steps,): i looks up event i's features, n + i counts its label. An event may have
             one of the two steps only; the other may belong to another call.
-        users, videos, labels, watch_ratios
-            Columns of the n events.
+        ids
+            The ids of the n events, one column for each entity.
+        labels, label_values
+            Whether the events' labels are positive, and their values, shapes (n,).
+        timestamps
+            Times of the events in milliseconds, shape (n,); None where no feature needs them.
+        values
+            The features that messages have by themselves, shape (n, features); None for none.
 
         Returns
         -------
         ndarray
-            The features, shape (n, features); NaN for events without such a step.
+            The features, shape (n, running features); NaN for events without such a step.
 
         Raises
         ------
         ValueError
             The columns differ in length, or a step is out of range. Nothing has changed.
         """
-        n = len(users)
-        lengths = [n, len(videos), len(labels), len(watch_ratios)]
+        n = len(labels)
+        timestamps = np.zeros(n, dtype=np.int64) if timestamps is None else timestamps
+        values = np.empty((n, 0)) if values is None else values
+        lengths = [*map(len, ids), n, len(label_values), len(timestamps), len(values)]
         if len(set(lengths)) > 1:
-            raise ValueError(f"users, videos, labels and watch_ratios must have one length, not {lengths}")
+            raise ValueError(f"ids, labels, values and timestamps must have one length, not {lengths}")
         if order.size and not 0 <= order.min() <= order.max() < 2 * n:
             raise ValueError(f"steps in order must be from 0 to {2 * n - 1}, for {n} events")
-        user_rows, video_rows = self.users.rows_for(users), self.videos.rows_for(videos)
+        capped = self._target.cap_many(label_values)
+        found = np.full((totals.FIRST_TABLE + len(self.tables), n, self._columns), np.nan)
+        totals.run_everything(order, labels, capped, self.everything, found[totals.EVERYTHING])
+        evicted = np.zeros((len(self.tables), len(order)), dtype=np.int64)
+        rows = [table.rows_for(self._keys(number, ids, values)) for number, table in enumerate(self.tables)]
+        tag_lists = np.zeros(n, dtype=np.int64)
+        if self._tagged is not None:
+            tag_lists = self.tables[self._tagged].annotations[rows[self._tagged]]
+        totals.run_tags(order, tag_lists, labels, capped, self.tags, self._lists.packed, found[totals.TAGS])
+        for number, (table, spec) in enumerate(zip(self.tables, self.feature_set.layout.tables, strict=True)):
+            totals.run_table(
+                order,
+                rows[number],
+                timestamps,
+                labels,
+                capped,
+                float(spec.half_life or 0),
+                table.totals,
+                table.ring,
+                table.capacity,
+                found[totals.FIRST_TABLE + number],
+                evicted[number],
+            )
         out = np.full((n, len(self.names)), np.nan)
-        evicted = np.zeros((2, len(order)), dtype=np.int64)
-        totals.run(
-            order,
-            user_rows,
-            video_rows,
-            self.videos.annotations[video_rows],
-            labels,
-            self._target.cap_many(watch_ratios),
-            self.users.totals,
-            self.users.ring,
-            self.users.capacity,
-            self.videos.totals,
-            self.videos.ring,
-            self.videos.capacity,
-            self.tags,
-            self.everything,
-            self._lists.packed,
-            out,
-            evicted,
-        )
-        self._run_effects(order, user_rows, video_rows, watch_ratios, evicted, out)
-        for entities, rows in zip((self.users, self.videos), evicted, strict=True):
-            entities.release_evicted(rows[rows != totals.NO_ROW].tolist())
+        totals.make_features(self.feature_set.codes, timestamps, found, out)
+        self._run_effects(order, rows, label_values, evicted, out)
+        for table, gone in zip(self.tables, evicted, strict=True):
+            table.release_evicted(gone[gone != totals.NO_ROW].tolist())
         return out
 
-    def _run_effects(  # noqa: PLR0917 - as compiled code is called
+    def _keys(self, number: int, ids: Sequence[Sequence[Id]], values: Floats) -> Sequence[Key]:
+        """Return the keys of events in a table."""
+        columns = [
+            ids[part.place]
+            if part.entity
+            else np.clip(values[:, part.place], -1, MAX_COLUMNS).astype(np.int64).tolist()
+            for part in self.feature_set.layout.tables[number].parts
+        ]
+        return columns[0] if len(columns) == 1 else [*zip(*columns, strict=True)]
+
+    def named_tables(self) -> Iterator[tuple[str, EntityTotals]]:
+        """Yield the tables with their names in snapshots."""
+        for layout, table in zip(self.feature_set.layout.tables, self.tables, strict=True):
+            yield layout.name, table
+
+    def adjusted_tables(self) -> tuple[EntityTotals, ...]:
+        """Return the two tables whose effects are adjusted for one another; none without effects."""
+        return tuple(self.tables[number] for number in self.feature_set.layout.effects or ())
+
+    def _effect_arrays(self) -> effects.EffectArrays | None:
+        """Return the arrays of the effects, with a row for each of the two tables'; None without effects."""
+        if self.effects is None:
+            return None
+        user, item = self.adjusted_tables()
+        return self.effects.reserve(len(user.totals), len(item.totals)).arrays
+
+    def _run_effects(
         self,
-        order: NDArray[np.int64],
-        users: NDArray[np.int64],
-        videos: NDArray[np.int64],
-        watch_ratios: Floats,
-        evicted: NDArray[np.int64],
+        order: Integers,
+        rows: Sequence[Integers],
+        label_values: Floats,
+        evicted: Integers,
         out: Floats,
     ) -> None:
-        """Run the effects as `pipeline.features.totals.run` has run means, with the same parameters."""
-        if self.effects is None:
+        """Run the effects as the tables have been run."""
+        own = self._effect_arrays()
+        if own is None:
             return
-        own = self.effects.reserve(len(self.users.totals), len(self.videos.totals)).arrays
-        found = np.full((len(out), len(_EFFECT_COLUMNS)), np.nan)
+        user, item = self.feature_set.layout.effects or (0, 0)
+        item_lists = self.tables[item].annotations
+        found = np.full((len(out), effects.FEATURES), np.nan)
         effects.run(
             order,
-            users,
-            videos,
-            self.videos.annotations[videos],
-            self._target.signals(watch_ratios),
-            evicted,
+            rows[user],
+            rows[item],
+            item_lists[rows[item]],
+            self._target.signals(label_values),
+            np.stack([evicted[user], evicted[item]]),
             own.users,
             own.ring,
             own.ring_signals,
             own.items,
-            self.videos.annotations,
+            item_lists,
             own.generations,
             own.groups,
             own.everything,
             self._lists.packed,
             found,
         )
-        out[:, EFFECTS.index("video_tag_ratio_mean")] = out[:, _TAG_RATIO_MEAN]
-        out[:, _EFFECT_COLUMNS] = found
+        out[:, self.feature_set.effect_columns] = found
 
-    def merge_shared(self, counts: Sequence[VideoCounts], sums: Sequence[EffectSums] = ()) -> None:
-        """Add counts of labels that other partitions share, by video, and what they say of its effect.
+    def merge_shared(self, shares: Sequence[Share]) -> None:
+        """Add counts of labels that other partitions share, and what they say of effects.
 
-        A video may occur more than once. Each time counts as an update of it. There are as many sums as
-        counts, or none where nothing is said of effects.
+        An entity may occur more than once. Each time counts as an update of it. Recent means, and the time
+        since the last event, are of this partition's labels alone.
         """
-        videos = self.videos
-        ids = [count.video_id for count in counts]
-        rows = videos.rows_for(ids)
-        of_labels = [(count.events, count.labels, count.ratios) for count in counts]
-        evicted = np.zeros(len(ids), dtype=np.int64)
-        totals.merge_shared(
-            rows,
-            videos.annotations[rows],
-            np.array(of_labels, dtype=np.float64).reshape(len(ids), 3),
-            videos.totals,
-            videos.ring,
-            videos.capacity,
-            self.tags,
-            self.everything,
-            self._lists.packed,
-            evicted,
-        )
-        if self.effects is not None:
-            own = self.effects.reserve(len(self.users.totals), len(videos.totals)).arrays
+        layout = self.feature_set.layout
+        for place, number in enumerate(layout.shared):
+            counts, sums = list[EntityCounts](), list[EffectSums]()
+            for share in shares:
+                of_table = share.counts[place]
+                counts += of_table
+                if number == layout.shared_effects:
+                    sums += share.effects or [NO_EFFECTS] * len(of_table)
+            self._merge_table(number, counts, sums)
+
+    def _merge_table(self, number: int, counts: Sequence[EntityCounts], sums: Sequence[EffectSums]) -> None:
+        table, n = self.tables[number], len(counts)
+        rows = table.rows_for([count.entity for count in counts])
+        of_labels = [(count.events, count.labels, count.values) for count in counts]
+        added = np.array(of_labels, dtype=np.float64).reshape(n, 3)
+        evicted = np.zeros(n, dtype=np.int64)
+        totals.merge_shared(rows, added, table.totals, table.ring, table.capacity, evicted)
+        if number == self.feature_set.layout.shared[0]:
+            totals.merge_everything(added, self.everything)
+        if number == self._tagged:
+            totals.merge_tags(table.annotations[rows], added, self.tags, self._lists.packed)
+        gone = evicted[evicted != totals.NO_ROW]
+        own = self._effect_arrays()
+        user, item = self.feature_set.layout.effects or (None, None)
+        if own is not None and number == user:
+            own.users[gone] = 0.0
+        if own is not None and number == item:
             effects.merge_shared(
                 rows,
-                videos.annotations[rows],
+                table.annotations[rows],
                 np.array([count.events for count in counts], dtype=np.int64),
-                np.array([msgspec.structs.astuple(each) for each in sums or [NO_EFFECTS] * len(ids)]).reshape(
-                    len(ids), 4
-                ),
+                np.array([msgspec.structs.astuple(each) for each in sums]).reshape(n, 4),
                 evicted,
                 own.users,
                 own.items,
@@ -344,4 +329,4 @@ class RunningStatistics:
                 own.everything,
                 self._lists.packed,
             )
-        videos.release_evicted(evicted[evicted != totals.NO_ROW].tolist())
+        table.release_evicted(gone.tolist())

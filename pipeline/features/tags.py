@@ -43,6 +43,6 @@ class TagLists:
         self.count = 1 + max((tag for numbers in tags.values() for tag in numbers), default=-1)
         self.packed: NDArray[np.int64] = np.array(packed, dtype=np.int64)
 
-    def find(self, video: Id) -> int:
+    def find(self, video: object) -> int:
         """Return the position of the video's list in `packed`; 0, an empty list, if the video is unknown."""
-        return self._positions.get(video, 0)
+        return self._positions.get(video, 0)  # type: ignore[call-overload,no-any-return]  # what is no video is unknown

@@ -1,15 +1,19 @@
 """The arithmetic of the running statistics, compiled: sums over labels, and the features made of them.
 
-Totals are rows of three sums over labels: their number, the number of positive ones, and their watch ratios.
-The rows of users form a ring in the order of their updates, and so do those of videos: the next row to be
-evicted is the oldest of its ring. Compiled functions work on one event at a time, in a fixed order of
-operations, so that an event's features have the same bits whether it is processed alone or among many. `run`
-releases Python's global lock.
+Totals are rows of sums over labels: their number, the number of positive ones, and their values; where it is
+wanted, the time of the newest event, and the same three sums with weights that halve with event time. The
+rows of a table form a ring in the order of their updates: the next row to be evicted is the oldest.
 
-Numba's cache on disk sees changes of a function's own file alone, so nothing here depends on another file.
+Each table is run alone over the steps of a batch: a step looks up an event's totals, or counts its label.
+Then all features are made of the totals looked up. Every sum is made in the order of the steps, so that an
+event's features have the same bits whether it is processed alone or among many. The functions release
+Python's global lock.
+
+Numba's cache on disk sees changes of a function's own file alone. Nothing here depends on another file of
+this folder.
 """
 
-# ruff: noqa: PLR0917 -- compiled code is called by position
+# ruff: noqa: PLR0912, PLR0917 -- compiled code is called by position, and has no tables of functions
 # mypy: disable-error-code="untyped-decorator"
 # (numba.njit has no types)
 from __future__ import annotations
@@ -21,20 +25,24 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from forks.compiled.exponential import exponential
+
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Booleans: TypeAlias = NDArray[np.bool_]
-Block: TypeAlias = tuple[float, float, float, float]
 
 PRIOR_WEIGHT = 10.0
 """The weight of the prior mean in an entity's means, in events."""
 
 DECIMALS = 6
-"""Decimals that features are rounded to."""
+"""Decimals that features are rounded to: further ones help no prediction, and are a fifth of the bytes of a
+record."""
 _UNIT = 10.0**DECIMALS
 
-EVENTS, LABELS, RATIOS = range(3)
+EVENTS, LABELS, VALUES, NEWEST, RECENT_EVENTS, RECENT_LABELS, RECENT_VALUES = range(7)
 """The columns of totals."""
+BASE_COLUMNS, TIMED_COLUMNS, RECENT_COLUMNS = 3, 4, 7
+"""Columns of a table: the first three, those and the time of the newest event in milliseconds, or all."""
 
 OLDER, NEWER = range(2)
 """The columns of a ring of rows."""
@@ -45,182 +53,243 @@ NO_ROW = 0
 UNLINKED = -1
 """The value in place of a row's older neighbour, while the row is not in its ring."""
 
+EVERYTHING, TAGS, FIRST_TABLE = range(3)
+"""Numbers of totals that were looked up: those of everything, of tags, and of each table from here on."""
 
-@njit(cache=True)
-def features(
-    user: int,
-    video: int,
-    tag_list: int,
-    users: Floats,
-    videos: Floats,
-    tags: Floats,
-    everything: Floats,
-    packed: Integers,
-) -> tuple[float, float, float, float, float, float, float, float, float, float]:
-    """Return the running features of a user and a video.
+(
+    LABEL_MEAN,
+    LABEL_LOGIT,
+    VALUE_MEAN,
+    LOG_COUNT,
+    LEANING_LABEL_MEAN,
+    LEANING_VALUE_MEAN,
+    RECENT_LABEL_MEAN,
+    RECENT_VALUE_MEAN,
+    LOG_SINCE_LAST,
+) = range(9)
+"""Features that are made of totals."""
+ELSEWHERE = -1
+"""The code of a feature that is made elsewhere."""
 
-    They are in the order of `pipeline.features.statistics.FEATURES`. Each is rounded to `DECIMALS`: further
-    decimals help no prediction, and are a fifth of the bytes of a record.
-
-    Parameters
-    ----------
-    user, video
-        The rows of their totals.
-    tag_list
-        The position of the video's list in `packed`.
-    users, videos, tags, everything
-        Totals, shapes (rows, 3), float64; `everything` has one row.
-    packed
-        The lists of tags: see `pipeline.features.tags.TagLists`.
-    """
-    label_prior = (everything[0, LABELS] + 0.5) / (everything[0, EVENTS] + 1.0)
-    ratio_prior = (everything[0, RATIOS] + 0.5) / (everything[0, EVENTS] + 1.0)
-    user_mean, user_logit, user_ratio, user_count = _block(users, user, label_prior, ratio_prior)
-    video_mean, video_logit, video_ratio, video_count = _block(videos, video, label_prior, ratio_prior)
-    tag_mean, tag_ratio = _tag_means(tag_list, tags, packed, label_prior, ratio_prior)
-    return (
-        _rounded(user_mean),
-        _rounded(user_logit),
-        _rounded(user_ratio),
-        _rounded(user_count),
-        _rounded(video_mean),
-        _rounded(video_logit),
-        _rounded(video_ratio),
-        _rounded(video_count),
-        _rounded(_smoothed(videos[video, LABELS], videos[video, EVENTS], tag_mean)),
-        _rounded(_smoothed(videos[video, RATIOS], videos[video, EVENTS], tag_ratio)),
-    )
-
-
-@njit(cache=True)
-def add_label(
-    user: int,
-    video: int,
-    tag_list: int,
-    label: bool,
-    ratio: float,
-    users: Floats,
-    user_ring: Integers,
-    user_capacity: int,
-    videos: Floats,
-    video_ring: Integers,
-    video_capacity: int,
-    tags: Floats,
-    everything: Floats,
-    packed: Integers,
-) -> tuple[int, int]:
-    """Count a label.
-
-    Returns
-    -------
-    tuple of int
-        The rows of the user and of the video that were evicted for it, or `NO_ROW`.
-    """
-    evicted_user = _touch(users, user_ring, user, user_capacity)
-    evicted_video = _touch(videos, video_ring, video, video_capacity)
-    _add(users, user, label, ratio)
-    _add(videos, video, label, ratio)
-    for position in range(tag_list + 1, tag_list + 1 + packed[tag_list]):
-        _add(tags, packed[position], label, ratio)
-    _add(everything, 0, label, ratio)
-    return evicted_user, evicted_video
+NEVER = 30.0 * 86_400.0
+"""Seconds since the last event of an entity that has had none."""
+_LOG_2 = math.log(2.0)
 
 
 @njit(cache=True, nogil=True)
-def run(
-    order: Integers,
-    user_rows: Integers,
-    video_rows: Integers,
-    tag_lists: Integers,
-    labels: Booleans,
-    ratios: Floats,
-    users: Floats,
-    user_ring: Integers,
-    user_capacity: int,
-    videos: Floats,
-    video_ring: Integers,
-    video_capacity: int,
-    tags: Floats,
-    everything: Floats,
-    packed: Integers,
-    out: Floats,
-    evicted: Integers,
+def run_everything(
+    order: Integers, labels: Booleans, values: Floats, everything: Floats, found: Floats
 ) -> None:
-    """Run the steps of `order`: i writes event i's features to `out`, n + i counts its label.
+    """Run the steps of `order` over the totals of all labels, shape (1, 3).
 
-    Rows, tag lists, labels, ratios and `out` are those of n events. The rows of the user and of the video
-    that a step evicts are written to `evicted`, shape (2, steps). A later step may use such a row again.
+    Parameters
+    ----------
+    order : ndarray, shape (steps,), int64
+        Steps over n events: i looks up event i's totals, n + i counts its label.
+    labels : ndarray, shape (n,), bool
+        Whether each label is positive.
+    values : ndarray, shape (n,), float64
+        The labels' values.
+    everything
+        The totals; changed.
+    found : ndarray, shape (n, columns), float64
+        The totals that are looked up.
     """
-    n = out.shape[0]
+    n = found.shape[0]
     for step in range(order.shape[0]):
         event = order[step]
         if event < n:
-            found = features(
-                user_rows[event],
-                video_rows[event],
-                tag_lists[event],
-                users,
-                videos,
-                tags,
-                everything,
-                packed,
-            )
-            for j in range(len(found)):
-                out[event, j] = found[j]
+            for column in range(BASE_COLUMNS):
+                found[event, column] = everything[0, column]
+        else:
+            _add(everything, 0, labels[event - n], values[event - n])
+
+
+@njit(cache=True, nogil=True)
+def run_tags(
+    order: Integers,
+    tag_lists: Integers,
+    labels: Booleans,
+    values: Floats,
+    tags: Floats,
+    packed: Integers,
+    found: Floats,
+) -> None:
+    """Run the steps of `order` over the totals of tags, shape (tags, 3), as `run_everything`.
+
+    What is looked up is the sum over the tags of an event's item. Its list is at `tag_lists` in `packed`: see
+    `pipeline.features.tags.TagLists`.
+    """
+    n = found.shape[0]
+    for step in range(order.shape[0]):
+        event = order[step]
+        if event < n:
+            for column in range(BASE_COLUMNS):
+                found[event, column] = 0.0
+            begin = tag_lists[event] + 1
+            for position in range(begin, begin + packed[begin - 1]):
+                for column in range(BASE_COLUMNS):
+                    found[event, column] += tags[packed[position], column]
+        else:
+            event -= n
+            begin = tag_lists[event] + 1
+            for position in range(begin, begin + packed[begin - 1]):
+                _add(tags, packed[position], labels[event], values[event])
+
+
+@njit(cache=True, nogil=True)
+def run_table(
+    order: Integers,
+    rows: Integers,
+    times: Integers,
+    labels: Booleans,
+    values: Floats,
+    half_life: float,
+    totals: Floats,
+    ring: Integers,
+    capacity: int,
+    found: Floats,
+    evicted: Integers,
+) -> None:
+    """Run the steps of `order` over the totals of a table, shape (rows, columns), as `run_everything`.
+
+    Recent totals are looked up as of the event's time.
+
+    Parameters
+    ----------
+    order
+        As for `run_everything`.
+    rows : ndarray, shape (n,), int64
+        Each event's row.
+    times : ndarray, shape (n,), int64
+        Times of the events, in milliseconds.
+    labels, values
+        As for `run_everything`.
+    half_life
+        Milliseconds after which an event counts half in recent totals.
+    totals, ring
+        The table; changed.
+    capacity
+        New rows before one is evicted.
+    found
+        As for `run_everything`.
+    evicted : ndarray, shape (steps,), int64
+        The row that each step evicts, or `NO_ROW`. A later step may use such a row again.
+    """
+    n = found.shape[0]
+    columns = totals.shape[1]
+    for step in range(order.shape[0]):
+        event = order[step]
+        if event < n:
+            row = rows[event]
+            for column in range(columns):
+                found[event, column] = totals[row, column]
+            if columns == RECENT_COLUMNS:
+                share = _kept(times[event] - totals[row, NEWEST], half_life)
+                for column in range(RECENT_EVENTS, RECENT_COLUMNS):
+                    found[event, column] *= share
             continue
         event -= n
-        user, video = user_rows[event], video_rows[event]
-        new_user, new_video = user_ring[user, OLDER] == UNLINKED, video_ring[video, OLDER] == UNLINKED
-        evicted_user, evicted_video = add_label(
-            user,
-            video,
-            tag_lists[event],
-            labels[event],
-            ratios[event],
-            users,
-            user_ring,
-            user_capacity,
-            videos,
-            video_ring,
-            video_capacity,
-            tags,
-            everything,
-            packed,
-        )
-        user_capacity -= new_user and evicted_user == NO_ROW
-        video_capacity -= new_video and evicted_video == NO_ROW
-        evicted[0, step], evicted[1, step] = evicted_user, evicted_video
+        row = rows[event]
+        new = ring[row, OLDER] == UNLINKED
+        evicted_row = _touch(totals, ring, row, capacity)
+        capacity -= new and evicted_row == NO_ROW
+        evicted[step] = evicted_row
+        _add(totals, row, labels[event], values[event])
+        if columns > BASE_COLUMNS:
+            _add_timed(totals, row, float(times[event]), labels[event], values[event], half_life)
 
 
 @njit(cache=True, nogil=True)
 def merge_shared(
-    video_rows: Integers,
-    tag_lists: Integers,
-    sums: Floats,
-    videos: Floats,
-    video_ring: Integers,
-    video_capacity: int,
-    tags: Floats,
-    everything: Floats,
-    packed: Integers,
-    evicted: Integers,
+    rows: Integers, sums: Floats, totals: Floats, ring: Integers, capacity: int, evicted: Integers
 ) -> None:
-    """Add sums over labels, shape (n, 3), to the totals of their videos, tags and everything.
+    """Add sums over labels, shape (n, 3), to the totals of their rows.
 
-    The row of a video that is evicted for one of them is written to `evicted`, shape (n,).
+    The row that is evicted for one of them is written to `evicted`, shape (n,).
     """
-    for number in range(video_rows.shape[0]):
-        video, tag_list = video_rows[number], tag_lists[number]
-        new = video_ring[video, OLDER] == UNLINKED
-        evicted_row = _touch(videos, video_ring, video, video_capacity)
-        video_capacity -= new and evicted_row == NO_ROW
+    for number in range(rows.shape[0]):
+        row = rows[number]
+        new = ring[row, OLDER] == UNLINKED
+        evicted_row = _touch(totals, ring, row, capacity)
+        capacity -= new and evicted_row == NO_ROW
         evicted[number] = evicted_row
-        for column in range(sums.shape[1]):
-            amount = sums[number, column]
-            videos[video, column] += amount
-            for tag in packed[tag_list + 1 : tag_list + 1 + packed[tag_list]]:
-                tags[tag, column] += amount
-            everything[0, column] += amount
+        for column in range(BASE_COLUMNS):
+            totals[row, column] += sums[number, column]
+
+
+@njit(cache=True, nogil=True)
+def merge_everything(sums: Floats, everything: Floats) -> None:
+    """Add sums over labels, shape (n, 3), to the totals of all labels."""
+    for number in range(sums.shape[0]):
+        for column in range(BASE_COLUMNS):
+            everything[0, column] += sums[number, column]
+
+
+@njit(cache=True, nogil=True)
+def merge_tags(tag_lists: Integers, sums: Floats, tags: Floats, packed: Integers) -> None:
+    """Add sums over labels, shape (n, 3), to the totals of the tags in lists."""
+    for number in range(tag_lists.shape[0]):
+        begin = tag_lists[number] + 1
+        for column in range(BASE_COLUMNS):
+            for tag in packed[begin : begin + packed[begin - 1]]:
+                tags[tag, column] += sums[number, column]
+
+
+@njit(cache=True, nogil=True)
+def make_features(codes: Integers, times: Integers, found: Floats, out: Floats) -> None:
+    """Make features of totals that were looked up.
+
+    Parameters
+    ----------
+    codes : ndarray, shape (features, 3), int64
+        Of each feature, what it is, the number of its totals, and of those that it leans on. Those that are
+        made elsewhere are left as they are.
+    times : ndarray, shape (n,), int64
+        Times of the events, in milliseconds.
+    found : ndarray, shape (tables, n, columns), float64
+        Totals from `EVERYTHING` on.
+    out : ndarray, shape (n, features), float64
+        The features, with `DECIMALS`.
+    """
+    for event in range(out.shape[0]):
+        events = found[EVERYTHING, event, EVENTS]
+        label_prior = (found[EVERYTHING, event, LABELS] + 0.5) / (events + 1.0)
+        value_prior = (found[EVERYTHING, event, VALUES] + 0.5) / (events + 1.0)
+        for feature in range(codes.shape[0]):
+            code = codes[feature, 0]
+            if code == ELSEWHERE:
+                continue
+            own, group = codes[feature, 1], codes[feature, 2]
+            if code == LABEL_MEAN:
+                value = _smoothed(found[own, event, LABELS], found[own, event, EVENTS], label_prior)
+            elif code == LABEL_LOGIT:
+                mean = _smoothed(found[own, event, LABELS], found[own, event, EVENTS], label_prior)
+                value = math.log(mean / (1.0 - mean))
+            elif code == VALUE_MEAN:
+                value = _smoothed(found[own, event, VALUES], found[own, event, EVENTS], value_prior)
+            elif code == LOG_COUNT:
+                value = math.log1p(found[own, event, EVENTS])
+            elif code == LEANING_LABEL_MEAN:
+                prior = _group_mean(found[group, event, LABELS], found[group, event, EVENTS], label_prior)
+                value = _smoothed(found[own, event, LABELS], found[own, event, EVENTS], prior)
+            elif code == LEANING_VALUE_MEAN:
+                prior = _group_mean(found[group, event, VALUES], found[group, event, EVENTS], value_prior)
+                value = _smoothed(found[own, event, VALUES], found[own, event, EVENTS], prior)
+            elif code == RECENT_LABEL_MEAN:
+                value = _smoothed(
+                    found[own, event, RECENT_LABELS], found[own, event, RECENT_EVENTS], label_prior
+                )
+            elif code == RECENT_VALUE_MEAN:
+                value = _smoothed(
+                    found[own, event, RECENT_VALUES], found[own, event, RECENT_EVENTS], value_prior
+                )
+            else:
+                since = NEVER + 0.0 * events  # NaN stays
+                if found[own, event, EVENTS] > 0.0:
+                    since = max(0.0, float(times[event]) - found[own, event, NEWEST]) / 1000.0
+                value = math.log1p(since)
+            out[event, feature] = float(np.rint(value * _UNIT) / _UNIT)
 
 
 @njit(cache=True)
@@ -251,44 +320,46 @@ def _unlink(ring: Integers, row: int) -> None:
 
 
 @njit(cache=True)
-def _add(totals: Floats, row: int, label: bool, ratio: float) -> None:
+def _add(totals: Floats, row: int, label: bool, value: float) -> None:
     totals[row, EVENTS] += 1.0
     totals[row, LABELS] += label
-    totals[row, RATIOS] += ratio
+    totals[row, VALUES] += value
 
 
 @njit(cache=True)
-def _tag_means(
-    tag_list: int, tags: Floats, packed: Integers, label_prior: float, ratio_prior: float
-) -> tuple[float, float]:
-    """Return the label and ratio means of the tags in a list; the priors where they have no events."""
-    events = labels = ratios = 0.0
-    for position in range(tag_list + 1, tag_list + 1 + packed[tag_list]):
-        tag = packed[position]
-        events += tags[tag, EVENTS]
-        labels += tags[tag, LABELS]
-        ratios += tags[tag, RATIOS]
+def _add_timed(totals: Floats, row: int, time: float, label: bool, value: float, half_life: float) -> None:
+    """Count a label in the recent totals, which are as of the newest event."""
+    age = totals[row, NEWEST] - time
+    totals[row, NEWEST] = max(time, totals[row, NEWEST])
+    if totals.shape[1] == RECENT_COLUMNS:
+        if age < 0.0:
+            share = _kept(-age, half_life)
+            for column in range(RECENT_EVENTS, RECENT_COLUMNS):
+                totals[row, column] *= share
+        weight = _kept(age, half_life)
+        totals[row, RECENT_EVENTS] += weight
+        totals[row, RECENT_LABELS] += weight * label
+        totals[row, RECENT_VALUES] += weight * value
+
+
+@njit(cache=True)
+def _kept(age: float, half_life: float) -> float:
+    """Return what an event counts after so many milliseconds: 1 at first, half after a half-life."""
+    if age <= 0.0:
+        return 1.0
+    share: float = exponential(-age * (_LOG_2 / half_life))
+    return share
+
+
+@njit(cache=True)
+def _group_mean(total: float, events: float, prior: float) -> float:
+    """Return the mean of what an entity leans on; the prior where that has no events."""
     if events == 0.0:  # 10 p / 10 need not be p
-        return label_prior, ratio_prior
-    return _smoothed(labels, events, label_prior), _smoothed(ratios, events, ratio_prior)
-
-
-@njit(cache=True)
-def _block(totals: Floats, row: int, label_prior: float, ratio_prior: float) -> Block:
-    """Return an entity's label mean, its logit, ratio mean and log count."""
-    events = totals[row, EVENTS]
-    mean = _smoothed(totals[row, LABELS], events, label_prior)
-    ratio = _smoothed(totals[row, RATIOS], events, ratio_prior)
-    return mean, math.log(mean / (1.0 - mean)), ratio, math.log1p(events)
+        return prior
+    return _smoothed(total, events, prior)
 
 
 @njit(cache=True)
 def _smoothed(total: float, events: float, prior: float) -> float:
     """Return the mean over so many events, and over `PRIOR_WEIGHT` more that are at the prior."""
     return (total + PRIOR_WEIGHT * prior) / (events + PRIOR_WEIGHT)
-
-
-@njit(cache=True)
-def _rounded(value: float) -> float:
-    """Return the nearest number of `DECIMALS`, whose shortest text has no more of them."""
-    return float(np.rint(value * _UNIT) / _UNIT)

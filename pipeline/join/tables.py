@@ -53,13 +53,12 @@ class Pending(msgspec.Struct, gc=False):
     """
 
     event_id: Id
-    user_id: Id
-    video_id: Id
+    ids: tuple[Id, ...]
     timestamp: int
     model_version: int
     sequence: int
     scored: bytes = b""
-    """Score, then running features, float64."""
+    """Score, then features, float64."""
     asked: bool | None = None
     """Whether its label was asked for; None where all labels are learned as they come."""
     challengers: ChallengerScores | None = None
@@ -71,8 +70,7 @@ class Pending(msgspec.Struct, gc=False):
         challengers = prediction.challengers
         return cls(
             prediction.event_id,
-            prediction.user_id,
-            prediction.video_id,
+            prediction.ids,
             prediction.timestamp,
             prediction.model_version,
             prediction.sequence,

@@ -7,16 +7,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.config.tree import FORKS, Challenger, FeatureKind, Learner
+from pipeline.config.tree import FORKS, Challenger, Learner
 from pipeline.errors import ConfigError
 from pipeline.excerpt import excerpt
+from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
+from pipeline.model.contexts import ContextLayout
 from pipeline.model.learner_settings import checked_setting, learner_settings
 from pipeline.model.rival import RIVALS, RivalSettings, parameter_types
 from pipeline.model.shadow import ChallengerSettings
 
 
 def resolve_challengers(
-    challengers: Mapping[str, Challenger], static_columns: int, kind: FeatureKind = "effects"
+    challengers: Mapping[str, Challenger], static_columns: int, features: FeatureSet = KUAIREC_FEATURES
 ) -> dict[str, ChallengerSettings]:
     """Return the challengers' settings by name, in the order of their names.
 
@@ -25,9 +27,9 @@ def resolve_challengers(
     challengers
         The challengers by name.
     static_columns
-        Columns of the context vector before the running block.
-    kind
-        The kind of the running features.
+        Columns of the context vector before the features.
+    features
+        Which features there are.
 
     Raises
     ------
@@ -35,7 +37,7 @@ def resolve_challengers(
         A setting is unknown or its value is refused. The message names the setting and what is accepted.
     """
     return {
-        name: _resolve_challenger(f"challengers.{name}", challenger, static_columns, kind)
+        name: _resolve_challenger(f"challengers.{name}", challenger, static_columns, features)
         for name, challenger in sorted(challengers.items())
     }
 
@@ -63,17 +65,17 @@ def parse_learner(where: str, parameters: Mapping[str, Any]) -> Learner:
 
 
 def _resolve_challenger(
-    where: str, challenger: Challenger, static_columns: int, features: FeatureKind
+    where: str, challenger: Challenger, static_columns: int, features: FeatureSet
 ) -> ChallengerSettings:
     kind, parameters = challenger.learner, challenger.parameters
     if kind == FORKS:
-        return learner_settings(parse_learner(where, parameters), static_columns, where, kind=features)
+        return learner_settings(parse_learner(where, parameters), static_columns, where, features=features)
     if kind not in RIVALS:
         accepted = ", ".join([FORKS, *RIVALS])
         raise ConfigError(f"{where}.learner: there is no learner {kind!r}. Accepted here: {accepted}")
     types = parameter_types(kind)
     checked = {name: checked_setting(where, name, value, types) for name, value in parameters.items()}
     try:
-        return RivalSettings.of(kind, checked)
+        return RivalSettings.of(kind, checked, ContextLayout.of(static_columns, features).own_columns)
     except ValueError as error:
         raise ConfigError(f"{where}.{error}") from error

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.records.fields import FEATURES_LENGTH, Id
+from pipeline.records.entities import columns_of
+from pipeline.records.fields import Id
 from pipeline.records.outputs import Example, Outcome
-
-_running_bytes = Struct(f"{FEATURES_LENGTH}d").pack
-"""Running features as float64: the quickest way from lists to an array."""
 
 
 class InteractionLike(Protocol):
-    """A user, a video and a time in milliseconds: an interaction, or a record that was made of one."""
+    """Ids of entities and a time in milliseconds: an interaction, or a record that was made of one."""
 
     @property
-    def user_id(self) -> Id: ...
-    @property
-    def video_id(self) -> Id: ...
+    def ids(self) -> tuple[Id, ...]: ...
     @property
     def timestamp(self) -> int: ...
 
@@ -30,22 +26,19 @@ class InteractionLike(Protocol):
 class InteractionColumns(NamedTuple):
     """Several interactions, column by column."""
 
-    users: list[Id]
-    videos: list[Id]
+    ids: tuple[list[Id], ...]
+    """The ids, one column for each entity."""
     timestamps: list[int]
+    """Times, in milliseconds."""
 
     @classmethod
-    def of(cls, interactions: Sequence[InteractionLike]) -> Self:
-        """Return the columns of interactions."""
-        return cls(
-            [interaction.user_id for interaction in interactions],
-            [interaction.video_id for interaction in interactions],
-            [interaction.timestamp for interaction in interactions],
-        )
+    def of(cls, interactions: Sequence[InteractionLike], entities: int) -> InteractionColumns:
+        """Return the columns of interactions that name so many entities."""
+        return cls(columns_of(interactions, entities), [each.timestamp for each in interactions])
 
 
 class ModelOutput(NamedTuple):
-    """What the model predicts for an interaction, and the running features that it used."""
+    """What the model predicts for an interaction, and the features that it used."""
 
     features: list[float]
     score: float
@@ -66,7 +59,8 @@ class ModelOutputs(NamedTuple):
     challengers: list[dict[str, float]] | list[None]
 
 
-def running_blocks(records: Sequence[Outcome | Example]) -> NDArray[np.float64]:
-    """Return the running features of records, shape (n, features)."""
-    numbers = np.frombuffer(b"".join([_running_bytes(*record.features) for record in records]))
-    return numbers.reshape(len(records), FEATURES_LENGTH)
+def feature_rows(records: Sequence[Outcome | Example], features: int) -> NDArray[np.float64]:
+    """Return the features of records, shape (n, features)."""
+    pack = Struct(f"{features}d").pack  # the quickest way from lists to an array
+    numbers = np.frombuffer(b"".join([pack(*record.features) for record in records]))
+    return numbers.reshape(len(records), features)

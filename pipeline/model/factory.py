@@ -6,15 +6,18 @@ from collections.abc import Mapping
 from copy import copy
 
 from forks import ForksSettings
-from pipeline.config.tree import Config, FeatureKind, Learner
+from pipeline.config.tree import Config, Learner
+from pipeline.features.feature_set import FeatureSet
 from pipeline.features.tables import Tables
 from pipeline.features.target import Target
 from pipeline.model.challengers import resolve_challengers
+from pipeline.model.contexts import ContextLayout
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
 from pipeline.model.settings_text import (
     challengers_from,
     challengers_text,
+    features_text,
     kind_from,
     kind_text,
     labels_text,
@@ -42,8 +45,8 @@ class ModelFactory:
         The learner's settings.
     challengers
         The challengers' settings by name, in the order of their names.
-    kind
-        The kind of the running features.
+    features
+        Which features there are.
     target
         The rules that make labels of watch ratios.
 
@@ -59,10 +62,10 @@ class ModelFactory:
         features = config.features
         self._config = config
         self._tables = Tables(features.users, features.tags, features.daily, same_day=features.same_day)
-        self.kind = features.kind
+        self.features = FeatureSet.of(config.stream, features.kind)
         self.target = Target.of(config.stream.target)
-        self.learner = learner_settings(config.learner, self._tables.columns, kind=self.kind)
-        self.challengers = resolve_challengers(config.challengers, self._tables.columns, self.kind)
+        self.learner = learner_settings(config.learner, self._tables.columns, features=self.features)
+        self.challengers = resolve_challengers(config.challengers, self._tables.columns, self.features)
 
     def with_learner(self, learner: Learner) -> ModelFactory:
         """Return a factory with another learner and the same tables.
@@ -72,8 +75,8 @@ class ModelFactory:
         ConfigError
             A setting is refused. The message names it and what is accepted.
         """
-        learner_of_kind = learner_settings(learner, self._tables.columns, kind=self.kind)
-        return self._with(learner_of_kind, self.challengers, self.kind, self.target)
+        settings = learner_settings(learner, self._tables.columns, features=self.features)
+        return self._with(settings, self.challengers, self.features, self.target)
 
     def with_saved_settings(self, settings: Mapping[str, str]) -> ModelFactory:
         """Return a factory with learner, challengers, kind of features and target of a record's settings.
@@ -83,20 +86,22 @@ class ModelFactory:
         StateError
             The settings are of another version of a learner.
         """
+        features = FeatureSet.of(self._config.stream, kind_from(settings))
+        columns = ContextLayout.of(self._tables.columns, features).own_columns
         return self._with(
-            learner_from(settings), challengers_from(settings), kind_from(settings), target_from(settings)
+            learner_from(settings), challengers_from(settings, columns), features, target_from(settings)
         )
 
     def _with(
         self,
         learner: ForksSettings,
         challengers: Mapping[str, ChallengerSettings],
-        kind: FeatureKind,
+        features: FeatureSet,
         target: Target,
     ) -> ModelFactory:
         other = copy(self)
         other.learner, other.challengers = learner, dict(challengers)
-        other.kind, other.target = kind, target
+        other.features, other.target = features, target
         return other
 
     def new_model(self) -> Model:
@@ -106,7 +111,7 @@ class ModelFactory:
             self._tables,
             self._config.features.max_entities,
             self.challengers,
-            kind=self.kind,
+            features=self.features,
             target=self.target,
         )
 
@@ -132,8 +137,9 @@ class ModelFactory:
             "tables": self._tables.digest,
             "features.max_entities": str(self._config.features.max_entities),
             "join.on_missing": self._config.join.on_missing,
-            **kind_text(self.kind),
+            **kind_text(self.features.kind),
             **names_text(self._config.stream),
+            **features_text(self._config.stream),
             **target_text(self.target),
             **labels_text(self._config.labels),
             **learner_text(self.learner),

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import ClassVar, Final
 
 from pipeline.config.tree import Labels
-from pipeline.features.statistics import EFFECTS
+from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
 from pipeline.features.totals import PRIOR_WEIGHT
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
@@ -21,8 +21,6 @@ RATE_TOLERANCE: Final = 50.0
 """Labels ahead of the rate at which a margin has to be smaller by the factor e to be asked for."""
 MAX_RATE_DRIFT: Final = 250.0
 """The largest number of labels by which the count may be ahead of the rate or behind it, for any scores."""
-
-_USER, _VIDEO = map(EFFECTS.index, ("user_log_count", "video_log_count"))
 
 
 class LabelPolicy:
@@ -35,9 +33,9 @@ class LabelPolicy:
 
     Where the paper leaves open what a stream needs, two choices are made here:
 
-    - tau is the paper's ridge leverage, Eq. (3), of the user and of the video, in the indicator features
-      behind their running means: b / (n + b) each, with n labels so far and the means' prior weight as b,
-      and then the mean of the two. It is 1 where neither has had a label.
+    - tau is the paper's ridge leverage, Eq. (3), of each entity, such as user and video, in the indicator
+      features behind their running means: b / (n + b) each, with n labels so far and the means' prior weight
+      as b, and then the mean of these. It is 1 where none has had a label.
     - h is not fixed, since nobody knows which h keeps to a budget. It is the rate, times
       exp(-ahead / `RATE_TOLERANCE`), where ahead is the number of labels asked for ahead of the rate. The
       threshold of ``margin`` is this h, too. This integral control needs no state but the count. A partition
@@ -53,6 +51,8 @@ class LabelPolicy:
     ----------
     settings
         The policy, its rate and its seed. The policy is not ``all``, which leaves nothing to decide.
+    log_counts
+        Places among the features of the log counts of the entities.
 
     References
     ----------
@@ -69,8 +69,9 @@ class LabelPolicy:
 
     warm_up_predictions: ClassVar = 250
 
-    def __init__(self, settings: Labels) -> None:
+    def __init__(self, settings: Labels, log_counts: Sequence[int] = (3, 7)) -> None:
         self._settings = settings
+        self._log_counts = log_counts
         self._key = settings.seed.to_bytes(8, "little")
 
     def asks(
@@ -83,7 +84,7 @@ class LabelPolicy:
         event_id
             The id of the event.
         score, features
-            The model's score and the running features that it used.
+            The model's score and the features that it used.
         predicted, asked
             The number of the partition's predictions before this one, and of those asked for among them.
         """
@@ -98,7 +99,7 @@ class LabelPolicy:
         h = rate * math.exp(-ahead / RATE_TOLERANCE)
         if name == "margin":
             return abs(score) < h
-        excess = max(0.0, abs(score) - 0.5 * leverage(features))
+        excess = max(0.0, abs(score) - 0.5 * leverage([features[place] for place in self._log_counts]))
         return self._uniform(event_id) * (h + excess) < h
 
     def learns(self, asked: bool | None, labelled: bool) -> bool:
@@ -119,22 +120,24 @@ class LabelPolicy:
         return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
 
 
-def label_policy(settings: Labels) -> LabelPolicy | None:
+def label_policy(settings: Labels, features: FeatureSet = KUAIREC_FEATURES) -> LabelPolicy | None:
     """Return the policy; None where all labels are learned."""
-    return None if settings.policy == "all" else LabelPolicy(settings)
+    return None if settings.policy == "all" else LabelPolicy(settings, features.places("log_count"))
 
 
-def leverage(features: Sequence[float]) -> float:
-    """Return the ridge leverage of a prediction's user and video, from their running features.
+def leverage(log_counts: Sequence[float]) -> float:
+    """Return the mean ridge leverage of a prediction's entities, from the logs of one more than their labels.
 
-    It is 1 where neither has had a label, and falls towards 0 with their labels.
+    It is 1 where none has had a label, and falls towards 0 with their labels.
 
     Examples
     --------
-    >>> leverage([0.0] * 10)
-    1.0
-    >>> round(leverage([0.0, 0.0, 0.0, math.log1p(30), 0.0, 0.0, 0.0, math.log1p(90), 0.0, 0.0]), 6)
+    >>> leverage([0.0, 0.0]), leverage([])
+    (1.0, 1.0)
+    >>> round(leverage([math.log1p(30), math.log1p(90)]), 6)
     0.175
     """
-    user, video = math.expm1(features[_USER]), math.expm1(features[_VIDEO])
-    return 0.5 * PRIOR_WEIGHT * (1.0 / (user + PRIOR_WEIGHT) + 1.0 / (video + PRIOR_WEIGHT))
+    if not log_counts:
+        return 1.0
+    shares = [1.0 / (math.expm1(log_count) + PRIOR_WEIGHT) for log_count in log_counts]
+    return PRIOR_WEIGHT / len(shares) * sum(shares)

@@ -8,52 +8,60 @@ from typing import Any, Final, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from forks import ForksSettings
-from pipeline.config.tree import FeatureKind, Learner
+from pipeline.config.tree import Learner
 from pipeline.errors import ConfigError
 from pipeline.excerpt import excerpt
-from pipeline.features.statistics import EFFECTS
-from pipeline.records.fields import FEATURES_LENGTH
+from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
+from pipeline.model.contexts import ContextLayout
 
 LINEAR_ALPHA: Final = 30.0
 """Prior precision of the linear part beside the log-odds of the effects, chosen on KuaiRec."""
 
 
 def learner_settings(
-    learner: Learner, static_columns: int, where: str = "learner", *, kind: FeatureKind = "effects"
+    learner: Learner,
+    static_columns: int,
+    where: str = "learner",
+    *,
+    features: FeatureSet = KUAIREC_FEATURES,
 ) -> ForksSettings:
-    """Return the learner's settings for a context vector of static columns and the running block.
+    """Return the learner's settings for a context vector of static columns and a stream's features.
 
-    The `paper` preset uses all columns. `practical` uses the running block alone, since KuaiRec's static
-    columns do not make its predictions better. With features of the kind `effects` it adds to the log-odds
-    that they come to, where its loss is logistic. With those of the kind `running`, which groups from before
-    there was tracking have, it does not track changes.
+    The `paper` preset uses all columns. `practical` uses the features alone, since KuaiRec's static columns
+    do not make its predictions better, and categories in its linear part only. With effects it adds to the
+    log-odds that they come to, where its loss is logistic. With KuaiRec's features of the kind `running`,
+    which groups from before there was tracking have, it does not track changes.
 
     Parameters
     ----------
     learner
         The preset and the overrides.
     static_columns
-        Columns of the context vector before the running block.
+        Columns of the context vector before the features.
     where
         The section of the configuration, for errors.
-    kind
-        The kind of the running features.
+    features
+        Which features there are.
 
     Raises
     ------
     ConfigError
         A setting is unknown or its value is refused. The message names the setting and what is accepted.
     """
-    dimension = static_columns + FEATURES_LENGTH
-    running = (static_columns, dimension)
+    layout = ContextLayout.of(static_columns, features)
+    dimension = layout.dimension
+    first_point = layout.first_running if layout.first_running < dimension else static_columns
     blocks: dict[str, Any] = {}
     if learner.preset == "practical":
-        blocks = {"linear_columns": running, "kernel_columns": running}
-        if kind == "running":
+        blocks = {
+            "linear_columns": (static_columns, dimension),
+            "kernel_columns": (first_point, dimension),
+        }
+        logit = features.logit_column
+        if features.kind == "running" and not features.declared:
             blocks["tracking"] = False
-        elif learner.overrides.get("loss", "logistic") == "logistic":
-            offset = static_columns + EFFECTS.index("effects_logit")
-            blocks |= {"offset_column": offset, "linear_alpha": LINEAR_ALPHA}
+        elif logit is not None and learner.overrides.get("loss", "logistic") == "logistic":
+            blocks |= {"offset_column": layout.first_running + logit, "linear_alpha": LINEAR_ALPHA}
     return preset_settings(learner, dimension, where, **blocks)
 
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from forks import LOSSES, Forks, ForksSettings, probability
 from forks.learning.event_loop import loss_values
 from forks.losses import loss_value, probabilities
-from pipeline.config.tree import FeatureKind
-from pipeline.features.statistics import NO_EFFECTS, RunningStatistics
+from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
+from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import Tables
 from pipeline.features.target import TARGET, Target
 from pipeline.model.columns import (
@@ -21,19 +21,18 @@ from pipeline.model.columns import (
     InteractionLike,
     ModelOutput,
     ModelOutputs,
-    running_blocks,
+    feature_rows,
 )
+from pipeline.model.contexts import ContextLayout
 from pipeline.model.shadow import ChallengerSettings, ShadowLearner
-from pipeline.records.fields import FEATURES_LENGTH
-from pipeline.records.inputs import Interaction
 from pipeline.records.outputs import Outcome, Share
 
 
 class Model:
-    """Predicts from ids and time, and changes only by what it learns of outcomes.
+    """Predicts from ids, time and features of the message, and changes only by what it learns of outcomes.
 
-    The context vector is the concatenation of user block, video block and running block, of
-    `tables.columns + FEATURES_LENGTH` columns. The tables are looked up only for a learner that uses them.
+    The context vector is the concatenation of the tables' blocks and the features, see
+    `pipeline.model.contexts.ContextLayout`. The tables are looked up only for a learner that uses them.
 
     Parameters
     ----------
@@ -42,17 +41,18 @@ class Model:
     tables
         The static blocks.
     max_entities
-        The number of users, and of videos, that running statistics are kept for.
+        The number of entities in each table of the running statistics.
     challengers
         The settings of the challengers, which learn from the same events, by name in the order of names.
-
-    kind
-        The kind of the running features.
+    features
+        Which features there are.
     target
         The rules that make labels of watch ratios.
 
     Attributes
     ----------
+    features
+        Which features there are.
     learner
         The champion.
     challengers
@@ -70,35 +70,45 @@ class Model:
         max_entities: int,
         challengers: Mapping[str, ChallengerSettings] = MappingProxyType({}),
         *,
-        kind: FeatureKind = "effects",
+        features: FeatureSet = KUAIREC_FEATURES,
         target: Target = TARGET,
     ) -> None:
         self.tables = tables
         self.target = target
+        self.features = features
         self.learner = Forks(settings)
         self.challengers = {
             name: ShadowLearner(each, tables.columns, target) for name, each in challengers.items()
         }
         tags = tables.tags.lists if tables.tags else None
-        self.statistics = RunningStatistics(max_entities, tags, kind, target)
+        self.statistics = RunningStatistics(max_entities, tags, features, target)
         self.folded = 0
-        self._x = np.zeros(tables.columns + FEATURES_LENGTH)
+        self._layout = ContextLayout.of(tables.columns, features)
         self._uses_tables = any(
             min(each.linear_columns[0], each.kernel_columns[0]) < tables.columns
             for each in (settings, *challengers.values())
             if isinstance(each, ForksSettings)
         )
 
-    def predict(self, interaction: Interaction) -> ModelOutput:
-        """Predict whether the video will be watched."""
-        features = self.statistics.features(interaction.user_id, interaction.video_id)
+    def predict(self, interaction: InteractionLike, values: Sequence[float] = ()) -> ModelOutput:
+        """Predict whether an interaction's label will be positive.
+
+        Parameters
+        ----------
+        interaction
+            Its ids and its time.
+        values
+            The features that its message has by itself.
+        """
+        running = self.statistics.features(interaction.ids, interaction.timestamp, values)
+        features = [*running, *values]
         score = self.predict_score(interaction, features)
         logistic = self.learner.settings.loss == "logistic"
         p = probability(score) if logistic else None
         return ModelOutput(features, score, p, score > 0.0, self._challenger_scores(interaction, features))
 
     def predict_score(self, interaction: InteractionLike, features: list[float]) -> float:
-        """Return the learner's score of an interaction with these running features."""
+        """Return the learner's score of an interaction with these features."""
         return self.learner.predict_one(self._context(interaction, features))
 
     def _challenger_scores(
@@ -110,13 +120,14 @@ class Model:
         x = self._context(interaction, features)
         return {name: shadow.predict_one(x) for name, shadow in self.challengers.items()}
 
-    def run(
+    def run(  # noqa: PLR0917 - columns
         self,
         order: NDArray[np.int64],
         interactions: InteractionColumns,
         known_features: NDArray[np.float64],
         labels: NDArray[np.bool_],
         watch_ratios: NDArray[np.float64],
+        values: NDArray[np.float64] | None = None,
     ) -> ModelOutputs:
         """Predict and learn in a given order, with the same bits as one by one.
 
@@ -127,22 +138,34 @@ class Model:
         interactions
             The n interactions. Those predicted before are the first of them.
         known_features
-            The running features of those predicted before, shape (known, features).
+            The features of those predicted before, shape (known, features).
         labels, watch_ratios
             Labels and watch ratios of the interactions, shapes (n,); only those that are learned are read.
+        values
+            The features that the messages of the others have by themselves, shape (n - known, features); None
+            where messages have none.
 
         Returns
         -------
         ModelOutputs
             One row for each of the n - known interactions that were not predicted before.
         """
-        new = slice(len(known_features), None)
-        users, videos = interactions.users, interactions.videos
-        running = self.statistics.run(order, users, videos, labels, watch_ratios)
-        running[: len(known_features)] = known_features
+        new, begin = slice(len(known_features), None), self.features.running
+        features = np.empty((len(labels), len(self.features)))
+        features[: len(known_features)] = known_features
+        if values is not None:
+            features[new, begin:] = values
+        features[new, :begin] = self.statistics.run(
+            order,
+            interactions.ids,
+            labels,
+            watch_ratios,
+            np.array(interactions.timestamps, dtype=np.int64),
+            features[:, begin:],
+        )[new]
         loss = self.learner.settings.loss
         y = self.target.values(loss, labels, watch_ratios)
-        X = self._contexts(interactions, running)
+        X = self._contexts(interactions, features)
         scores = self.learner.run(X, y, order)[new]
         p = probabilities(scores).tolist() if loss == "logistic" else [None] * len(scores)
         challenger_scores: list[dict[str, float]] | list[None] = [None] * len(scores)
@@ -152,7 +175,7 @@ class Model:
             challenger_scores = [
                 dict(zip(self.challengers, row, strict=True)) for row in zip(*columns, strict=True)
             ]
-        return ModelOutputs(running[new], scores.tolist(), p, challenger_scores)
+        return ModelOutputs(features[new], scores.tolist(), p, challenger_scores)
 
     def losses(
         self, scores: NDArray[np.float64], labels: NDArray[np.bool_], watch_ratios: NDArray[np.float64]
@@ -194,7 +217,7 @@ class Model:
         outcomes
             The n outcomes.
         features
-            Their running features, shape (n, features), if the caller has them as an array.
+            Their features, shape (n, features), if the caller has them as an array.
 
         Raises
         ------
@@ -207,23 +230,21 @@ class Model:
             found, due = next(pair for pair in zip(sequences, expected, strict=True) if pair[0] != pair[1])
             raise ValueError(f"outcome {found} is not the next one, {due}")
         if features is None:
-            features = running_blocks(outcomes)
+            features = feature_rows(outcomes, len(self.features))
         begins = [number for number, outcome in enumerate(outcomes) if outcome.shared]
         for begin, end in pairwise([0, *begins, len(outcomes)]):
             self._learn_chunk(outcomes[begin:end], features[begin:end])
 
     def merge_shared(self, shares: Sequence[Share]) -> None:
-        """Learn what other partitions share of their outcomes: counts of videos and training examples."""
+        """Learn what other partitions share of their outcomes: counts by entity and training examples."""
         if not shares:
             return
-        self.statistics.merge_shared(
-            [counts for share in shares for counts in share.videos],
-            [sums for share in shares for sums in share.effects or [NO_EFFECTS] * len(share.videos)],
-        )
+        self.statistics.merge_shared(shares)
         examples = [example for share in shares for example in share.examples]
         labels = np.array([example.label for example in examples], dtype=np.bool_)
         ratios = np.array([example.watch_ratio for example in examples], dtype=np.float64)
-        self._learn_columns(InteractionColumns.of(examples), running_blocks(examples), labels, ratios)
+        columns = InteractionColumns.of(examples, self.features.entities)
+        self._learn_columns(columns, feature_rows(examples, len(self.features)), labels, ratios)
 
     def _learn_chunk(self, outcomes: Sequence[Outcome], features: NDArray[np.float64]) -> None:
         """Learn from outcomes of which only the first may hold shares of other partitions."""
@@ -233,16 +254,23 @@ class Model:
         labelled = [outcome for outcome in outcomes if outcome.label is not None]
         if len(labelled) < len(outcomes):
             features = features[[outcome.label is not None for outcome in outcomes]]
-        n, interactions = len(labelled), InteractionColumns.of(labelled)
+        n, interactions = len(labelled), InteractionColumns.of(labelled, self.features.entities)
         labels = np.array([outcome.label for outcome in labelled], dtype=np.bool_)
         ratios = np.array([outcome.watch_ratio or 0.0 for outcome in labelled], dtype=np.float64)
         self._learn_columns(interactions, features, labels, ratios)
-        self.statistics.run(np.arange(n, 2 * n), interactions.users, interactions.videos, labels, ratios)
+        self.statistics.run(
+            np.arange(n, 2 * n),
+            interactions.ids,
+            labels,
+            ratios,
+            np.array(interactions.timestamps, dtype=np.int64),
+            features[:, self.features.running :],
+        )
 
     def learn_example(
         self, interaction: InteractionLike, features: list[float], label: bool, watch_ratio: float
     ) -> None:
-        """Learn one label, with the running features that its prediction was made from.
+        """Learn one label, with the features that its prediction was made from.
 
         `pipeline.features.target.Target.value` is what each learner is taught.
         """
@@ -250,36 +278,38 @@ class Model:
         self.learner.learn_one(x, self.target.value(self.learner.settings.loss, label, watch_ratio))
         for shadow in self.challengers.values():
             shadow.learn_one(x, label, watch_ratio)
-        self.statistics.update(interaction.user_id, interaction.video_id, label, watch_ratio)
+        values = features[self.features.running :]
+        self.statistics.update(interaction.ids, label, watch_ratio, interaction.timestamp, values)
 
     def _learn_columns(
         self,
         interactions: InteractionColumns,
-        running: NDArray[np.float64],
+        features: NDArray[np.float64],
         labels: NDArray[np.bool_],
         watch_ratios: NDArray[np.float64],
     ) -> None:
-        """Let all learners, but not the statistics, learn labels, with the running features of each."""
+        """Let all learners, but not the statistics, learn labels, with the features of each."""
         y = self.target.values(self.learner.settings.loss, labels, watch_ratios)
-        X = self._contexts(interactions, running)
+        X = self._contexts(interactions, features)
         self.learner.predict_and_learn_many(X, y)  # its losses are not needed
         for shadow in self.challengers.values():
             shadow.learn_many(X, labels, watch_ratios)
 
     def _contexts(
-        self, interactions: InteractionColumns, running: NDArray[np.float64]
+        self, interactions: InteractionColumns, features: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Return the context vectors of interactions, shape (n, dimension)."""
-        X = np.zeros((len(running), len(self._x)))
+        X = np.zeros((len(features), self._layout.dimension))
         if self._uses_tables:
-            for x, user, video, timestamp in zip(X, *interactions, strict=True):
+            users, videos, *_ = interactions.ids
+            for x, user, video, timestamp in zip(X, users, videos, interactions.timestamps, strict=True):
                 self.tables.fill(x, user, video, timestamp)
-        X[:, self.tables.columns :] = running
+        self._layout.fill(X, features)
         return X
 
     def _context(self, interaction: InteractionLike, features: list[float]) -> NDArray[np.float64]:
-        """Return the context vector of an interaction, which the next call overwrites."""
-        if self._uses_tables:
-            self.tables.fill(self._x, interaction.user_id, interaction.video_id, interaction.timestamp)
-        self._x[self.tables.columns :] = features
-        return self._x
+        """Return the context vector of an interaction."""
+        columns = InteractionColumns.of([interaction], self.features.entities)
+        [x] = self._contexts(columns, np.array([features]))
+        context: NDArray[np.float64] = x
+        return context

@@ -41,7 +41,7 @@ RIVALS: Final[Mapping[str, type[VectorRival]]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class RivalSettings:
-    """A rival that learns from the standardised running features, and its parameters.
+    """A rival that learns from the standardised features, and its parameters.
 
     Attributes
     ----------
@@ -49,13 +49,16 @@ class RivalSettings:
         The rival's name in `RIVALS`.
     parameters
         Pairs of name and value, in the order of names; parameters that are left out have their defaults.
+    dimension
+        Columns of the features.
     """
 
     kind: str
     parameters: tuple[tuple[str, Any], ...]
+    dimension: int = FEATURES_LENGTH
 
     @classmethod
-    def of(cls, kind: str, parameters: Mapping[str, Any]) -> RivalSettings:
+    def of(cls, kind: str, parameters: Mapping[str, Any], dimension: int = FEATURES_LENGTH) -> RivalSettings:
         """Return settings that name every parameter, so that a changed default is a changed setting.
 
         Raises
@@ -63,7 +66,7 @@ class RivalSettings:
         ValueError
             A parameter is refused. The message names it.
         """
-        settings = cls(kind, tuple(sorted((_defaults(kind) | dict(parameters)).items())))
+        settings = cls(kind, tuple(sorted((_defaults(kind) | dict(parameters)).items())), dimension)
         settings.build()
         return settings
 
@@ -76,7 +79,7 @@ class RivalSettings:
     def build(self) -> rivals.Standardised:
         """Return a rival that has learned nothing."""
         build: Any = RIVALS[self.kind]
-        return rivals.Standardised(build(FEATURES_LENGTH, **dict(self.parameters)))
+        return rivals.Standardised(build(self.dimension, **dict(self.parameters)))
 
     def warm_up(self) -> None:
         """Compile what it calls, through all its stages. This is quick where it was done before."""
@@ -84,7 +87,7 @@ class RivalSettings:
         events = 2 * parameters.get("budget", 20) + parameters.get("cycle", 0)
         rng = np.random.default_rng(0)
         labels = np.where(rng.random(events) < 0.5, -1.0, 1.0)
-        self.build().learn_many(rng.normal(size=(events, FEATURES_LENGTH)), labels)
+        self.build().learn_many(rng.normal(size=(events, self.dimension)), labels)
 
 
 def parameter_types(kind: str) -> dict[str, Any]:

@@ -10,13 +10,15 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, cast, get_args, get_origin, get_type_hints
 
 from forks import ForksSettings
+from pipeline.config.feature_layout import FeatureKind
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import FORKS, FeatureKind, Labels
+from pipeline.config.tree import FORKS, Labels
 from pipeline.errors import StateError
 from pipeline.features.target import TARGET, Target
 from pipeline.model.rival import RIVALS, RivalSettings, parameter_types
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.records.encoding import encode
+from pipeline.records.fields import FEATURES_LENGTH
 
 LEARNER_PREFIX: Final = "learner."
 """The prefix of the names of the learner's settings."""
@@ -30,6 +32,8 @@ KIND: Final = "learner"
 """The setting that names a challenger's learner: FORKS, or which rival."""
 STREAM_NAMES: Final = "stream.names"
 """The setting that names ids and labels in outputs."""
+STREAM_FEATURES: Final = "stream.features"
+"""The setting that names the features of a stream whose definition says which there are."""
 _TARGET_NAMES: Final = tuple(f"{TARGET_PREFIX}{name}" for name in ("above", "cap", "scale"))
 """The names of the target's settings, in the order of the fields of `Target`."""
 TARGET_DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
@@ -113,6 +117,23 @@ DEFAULT_NAMES: Final = _names(KUAIREC)
 """The names of KuaiRec's stream, which are not written."""
 
 
+def features_text(stream: Stream) -> dict[str, str]:
+    """Return what a definition says of its features as a setting; none where it says nothing of them.
+
+    Examples
+    --------
+    >>> features_text(KUAIREC)
+    {}
+    >>> features_text(KUAIREC.model_copy(update={"effects": ("user_id", "video_id")}))
+    {'stream.features': '{"effects":["user_id","video_id"]}'}
+    """
+    said = stream.model_dump(mode="json", include={"key", "features", "running", "effects"})
+    for name, feature in said["features"].items():
+        said["features"][name] = {key: value for key, value in feature.items() if key != "field"}
+    named = {name: value for name, value in said.items() if value not in (None, {})}
+    return {STREAM_FEATURES: encode(named).decode()} if named else {}
+
+
 def target_text(target: Target) -> dict[str, str]:
     """Return the settings of the target as text by name; those with KuaiRec's value are left out.
 
@@ -193,8 +214,17 @@ def challengers_text(challengers: Mapping[str, ChallengerSettings]) -> dict[str,
     return text
 
 
-def challengers_from(settings: Mapping[str, str]) -> dict[str, ChallengerSettings]:
+def challengers_from(
+    settings: Mapping[str, str], dimension: int = FEATURES_LENGTH
+) -> dict[str, ChallengerSettings]:
     """Return the challengers' settings from `challengers_text`; other settings are ignored.
+
+    Parameters
+    ----------
+    settings
+        The settings as text by name.
+    dimension
+        Columns of the features, from which rivals learn.
 
     Raises
     ------
@@ -202,7 +232,7 @@ def challengers_from(settings: Mapping[str, str]) -> dict[str, ChallengerSetting
         This program has no such challengers.
     """
     names = sorted({name.split(".")[0] for name in settings_under(settings, CHALLENGERS_PREFIX)})
-    return {name: _challenger_from(settings, f"{CHALLENGERS_PREFIX}{name}.") for name in names}
+    return {name: _challenger_from(settings, f"{CHALLENGERS_PREFIX}{name}.", dimension) for name in names}
 
 
 def _written(learner: ForksSettings) -> dict[str, Any]:
@@ -213,7 +243,7 @@ def _written(learner: ForksSettings) -> dict[str, Any]:
     }
 
 
-def _challenger_from(settings: Mapping[str, str], prefix: str) -> ChallengerSettings:
+def _challenger_from(settings: Mapping[str, str], prefix: str, dimension: int) -> ChallengerSettings:
     text = settings_under(settings, prefix)
     kind = text.pop(KIND, "")
     if kind == FORKS:
@@ -222,7 +252,8 @@ def _challenger_from(settings: Mapping[str, str], prefix: str) -> ChallengerSett
     if not text or not text.keys() <= types.keys():
         raise StateError(f"the outputs were made beside another version of the challenger {prefix}{kind}")
     try:
-        return RivalSettings.of(kind, {name: parse_value(types[name], value) for name, value in text.items()})
+        parameters = {name: parse_value(types[name], value) for name, value in text.items()}
+        return RivalSettings.of(kind, parameters, dimension)
     except (ValueError, SyntaxError) as error:
         raise StateError(f"no worker wrote these settings of a challenger: {error}") from error
 

@@ -26,14 +26,14 @@ class ShadowLearner:
     """A challenger's learner, with the methods that the model calls for each event.
 
     FORKS is given the whole context vector, as a champion with its settings would be. A rival is given the
-    running block.
+    features.
 
     Parameters
     ----------
     settings
         The settings of its learner.
     static_columns
-        Columns of the context vector before the running block.
+        Columns of the context vector before the features.
     target
         The rules that say what it is taught.
     """

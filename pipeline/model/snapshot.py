@@ -18,6 +18,8 @@ from safetensors.numpy import load, save
 from forks import Forks, ForksSettings, State
 from pipeline.errors import StateError
 from pipeline.features.adjusted_effects import EffectsState
+from pipeline.features.entities import Key
+from pipeline.features.totals import BASE_COLUMNS
 from pipeline.model.model import Model
 from pipeline.model.settings_text import CHALLENGERS_PREFIX, LEARNER_PREFIX
 from pipeline.model.snapshot_limits import (
@@ -31,7 +33,7 @@ from pipeline.model.snapshot_limits import (
     check_totals,
 )
 from pipeline.records.encoding import encode
-from pipeline.records.fields import Count, Id
+from pipeline.records.fields import Count, Id, IdPair
 
 SNAPSHOT_VERSION = 3
 
@@ -53,7 +55,7 @@ class _Version(msgspec.Struct):
     version: int
 
 
-_IDS = msgspec.json.Decoder(list[Id])
+_IDS = msgspec.json.Decoder(list[Id | IdPair])
 _SCALARS = msgspec.json.Decoder(SnapshotScalars)
 _VERSION = msgspec.json.Decoder(_Version)
 _DAMAGE = (
@@ -71,9 +73,9 @@ def pack(model: Model) -> bytes:
     """Return a model's state as safetensors.
 
     Tensors: `learner.*` as the learner names them, `challengers.NAME.*` the same of each challenger,
-    `users.ids`, `users.totals` (n, 3) and the same for videos, `tags.totals` (tags, 3), `effects.*` as
-    `pipeline.features.adjusted_effects.EffectsState` names them with features of that kind, and `plain`,
-    the JSON of version, counts and scalars.
+    `NAME.ids` and `NAME.totals` (n, columns) of each table, such as users, `tags.totals` (tags, 3),
+    `effects.*` as `pipeline.features.adjusted_effects.EffectsState` names them with effects, and `plain`, the
+    JSON of version, counts and scalars.
     """
     tensors, scalars = _split(model.learner.state(), LEARNER_PREFIX)
     challengers = {}
@@ -81,12 +83,12 @@ def pack(model: Model) -> bytes:
         arrays, challengers[name] = _split(shadow.learner.state(), _prefix(name))
         tensors |= arrays
     statistics = model.statistics
-    for name, entities in (("users", statistics.users), ("videos", statistics.videos)):
-        ids, tensors[f"{name}.totals"] = entities.state()
+    for name, table in statistics.named_tables():
+        ids, tensors[f"{name}.totals"] = table.state()
         tensors[f"{name}.ids"] = _json(ids)
     tensors["tags.totals"] = statistics.tags
     if statistics.effects is not None:
-        effects = statistics.effects.state(statistics.users.rows(), statistics.videos.rows())
+        effects = statistics.effects.state(*(table.rows() for table in statistics.adjusted_tables()))
         tensors |= {EFFECTS_PREFIX + name: tensor for name, tensor in effects._asdict().items()}
     everything = tuple(statistics.everything[0].tolist())
     tensors["plain"] = _json(
@@ -164,13 +166,13 @@ def _restore(model: Model, tensors: Tensors, scalars: SnapshotScalars) -> None:
     statistics = model.statistics
     everything = np.array([scalars.everything])
     check_totals("everything", everything)
-    for name, entities in (("users", statistics.users), ("videos", statistics.videos)):
-        entities.restore(ids := entity_ids(tensors, name), _totals(tensors, name, len(ids)))
+    for name, table in statistics.named_tables():
+        table.restore(ids := entity_ids(tensors, name), _totals(tensors, name, len(ids), table.columns))
     if statistics.effects is not None:
         effects = EffectsState(*(tensors[EFFECTS_PREFIX + name] for name in EffectsState._fields))
-        check_effects(effects, len(statistics.users), len(statistics.videos))
+        check_effects(effects, *map(len, statistics.adjusted_tables()))
         statistics.effects.restore(effects)
-    statistics.tags[:] = _totals(tensors, "tags", len(statistics.tags))
+    statistics.tags[:] = _totals(tensors, "tags", len(statistics.tags), BASE_COLUMNS)
     statistics.everything[0] = everything
     model.folded = scalars.folded
 
@@ -207,15 +209,15 @@ def _prefix(challenger: str) -> str:
     return f"{CHALLENGERS_PREFIX}{challenger}."
 
 
-def entity_ids(tensors: Tensors, name: str) -> list[Id]:
-    """Return the `users` or the `videos` of a snapshot, in the order of eviction."""
+def entity_ids(tensors: Tensors, name: str) -> list[Key]:
+    """Return the keys in a table of a snapshot, in the order of eviction."""
     return _IDS.decode(tensors[f"{name}.ids"].tobytes())
 
 
-def _totals(tensors: Tensors, name: str, rows: int) -> NDArray[np.float64]:
+def _totals(tensors: Tensors, name: str, rows: int, columns: int) -> NDArray[np.float64]:
     totals = tensors[f"{name}.totals"]
-    if totals.dtype != np.float64 or totals.shape != (rows, 3):
-        raise ValueError(f"{name}.totals are {totals.dtype} {totals.shape}, not float64 {(rows, 3)}")
+    if totals.dtype != np.float64 or totals.shape != (rows, columns):
+        raise ValueError(f"{name}.totals are {totals.dtype} {totals.shape}, not float64 {(rows, columns)}")
     check_totals(f"{name}.totals", totals)
     return totals
 

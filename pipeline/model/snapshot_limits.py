@@ -45,8 +45,9 @@ MAX_NUMBER: Final = 2**62
 """Larger counts are not accepted: sums of two of them are 64-bit integers."""
 MAX_MAGNITUDE: Final = 1e100
 """Larger numbers in a learner's arrays are not accepted: their products are not finite."""
-ID_BYTES: Final = 1_600
-"""Bytes of an id as JSON with its comma, at most: 256 characters, each of six bytes if it is escaped."""
+ID_BYTES: Final = 3_200
+"""Bytes of a key as JSON with its comma, at most: two ids of 256 characters, each of six bytes if it is
+escaped."""
 SCALAR_BYTES: Final = 16_384
 """Bytes of a learner's scalars as JSON, at most."""
 
@@ -119,7 +120,7 @@ def check_header(head: bytes, model: Model) -> int:
         if name not in expected:
             raise ValueError(f"it has {name!r:.80}, which no snapshot of these settings has")
         _check_tensor(name, tensor, expected[name])
-    for name in ("users", "videos"):
+    for name, _ in model.statistics.named_tables():
         _check_ids(name, found)
     return 8 + length + max((tensor.data_offsets[1] for tensor in found.values()), default=0)
 
@@ -155,9 +156,9 @@ def _expected(model: Model) -> dict[str, _Expected]:
         else:
             expected |= _rival_tensors(shadow.settings, prefix)
     statistics = model.statistics
-    for name, entities in (("users", statistics.users), ("videos", statistics.videos)):
+    for name, table in statistics.named_tables():
         expected[f"{name}.ids"] = _Expected("U8", (ANY_LENGTH,))
-        expected[f"{name}.totals"] = _Expected("F64", (range(entities.limit + 1), 3))
+        expected[f"{name}.totals"] = _Expected("F64", (range(table.limit + 1), table.columns))
     expected["tags.totals"] = _Expected("F64", (len(statistics.tags), 3))
     if statistics.effects is not None:
         expected |= _effects_tensors(statistics)
@@ -167,13 +168,13 @@ def _expected(model: Model) -> dict[str, _Expected]:
 
 def _effects_tensors(statistics: RunningStatistics) -> dict[str, _Expected]:
     """Return the tensors of adjusted effects."""
-    users, videos = range(statistics.users.limit + 1), range(statistics.videos.limit + 1)
-    labels = range(RING * statistics.users.limit + 1)
+    limit, _ = (table.limit for table in statistics.adjusted_tables())
+    rows, labels = range(limit + 1), range(RING * limit + 1)
     expected = {
-        "users": _Expected("F64", (users, USER_COLUMNS)),
+        "users": _Expected("F64", (rows, USER_COLUMNS)),
         "ring": _Expected("I32", (labels,)),
         "ring_signals": _Expected("F32", (labels,)),
-        "items": _Expected("F64", (videos, 4)),
+        "items": _Expected("F64", (rows, 4)),
         "groups": _Expected("F64", (len(statistics.tags), 2)),
         "everything": _Expected("F64", (3,)),
     }
@@ -319,7 +320,7 @@ def check_magnitude(state: State) -> None:
 
 
 def check_totals(name: str, totals: NDArray[np.float64]) -> None:
-    """Check totals, shape (n, 3): events, of which some are positive labels, and ratios.
+    """Check totals, shape (n, columns): events, of which some are positive labels, and sums of values.
 
     Raises
     ------
@@ -330,18 +331,18 @@ def check_totals(name: str, totals: NDArray[np.float64]) -> None:
         raise ValueError(f"{name} are not totals of labels")
 
 
-def check_effects(effects: EffectsState, users: int, videos: int) -> None:
-    """Check the numbers of adjusted effects of so many users and videos.
+def check_effects(effects: EffectsState, users: int, items: int) -> None:
+    """Check the numbers of adjusted effects of so many users and items.
 
     Raises
     ------
     ValueError
         No labels add up to such a state.
     """
-    if len(effects.users) != users or len(effects.items) != videos:
+    if len(effects.users) != users or len(effects.items) != items:
         raise ValueError(
-            f"effects are of {len(effects.users)} users and {len(effects.items)} videos, "
-            f"totals of {users} and {videos}"
+            f"effects are of {len(effects.users)} users and {len(effects.items)} items, "
+            f"totals of {users} and {items}"
         )
     for name, numbers in effects._asdict().items():
         if not (np.abs(numbers.astype(np.float64)) <= MAX_MAGNITUDE).all():  # nor is NaN

@@ -7,7 +7,7 @@ import numpy as np
 from forks import LOSSES, Forks, ForksSettings
 from forks.learning.event_loop import loss_values
 from forks.losses import probabilities
-from pipeline.features.statistics import FEATURES, RunningStatistics
+from pipeline.features.statistics import RunningStatistics
 
 
 def warm_up(settings: ForksSettings) -> None:
@@ -23,8 +23,6 @@ def warm_up(settings: ForksSettings) -> None:
     learner.run(np.zeros((1, settings.dimension)), np.ones(1), np.arange(2))
     loss_values(np.zeros(1), np.ones(1), LOSSES[settings.loss])
     probabilities(np.zeros(1))
-    for kind in FEATURES:
-        statistics = RunningStatistics(1, kind=kind)
-        statistics.features(0, 0)
-        statistics.run(np.arange(2), [0], [0], np.ones(1, dtype=np.bool_), np.ones(1))
-        statistics.merge_shared([])
+    statistics = RunningStatistics(1)
+    statistics.run(np.arange(2), [[0], [0]], np.ones(1, dtype=np.bool_), np.ones(1))
+    statistics.merge_shared([])

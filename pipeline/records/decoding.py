@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.records.encoding import keys_of
+from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, Label
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.names import Fault
@@ -52,13 +54,17 @@ class InputDecoder(Generic[AnyRecord_co]):
 
     decode: Callable[[bytes], AnyRecord_co]
     """Returns the record of a message's value; errors are those of `decode_value`."""
-    key_field: str = "user_id"
-    """The field whose value is the messages' key."""
+    key_of: Callable[[Any], Id]
+    """Returns the id that is the key of a record's message."""
+    key_field: str
+    """The field of the message that has this id."""
 
 
-INTERACTION_DECODER = InputDecoder(msgspec.json.Decoder(KuaiRecInteraction).decode)
+INTERACTION_DECODER = InputDecoder(
+    msgspec.json.Decoder(KuaiRecInteraction).decode, attrgetter("user_id"), "user_id"
+)
 """The decoder of KuaiRec's interactions."""
-LABEL_DECODER = InputDecoder(msgspec.json.Decoder(WatchLabel).decode)
+LABEL_DECODER = InputDecoder(msgspec.json.Decoder(WatchLabel).decode, attrgetter("user_id"), "user_id")
 """The decoder of KuaiRec's labels."""
 
 
@@ -107,7 +113,7 @@ def decode(
         pass
     else:
         times = times_of(parsed)
-        if times.max(initial=0) <= latest and keys_of([record.user_id for record in parsed]) == keys:
+        if times.max(initial=0) <= latest and keys_of([*map(decoder.key_of, parsed)]) == keys:
             return Decoded(parsed, times)
     records = [_decode(key, value, decoder, latest) for key, value in zip(keys, values, strict=True)]
     return Decoded(records, times_of(records))
@@ -177,12 +183,12 @@ def _decode(
         used = isinstance(error, LoneSurrogateError)
         reason = str(error) if used else f"the value is not a JSON object: {error}"
         return RejectedRecord(Fault.UNDECODABLE, reason)
-    expected = str(record.user_id)
+    key_id = decoder.key_of(record)
+    expected = str(key_id)
     if key != expected.encode():
         return RejectedRecord(
             Fault.WRONG_KEY,
-            f"the key is {key!r}, but {decoder.key_field} is {record.user_id!r}: "
-            f'the key has to be "{expected}"',
+            f'the key is {key!r}, but {decoder.key_field} is {key_id!r}: the key has to be "{expected}"',
         )
     if record.timestamp > latest:
         return RejectedRecord(

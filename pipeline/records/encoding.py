@@ -39,17 +39,17 @@ def encode_json(value: object) -> bytes:
     return orjson.dumps(msgspec.to_builtins(value, str_keys=True))
 
 
-def keys_of(users: Sequence[Id]) -> list[bytes]:
-    r"""Return the keys of messages about these users: their ids as text, in UTF-8.
+def keys_of(ids: Sequence[Id]) -> list[bytes]:
+    r"""Return the keys of messages that are made of these ids: their text, in UTF-8.
 
     Examples
     --------
     >>> keys_of([7, "Zoë"])
     [b'7', b'Zo\xc3\xab']
     """
-    encoded = _encoder.encode_lines(users)
+    encoded = _encoder.encode_lines(ids)
     if b'"' in encoded:  # only an integer is encoded as its text
-        return [str(user).encode() for user in users]
+        return [str(each).encode() for each in ids]
     return encoded.split(b"\n")[:-1]
 
 

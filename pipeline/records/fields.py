@@ -10,6 +10,8 @@ INTEGER_LIMIT = 2**63
 IntegerId = Annotated[int, msgspec.Meta(ge=-INTEGER_LIMIT, le=INTEGER_LIMIT - 1)]
 StringId = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 Id = IntegerId | StringId
+IdPair = Annotated[tuple[Id, ...], msgspec.Meta(min_length=2, max_length=2)]
+"""Two ids. A tuple of fixed length crashes msgspec 0.22 when its garbage is collected."""
 Timestamp = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 """Milliseconds since 1970, UTC."""
 Duration = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
@@ -18,7 +20,7 @@ WatchRatio = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 """Play duration over video duration; above 1 where a video was watched more than once."""
 Count = Annotated[int, msgspec.Meta(ge=0)]
 FEATURES_LENGTH = 10
-"""As many as each kind of `pipeline.features.statistics.FEATURES`, which `test_records` holds it to."""
+"""Features of KuaiRec's stream, which a test holds to `pipeline.config.feature_layout.FeatureLayout`."""
 Features = Annotated[list[float], msgspec.Meta(min_length=FEATURES_LENGTH, max_length=FEATURES_LENGTH)]
-"""The running block of a context vector."""
+"""The features of KuaiRec's stream."""
 Status = Literal["labelled", "expired"]

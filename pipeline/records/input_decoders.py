@@ -8,19 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from operator import attrgetter
-from typing import Annotated, Any, Final, NamedTuple, Self, TypeAlias, cast
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from pipeline.config.stream import InputDefinition, LabelDefinition, Stream, TimeUnit, parts_of
+from pipeline.config.pointer import parts_of
+from pipeline.config.stream import InputDefinition, LabelDefinition, Stream, TimeUnit
+from pipeline.config.stream_features import (
+    MAX_NUMBER,
+    BooleanFeature,
+    CategoryFeature,
+    EventFeature,
+    TimeFeature,
+    VectorFeature,
+)
 from pipeline.records.decoding import InputDecoder
+from pipeline.records.entities import entity_fields, tuple_getter
 from pipeline.records.fields import Duration, Id, Timestamp, WatchRatio
-from pipeline.records.inputs import Interaction, Label
+from pipeline.records.inputs import Interaction, Label, feature_field
 
 _MAX_TIME: Final = 2**53
 """The largest timestamp, in milliseconds: see `pipeline.records.fields.Timestamp`."""
+_Number: TypeAlias = Annotated[float, msgspec.Meta(ge=-MAX_NUMBER, le=MAX_NUMBER)]
+AnyRecord = TypeVar("AnyRecord", Interaction, Label)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMES: Final[Mapping[TimeUnit, Any]] = {
     "ms": Timestamp,
@@ -31,10 +42,6 @@ _TIMES: Final[Mapping[TimeUnit, Any]] = {
 """Types of times in messages."""
 
 
-class _LabelRecord(Label, frozen=True, gc=False):
-    watch_ratio: WatchRatio
-
-
 class _Field(NamedTuple):
     """A field of a message."""
 
@@ -43,6 +50,8 @@ class _Field(NamedTuple):
     parts: tuple[str, ...]
     """Where it is in the message."""
     type: Any
+    optional: bool = False
+    """Whether it is None where the message has no such field."""
 
 
 _Tree: TypeAlias = "dict[str, _Field | _Tree]"
@@ -64,21 +73,30 @@ class InputDecoders(NamedTuple):
     interactions: InputDecoder[Interaction]
     labels: InputDecoder[Label]
 
-    @classmethod
-    def of(cls, stream: Stream) -> Self:
+    @staticmethod
+    def of(stream: Stream) -> InputDecoders:
         """Return the decoders of a stream, compiled once."""
-        return cls(*_compiled(stream.model_dump_json()))
+        key = stream.model_dump_json()
+        if key not in _compiled:
+            _compiled[key] = InputDecoders(
+                _input_decoder(stream, stream.interactions, Interaction),
+                _input_decoder(stream, stream.labels, Label),
+            )
+        return _compiled[key]
 
 
-@lru_cache
-def _compiled(definition: str) -> tuple[InputDecoder[Interaction], InputDecoder[Label]]:
-    """Compile the decoders of a stream, given its definition as JSON."""
-    stream = Stream.model_validate_json(definition)
-    user = next(iter(stream.entities.values()))
-    key_field = ".".join(parts_of(user))
-    interaction = _decoder(Interaction, _fields(stream, stream.interactions), stream.interactions)
-    label = _decoder(_LabelRecord, _fields(stream, stream.labels), stream.labels)
-    return InputDecoder(interaction, key_field), InputDecoder(label, key_field)
+_compiled: Final[dict[str, InputDecoders]] = {}
+
+
+def _input_decoder(
+    stream: Stream, definition: InputDefinition, record: type[AnyRecord]
+) -> InputDecoder[AnyRecord]:
+    key, ids = stream.key_entity, entity_fields(len(stream.entities))
+    decode = _decoder(record, _fields(stream, definition), ids, definition)
+    if key is None:
+        return InputDecoder(decode, attrgetter("event_id"), ".".join(parts_of(definition.event_id)))
+    [*pointers] = stream.entities.values()
+    return InputDecoder(decode, attrgetter(ids[key]), ".".join(parts_of(pointers[key])))
 
 
 def event_id_decoder(definition: InputDefinition) -> Callable[[bytes], Id]:
@@ -98,11 +116,10 @@ def event_id_decoder(definition: InputDefinition) -> Callable[[bytes], Id]:
 
 def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
     """Return the fields of an input, in the order in which what is wrong with one is looked for."""
-    user, item = stream.entities.values()
+    ids = zip(entity_fields(len(stream.entities)), stream.entities.values(), strict=True)
     fields = [
         _Field("event_id", parts_of(definition.event_id), Id),
-        _Field("user_id", parts_of(user), Id),
-        _Field("video_id", parts_of(item), Id),
+        *(_Field(name, parts_of(pointer), Id) for name, pointer in ids),
         _Field("timestamp", parts_of(definition.time), _TIMES[definition.time_unit]),
         *(
             _Field(f"number_{name}", parts_of(pointer), Duration)
@@ -111,29 +128,61 @@ def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
     ]
     if isinstance(definition, LabelDefinition):
         kind = bool if definition.value_kind == "boolean" else WatchRatio
-        fields.append(_Field("watch_ratio", parts_of(definition.value), kind))
+        return [*fields, _Field("watch_ratio", parts_of(definition.value), kind)]
+    for number, feature in enumerate(stream.features.values()):
+        if not isinstance(feature, TimeFeature):
+            optional, kind = feature.missing is not None, _type_of(feature)
+            fields.append(
+                _Field(
+                    feature_field(number),
+                    parts_of(feature.field),
+                    kind | None if optional else kind,
+                    optional,
+                )
+            )
     return fields
 
 
-def _decoder(record: type[Any], fields: list[_Field], definition: InputDefinition) -> Callable[[bytes], Any]:
-    """Return what decodes a value to a record of this type, or of one derived from it."""
+def _type_of(feature: EventFeature) -> Any:
+    """Return the type of a feature's field."""
+    match feature:
+        case BooleanFeature():
+            return bool
+        case CategoryFeature():
+            return Id
+        case VectorFeature(length=length):
+            return Annotated[list[_Number], msgspec.Meta(min_length=length, max_length=length)]
+    return _Number
+
+
+def _decoder(
+    record: type[Any], fields: list[_Field], ids: list[str], definition: InputDefinition
+) -> Callable[[bytes], Any]:
+    """Return what decodes a value to a record of a type derived from this one."""
     boolean = isinstance(definition, LabelDefinition) and definition.value_kind == "boolean"
+    namespace = {"ids": property(tuple_getter(ids))}
     if definition.time_unit == "ms" and not boolean and all(len(field.parts) == 1 for field in fields):
-        renamed = {field.name: field.parts[0] for field in fields}
-        base = Label if issubclass(record, Label) else Interaction
         flat = msgspec.defstruct(
             record.__name__,
-            [(field.name, field.type) for field in fields],
-            bases=(base,),
-            rename=renamed,
+            [
+                (field.name, field.type, None) if field.optional else (field.name, field.type)
+                for field in fields
+            ],
+            bases=(record,),
+            namespace=namespace,
+            rename={field.name: field.parts[0] for field in fields},
             frozen=True,
+            kw_only=True,
             gc=False,
         )
         return msgspec.json.Decoder(flat).decode
+    names = [field.name for field in fields]
+    made = msgspec.defstruct(
+        record.__name__, names, bases=(record,), namespace=namespace, frozen=True, gc=False
+    )
     parse = msgspec.json.Decoder(_shape(_tree(fields))).decode
-    wanted = [field for field in fields if field.name in record.__struct_fields__]
-    values = attrgetter(*(_path(fields, field) for field in wanted))
-    at = [field.name for field in wanted].index("timestamp")
+    values = tuple_getter([_path(fields, field) for field in fields])
+    at = names.index("timestamp")
     convert = _CONVERSIONS[definition.time_unit]
 
     def decode(value: bytes) -> Any:
@@ -141,7 +190,7 @@ def _decoder(record: type[Any], fields: list[_Field], definition: InputDefinitio
         found[at] = convert(found[at])
         if boolean:
             found[-1] = float(found[-1])
-        return record(*found)
+        return made(*found)
 
     return decode
 
@@ -157,13 +206,21 @@ def _tree(fields: Iterable[_Field]) -> _Tree:
 
 
 def _shape(tree: _Tree) -> type[msgspec.Struct]:
-    """Return the type of an object with these fields, which are called f0, f1 and so on."""
-    types = [entry.type if isinstance(entry, _Field) else _shape(entry) for entry in tree.values()]
-    names = [f"f{number}" for number in range(len(tree))]
-    rename = dict(zip(names, tree, strict=True))
-    return msgspec.defstruct(
-        "Message", list(zip(names, types, strict=True)), rename=rename, frozen=True, gc=False
-    )
+    """Return the type of an object with these fields, which are called f0, f1 and so on.
+
+    An object within it may be absent if each of its fields may.
+    """
+    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
+    for number, entry in enumerate(tree.values()):
+        name = f"f{number}"
+        if isinstance(entry, _Field):
+            fields.append((name, entry.type, None) if entry.optional else (name, entry.type))
+            continue
+        inner = _shape(entry)
+        empty = not any(field.required for field in msgspec.structs.fields(inner))
+        fields.append((name, inner, msgspec.field(default_factory=inner)) if empty else (name, inner))
+    rename = {f"f{number}": part for number, part in enumerate(tree)}
+    return msgspec.defstruct("Message", fields, rename=rename, frozen=True, kw_only=True, gc=False)
 
 
 def _path(fields: Iterable[_Field], field: _Field) -> str:

@@ -11,29 +11,54 @@ from pipeline.records.fields import Id, Timestamp
 
 
 class Interaction(msgspec.Struct, frozen=True, gc=False):
-    """An item is presented to a user.
+    """An event, such as an item that is presented to a user.
 
-    The names of the ids are KuaiRec's. Which fields of a message they are is up to the stream's definition:
-    see `pipeline.records.input_decoders`.
+    The types that are decoded have these properties as fields, and what the stream's features need. Which
+    fields of a message they are is up to the stream's definition: see `pipeline.records.input_decoders`.
     """
 
-    event_id: Id
-    user_id: Id
-    video_id: Id
-    timestamp: Timestamp
+    @property
+    def event_id(self) -> Id:
+        """The event's id."""
+        raise NotImplementedError
+
+    @property
+    def timestamp(self) -> Timestamp:
+        """When it happened, in milliseconds."""
+        raise NotImplementedError
+
+    @property
+    def ids(self) -> tuple[Id, ...]:
+        """The ids of the stream's entities."""
+        raise NotImplementedError
+
+
+def feature_field(number: int) -> str:
+    """Return the field of an interaction that has the feature of this number in the stream's definition."""
+    return f"feature_{number}"
 
 
 class Label(msgspec.Struct, frozen=True, gc=False):
-    """What became of an interaction; `timestamp` is when that was known."""
+    """What became of an interaction, with fields like those of an interaction."""
 
-    event_id: Id
-    user_id: Id
-    video_id: Id
-    timestamp: Timestamp
+    @property
+    def event_id(self) -> Id:
+        """The event's id."""
+        raise NotImplementedError
+
+    @property
+    def timestamp(self) -> Timestamp:
+        """When the label was known, in milliseconds."""
+        raise NotImplementedError
+
+    @property
+    def ids(self) -> tuple[Id, ...]:
+        """The ids of the stream's entities."""
+        raise NotImplementedError
 
     @property
     def watch_ratio(self) -> float:
-        """The label's value, a field of each type that is decoded."""
+        """The label's value."""
         raise NotImplementedError
 
 

@@ -1,21 +1,34 @@
-"""The types of the outputs, with the names that the stream's definition gives to ids and labels."""
+"""The types of a stream's outputs: with its ids and features, and the names that its definition gives."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Annotated, Any, Final, TypeVar, cast
 
 import msgspec
 
+from pipeline.config.feature_layout import FeatureLayout
 from pipeline.config.stream import KUAIREC, Stream
+from pipeline.records.entities import entity_fields, tuple_getter
+from pipeline.records.fields import Id
 from pipeline.records.outcome_encoder import LabelFields
-from pipeline.records.outputs import LabelRequest, Outcome, Prediction, RawOutcome
+from pipeline.records.outputs import (
+    EntityCounts,
+    Example,
+    LabelRequest,
+    Outcome,
+    Prediction,
+    RawOutcome,
+    Share,
+)
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
 
-class OutputTypes(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class OutputTypes:
     """Types of the records of a stream's outputs, and decoders of these types.
 
     Examples
@@ -24,74 +37,179 @@ class OutputTypes(NamedTuple):
     True
     """
 
+    entities: int
+    """The number of ids."""
+    key_entity: int | None
+    """The number of the entity whose id is the records' key; None for the event's id."""
+    features: int
+    """The number of features."""
     prediction: type[Prediction]
     label_request: type[LabelRequest]
     label_fields: type[LabelFields]
+    outcome: type[Outcome]
+    example: type[Example]
+    share: type[Share]
     predictions: msgspec.json.Decoder[Prediction]
     outcomes: msgspec.json.Decoder[Outcome]
     raw_outcomes: msgspec.json.Decoder[RawOutcome]
     requests: msgspec.json.Decoder[LabelRequest]
-    outcome: type[Outcome]
+    shares: msgspec.json.Decoder[Share]
 
     @staticmethod
     def of(stream: Stream) -> OutputTypes:
         """Return the types of a stream, compiled once."""
-        user, item = stream.entities
-        return _compiled(user, item, stream.target.name)
+        key = stream.model_dump_json()
+        if key not in _compiled:
+            _compiled[key] = _compile(stream)
+        return _compiled[key]
+
+    def key_of(self, record: Prediction | Outcome | LabelRequest) -> Id:
+        """Return the id that is a record's key."""
+        return record.event_id if self.key_entity is None else record.ids[self.key_entity]
 
 
-def renamed(record: type[Record], names: Mapping[str, str]) -> type[Record]:
-    """Return a type derived from a record's, some of whose fields have other names in JSON.
+_compiled: Final[dict[str, OutputTypes]] = {}
+
+
+def derived(
+    record: type[Record],
+    replaced: Mapping[tuple[str, ...], Mapping[str, Any]],
+    names: Mapping[str, str],
+    attributes: Mapping[str, Any] | None = None,
+) -> type[Record]:
+    """Return a type with the methods of a record's, but with other fields in place of some.
 
     Parameters
     ----------
     record
         The type of the record.
+    replaced
+        Types of new fields by name, each alone or with its default, by the names of the neighbouring fields
+        that they replace. Groups of which the record lacks a field are ignored.
     names
-        Names in JSON by name of the field; those of other types are ignored.
+        Names in JSON by name of the field; those of fields that there are not are ignored.
+    attributes
+        Attributes of the class.
 
     Examples
     --------
-    >>> other = renamed(LabelRequest, {"user_id": "courier", "watch_ratio": "minutes"})
-    >>> msgspec.json.encode(other("e", 7, 3, 5, 0.5, 9, sequence=4))[:26]
-    b'{"event_id":"e","courier":'
+    >>> ids = {("user_id", "video_id"): {"entity_0": int}}
+    >>> other = derived(LabelRequest, ids, {"entity_0": "courier"})
+    >>> msgspec.json.encode(other("e", 7, 5, 0.5, 9, sequence=4))[:28]
+    b'{"event_id":"e","courier":7,'
     """
-    own = {name: names[name] for name in record.__struct_fields__ if name in names}
-    if all(name == new for name, new in own.items()):
-        return record
-    fields = [
-        (field.name, field.type) if field.required else (field.name, field.type, field.default)
-        for field in msgspec.structs.fields(record)
-    ]
-    config = record.__struct_config__
-    return msgspec.defstruct(  # type: ignore[return-value]  # which derives from the record's
+    first = {group[0]: new for group, new in replaced.items()}
+    gone = {name for group in replaced for name in group}
+    fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
+    for field in msgspec.structs.fields(record):
+        for name, kind in first.get(field.name, {}).items():
+            fields.append((name, *kind) if isinstance(kind, tuple) else (name, kind))
+        if field.name not in gone:
+            fields.append(
+                (field.name, field.type) if field.required else (field.name, field.type, field.default)
+            )
+    settings = record.__struct_config__
+    made = msgspec.defstruct(
         record.__name__,
         fields,
-        bases=(record,),
-        rename=own,
-        frozen=config.frozen,
-        gc=config.gc,
-        omit_defaults=config.omit_defaults,
+        namespace=_methods(record) | dict(attributes or {}),
+        rename={name: names[name] for name, *_ in fields if name in names},
+        frozen=settings.frozen,
+        gc=settings.gc,
+        array_like=settings.array_like,
+        omit_defaults=settings.omit_defaults,
+    )
+    return cast(type[Record], made)
+
+
+def _methods(record: type[msgspec.Struct]) -> dict[str, Any]:
+    classes = record.__mro__[: record.__mro__.index(msgspec.Struct)]
+    return {
+        name: value
+        for each in reversed(classes)
+        for name, value in vars(each).items()
+        if isinstance(value, property | classmethod | FunctionType)
+    }
+
+
+def _compile(stream: Stream) -> OutputTypes:
+    layout = FeatureLayout.of(stream)
+    if stream == KUAIREC:
+        records = Prediction, LabelRequest, LabelFields, Outcome, RawOutcome, Example, Share
+        return _types(stream, layout, *records)
+    ids, length = entity_fields(len(stream.entities)), len(layout.names)
+    features: Any = Annotated[list[float], msgspec.Meta(min_length=length, max_length=length)]
+    names = dict(zip(ids, stream.entities, strict=True)) | {"watch_ratio": stream.target.name}
+    replaced = {("user_id", "video_id"): dict.fromkeys(ids, Id), ("features",): {"features": features}}
+    own: dict[str, Any] = {"ids": property(tuple_getter(ids))}
+    example = derived(Example, replaced, names, own)
+    share = _share(layout, example)
+    shared: Any = {"shared": (list[share] | None, None)}  # type: ignore[valid-type]  # made just now
+    own |= {"example_type": example}
+    raw = {("features",): {"features": msgspec.Raw}}
+    return _types(
+        stream,
+        layout,
+        derived(Prediction, replaced, names, own),
+        derived(LabelRequest, replaced, names, own),
+        derived(LabelFields, {("shared",): shared}, names),
+        derived(Outcome, replaced | {("shared",): shared}, names, own),
+        derived(
+            RawOutcome,
+            replaced | raw | {("shared",): shared},
+            names,
+            own | {"features_decoder": msgspec.json.Decoder(features)},
+        ),
+        example,
+        share,
     )
 
 
-@lru_cache
-def _compiled(user: str, item: str, value: str) -> OutputTypes:
-    names = {"user_id": user, "video_id": item, "watch_ratio": value}
-    prediction, request = renamed(Prediction, names), renamed(LabelRequest, names)
-    outcome, raw = renamed(Outcome, names), renamed(RawOutcome, names)
+def _types(  # noqa: PLR0917 - one type after the other
+    stream: Stream,
+    layout: FeatureLayout,
+    prediction: type[Prediction],
+    request: type[LabelRequest],
+    label_fields: type[LabelFields],
+    outcome: type[Outcome],
+    raw: type[RawOutcome],
+    example: type[Example],
+    share: type[Share],
+) -> OutputTypes:
     decoder = msgspec.json.Decoder
     return OutputTypes(
+        len(stream.entities),
+        stream.key_entity,
+        len(layout.names),
         prediction,
         request,
-        renamed(LabelFields, names),
+        label_fields,
+        outcome,
+        example,
+        share,
         decoder(prediction),
         decoder(outcome),
         decoder(raw),
         decoder(request),
-        outcome,
+        decoder(share),
     )
 
 
-KUAIREC_TYPES = OutputTypes.of(KUAIREC)
+def _share(layout: FeatureLayout, example: type[Example]) -> type[Share]:
+    """Return the type of shares, with a list of counts for each shared table."""
+    fields = [f"counts_{number}" for number in layout.shared]
+    table = layout.shared_effects
+    examples: Any = list[example]  # type: ignore[valid-type]  # made just now
+    return derived(
+        Share,
+        {("videos",): dict.fromkeys(fields, list[EntityCounts]), ("examples",): {"examples": examples}},
+        {name: layout.tables[number].name for name, number in zip(fields, layout.shared, strict=True)},
+        {
+            "counts": property(tuple_getter(fields)),
+            "effects_table": None if table is None else layout.shared.index(table),
+        },
+    )
+
+
+KUAIREC_TYPES: Final = OutputTypes.of(KUAIREC)
 """The types of KuaiRec's stream."""

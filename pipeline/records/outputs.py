@@ -3,17 +3,21 @@
 Every value is one JSON object; `schemas/` holds the JSON Schema of each. msgspec checks types and ranges
 while it parses.
 
+The types here are those of KuaiRec's stream, with the ids of a user and a video. Those of other streams have
+other ids and as many features as these: see `pipeline.records.output_types`.
+
 Records that are held by the hundred thousand are not tracked by the garbage collector (`gc=False`): what
 refers to nothing but numbers and text cannot be part of a cycle.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, ClassVar, Self, TypeGuard
 
 import msgspec
 
-from pipeline.records.fields import Count, Features, Id, Status, Timestamp, WatchRatio
+from pipeline.records.fields import Count, Features, Id, IdPair, Status, Timestamp, WatchRatio
 
 
 class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -27,7 +31,7 @@ class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     probability: float | None
     predicted: bool
     features: Features
-    """The running block of the context vector, named in `pipeline.features.statistics.FEATURES`."""
+    """The running block of the context vector, named in `pipeline.features.feature_set.FeatureSet.names`."""
     model_version: Count
     """Outcomes folded into the model when it predicted."""
     sequence: Count
@@ -36,6 +40,11 @@ class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Scores of the challengers by name, in the order of their names; not written if there were none."""
     asked: bool | None = None
     """Whether its label is asked for; not written where all labels are learned as they come."""
+
+    @property
+    def ids(self) -> tuple[Id, ...]:
+        """The ids of the stream's entities."""
+        return self.user_id, self.video_id
 
 
 class LabelRequest(msgspec.Struct, frozen=True, gc=False):
@@ -50,13 +59,18 @@ class LabelRequest(msgspec.Struct, frozen=True, gc=False):
     sequence: Count
     """The request's number in its partition, from 0."""
 
+    @property
+    def ids(self) -> tuple[Id, ...]:
+        """The ids of the stream's entities."""
+        return self.user_id, self.video_id
+
     @classmethod
-    def of(cls, prediction: Prediction, sequence: int) -> LabelRequest:
+    def of(cls, prediction: Prediction, sequence: int) -> Self:
         """Return the request for a prediction's label that has this sequence."""
-        return cls(
+        make: Callable[..., Self] = cls  # with the ids of its stream
+        return make(
             prediction.event_id,
-            prediction.user_id,
-            prediction.video_id,
+            *prediction.ids,
             prediction.timestamp,
             prediction.score,
             prediction.sequence,
@@ -64,32 +78,32 @@ class LabelRequest(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-class VideoCounts(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """Counts of one video's labels."""
+class EntityCounts(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """Counts of the labels of an entity, or of a pair of entities."""
 
-    video_id: Id
+    entity: Id | IdPair
     events: Count
     labels: Count
     """Positive ones."""
-    ratios: Annotated[float, msgspec.Meta(ge=0)]
-    """Their watch ratios, each counted as `pipeline.features.target.Target.ratio_cap` at most."""
+    values: Annotated[float, msgspec.Meta(ge=0)]
+    """The labels' values, each counted as `pipeline.features.target.Target.ratio_cap` at most."""
 
     def __post_init__(self) -> None:
         """Refuse counts of which no mean can be made."""
         if self.labels > self.events:
-            raise ValueError(f"{self.labels} of {self.events} labels of video {self.video_id!r} are positive")
+            raise ValueError(f"{self.labels} of {self.events} labels of {self.entity!r} are positive")
 
 
 class EffectSums(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What one video's labels say of its effect: see `pipeline.features.effects`."""
+    """What one entity's labels say of its effect: see `pipeline.features.effects`."""
 
     residuals: float
-    """Sum of (x - b) / s over the labels: x is the signal, b the user's effect and s its noise."""
+    """Sum of (x - b) / s over the labels: x is the signal, b the other entity's effect and s its noise."""
     precision: Annotated[float, msgspec.Meta(ge=0)]
     """Sum of 1 / s."""
     signals: float
     squares: Annotated[float, msgspec.Meta(ge=0)]
-    """Sum of the squared residuals of user and video."""
+    """Sum of the squared residuals of both entities."""
 
 
 class Example(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -103,6 +117,11 @@ class Example(msgspec.Struct, frozen=True, gc=False, array_like=True):
     watch_ratio: WatchRatio
     """0 if none came."""
 
+    @property
+    def ids(self) -> tuple[Id, ...]:
+        """The ids of the stream's entities."""
+        return self.user_id, self.video_id
+
 
 class Share(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What a partition shares with the others of a range of its outcomes."""
@@ -112,20 +131,30 @@ class Share(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Sequence of the first outcome."""
     until: Count
     """Sequence after that of the last."""
-    videos: list[VideoCounts]
+    videos: list[EntityCounts]
     examples: list[Example]
     effects: list[EffectSums] | None = None
-    """As many as `videos`, in their order; None, and not written, with features of the kind `running`."""
+    """Of the videos, in their order; None, and not written, without effects."""
     window_end: Timestamp | None = None
     """With `sharing.align`, the event time at which the window of these outcomes ends; others learn them one
     window later. Else None, and not written."""
     closed_until: Timestamp | None = None
     """The event time up to which the partition has shared everything, with the last share of a window."""
 
+    effects_table: ClassVar[int | None] = 0
+    """Which of `counts` the effects are of; None where partitions share none."""
+
+    @property
+    def counts(self) -> tuple[list[EntityCounts], ...]:
+        """The counts by entity, for each of the tables that partitions share."""
+        return (self.videos,)
+
     def __post_init__(self) -> None:
-        """Refuse sums that are not those of the videos."""
-        if self.effects is not None and len(self.effects) != len(self.videos):
-            raise ValueError(f"there are effects of {len(self.effects)} videos, not of {len(self.videos)}")
+        """Refuse sums that are not those of the entities."""
+        if self.effects is not None:
+            entities = 0 if self.effects_table is None else len(self.counts[self.effects_table])
+            if len(self.effects) != entities:
+                raise ValueError(f"there are effects of {len(self.effects)} entities, not of {entities}")
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -162,28 +191,49 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     asked: bool | None = None
     """As in its prediction."""
 
+    example_type: ClassVar[type[Example]] = Example
+
+    @property
+    def ids(self) -> tuple[Id, ...]:
+        """The ids of the stream's entities."""
+        return self.user_id, self.video_id
+
     @property
     def example(self) -> Example | None:
         """The training example, if anything is learned."""
         if self.label is None:
             return None
-        interaction = (self.user_id, self.video_id, self.timestamp, self.features)
-        return Example(*interaction, self.label, self.watch_ratio or 0.0)
+        make: Callable[..., Example] = self.example_type
+        ratio = self.watch_ratio or 0.0
+        return make(*self.ids, self.timestamp, self.decoded_features(), self.label, ratio)
+
+    def decoded_features(self) -> list[float]:
+        """Return the features."""
+        return self.features
 
 
 class RawOutcome(Outcome, frozen=True, gc=False):
     """An outcome whose features are not yet decoded: lists of numbers cost more than all other fields."""
 
     features: msgspec.Raw  # type: ignore[assignment]  # the features' text
+    features_decoder: ClassVar[msgspec.json.Decoder[list[float]]] = msgspec.json.Decoder(Features)
 
-    @property
-    def example(self) -> Example | None:
-        """The training example; None if the outcome has no label."""
-        if self.label is None:
-            return None
-        features = _FEATURES.decode(self.features)
-        play = (self.user_id, self.video_id, self.timestamp, features)
-        return Example(*play, self.label, self.watch_ratio or 0.0)
+    def decoded_features(self) -> list[float]:
+        """Return the features.
+
+        Raises
+        ------
+        msgspec.DecodeError
+            They are not a list of as many numbers as the stream has features.
+        """
+        return self.features_decoder.decode(self.features)
 
 
-_FEATURES = msgspec.json.Decoder(Features)
+def is_outcome(record: Prediction | Outcome) -> TypeGuard[Outcome]:
+    """Tell whether a record is an outcome, and not a prediction."""
+    return hasattr(record, "status")
+
+
+def is_prediction(record: Prediction | Outcome) -> TypeGuard[Prediction]:
+    """Tell whether a record is a prediction, and not an outcome."""
+    return not hasattr(record, "status")

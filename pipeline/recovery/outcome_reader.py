@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from pipeline.kafka.log import DECODE_ERRORS, LogReader, decode_records, offsets_of
 from pipeline.kafka.topics import Topics
 from pipeline.records.decimals import decode_rows
-from pipeline.records.fields import FEATURES_LENGTH
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import RawOutcome
 
@@ -53,7 +52,7 @@ def decode_outcomes(
         One of the values is no outcome.
     """
     records = list(map(types.raw_outcomes.decode, values))
-    return records, decode_rows([record.features for record in records], FEATURES_LENGTH)
+    return records, decode_rows([record.features for record in records], types.features)
 
 
 def read_outcomes(log: LogReader, topics: Topics, partition: int, offset: int) -> Iterator[OutcomeChunk]:

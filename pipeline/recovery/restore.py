@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
+from pipeline.features.feature_set import FeatureSet
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.kafka.log import LogReader, read_decoded, read_until
 from pipeline.kafka.topics import Topics, topics_of
@@ -63,6 +64,7 @@ def recover(
         If what the topics hold does not fit together, or belongs to other settings.
     """
     topics = topics_of(config)
+    features = FeatureSet.of(config.stream, kind_from(settings))
     patience = config.worker.transaction_timeout / 1000 + 10.0
     with LogReader(config.kafka, patience) as log:
         if position.state_offset is None:
@@ -73,7 +75,7 @@ def recover(
                 config.join,
                 Position(position.interactions),
                 Position(position.labels),
-                policy=label_policy(config.labels),
+                policy=label_policy(config.labels, features),
                 sharing=_sharing_settings(settings, config),
             )
             return
@@ -84,7 +86,7 @@ def recover(
             state,
             model,
             config.join,
-            policy=label_policy(config.labels),
+            policy=label_policy(config.labels, features),
             sharing=_sharing_settings(settings, config),
             labels=InputDecoders.of(config.stream).labels,
         )
@@ -115,7 +117,12 @@ def _sharing_settings(settings: Mapping[str, str], config: Config) -> SharingSet
     if interval is None:
         return None
     return SharingSettings(
-        partitions, interval, kind_from(settings), config.sharing.align, target_from(settings)
+        partitions,
+        interval,
+        FeatureSet.of(config.stream, kind_from(settings)),
+        OutputTypes.of(config.stream),
+        config.sharing.align,
+        target_from(settings),
     )
 
 

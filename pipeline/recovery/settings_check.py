@@ -16,6 +16,7 @@ from pipeline.model.settings_text import (
     KIND,
     LEARNER_PREFIX,
     LEARNER_TYPES,
+    STREAM_FEATURES,
     STREAM_NAMES,
     TARGET_DEFAULTS,
     as_toml,
@@ -28,7 +29,7 @@ Changes: TypeAlias = dict[str, tuple[str | None, str | None]]
 """Settings that differ, each with its stored and its current value; None where it is missing."""
 _DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {FEATURE_KIND: "running"}
-    | {STREAM_NAMES: DEFAULT_NAMES}
+    | {STREAM_NAMES: DEFAULT_NAMES, STREAM_FEATURES: ""}
     | dict(TARGET_DEFAULTS)
     | {LEARNER_PREFIX + name: str(default) for name, default in DEFAULTS.items() if default is not None}
 )

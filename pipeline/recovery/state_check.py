@@ -230,8 +230,9 @@ def _check_label(name: str, saved: SavedLabel, decoder: InputDecoder[Label]) -> 
         early = saved.restore(decoder)
     except DECODE_ERRORS as error:
         raise _FieldError(f"{name}.value is no label: {error}") from error
-    if saved.key != str(early.label.user_id).encode():
-        raise _FieldError(f"{name}.key is not that of user {early.label.user_id!r}")
+    key = decoder.key_of(early.label)
+    if saved.key != str(key).encode():
+        raise _FieldError(f"{name}.key is not that of {decoder.key_field} {key!r}")
     return early.label.event_id, early.source.size
 
 

@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
-from pipeline.config.stream import KUAIREC, InputDefinition, Stream, TimeUnit, parts_of
+from pipeline.config.pointer import parts_of
+from pipeline.config.stream import KUAIREC, InputDefinition, Stream, TimeUnit
+from pipeline.config.stream_features import TimeFeature
 from pipeline.records.encoding import encode
+from pipeline.records.entities import entity_fields
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 
-EVENT_COLUMNS: Final = ("event_id", "user_id", "video_id", "timestamp", "label_timestamp")
-"""Columns that the rows of all streams begin with; both times are milliseconds."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMES: Final[Mapping[TimeUnit, Callable[[int], object]]] = MappingProxyType(
     {
@@ -30,7 +31,14 @@ class MessageWriter(Protocol):
 
     @property
     def columns(self) -> Sequence[str]:
-        """Return the columns of the rows that it makes them from."""
+        """Return the columns of the rows that it makes them from.
+
+        Among them are event_id, and timestamp and label_timestamp in milliseconds.
+        """
+
+    @property
+    def key_column(self) -> str:
+        """Return the column whose value is the messages' key."""
 
     def interaction(self, row: Sequence[Any]) -> bytes:
         """Return the value of the interaction."""
@@ -47,7 +55,11 @@ def writer_of(stream: Stream) -> MessageWriter:
 class _KuaiRecWriter:
     """What makes KuaiRec's messages."""
 
-    columns = (*EVENT_COLUMNS, "play_duration", "video_duration", "watch_ratio")
+    columns = (
+        *("event_id", "user_id", "video_id", "timestamp", "label_timestamp"),
+        *("play_duration", "video_duration", "watch_ratio"),
+    )
+    key_column = "user_id"
 
     def interaction(self, row: Sequence[Any]) -> bytes:
         event_id, user_id, video_id, timestamp, _, _, duration, _ = row
@@ -76,9 +88,21 @@ class StreamWriter:
         interactions, labels = stream.interactions, stream.labels
         numbers = [f"interactions.{name}" for name in interactions.numbers]
         numbers += [f"labels.{name}" for name in labels.numbers]
-        self.columns: Sequence[str] = (*EVENT_COLUMNS, "watch_ratio", *numbers)
+        ids = entity_fields(len(stream.entities))
+        features = [name for name, each in stream.features.items() if not isinstance(each, TimeFeature)]
+        self.columns: Sequence[str] = (
+            *("event_id", *ids, "timestamp", "label_timestamp", "watch_ratio"),
+            *numbers,
+            *(f"features.{name}" for name in features),
+        )
+        self.key_column = "event_id" if stream.key_entity is None else ids[stream.key_entity]
         value: Callable[[Any], object] = bool if labels.value_kind == "boolean" else float
         self._interaction = self._fields(stream, interactions, "interactions", "timestamp")
+        self._interaction += [
+            (parts_of(each.field), self.columns.index(f"features.{name}"), _same)
+            for name, each in stream.features.items()
+            if not isinstance(each, TimeFeature)
+        ]
         self._label = self._fields(stream, labels, "labels", "label_timestamp")
         self._label.append((parts_of(labels.value), self.columns.index("watch_ratio"), value))
 
@@ -86,11 +110,9 @@ class StreamWriter:
         self, stream: Stream, definition: InputDefinition, name: str, time: str
     ) -> list[tuple[tuple[str, ...], int, Callable[[Any], object]]]:
         """Return where each field goes in a message, its place in a row, and what converts it."""
-        user, item = stream.entities.values()
         fields = [
             (definition.event_id, "event_id", _same),
-            (user, "user_id", _same),
-            (item, "video_id", _same),
+            *((pointer, f"entity_{n}", _same) for n, pointer in enumerate(stream.entities.values())),
             (definition.time, time, _TIMES[definition.time_unit]),
             *((pointer, f"{name}.{number}", _same) for number, pointer in definition.numbers.items()),
         ]
@@ -117,5 +139,6 @@ def _message(
         inner = message
         for part in parts[:-1]:
             inner = inner.setdefault(part, {})
-        inner[parts[-1]] = make(row[place])
+        if row[place] is not None:
+            inner[parts[-1]] = make(row[place])
     return encode(message)

@@ -118,7 +118,7 @@ class Replay:
         self._ack_timeout = ack_timeout
         self._messages = writer_of(stream)
         self._log = InputLog(kafka, stream)
-        self._schedule = Schedule(events, self._log.partitions)
+        self._schedule = Schedule(events, self._log.partitions, self._messages.key_column)
         self._initial_tails = self._log.tails()
         self.order = self._schedule.order
         """Numbers of the records to send, see `Schedule`."""
@@ -178,17 +178,18 @@ class Replay:
         count = len(self._schedule.events)
         messages = self._messages
         frame = self._schedule.events.frame.select(messages.columns)
+        places = map(messages.columns.index, (messages.key_column, "timestamp", "label_timestamp"))
+        key_at, time_at, known_at = places
         interactions, labels = self._log.topics
         for start in range(0, len(self.order), CHUNK_SIZE):
             records = self.order[start : start + CHUNK_SIZE]
             rows = frame[records % count].iter_rows()
             for is_label, row in zip((records >= count).tolist(), rows, strict=True):
-                _, user_id, _, timestamp, known, *_ = row
-                key = str(user_id).encode()
+                key = str(row[key_at]).encode()
                 if is_label:
-                    yield known, labels, key, messages.label(row)
+                    yield row[known_at], labels, key, messages.label(row)
                 else:
-                    yield timestamp, interactions, key, messages.interaction(row)
+                    yield row[time_at], interactions, key, messages.interaction(row)
 
     def _summary(self, sent: int, seconds: float) -> Summary:
         events = self._schedule.events

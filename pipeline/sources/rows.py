@@ -7,10 +7,13 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.config.stream import InputDefinition, Stream, parts_of
+from pipeline.config.pointer import parts_of
+from pipeline.config.stream import InputDefinition, Stream
+from pipeline.config.stream_features import FieldFeature, TimeFeature
 from pipeline.errors import DataError
 from pipeline.excerpt import shortened
 from pipeline.input_files import refuse_large
+from pipeline.records.entities import entity_fields
 from pipeline.sources.kuairec import HIGHEST_WATCH_RATIO, LATEST_TIMESTAMP, LONGEST_DURATION, Events
 
 
@@ -35,7 +38,7 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
     -------
     Events
         Usable rows by time, and counts of the others: `no_id`, `no_time`, `no_value`, `no_number`,
-        `out_of_range`, `label_before_event`. The frame has the columns of
+        `no_feature`, `out_of_range`, `label_before_event`. The frame has the columns of
         `pipeline.sources.messages.StreamWriter`.
 
     Raises
@@ -45,13 +48,12 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
     """
     table = _Table(path)
     interactions, labels = stream.interactions, stream.labels
-    user, item = stream.entities.values()
+    ids = entity_fields(len(stream.entities))
     time = table.time(interactions)
     known = table.find(labels.time)
     columns = {
         "event_id": table.ids(interactions.event_id, required=False),
-        "user_id": table.ids(user),
-        "video_id": table.ids(item),
+        **{name: table.ids(pointer) for name, pointer in zip(ids, stream.entities.values(), strict=True)},
         "timestamp": time,
         "label_timestamp": time + label_delay if known is None else table.time(labels),
         "watch_ratio": table.number(labels.value),
@@ -61,26 +63,37 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
         for name, definition in (("interactions", interactions), ("labels", labels))
         for number, pointer in definition.numbers.items()
     }
-    selected = columns | numbers
+    features = {
+        f"features.{name}": table.feature(feature)
+        for name, feature in stream.features.items()
+        if not isinstance(feature, TimeFeature)
+    }
+    required = [
+        f"features.{name}"
+        for name, feature in stream.features.items()
+        if not isinstance(feature, TimeFeature) and feature.missing is None
+    ]
+    selected = columns | numbers | features
     try:
         raw = table.frame.select(**selected)
     except pl.exceptions.PolarsError as error:
         raise DataError(f"{path}: {shortened(str(error).splitlines()[0])}") from error
-    fault = raw.select(_fault(list(numbers)).alias("fault"))["fault"]
+    fault = raw.select(_fault(["event_id", *ids], list(numbers), required).alias("fault"))["fault"]
     counts = fault.drop_nulls().value_counts().sort("fault").rows()
     frame = raw.filter(fault.is_null()).sort("timestamp", maintain_order=True)
     return Events(frame, raw.height, dict(counts))
 
 
-def _fault(numbers: list[str]) -> pl.Expr:
+def _fault(ids: list[str], numbers: list[str], features: list[str]) -> pl.Expr:
     """Return the expression for the reason why a row cannot be used; null where it can."""
+    no_feature = pl.any_horizontal(pl.col(features).is_null()) if features else pl.lit(value=False)
     times, values = pl.col("timestamp", "label_timestamp"), pl.col("watch_ratio", *numbers)
     latest = LATEST_TIMESTAMP - LONGEST_DURATION
     in_range = pl.all_horizontal(times.is_between(0, latest)) & pl.col("watch_ratio").is_between(
         0, HIGHEST_WATCH_RATIO
     )
     return (
-        pl.when(pl.any_horizontal(pl.col("event_id", "user_id", "video_id").is_null()))
+        pl.when(pl.any_horizontal(pl.col(ids).is_null()))
         .then(pl.lit("no_id"))
         .when(pl.any_horizontal(times.is_null()))
         .then(pl.lit("no_time"))
@@ -88,6 +101,8 @@ def _fault(numbers: list[str]) -> pl.Expr:
         .then(pl.lit("no_value"))
         .when(pl.any_horizontal(values.is_null()))
         .then(pl.lit("no_number"))
+        .when(no_feature)
+        .then(pl.lit("no_feature"))
         .when(~in_range | ~pl.all_horizontal(values.is_between(0, LONGEST_DURATION)))
         .then(pl.lit("out_of_range"))
         .when(pl.col("label_timestamp") < pl.col("timestamp"))
@@ -131,6 +146,12 @@ class _Table:
     def number(self, pointer: str) -> pl.Expr:
         """Return a column of numbers; true counts as 1, and what is no number is null."""
         return self._existing(pointer).cast(pl.Float64, strict=False)
+
+    def feature(self, feature: FieldFeature) -> pl.Expr:
+        """Return the column of a feature; nulls where there is no such column and it may be missing."""
+        if feature.missing is not None and self.find(feature.field) is None:
+            return pl.lit(None)
+        return self._existing(feature.field)
 
     def time(self, definition: InputDefinition) -> pl.Expr:
         """Return a column of times, in milliseconds; what is no time is null."""

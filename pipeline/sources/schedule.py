@@ -56,9 +56,12 @@ class Schedule:
         Events to replay.
     partitions
         Number of partitions of each of the two input topics.
+    key_column
+        The column of the events whose value is their messages' key.
     """
 
-    def __init__(self, events: Events, partitions: int) -> None:
+    def __init__(self, events: Events, partitions: int, key_column: str = "user_id") -> None:
+        self._key_column = key_column
         self.events = events
         self.partitions = partitions
         frame = events.frame
@@ -68,8 +71,8 @@ class Schedule:
     @cached_property
     def partition(self) -> Integers:
         """The partition of each event's two records, shape (n,)."""
-        users, position = np.unique(self.events.frame["user_id"].to_numpy(), return_inverse=True)
-        partitions = [partition(str(user).encode(), self.partitions) for user in users.tolist()]
+        keys, position = np.unique(self.events.frame[self._key_column].to_numpy(), return_inverse=True)
+        partitions = [partition(str(key).encode(), self.partitions) for key in keys.tolist()]
         return np.array(partitions, dtype=np.int64)[position]
 
     def records_by_partition(self) -> tuple[list[Integers], list[Integers]]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, count, repeat
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,11 +89,11 @@ def run_plan(
             counters["unasked"] += piece.count_unasked()
         ran = _run_piece(piece, model)
         asked = None if policy is None else _ask_for_labels(ran, policy, counters)
-        predictions.append(_prediction_columns(ran, asked))
+        predictions.append(_prediction_columns(ran, asked, model.features.key_entity))
         outcomes.append(_outcome_columns(ran, asked, shares, model))
         _store_outputs(ran, asked)
         if outbox is not None:
-            for example in _examples(ran):
+            for example in _examples(ran, outbox.example_type):
                 outbox.add(example)
     batch_predictions = PredictionColumns.concat(predictions) if predictions else NO_PREDICTIONS
     return Batch(
@@ -114,21 +114,23 @@ class _Run(NamedTuple):
     """Those of prior predictions, then those of the plan's own."""
     examples: TrainingExamples
     prior: NDArray[np.float64]
-    """Scores and running features of prior predictions: see `Plan.prior_outputs`."""
+    """Scores and features of prior predictions: see `Plan.prior_outputs`."""
     outputs: ModelOutputs
     """Of the plan's own predictions."""
 
 
 def _run_piece(plan: Plan, model: Model) -> _Run:
     """Run the model over a plan. Each interaction is predicted, or learned, or both."""
-    interactions, examples, prior = plan.interactions(), plan.training_examples(), plan.prior_outputs()
-    n, outcome_mask, rows = len(interactions.users), plan.outcome_mask(), examples.rows
+    interactions, examples = plan.interactions(), plan.training_examples()
+    prior = plan.prior_outputs(len(model.features))
+    n, outcome_mask, rows = len(interactions.timestamps), plan.outcome_mask(), examples.rows
     labels, ratios = np.zeros(n, dtype=np.bool_), np.zeros(n)
     labels[rows], ratios[rows] = examples.labels, examples.ratios
     order, included = np.empty(len(outcome_mask), dtype=np.int64), np.ones(len(outcome_mask), dtype=np.bool_)
     order[~outcome_mask], order[outcome_mask] = np.arange(len(prior), n), n + rows
     included[outcome_mask] = examples.learned
-    outputs = model.run(order[included], interactions, prior[:, 1:], labels, ratios)
+    values = np.frombuffer(plan.values).reshape(len(plan.event_ids), -1) if plan.values else None
+    outputs = model.run(order[included], interactions, prior[:, 1:], labels, ratios, values)
     model.folded += len(rows)
     return _Run(plan, interactions, examples, prior, outputs)
 
@@ -151,13 +153,13 @@ def _label_requests(first: int, predictions: PredictionColumns) -> LabelRequestC
     return LabelRequestColumns(first, list(compress(count(), predictions.asked)))
 
 
-def _prediction_columns(ran: _Run, asked: list[bool] | None) -> PredictionColumns:
+def _prediction_columns(ran: _Run, asked: list[bool] | None, key_entity: int | None) -> PredictionColumns:
     plan, outputs = ran.plan, ran.outputs
     return PredictionColumns(
         plan.first,
         plan.event_ids,
-        plan.users,
-        plan.videos,
+        plan.ids,
+        plan.event_ids if key_entity is None else plan.ids[key_entity],
         plan.timestamps,
         outputs.scores,
         outputs.probabilities,
@@ -201,7 +203,7 @@ def _outcome_columns(
     return OutcomeColumns(
         plan.folded,
         plan.closed,
-        _select(interactions.users, rows),
+        _select(plan.keys(model.features.key_entity), rows),
         _select(interactions.timestamps, rows),
         scores,
         plan.watch_ratios,
@@ -231,18 +233,16 @@ def _store_outputs(ran: _Run, asked: list[bool] | None) -> None:
             prediction.challengers = ChallengerScores.of(outputs.challengers[row] or {}, names)
 
 
-def _examples(ran: _Run) -> Iterator[Example | None]:
+def _examples(ran: _Run, make: Any) -> Iterator[Example | None]:
     """Yield the training example of each outcome; None where nothing is learned."""
     plan, interactions, examples, prior, outputs = ran
     features = np.concatenate([prior[:, 1:], outputs.features])
     for row, watched, ratio in zip(examples.rows.tolist(), plan.watched, plan.watch_ratios, strict=True):
-        interaction = (
-            interactions.users[row],
-            interactions.videos[row],
-            interactions.timestamps[row],
-            features[row].tolist(),
-        )
-        yield None if watched is None else Example(*interaction, watched, ratio or 0.0)
+        if watched is None:
+            yield None
+            continue
+        ids = [column[row] for column in interactions.ids]
+        yield make(*ids, interactions.timestamps[row], features[row].tolist(), watched, ratio or 0.0)
 
 
 def _select(column: Sequence[Value], rows: list[int]) -> list[Value]:

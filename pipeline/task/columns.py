@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.records.fields import FEATURES_LENGTH, Id
+from pipeline.records.fields import Id
 from pipeline.records.outputs import Share
 
 Value = TypeVar("Value")
@@ -20,7 +20,7 @@ Challengers = Sequence[dict[str, float] | None]
 
 
 def _no_features() -> NDArray[np.float64]:
-    return np.empty((0, FEATURES_LENGTH))
+    return np.empty((0, 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,14 +30,16 @@ class PredictionColumns:
     first: int = 0
     """Sequence of the first prediction."""
     event_ids: list[Id] = field(default_factory=list)
-    users: list[Id] = field(default_factory=list)
-    videos: list[Id] = field(default_factory=list)
+    ids: tuple[list[Id], ...] = ()
+    """The ids, one column for each entity."""
+    keys: Sequence[Id] = ()
+    """The ids of which the records' keys are made."""
     timestamps: list[int] = field(default_factory=list)
     """Event times, in milliseconds."""
     scores: list[float] = field(default_factory=list)
     probabilities: Sequence[float | None] = ()
     features: NDArray[np.float64] = field(default_factory=_no_features)
-    """Running features, shape (n, features)."""
+    """Features, shape (n, features)."""
     versions: list[int] = field(default_factory=list)
     """Outcomes folded into the model when it predicted."""
     challengers: Challengers = ()
@@ -56,8 +58,8 @@ class PredictionColumns:
         return cls(
             pieces[0].first,
             _joined(piece.event_ids for piece in pieces),
-            _joined(piece.users for piece in pieces),
-            _joined(piece.videos for piece in pieces),
+            tuple(_joined(columns) for columns in zip(*(piece.ids for piece in pieces), strict=True)),
+            _joined(piece.keys for piece in pieces),
             _joined(piece.timestamps for piece in pieces),
             _joined(piece.scores for piece in pieces),
             _joined(piece.probabilities for piece in pieces),
@@ -75,7 +77,8 @@ class OutcomeColumns:
     first: int = 0
     """Sequence of the first outcome."""
     prediction_sequences: array[int] = field(default_factory=lambda: array("q"))
-    users: list[Id] = field(default_factory=list)
+    keys: list[Id] = field(default_factory=list)
+    """The ids of which the records' keys are made."""
     timestamps: list[int] = field(default_factory=list)
     """Event times of the predictions, in milliseconds."""
     scores: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
@@ -96,7 +99,7 @@ class OutcomeColumns:
     """That of the predictions."""
 
     def __len__(self) -> int:
-        return len(self.users)
+        return len(self.keys)
 
     @classmethod
     def concat(cls, pieces: Sequence[OutcomeColumns]) -> OutcomeColumns:
@@ -107,7 +110,7 @@ class OutcomeColumns:
         return cls(
             first,
             array("q", b"".join(piece.prediction_sequences.tobytes() for piece in pieces)),
-            _joined(piece.users for piece in pieces),
+            _joined(piece.keys for piece in pieces),
             _joined(piece.timestamps for piece in pieces),
             np.concatenate([piece.scores for piece in pieces]),
             _joined(piece.watch_ratios for piece in pieces),

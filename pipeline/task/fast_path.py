@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.features.target import Target
 from pipeline.join.merge import Integers, merge
 from pipeline.join.tables import Join, Pending
+from pipeline.model.model import Model
 from pipeline.records.decoding import NO_TIMESTAMP
+from pipeline.records.entities import columns_of, rows_of
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, Label
 from pipeline.task.plan import Plan
@@ -103,9 +104,7 @@ def _peek(queue: RecordQueue, max_messages: int, end: int | None) -> tuple[list[
     return records, times, more
 
 
-def try_plan(
-    messages: MergedMessages, join: Join, target: Target, predicted: int, folded: int
-) -> Plan | None:
+def try_plan(messages: MergedMessages, join: Join, model: Model, predicted: int, folded: int) -> Plan | None:
     """Return the plan of messages, if every interaction is new and every label finds its prediction.
 
     Parameters
@@ -114,8 +113,8 @@ def try_plan(
         Merged messages; nothing becomes overdue in them.
     join
         Tables; nothing changes in them.
-    target
-        The rules that make labels of watch ratios.
+    model
+        Its features and its target; nothing changes in it.
     predicted, folded
         Predictions and outcomes planned before.
 
@@ -143,11 +142,11 @@ def try_plan(
         first=predicted,
         folded=folded,
         event_ids=event_ids,
-        users=[each.user_id for each in interactions],
-        videos=[each.video_id for each in interactions],
+        ids=columns_of(interactions, model.features.entities),
         timestamps=messages.interaction_times.tolist(),
+        values=model.features.event.values(interactions, messages.interaction_times),
         versions=(folded + messages.labels_before).tolist(),
-        watched=list(target.positives(ratios)),
+        watched=list(model.target.positives(ratios)),
         watch_ratios=list(ratios),
         label_timestamps=list(messages.label_times.tolist()),
         prior_predictions=prior_predictions,
@@ -185,12 +184,9 @@ def _match_labels(
 
 
 def _labels_match(rows: Integers, plan: Plan, messages: MergedMessages) -> bool:
-    """Whether each label comes after its interaction, and is of the same user and video."""
-    users = plan.users + [each.user_id for each in plan.prior_predictions]
-    videos = plan.videos + [each.video_id for each in plan.prior_predictions]
-    asked = rows.tolist()
-    return (
-        [users[row] for row in asked] == [each.user_id for each in messages.labels]
-        and [videos[row] for row in asked] == [each.video_id for each in messages.labels]
-        and bool(((rows < messages.interactions_before) | (rows >= len(plan.users))).all())
+    """Whether each label comes after its interaction, and names the same entities."""
+    n = len(plan.event_ids)
+    ids = rows_of(plan.ids, n) + [each.ids for each in plan.prior_predictions]
+    return [ids[row] for row in rows.tolist()] == [each.ids for each in messages.labels] and bool(
+        ((rows < messages.interactions_before) | (rows >= n)).all()
     )

@@ -15,7 +15,8 @@ from pipeline.join.merge import Integers
 from pipeline.join.tables import Pending
 from pipeline.model.columns import InteractionColumns
 from pipeline.model.label_policy import LabelPolicy
-from pipeline.records.fields import FEATURES_LENGTH, Id
+from pipeline.records.entities import rows_of
+from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, RawMessage
 from pipeline.records.names import Fault
 from pipeline.records.outputs import Share
@@ -53,10 +54,12 @@ class Plan:
     folded: int
     """The sequence of the first outcome."""
     event_ids: list[Id] = field(default_factory=list)
-    """Of the predictions, to be made; so are the next four."""
-    users: list[Id] = field(default_factory=list)
-    videos: list[Id] = field(default_factory=list)
+    """Of the predictions, to be made; so are the next four columns."""
+    ids: tuple[list[Id], ...] = ()
+    """One column for each entity."""
     timestamps: list[int] = field(default_factory=list)
+    values: array[float] = field(default_factory=lambda: array("d"))
+    """The features that messages have by themselves, one interaction's after the other's."""
     versions: list[int] = field(default_factory=list)
     waiting: list[Pending] = field(default_factory=list)
     """Predictions that the join, or a later piece, needs: the model's output is stored in them."""
@@ -80,13 +83,14 @@ class Plan:
         """Number of outcomes before the next one."""
         return self.folded + len(self.closed)
 
-    def predict(self, interaction: Interaction) -> Pending:
+    def predict(self, interaction: Interaction, values: array[float]) -> Pending:
         """Append a prediction; return it as it waits for its label."""
         row = len(self.event_ids)
         self.event_ids.append(interaction.event_id)
-        self.users.append(interaction.user_id)
-        self.videos.append(interaction.video_id)
+        for column, entity in zip(self.ids, interaction.ids, strict=True):
+            column.append(entity)
         self.timestamps.append(interaction.timestamp)
+        self.values += values
         self.versions.append(self.outcomes)
         [prediction] = self.pending([row])
         self.waiting.append(prediction)
@@ -112,9 +116,10 @@ class Plan:
         outcomes = len(self.closed)
         self.received |= {outcomes + number: shares for number, shares in later.received.items()}
         self.event_ids += later.event_ids
-        self.users += later.users
-        self.videos += later.videos
+        for column, more in zip(self.ids, later.ids, strict=True):
+            column.extend(more)
         self.timestamps += later.timestamps
+        self.values += later.values
         self.versions += later.versions
         self.waiting += later.waiting
         self.closed += later.closed
@@ -129,25 +134,37 @@ class Plan:
 
     def pending(self, rows: Sequence[int]) -> list[Pending]:
         """Return the waiting predictions of these rows."""
-        columns: list[list[Any]] = [self.event_ids, self.users, self.videos, self.timestamps, self.versions]
+        n = len(self.event_ids)
+        columns: list[list[Any]] = [
+            self.event_ids,
+            rows_of(self.ids, n),
+            self.timestamps,
+            self.versions,
+        ]
         chosen = columns
-        if len(rows) < len(self.event_ids):
+        if len(rows) < n:
             chosen = [[column[row] for row in rows] for column in columns]
         return list(map(Pending, *chosen, [self.first + row for row in rows]))
 
     def interactions(self) -> InteractionColumns:
         """Return the interactions of prior predictions, then those of the plan's own predictions."""
-        prior_predictions = self.prior_predictions
+        prior = InteractionColumns.of(self.prior_predictions, len(self.ids))
         return InteractionColumns(
-            [each.user_id for each in prior_predictions] + self.users,
-            [each.video_id for each in prior_predictions] + self.videos,
-            [each.timestamp for each in prior_predictions] + self.timestamps,
+            tuple(before + own for before, own in zip(prior.ids, self.ids, strict=True)),
+            prior.timestamps + self.timestamps,
         )
 
-    def prior_outputs(self) -> NDArray[np.float64]:
-        """Return score and running features of each prior prediction, shape (n, 1 + features)."""
+    def keys(self, entity: int | None) -> list[Id]:
+        """Return what the keys of the same interactions are made of: the ids of an entity, or of events."""
+        prior = self.prior_predictions
+        if entity is None:
+            return [each.event_id for each in prior] + self.event_ids
+        return [each.ids[entity] for each in prior] + self.ids[entity]
+
+    def prior_outputs(self, features: int) -> NDArray[np.float64]:
+        """Return score and features of each prior prediction, shape (n, 1 + features)."""
         scored = np.frombuffer(b"".join([each.scored for each in self.prior_predictions]))
-        return scored.reshape(len(self.prior_predictions), 1 + FEATURES_LENGTH)
+        return scored.reshape(len(self.prior_predictions), 1 + features)
 
     def training_examples(self) -> TrainingExamples:
         """Return the training examples of the outcomes."""
@@ -177,8 +194,9 @@ class Plan:
         if not numbers:
             return [self]
         rows_at = [0, *self._predictions_before(numbers).tolist(), len(self.event_ids)]
+        width = len(self.values) // max(1, len(self.event_ids))
         pieces = [
-            self._piece(slice(*rows), slice(*outcomes))
+            self._piece(slice(*rows), slice(*outcomes), width)
             for rows, outcomes in zip(
                 pairwise(rows_at), pairwise([0, *numbers, len(self.closed)]), strict=True
             )
@@ -194,14 +212,14 @@ class Plan:
             piece.waiting += [held[sequence] for sequence in own if sequence in held]
         return pieces
 
-    def _piece(self, rows: slice, outcomes: slice) -> Plan:
+    def _piece(self, rows: slice, outcomes: slice, width: int) -> Plan:
         return Plan(
             first=self.first + rows.start,
             folded=self.folded + outcomes.start,
             event_ids=self.event_ids[rows],
-            users=self.users[rows],
-            videos=self.videos[rows],
+            ids=tuple(column[rows] for column in self.ids),
             timestamps=self.timestamps[rows],
+            values=self.values[width * rows.start : width * rows.stop],
             versions=self.versions[rows],
             closed=self.closed[outcomes],
             watched=self.watched[outcomes],

@@ -1,8 +1,9 @@
-"""Shares: what partitions publish about their outcomes, so that each learns from the users of all.
+"""Shares: what partitions publish about their outcomes, so that each learns from the events of all.
 
-For every interval of outcomes, a partition publishes the counts of each video's labels, and some outcomes as
-whole examples. Other partitions learn a share right before an outcome of their own, in whose record it is
-kept. So their own log still determines their model, and shares may come late or be deleted without harm.
+For every interval of outcomes, a partition publishes the counts of the labels of entities that may be in
+several partitions, such as videos, and some outcomes as whole examples. Other partitions learn a share right
+before an outcome of their own, in whose record it is kept. So their own log still determines their model, and
+shares may come late or be deleted without harm.
 
 With `sharing.align`, a share is also cut where stream time enters another window, a multiple of that time.
 The last share of a window says up to which event time everything is shared, even if that is nothing.
@@ -11,19 +12,21 @@ The last share of a window says up to which event time everything is shared, eve
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from operator import add
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from pipeline.config.tree import FeatureKind
-from pipeline.features.statistics import EFFECTS
+from pipeline.config.feature_layout import FeatureLayout, Part
+from pipeline.features.entities import Key
+from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
 from pipeline.features.target import TARGET, Target
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.fields import Id
-from pipeline.records.outputs import EffectSums, Example, Share, VideoCounts
+from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
+from pipeline.records.outputs import EffectSums, EntityCounts, Example, Share
 
 MIN_NOISE: Final = 1e-3
-"""Least standard deviation of a user's noise in what is shared: its six decimals may be zeros."""
-_USER_EFFECT, _USER_NOISE, _VIDEO_EFFECT = map(EFFECTS.index, ("user_effect", "user_noise", "video_effect"))
+"""Least standard deviation of noise in what is shared: its six decimals may be zeros."""
 
 
 class SharingSettings(NamedTuple):
@@ -33,8 +36,8 @@ class SharingSettings(NamedTuple):
     """How many partitions there are, at least 2."""
     interval: int
     """Outcomes in a share."""
-    kind: FeatureKind = "effects"
-    """Of the running features."""
+    features: FeatureSet = KUAIREC_FEATURES
+    types: OutputTypes = KUAIREC_TYPES
     align: int | None = None
     """Milliseconds of event time in a window; None where shares are learned as they come."""
     target: Target = TARGET
@@ -64,13 +67,13 @@ class Outbox:
 
     Examples
     --------
-    >>> outbox = Outbox(0, SharingSettings(partitions=3, interval=2, kind="running"), since=120)
+    >>> outbox = Outbox(0, SharingSettings(partitions=3, interval=2), since=120)
     >>> outbox.add(Example(7, "a", 5, [0.5] * 10, label=True, watch_ratio=1.25))
     >>> outbox.add(None)
     >>> outbox.since, outbox.next
     (120, 122)
     >>> outbox.drain()[0].videos
-    [VideoCounts(video_id='a', events=1, labels=1, ratios=1.25)]
+    [EntityCounts(entity='a', events=1, labels=1, values=1.25)]
     >>> outbox.since
     122
     """
@@ -81,7 +84,8 @@ class Outbox:
         self._partition = partition
         self._others = settings.partitions - 1
         self._interval = settings.interval
-        self._effects = settings.kind == "effects"
+        self._types, self._layout = settings.types, settings.features.layout
+        self._effect_columns = settings.features.effect_columns
         self._align = settings.align
         self._target = settings.target
         self._stream_time = stream_time
@@ -90,6 +94,11 @@ class Outbox:
         self._shares: list[Share] = []
         self.next = since
         self._begin()
+
+    @property
+    def example_type(self) -> type[Example]:
+        """The type of the examples that it collects."""
+        return self._types.example
 
     @property
     def since(self) -> int:
@@ -130,15 +139,18 @@ class Outbox:
 
     def _cut(self, closed_until: int | None = None) -> None:
         """Append a share of the outcomes since the last one, the last of its window if that is closed."""
-        videos = [VideoCounts(video, *counts) for video, counts in self._videos.items()]
-        sums = [EffectSums(*map(_rounded, each)) for each in self._sums.values()] if self._effects else None
+        counts = [[EntityCounts(key, *sums) for key, sums in of_table.items()] for of_table in self._counts]
+        sums = None
+        if self._layout.shared_effects is not None:
+            sums = [EffectSums(*map(_rounded, each)) for each in self._sums.values()]
         window_end = None if self._align is None else (self._stream_time // self._align + 1) * self._align
+        make: Any = self._types.share
         self._shares.append(
-            Share(
+            make(
                 self._partition,
                 self._since,
                 self.next,
-                videos,
+                *counts,
                 self._examples,
                 sums,
                 window_end,
@@ -149,33 +161,39 @@ class Outbox:
 
     def _begin(self) -> None:
         self._since = self.next
-        self._videos: dict[Id, tuple[int, int, float]] = {}
-        self._sums: dict[Id, tuple[float, float, float, float]] = {}
+        self._counts: list[dict[Key, tuple[int, int, float]]] = [{} for _ in self._layout.shared]
+        self._sums: dict[Key, Sums] = {}
         self._examples: list[Example] = []
 
     def _count(self, example: Example) -> None:
-        events, labels, ratios = self._videos.get(example.video_id, (0, 0, 0.0))
-        self._videos[example.video_id] = (
-            events + 1,
-            labels + example.label,
-            ratios + self._target.cap(example.watch_ratio),
-        )
-        if self._effects:
-            sums = self._sums.get(example.video_id, (0.0, 0.0, 0.0, 0.0))
-            self._sums[example.video_id] = cast(
-                Sums, tuple(map(add, sums, _effect_sums(example, self._target)))
-            )
+        value, ids = self._target.cap(example.watch_ratio), example.ids
+        for number, counts in zip(self._layout.shared, self._counts, strict=True):
+            key = _key(self._layout.tables[number].parts, ids, example, self._layout)
+            events, labels, values = counts.get(key, (0, 0, 0.0))
+            counts[key] = events + 1, labels + example.label, values + value
+            if number == self._layout.shared_effects:
+                sums = self._sums.get(key, (0.0, 0.0, 0.0, 0.0))
+                said = _effect_sums(example, self._target, self._effect_columns)
+                self._sums[key] = cast(Sums, tuple(map(add, sums, said)))
+
+
+def _key(parts: Sequence[Part], ids: Sequence[Id], example: Example, layout: FeatureLayout) -> Key:
+    """Return the key of an example in a table."""
+    running = len(layout.running_names)
+    key = [ids[part.place] if part.entity else int(example.features[running + part.place]) for part in parts]
+    return key[0] if len(key) == 1 else (key[0], key[1])
 
 
 Sums: TypeAlias = tuple[float, float, float, float]
 
 
-def _effect_sums(example: Example, target: Target) -> Sums:
-    """Return what a label says of its video's effect, given what was known when it was predicted."""
+def _effect_sums(example: Example, target: Target, columns: Sequence[int]) -> Sums:
+    """Return what a label says of its item's effect, given what was known when it was predicted."""
     signal = target.signal(example.watch_ratio)
-    effect, noise = example.features[_USER_EFFECT], max(example.features[_USER_NOISE], MIN_NOISE) ** 2
+    effect, noise_root, item_effect = (example.features[columns[number]] for number in range(3))
+    noise = max(noise_root, MIN_NOISE) ** 2
     residual = signal - effect
-    rest = residual - example.features[_VIDEO_EFFECT]
+    rest = residual - item_effect
     return residual / noise, 1.0 / noise, signal, rest * rest
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from itertools import islice
 
+import numpy as np
 from msgspec import UNSET
 
 from pipeline.config.tree import Join as JoinSettings
@@ -17,6 +18,7 @@ from pipeline.model.comparison import Comparison
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.records.decoding import LABEL_DECODER, NO_TIMESTAMP, InputDecoder, RejectedRecord
+from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, Label, RawMessage
 from pipeline.records.names import Fault
 from pipeline.task import fast_path
@@ -123,7 +125,8 @@ class Task:
         self.labels.rewind()
 
     def _begin_batch(self) -> Plan:
-        self._plan = Plan(first=self.predicted, folded=self.model.folded)
+        ids: tuple[list[Id], ...] = tuple([] for _ in range(self.model.features.entities))
+        self._plan = Plan(self.predicted, self.model.folded, ids=ids)
         return self._plan
 
     def _finish_batch(self) -> Batch:
@@ -172,7 +175,7 @@ class Task:
         n, m = len(messages.interactions), len(messages.labels)
         found = None
         if n + m >= fast_path.MIN_MESSAGES:
-            found = fast_path.try_plan(messages, join, self.model.target, self.predicted, folded)
+            found = fast_path.try_plan(messages, join, self.model, self.predicted, folded)
         if found is None:
             self._fast_limit = max(fast_path.MIN_MESSAGES, min(max_messages, n + m) // 2)
             return fast_path.MIN_MESSAGES
@@ -250,7 +253,9 @@ class Task:
         if join.knows(event_id):
             self.counters["duplicate_interactions"] += 1
             return
-        prediction = self._plan.predict(interaction)
+        times = np.array([interaction.timestamp])
+        values = self.model.features.event.values([interaction], times)
+        prediction = self._plan.predict(interaction, values)
         self.predicted += 1
         self.counters["predictions"] += 1
         join.open(prediction)
@@ -281,8 +286,9 @@ class Task:
                 self._reject_orphan(oldest)
 
     def _join(self, label: Label, prediction: Pending, source: RawMessage | None) -> None:
-        if label.user_id != prediction.user_id or label.video_id != prediction.video_id:
-            reason = "user_id or video_id differ from those of the interaction"
+        if label.ids != prediction.ids:
+            names = " or ".join(self.model.features.entity_names)
+            reason = f"{names} differ from those of the interaction"
             self._reject(source or self.labels.source(), RejectedRecord(Fault.MISMATCHED, reason))
             return
         self._close(prediction, label)

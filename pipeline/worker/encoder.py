@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from itertools import compress, count, repeat
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -44,8 +44,8 @@ class EncodedRecords(NamedTuple):
     """Records for one topic, in the order of their sequences."""
 
     values: list[bytes]
-    users: list[Id]
-    """The users that the records are about, from whose ids their keys are made."""
+    keys: Sequence[Id]
+    """The ids of which the records' keys are made."""
     timestamps: list[int]
     """Event times, in milliseconds."""
 
@@ -135,8 +135,8 @@ class RecordEncoder:
             self._types.label_fields,
         )
         return EncodedBatch(
-            EncodedRecords(texts, predictions.users, predictions.timestamps),
-            EncodedRecords(values, outcomes.users, outcomes.timestamps),
+            EncodedRecords(texts, predictions.keys, predictions.timestamps),
+            EncodedRecords(values, outcomes.keys, outcomes.timestamps),
             _encode_requests(batch.requests, predictions, self._types.label_request),
         )
 
@@ -176,12 +176,12 @@ class RecordEncoder:
 def _encode_predictions(columns: PredictionColumns, record: type[Prediction]) -> list[bytes]:
     if not len(columns):
         return []
+    make: Any = record  # whose ids are the stream's
     return encode_all(
         map(
-            record,
+            make,
             columns.event_ids,
-            columns.users,
-            columns.videos,
+            *columns.ids,
             columns.timestamps,
             columns.scores,
             columns.probabilities,
@@ -245,12 +245,12 @@ def _encode_outcomes(
 def _encode_requests(
     columns: LabelRequestColumns, predictions: PredictionColumns, record: type[LabelRequest]
 ) -> EncodedRecords:
+    make: Any = record  # whose ids are the stream's
     values = [
         encode(
-            record(
+            make(
                 predictions.event_ids[row],
-                predictions.users[row],
-                predictions.videos[row],
+                *(column[row] for column in predictions.ids),
                 predictions.timestamps[row],
                 predictions.scores[row],
                 predictions.first + row,
@@ -261,6 +261,6 @@ def _encode_requests(
     ]
     return EncodedRecords(
         values,
-        [predictions.users[row] for row in columns.rows],
+        [predictions.keys[row] for row in columns.rows],
         [predictions.timestamps[row] for row in columns.rows],
     )

@@ -22,8 +22,6 @@ PARTITION_GAUGES: Final = {
     "closed_events": "Closed events by which duplicates and late labels are recognised.",
     "early_labels": "Labels that wait for their interaction.",
     "early_label_bytes": "Bytes of the labels that wait for their interaction.",
-    "users": "Users that running statistics are kept for.",
-    "videos": "Videos that running statistics are kept for.",
     "published_outcomes": "Outcomes published to the other partitions.",
     "outcomes_of_others": "Outcomes of other partitions learned since the partition was assigned.",
     "held_share_bytes": "Bytes of shared outcomes in the inbox that are not yet learned.",
@@ -37,6 +35,7 @@ INPUT_GAUGES: Final = {
     "buffered_bytes": "Bytes of the messages that were read and not yet processed.",
     "paused": "1 while the input is not read, because enough is buffered.",
 }
+ENTITIES: Final = "Entities that running statistics are kept for, by table."
 COMPARISON_COUNTERS: Final = {
     "events": "Labelled events since the partition was assigned.",
     "mistakes": "Labelled events that the learner predicted wrongly.",
@@ -65,8 +64,6 @@ class PartitionFigures(NamedTuple):
     closed_events: int
     early_labels: int
     early_label_bytes: int
-    users: int
-    videos: int
     published_outcomes: int
     outcomes_of_others: int
     held_share_bytes: int
@@ -74,6 +71,8 @@ class PartitionFigures(NamedTuple):
     unasked_labels: int
     dead_letters_this_minute: int
     held_back: bool
+    entities: Mapping[str, int]
+    """By table of the running statistics."""
     compared: Mapping[str, LearnerMetrics]
     """By learner: see `COMPARISON_COUNTERS`."""
 
@@ -90,8 +89,6 @@ class PartitionFigures(NamedTuple):
             closed_events=len(join.closed),
             early_labels=len(join.waiting),
             early_label_bytes=join.waiting_bytes,
-            users=len(statistics.users),
-            videos=len(statistics.videos),
             published_outcomes=task.outbox.since if task.outbox else 0,
             outcomes_of_others=task.inbox.outcomes,
             held_share_bytes=task.inbox.bytes,
@@ -99,6 +96,7 @@ class PartitionFigures(NamedTuple):
             unasked_labels=task.counters["unasked"],
             dead_letters_this_minute=throttle.dead_letters,
             held_back=throttle.active,
+            entities={name: len(table) for name, table in statistics.named_tables()},
             compared=task.comparison.learner_metrics if task.comparison else {},
         )
 
@@ -125,7 +123,7 @@ class Gauges(Collector):
             "early_label_limit_bytes": (config.join.early_bytes, "In each partition: join.early_bytes."),
             "entities_limit": (
                 config.features.max_entities,
-                "Users, and videos, in each partition: features.max_entities.",
+                "In each table of each partition: features.max_entities.",
             ),
             "dead_letters_per_minute_limit": (
                 config.worker.dead_letters,
@@ -157,6 +155,11 @@ class Gauges(Collector):
             for partition, held in figures.items():
                 family.add_metric([str(partition)], getattr(held, name))
             yield family
+        entities = GaugeMetricFamily("forks_entities", ENTITIES, labels=["partition", "table"])
+        for partition, held in figures.items():
+            for table, count in held.entities.items():
+                entities.add_metric([str(partition), table], count)
+        yield entities
         for name, text in INPUT_GAUGES.items():
             family = GaugeMetricFamily(f"forks_input_{name}", text, labels=["partition", "input"])
             for partition, held in figures.items():

@@ -14,13 +14,13 @@ from pipeline.kafka.errors import BROKER_TIMEOUT
 from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.log import decode_record
 from pipeline.kafka.topics import topics_of
+from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Share
 from pipeline.task.inbox import Inbox
 
 MAX_MESSAGES = 1_000
 """Messages that one poll reads, at most."""
 
-_SHARES = msgspec.json.Decoder(Share)
 _log = structlog.get_logger()
 
 
@@ -38,10 +38,15 @@ class Exchange:
         The name of the topic of shared outcomes.
     partitions
         How many partitions it has.
+    shares
+        Decodes its records.
     """
 
-    def __init__(self, kafka: Kafka, topic: str, partitions: int) -> None:
+    def __init__(
+        self, kafka: Kafka, topic: str, partitions: int, shares: msgspec.json.Decoder[Share]
+    ) -> None:
         self._kafka = kafka
+        self._shares = shares
         self._consumer: Consumer = groupless_consumer(kafka)
         self._topic = topic
         self._partitions = range(partitions)
@@ -81,7 +86,7 @@ class Exchange:
             if error is not None:
                 raise_unless_retriable(message, self._kafka)
                 continue
-            share, offset = decode_record(_SHARES, message), message.offset() or 0
+            share, offset = decode_record(self._shares, message), message.offset() or 0
             self._positions[share.partition] = offset + 1
             for inbox in inboxes:
                 inbox.offer(share, offset, len(message.value() or b""))
@@ -121,4 +126,5 @@ def make_exchange(config: Config, partitions: int) -> Exchange | None:
     """Make the reader of shared outcomes; None if nothing is shared or there is one partition only."""
     if config.sharing.interval_for(partitions) is None:
         return None
-    return Exchange(config.kafka, topics_of(config).shared, partitions)
+    shares = OutputTypes.of(config.stream).shares
+    return Exchange(config.kafka, topics_of(config).shared, partitions, shares)

@@ -244,7 +244,7 @@ class TransactionWriter:
         """Write records; return the delivery report of the first, if there are any."""
         if not records.values:
             return None
-        keys, report = keys_of(records.users), DeliveryReport()
+        keys, report = keys_of(records.keys), DeliveryReport()
         reports, no_headers = chain([report], repeat(None)), repeat(None)
         every = (
             repeat(topic),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from bench.kuairand import TARGETS, run
 from bench.options import Options
-from pipeline.features.statistics import FEATURES
+from pipeline.features.feature_set import FEATURES
 
 HEADER = "user_id,video_id,time_ms,is_click,long_view,label"
 DAY = 86_400_000

@@ -106,7 +106,7 @@ class _Derivation:
         agree(f"{name}: user_id", prediction.user_id, user)
         agree(f"{name}: video_id", prediction.video_id, video)
         agree(f"{name}: timestamp", prediction.timestamp, int(world.times[event]))
-        features = self._statistics.features(user, video)
+        features = self._statistics.features((user, video))
         score = self._learner.predict_one(np.array(features))
         agree(f"{name}: features", _bits(prediction.features), _bits(features))
         agree(f"{name}: score", _bits([prediction.score]), _bits([score]))
@@ -140,7 +140,7 @@ class _Derivation:
             loss = float(loss_value(LOSSES["logistic"], outcome.score, taught))
             expected: tuple[object, ...] = (watched, watched == prediction.predicted, loss)
             self._teach(prediction.features, taught)
-            self._statistics.update(prediction.user_id, prediction.video_id, watched, ratio)
+            self._statistics.update(prediction.ids, watched, ratio)
         else:
             expected = (None, None, None)
         agree(f"{name}: label, correct, loss", (outcome.label, outcome.correct, outcome.loss), expected)
@@ -162,7 +162,7 @@ class _Derivation:
         message = f"{name}: what partition {share.partition} tells is from an outcome on that"
         agree(message, share.since, self._received_until[share.partition])
         self._received_until[share.partition] = share.until
-        self._statistics.merge_shared(share.videos, share.effects or ())
+        self._statistics.merge_shared([share])
         for example in share.examples:
             self._teach(example.features, 1.0 if example.label else -1.0)
 

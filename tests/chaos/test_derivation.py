@@ -20,7 +20,7 @@ from pipeline.model.model import Model
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
 from pipeline.records.fields import FEATURES_LENGTH
 from pipeline.records.inputs import RawMessage
-from pipeline.records.outputs import Example, Outcome, Prediction, Share, VideoCounts
+from pipeline.records.outputs import EntityCounts, Example, Outcome, Prediction, Share
 from pipeline.task.inbox import MAX_SHARES_BYTES
 from pipeline.task.record_queue import Position
 from pipeline.task.task import Task
@@ -79,7 +79,7 @@ def outputs(asking: LabelPolicy | None) -> Outputs:
         queue.at_end = True
     for offset in range(2):
         example = Example(7, 3, 5, [0.5] * FEATURES_LENGTH, label=True, watch_ratio=1.0)
-        counts = VideoCounts(int(WORLD.videos[0]), events=20, labels=15, ratios=18.5)
+        counts = EntityCounts(int(WORLD.videos[0]), events=20, labels=15, values=18.5)
         share = Share(0, 20 * offset, 20 * (offset + 1), [counts], [example])
         task.inbox.offer(share, offset, MAX_SHARES_BYTES)  # so that each fills an outcome
     batch = records_of(task.advance(10**6))

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from pipeline.config.tree import FeatureKind
+from pipeline.config.feature_layout import FeatureKind
 from tests.golden.processor import ENVIRONMENT
 
 KUAIREC: Final[Mapping[FeatureKind, str]] = MappingProxyType(

@@ -7,7 +7,9 @@ from typing import Any, Final, cast
 
 from confluent_kafka import Producer
 
+from pipeline.config.stream import KUAIREC
 from pipeline.config.tree import Config
+from pipeline.features.feature_set import FeatureSet
 from pipeline.kafka.topics import Topics
 from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import label_policy
@@ -77,7 +79,9 @@ def _task(config: Config, factory: ModelFactory, scenario: Scenario, number: int
         Position(0),
         Position(0),
         policy=label_policy(config.labels),
-        sharing=None if interval is None else SharingSettings(partitions, interval, config.features.kind),
+        sharing=None
+        if interval is None
+        else SharingSettings(partitions, interval, FeatureSet.of(KUAIREC, config.features.kind)),
     )
     _feed(task.interactions, scenario, topics.interactions, number, INTERACTION_DECODER)
     _feed(task.labels, scenario, topics.labels, number, LABEL_DECODER)

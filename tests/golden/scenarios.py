@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pipeline.config.tree import Config, FeatureKind
+from pipeline.config.feature_layout import FeatureKind
+from pipeline.config.tree import Config
 from pipeline.kafka.partitioner import partition
 from pipeline.kafka.topics import Topics
 from pipeline.sources.kuairec import read_events, tables_beside

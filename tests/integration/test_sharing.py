@@ -19,7 +19,8 @@ from pipeline.config.tree import Kafka
 from pipeline.errors import StateError
 from pipeline.kafka.access.connection import Admin
 from pipeline.records.encoding import encode
-from pipeline.records.outputs import Share, VideoCounts
+from pipeline.records.output_types import KUAIREC_TYPES
+from pipeline.records.outputs import EntityCounts, Share
 from pipeline.task import inbox as inboxes_of_partitions
 from pipeline.task.inbox import Inbox
 from pipeline.worker.share_reader import Exchange
@@ -99,14 +100,14 @@ def test_each_published_share_is_learned_once_by_all_others_whoever_is_killed(
 def publish(pipeline: Pipeline, partition: int, numbers: range) -> None:
     producer = input_producer(pipeline.kafka.bootstrap)
     for number in numbers:
-        share = Share(partition, number, number + 1, [VideoCounts(3, 1, 1, 0.5)], [])
+        share = Share(partition, number, number + 1, [EntityCounts(3, 1, 1, 0.5)], [])
         producer.produce(pipeline.topics.shared, encode(share), str(partition), partition)
     assert producer.flush(TIMEOUT) == 0
 
 
 @contextmanager
 def open_exchange(pipeline: Pipeline) -> Iterator[Exchange]:
-    exchange = Exchange(pipeline.kafka, pipeline.topics.shared, pipeline.partitions)
+    exchange = Exchange(pipeline.kafka, pipeline.topics.shared, pipeline.partitions, KUAIREC_TYPES.shares)
     try:
         yield exchange
     finally:

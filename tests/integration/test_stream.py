@@ -207,7 +207,7 @@ def test_two_groups_learn_one_stream_of_their_own_words_over_kills(
         shares = pipeline.read_json(pipeline.topics.shared)
         assert len(shares) > 10
         for counts, sums in (
-            pair for each in shares for pair in zip(each["videos"], each["effects"], strict=True)
+            pair for each in shares for pair in zip(each["restaurants"], each["effects"], strict=True)
         ):
             _, events, positive, _ = counts
             assert sums[2] == pytest.approx(CLEAR_CASE * (2 * positive - events), abs=1e-3)

@@ -57,14 +57,14 @@ def offline(
         if ratio is None:
             waiting[number] = x = np.empty(settings.dimension)
             tables.fill(x, user, video, row["timestamp"])
-            x[tables.columns :] = statistics.features(user, video)
+            x[tables.columns :] = statistics.features((user, video))
             scores.append(learner.predict_one(x))
             versions.append(learned)
         else:
             watched = ratio > 0.75
             taught = min(ratio, 2.0) - 0.75 if settings.loss == "squared" else 2.0 * watched - 1.0
             learner.learn_one(waiting.pop(number), taught)
-            statistics.update(user, video, watched, ratio)
+            statistics.update((user, video), watched, ratio)
             learned += 1
     assert learned == len(pairs)
     return scores, versions

@@ -142,7 +142,7 @@ def _event(entry: Entry) -> Id:
 def _join(result: ExpectedRun, predicted: PredictedInteraction, entry: Entry) -> None:
     record = entry.record
     assert isinstance(record, WatchLabel)
-    if (record.user_id, record.video_id) != (predicted.record.user_id, predicted.record.video_id):
+    if record.ids != predicted.record.ids:
         _reject(result, entry, "mismatched")
     else:
         _close(result, predicted, "labelled", record.timestamp)

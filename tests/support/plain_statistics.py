@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pipeline.features.target import TARGET
 from pipeline.records.fields import Id
-from pipeline.records.outputs import VideoCounts
+from pipeline.records.outputs import EntityCounts, Share
 
 
 class Totals(NamedTuple):
@@ -47,7 +47,8 @@ class PlainStatistics:
         self.everything = Totals()
         self._tags_of = {video: sorted(set(numbers)) for video, numbers in tags.items()}
 
-    def features(self, user_id: Id, video_id: Id) -> list[float]:
+    def features(self, ids: tuple[Id, Id]) -> list[float]:
+        user_id, video_id = ids
         events, labels, ratios = self.everything
         prior = Prior((labels + 0.5) / (events + 1.0), (ratios + 0.5) / (events + 1.0))
         of_tags = Totals()
@@ -58,9 +59,10 @@ class PlainStatistics:
         whole = [*_block(user, prior), *_block(video, prior), *tag_prior.means(video)]
         return [round(value * 1e6) / 1e6 for value in whole]
 
-    def update(self, user_id: Id, video_id: Id, label: bool, watch_ratio: float) -> None:
+    def update(self, ids: tuple[Id, Id], label: bool, watch_ratio: float) -> None:
+        _, video_id = ids
         one = Totals(1.0, float(label), min(watch_ratio, TARGET.ratio_cap))
-        for entities, entity in ((self.users, user_id), (self.videos, video_id)):
+        for entities, entity in zip((self.users, self.videos), ids, strict=True):
             entities[entity] = entities.pop(entity, Totals()).plus(one)
             if len(entities) > self.limit:
                 entities.popitem(last=False)
@@ -68,15 +70,21 @@ class PlainStatistics:
             self.tags[tag] = self.tags.get(tag, Totals()).plus(one)
         self.everything = self.everything.plus(one)
 
-    def merge_shared(self, counted: Iterable[VideoCounts]) -> None:
-        for counts in counted:
-            sums = Totals(counts.events, counts.labels, counts.ratios)
-            self.videos[counts.video_id] = self.videos.pop(counts.video_id, Totals()).plus(sums)
+    def merge_shared(self, shares: Iterable[Share]) -> None:
+        for counts in (counts for share in shares for counts in share.videos):
+            sums = Totals(counts.events, counts.labels, counts.values)
+            video = _id(counts)
+            self.videos[video] = self.videos.pop(video, Totals()).plus(sums)
             if len(self.videos) > self.limit:
                 self.videos.popitem(last=False)
-            for tag in self._tags_of.get(counts.video_id, []):
+            for tag in self._tags_of.get(video, []):
                 self.tags[tag] = self.tags.get(tag, Totals()).plus(sums)
             self.everything = self.everything.plus(sums)
+
+
+def _id(counts: EntityCounts) -> Id:
+    assert not isinstance(counts.entity, tuple)
+    return counts.entity
 
 
 def _block(totals: Totals, prior: Prior) -> tuple[float, float, float, float]:

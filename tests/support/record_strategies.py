@@ -11,12 +11,12 @@ from pipeline.records.fields import FEATURES_LENGTH
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.outputs import (
     EffectSums,
+    EntityCounts,
     Example,
     LabelRequest,
     Outcome,
     Prediction,
     Share,
-    VideoCounts,
 )
 from pipeline.task.record_queue import Position
 from pipeline.task.state import COUNTERS, SavedLabel, SettingsEpoch, SnapshotReference, State
@@ -46,7 +46,7 @@ predictions = st.builds(Prediction, **predicted, asked=asked)
 requests = st.builds(LabelRequest, ids, ids, ids, times, finite, counts, counts)
 features = predicted["features"]
 video_counts = st.builds(
-    lambda video, labels, more, ratios: VideoCounts(video, labels + more, labels, ratios),
+    lambda video, labels, more, ratios: EntityCounts(video, labels + more, labels, ratios),
     ids,
     counts,
     counts,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from pipeline.records.fields import FEATURES_LENGTH
-from pipeline.records.outputs import EffectSums, Example, Share, VideoCounts
+from pipeline.records.outputs import EffectSums, EntityCounts, Example, Share
 from pipeline.task.inbox import MAX_SHARES_BYTES, Inbox
 
 
@@ -22,7 +22,7 @@ class ReceivedShare(NamedTuple):
 
 videos = st.integers(0, 4)
 video_counts = st.builds(
-    lambda video, labels, more, ratios: VideoCounts(video, labels + more, labels, ratios / 3),
+    lambda video, labels, more, ratios: EntityCounts(video, labels + more, labels, ratios / 3),
     videos,
     st.integers(0, 9),
     st.integers(0, 9),

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from pipeline.config.tree import OnMissing
-from pipeline.features.statistics import feature_names
 from pipeline.kafka.topics import Topics
 from pipeline.model.columns import ModelOutput
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
-from pipeline.records.inputs import Interaction
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.tools.audit.differences import AuditResult, field_difference, tensor_difference
 from pipeline.tools.audit.epochs import SettingsEpochs
 from pipeline.tools.audit.topic_records import DecodedRecord
 
-PREDICTION_FIELDS: Final = tuple(name for name in Prediction.__struct_fields__ if name != "sequence")
-"""Fields that an outcome copies from its prediction."""
 DECISIONS_CHECKED: Final = "decisions to ask for a label derived again"
 PREDICTIONS_CHECKED: Final = "predictions derived again"
 OUTCOMES_CHECKED: Final = "outcomes compared with their prediction"
@@ -132,13 +130,9 @@ class Derivation:
             return
         if self._has_gap and written.model_version > model.folded:
             return
-        interaction = Interaction(written.event_id, written.user_id, written.video_id, written.timestamp)
-        output = model.predict(interaction)
-        derived = self._types.prediction(
-            event_id=written.event_id,
-            user_id=written.user_id,
-            video_id=written.video_id,
-            timestamp=written.timestamp,
+        output = model.predict(written, written.features[model.features.running :])
+        derived = msgspec.structs.replace(
+            written,
             score=output.score,
             probability=output.probability,
             predicted=output.predicted,
@@ -208,8 +202,10 @@ class Derivation:
         watched = target.missing_label(self._on_missing) if ratio is None else target.is_positive(ratio)
         if self._policy is not None and not self._policy.learns(prediction.asked, ratio is not None):
             watched = None
+        names = (name for name in prediction.__struct_fields__ if name != "sequence")
+        fields: dict[str, Any] = {name: getattr(prediction, name) for name in names}
         return self._types.outcome(
-            **{name: getattr(prediction, name) for name in PREDICTION_FIELDS},
+            **fields,
             prediction_sequence=prediction.sequence,
             watch_ratio=ratio,
             label=watched,
@@ -228,7 +224,7 @@ class Derivation:
         topic: str,
     ) -> None:
         if encode(derived) != decoded.source.value:
-            names = feature_names(self._epochs.current.statistics.kind, self._topics.stream)
+            names = self._epochs.current.features.names
             self._result.add_difference(
                 topic, decoded.source.offset, *field_difference(derived, decoded.record, names)
             )

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
+import numpy as np
+
+from pipeline.features.event_features import EventFeatures
+from pipeline.features.feature_set import FeatureSet
 from pipeline.records.decoding import InputDecoder, RejectedRecord, decode
 from pipeline.records.fields import Id
 from pipeline.records.input_decoders import InputDecoders
@@ -18,8 +22,8 @@ from pipeline.tools.audit.dead_letters import DeadLetters
 from pipeline.tools.audit.differences import AuditResult
 from pipeline.tools.audit.topic_records import AuditInput, PartitionRecords
 
-MatchKey: TypeAlias = tuple[Id, Id, int, float | None]
-"""User, video, time in milliseconds and, for a label, the watch ratio."""
+MatchKey: TypeAlias = tuple[tuple[Id, ...], int, float | None, tuple[float, ...]]
+"""Ids, time in milliseconds and, for a label, its value, for an interaction, its features."""
 
 
 class OutputIndex:
@@ -28,9 +32,9 @@ class OutputIndex:
     Examples
     --------
     >>> index = OutputIndex()
-    >>> interaction = Interaction(1, 7, 3, 1_000)
-    >>> index.add(1, match_key(interaction), offset=5)
-    >>> index.match(1, match_key(interaction)), index.match(1, match_key(interaction)), index.has_event(1)
+    >>> key = ((7, 3), 1_000, None, ())
+    >>> index.add(1, key, offset=5)
+    >>> index.match(1, key), index.match(1, key), index.has_event(1)
     (True, False, True)
     """
 
@@ -71,15 +75,31 @@ class OutputIndex:
                 yield event_id, offset
 
 
-def match_key(record: Interaction | Label | Prediction) -> MatchKey:
-    """Return the key of an input message, or of the message that a prediction was made from."""
-    ratio = record.watch_ratio if isinstance(record, Label) else None
-    return record.user_id, record.video_id, record.timestamp, ratio
+def match_key(record: Interaction | Label, event: EventFeatures) -> MatchKey:
+    """Return the key of an input message.
+
+    Parameters
+    ----------
+    record
+        The message's record.
+    event
+        The features of interactions.
+    """
+    if isinstance(record, Label):
+        return record.ids, record.timestamp, record.watch_ratio, ()
+    values = tuple(event.values([record], np.array([record.timestamp])))
+    return record.ids, record.timestamp, None, values
+
+
+def prediction_key(prediction: Prediction, event: EventFeatures) -> MatchKey:
+    """Return the key of the interaction that a prediction was made from."""
+    begin = len(prediction.features) - len(event.names)
+    return prediction.ids, prediction.timestamp, None, tuple(prediction.features[begin:])
 
 
 def label_key(outcome: Outcome) -> MatchKey:
     """Return the key of the label that a labelled outcome was made from."""
-    return outcome.user_id, outcome.video_id, outcome.label_timestamp or 0, outcome.watch_ratio
+    return outcome.ids, outcome.label_timestamp or 0, outcome.watch_ratio, ()
 
 
 ANY_TIME: Final = 2**53
@@ -109,12 +129,15 @@ class Input(NamedTuple):
         Position behind the last processed message.
     decoder
         Decoder of the messages.
+    event
+        The features of interactions.
     """
 
     name: str
     records: PartitionRecords[RawMessage]
     position: Position
     decoder: InputDecoder[Interaction] | InputDecoder[Label]
+    event: EventFeatures
 
     @classmethod
     def interactions(cls, audit_input: AuditInput) -> Input:
@@ -125,13 +148,15 @@ class Input(NamedTuple):
             audit_input.interactions,
             state.interactions,
             decoders.interactions,
+            FeatureSet.of(audit_input.topics.stream).event,
         )
 
     @classmethod
     def labels(cls, audit_input: AuditInput) -> Input:
         """Return the labels of a partition."""
         topics, decoder = audit_input.topics, InputDecoders.of(audit_input.topics.stream).labels
-        return cls(topics.labels, audit_input.labels, audit_input.state.labels, decoder)
+        event = FeatureSet.of(topics.stream).event
+        return cls(topics.labels, audit_input.labels, audit_input.state.labels, decoder, event)
 
 
 class InputDispositions:
@@ -175,13 +200,14 @@ class InputDispositions:
         self._dead_letters = dead_letters
         self._waiting = dict(waiting)
         self._unjoined_events = dead_letters.unjoined_events | {
-            saved.restore().label.event_id for saved in waiting.values()
+            saved.restore(cast(InputDecoder[Label], given.decoder)).label.event_id
+            for saved in waiting.values()
         }
         self._result = result
 
     def check(self) -> None:
         """Find the disposition of each message, then report outputs and dead letters without a message."""
-        name, records, position, decoder = self._input
+        name, records, position, decoder, _ = self._input
         end = None
         for source in records.items:
             if source.offset >= position.offset:
@@ -217,7 +243,7 @@ class InputDispositions:
         elif (saved := self._waiting.pop(source.offset, None)) is not None:
             if (saved.key, saved.value) != (source.key, source.value):
                 self._add_difference(source, "the bytes that wait in the state record", "other bytes")
-        elif not self._outputs.events.match(record.event_id, match_key(record)):
+        elif not self._outputs.events.match(record.event_id, match_key(record, self._input.event)):
             self._duplicate(source, record)
 
     def _duplicate(self, source: RawMessage, record: Interaction | Label) -> None:

@@ -99,7 +99,7 @@ def run_audit(config: Config, view: View, *, from_snapshot: bool, progress: Call
                 epochs,
                 result,
                 on_missing=config.join.on_missing,
-                policy=label_policy(config.labels),
+                policy=label_policy(config.labels, factory.features),
             )
         checked = dict(result.checked)
         reports.append(

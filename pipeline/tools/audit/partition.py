@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from pipeline.config.tree import OnMissing
+from pipeline.features.feature_set import FeatureSet
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.names import Fault
 from pipeline.records.output_types import OutputTypes
-from pipeline.records.outputs import Prediction
+from pipeline.records.outputs import is_outcome, is_prediction
 from pipeline.tools.audit.dead_letters import DeadLetters
 from pipeline.tools.audit.derivation import Derivation
 from pipeline.tools.audit.differences import AuditResult
@@ -18,7 +19,7 @@ from pipeline.tools.audit.dispositions import (
     OutputIndex,
     OutputTopic,
     label_key,
-    match_key,
+    prediction_key,
 )
 from pipeline.tools.audit.epochs import SettingsEpochs
 from pipeline.tools.audit.record_checks import LabelRequestCheck, ShareCheck
@@ -95,15 +96,21 @@ class _Audit:
         topics, state = audit_input.topics, audit_input.state
         types = OutputTypes.of(topics.stream)
         predictions = read_in_sequence(
-            audit_input.predictions, types.predictions, topics.predictions, state.predictions, result
+            audit_input.predictions,
+            types.predictions,
+            types.key_of,
+            topics.predictions,
+            state.predictions,
+            result,
         )
         outcomes = read_in_sequence(
-            audit_input.outcomes, types.outcomes, topics.outcomes, state.outcomes, result
+            audit_input.outcomes, types.outcomes, types.key_of, topics.outcomes, state.outcomes, result
         )
         requests = LabelRequestCheck(
             read_in_sequence(
                 audit_input.requests,
                 types.requests,
+                types.key_of,
                 topics.label_requests,
                 state.counters.get("asked", 0),
                 result,
@@ -112,13 +119,15 @@ class _Audit:
             topics,
             result,
         )
+        event = FeatureSet.of(topics.stream).event
         shares = ShareCheck(topics.outcomes, result)
         for record, source in self.derivation.run(predictions, outcomes):
             self.bounds.note(record, source.offset)
-            if isinstance(record, Prediction):
-                self.predicted.add(record.event_id, match_key(record), source.offset)
+            if is_prediction(record):
+                self.predicted.add(record.event_id, prediction_key(record, event), source.offset)
                 requests.check(record)
                 continue
+            assert is_outcome(record)
             shares.check(record, source.offset)
             if record.status == "labelled":
                 self.labelled.add(record.event_id, label_key(record), source.offset)

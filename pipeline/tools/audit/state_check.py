@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pipeline.records.outputs import Outcome, Prediction
+from pipeline.records.outputs import Outcome, Prediction, is_outcome
 from pipeline.task.state import COUNTERS, State
 from pipeline.tools.audit.differences import AuditResult
 from pipeline.tools.audit.topic_records import AuditInput
@@ -48,9 +48,8 @@ class OffsetBounds:
         offset
             Offset of the record.
         """
-        if isinstance(record, Prediction):
-            noun, time = "prediction", record.timestamp
-        else:
+        noun, time = "prediction", record.timestamp
+        if is_outcome(record):
             noun, time = "outcome", record.label_timestamp or 0
         self.latest = max(self.latest, time)
         bound = self._bounds.get((noun, record.sequence))

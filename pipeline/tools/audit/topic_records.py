@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from pipeline.kafka.topics import Topics
 from pipeline.records.dead_letter import DeadLetterHeaders
+from pipeline.records.fields import Id
 from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 from pipeline.task.state import State
@@ -85,9 +86,10 @@ class DecodedRecord(NamedTuple, Generic[Record]):
     source: RawMessage
 
 
-def read_in_sequence(
+def read_in_sequence(  # noqa: PLR0917 - what to read, and how
     records: PartitionRecords[RawMessage],
     decoder: msgspec.json.Decoder[Record],
+    key_of: Callable[[Record], Id],
     topic: str,
     total: int,
     result: AuditResult,
@@ -100,6 +102,8 @@ def read_in_sequence(
         Records of the topic. Where retention has deleted the first, the sequence may begin anywhere.
     decoder
         Decoder of the records.
+    key_of
+        Returns the id of which a record's key is made.
     topic
         Name of the topic.
     total
@@ -115,7 +119,7 @@ def read_in_sequence(
     """
     expected = 0 if records.complete else None
     for source in records.items:
-        record = _decoded(decoder, source, topic, result)
+        record = _decoded(decoder, key_of, source, topic, result)
         if record is None:
             continue
         sequence = record.sequence
@@ -136,7 +140,11 @@ def read_in_sequence(
 
 
 def _decoded(
-    decoder: msgspec.json.Decoder[Record], source: RawMessage, topic: str, result: AuditResult
+    decoder: msgspec.json.Decoder[Record],
+    key_of: Callable[[Record], Id],
+    source: RawMessage,
+    topic: str,
+    result: AuditResult,
 ) -> Record | None:
     """Decode a record; None if no worker can have written it."""
     try:
@@ -146,6 +154,7 @@ def _decoded(
             topic, source.offset, "a record that a worker wrote", f"{source.value!r:.80}: {error}"
         )
         return None
-    if source.key != str(record.user_id).encode():
-        result.add_difference(topic, source.offset, f"key {record.user_id}", f"key {source.key!r}")
+    key = key_of(record)
+    if source.key != str(key).encode():
+        result.add_difference(topic, source.offset, f"key {key}", f"key {source.key!r}")
     return record

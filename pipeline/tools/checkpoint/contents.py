@@ -9,12 +9,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import Learner
 from pipeline.errors import StateError
+from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
+from pipeline.model.contexts import ContextLayout
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.settings_text import CHALLENGERS_PREFIX, KIND, kind_from
 from pipeline.model.snapshot import Tensors, entity_ids, parse
-from pipeline.records.fields import FEATURES_LENGTH
 
 PRESETS: Final = ("practical", "paper")
 
@@ -64,14 +66,12 @@ class Contents(msgspec.Struct, frozen=True):
     """Smallest eigenvalue of the inverse Hessian, which has to be positive."""
     largest_eigenvalue: float
     """Largest eigenvalue of the inverse Hessian."""
-    users: int
-    """Users with running statistics, as `videos` and `tags`."""
-    videos: int
-    tags: int
+    kept: dict[str, int]
+    """Entities with running statistics by table, and tags."""
     challengers: list[Challenger]
 
 
-def contents(data: bytes, settings: dict[str, Any]) -> Contents:
+def contents(data: bytes, settings: dict[str, Any], stream: Stream = KUAIREC) -> Contents:
     """Summarise a snapshot.
 
     Parameters
@@ -80,6 +80,8 @@ def contents(data: bytes, settings: dict[str, Any]) -> Contents:
         Bytes of the snapshot.
     settings
         Settings of the state record that refers to it, as text by name.
+    stream
+        Definition of the stream.
 
     Returns
     -------
@@ -92,7 +94,8 @@ def contents(data: bytes, settings: dict[str, Any]) -> Contents:
         If the bytes are no snapshot of this version.
     """
     tensors, plain = parse(data)
-    preset, changes = nearest_preset(settings)
+    features = FeatureSet.of(stream, kind_from(settings))
+    preset, changes = nearest_preset(settings, features)
     try:
         inverse_hessian = tensors["learner.inverse_hessian"]
         eigenvalues = np.linalg.eigvalsh(inverse_hessian)
@@ -115,16 +118,19 @@ def contents(data: bytes, settings: dict[str, Any]) -> Contents:
             inverse_hessian=_array(inverse_hessian),
             smallest_eigenvalue=float(eigenvalues[0]),
             largest_eigenvalue=float(eigenvalues[-1]),
-            users=len(entity_ids(tensors, "users")),
-            videos=len(entity_ids(tensors, "videos")),
-            tags=len(tensors["tags.totals"]),
+            kept={
+                **{table.name: len(entity_ids(tensors, table.name)) for table in features.layout.tables},
+                "tags": len(tensors["tags.totals"]),
+            },
             challengers=[_challenger(name, tensors, settings) for name in plain.challengers or ()],
         )
     except (LookupError, ValueError, np.linalg.LinAlgError) as error:
         raise StateError(f"the snapshot is damaged: {error!r}") from error
 
 
-def nearest_preset(settings: dict[str, Any]) -> tuple[str, dict[str, str]]:
+def nearest_preset(
+    settings: dict[str, Any], features: FeatureSet = KUAIREC_FEATURES
+) -> tuple[str, dict[str, str]]:
     """Return the preset from which the fewest settings of a state record differ, and these settings."""
     prefix = "learner."
     found = {name.removeprefix(prefix): text for name, text in settings.items() if name.startswith(prefix)}
@@ -133,8 +139,8 @@ def nearest_preset(settings: dict[str, Any]) -> tuple[str, dict[str, str]]:
         defaults = asdict(
             learner_settings(
                 Learner.model_validate({"preset": preset}),
-                int(found["dimension"]) - FEATURES_LENGTH,
-                kind=kind_from(settings),
+                int(found["dimension"]) - ContextLayout.of(0, features).own_columns,
+                features=features,
             )
         )
         differences[preset] = {name: text for name, text in found.items() if text != str(defaults[name])}

@@ -101,7 +101,7 @@ def derive_state(
     for learned in outputs.read(logs.predictions, logs.outcomes):
         if learned % PROGRESS_EVERY == 0:
             progress(learned)
-    inputs = InputSummary(outputs, logs.dead_letters, target.join, target.decoders)
+    inputs = InputSummary(outputs, logs.dead_letters, target.join, target.decoders, model.features.event)
     interactions, labels = target.topics
     inputs.read_interactions(interactions, logs.interactions, target.offsets[0])
     inputs.read_labels(labels, logs.labels, target.offsets[1])

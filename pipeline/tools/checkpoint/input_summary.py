@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.errors import StateError
+from pipeline.features.event_features import EventFeatures
 from pipeline.join.tables import EarlyLabel
 from pipeline.records.dead_letter import DeadLetterHeaders
 from pipeline.records.decoding import InputDecoder, RejectedRecord, decode
@@ -41,6 +42,8 @@ class InputSummary:
         Settings of the join.
     decoders
         Decoders of the inputs.
+    event
+        The features of interactions.
 
     Attributes
     ----------
@@ -58,6 +61,7 @@ class InputSummary:
         dead_letters: Iterable[DeadLetterHeaders],
         join: JoinSettings,
         decoders: InputDecoders,
+        event: EventFeatures,
     ) -> None:
         self.counters: Counter[str] = Counter()
         self.positions: dict[str, Position] = {}
@@ -65,6 +69,7 @@ class InputSummary:
         self._outputs = outputs
         self._join = join
         self._decoders = decoders
+        self._event = event
         self._dead_letters = {(each.topic, each.offset): each._replace(headers=()) for each in dead_letters}
         self._pending_events = {prediction.event_id for prediction in outputs.pending.values()}
         self._first_offsets: dict[str, int] = {}
@@ -87,7 +92,7 @@ class InputSummary:
         for source, record in self._read(topic, messages, end, self._decoders.interactions):
             if not isinstance(record, Interaction):
                 continue
-            if self._outputs.predicted.match(record.event_id, match_key(record)):
+            if self._outputs.predicted.match(record.event_id, match_key(record, self._event)):
                 continue
             if not self._outputs.predicted.has_event(record.event_id):
                 raise _unaccounted(source, "there is no prediction of its event, and no dead letter")
@@ -109,7 +114,7 @@ class InputSummary:
         """
         for source, record in self._read(topic, messages, end, self._decoders.labels):
             if isinstance(record, Label) and not self._outputs.labelled.match(
-                record.event_id, match_key(record)
+                record.event_id, match_key(record, self._event)
             ):
                 self._unmatched.append((record, source, self._latest))
 

@@ -14,7 +14,7 @@ from pipeline.records.fields import Id
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.recovery.restoration import INDEX_INTERVAL
 from pipeline.task.state import OffsetIndex
-from pipeline.tools.audit.dispositions import OutputIndex, label_key, match_key
+from pipeline.tools.audit.dispositions import OutputIndex, label_key, prediction_key
 from pipeline.tools.rebuild.replay_outcomes import relearn
 
 
@@ -91,7 +91,9 @@ class OutputSummary:
             self._check_sequence("prediction", sequence, self.predictions)
             self.predictions += 1
             self.pending[sequence] = prediction
-            self.predicted.add(prediction.event_id, match_key(prediction), offset)
+            self.predicted.add(
+                prediction.event_id, prediction_key(prediction, self._model.features.event), offset
+            )
             self.latest = max(self.latest, prediction.timestamp)
             self.counters["asked"] += prediction.asked is True
             if sequence % INDEX_INTERVAL == 0:

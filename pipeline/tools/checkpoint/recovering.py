@@ -16,15 +16,12 @@ from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
 from pipeline.records.output_types import OutputTypes
-from pipeline.records.outputs import Share
 from pipeline.recovery.state_check import UnusableStateError
 from pipeline.recovery.state_reader import state_of
 from pipeline.task.state import State
 from pipeline.tools.checkpoint.deriving import PartitionLogs, PartitionToDerive, derive_state
 from pipeline.tools.checkpoint.group import Group
 from pipeline.tools.checkpoint.installing import NewCheckpoint, NewSnapshot, write_checkpoints
-
-_SHARES = msgspec.json.Decoder(Share)
 
 Record = TypeVar("Record")
 
@@ -200,7 +197,7 @@ def derive(
             dead_letters=map(read_dead_letter, group.log.read_to_end(topics.dead_letters, partition)),
             interactions=_messages(group, topics.interactions, partition),
             labels=_messages(group, topics.labels, partition),
-            shares=lambda other: _records(group.log, topics.shared, other, _SHARES),
+            shares=lambda other: _records(group.log, topics.shared, other, types.shares),
         )
         state, outcome_offset = derive_state(target, logs, model, last, progress)
     return NewCheckpoint(state, NewSnapshot(pack(model), 0, state.outcomes, outcome_offset))

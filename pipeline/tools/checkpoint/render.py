@@ -64,7 +64,7 @@ def render_contents(partition: int, found: Contents) -> RenderableType:
         "inverse Hessian": f"{_array(found.inverse_hessian)}, eigenvalues from "
         f"{found.smallest_eigenvalue:.4g} to {found.largest_eigenvalue:.4g}",
         "challengers": ", ".join(map(_challenger, found.challengers)) or "-",
-        "kept": f"{found.users:,} users, {found.videos:,} videos, {found.tags:,} tags",
+        "kept": ", ".join(f"{count:,} {name}" for name, count in found.kept.items()),
     }.items():
         table.add_row(Text(name, style="bold"), Text(value))
     return Group(Text(f"partition {partition}", style="bold"), table)

@@ -12,6 +12,9 @@ from forks import Forks, LossName
 from forks.arrays import FloatArray, IntArray
 from forks.validation import Event
 from pipeline.config import tree as config
+from pipeline.config.feature_layout import FeatureKind
+from pipeline.config.stream import KUAIREC
+from pipeline.features.feature_set import FeatureSet
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import TagTable
 from pipeline.features.tags import TagLists
@@ -80,7 +83,7 @@ def play_stream(
     loss: LossName,
     *,
     delayed: bool,
-    kind: config.FeatureKind = "effects",
+    kind: FeatureKind = "effects",
 ) -> PlayStream:
     """Compute features and targets of plays in the order of the frame.
 
@@ -108,9 +111,9 @@ def play_stream(
         moments, label_moments = frame["timestamp"].to_numpy(), frame["label_timestamp"].to_numpy()
     ratios = frame["watch_ratio"].to_numpy()
     watched = TARGET.are_positive(ratios)
-    statistics = RunningStatistics(config.Features().max_entities, tags, kind)
+    statistics = RunningStatistics(config.Features().max_entities, tags, FeatureSet.of(KUAIREC, kind))
     users, videos = frame["user_id"].to_list(), frame["video_id"].to_list()
-    X = statistics.run(merge_by_time(moments, label_moments), users, videos, watched, ratios)
+    X = statistics.run(merge_by_time(moments, label_moments), [users, videos], watched, ratios)
     return PlayStream(
         moments, label_moments, np.where(watched, 1.0, -1.0), X, TARGET.values(loss, watched, ratios)
     )

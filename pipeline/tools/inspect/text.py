@@ -8,21 +8,20 @@ from typing import Final, NamedTuple, Self
 import msgspec
 from rich.text import Text
 
-from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import FeatureKind
-from pipeline.features.statistics import entity_words, feature_names
+from pipeline.config.feature_layout import FeatureKind, FeatureLayout
+from pipeline.config.stream import KUAIREC, Stream, entity_word
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.records.dead_letter import read_dead_letter
+from pipeline.records.fields import Id
 from pipeline.records.names import is_state_key, parse_snapshot_key
 from pipeline.records.output_types import OutputTypes
-from pipeline.records.outputs import LabelRequest, Outcome, Prediction, Share
+from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 from pipeline.task.state import State
 from pipeline.tools.inspect.kinds import Kind
 from pipeline.tools.inspect.readable import described, printable
 from pipeline.tools.terminal import number_or_dash
 from pipeline.tools.times import duration, instant
 
-_SHARES = msgspec.json.Decoder(Share)
 _STATES = msgspec.json.Decoder(State)
 
 
@@ -30,21 +29,27 @@ class Format(NamedTuple):
     """How records are read and shown."""
 
     names: Sequence[str]
-    """Names of the running features."""
+    """Names of the features."""
     types: OutputTypes
     """Types of the outputs."""
-    ids: tuple[str, str]
-    """Names of the two ids."""
+    ids: Sequence[str]
+    """What the ids are ids of."""
+    tables: Sequence[str]
+    """What is counted in each of the tables that partitions share."""
     labels: Mapping[bool | None, str]
     """What a positive label, a negative one and none are called."""
 
     @classmethod
     def of(cls, stream: Stream, kind: FeatureKind = "effects") -> Self:
-        """Return the format of a stream's records, with this kind of running features."""
-        user, item = entity_words(stream)
+        """Return the format of a stream's records, with this kind of features."""
+        layout = FeatureLayout.of(stream, kind)
         words = ("watched", "not") if stream == KUAIREC else ("positive", "negative")
         labels = {True: words[0], False: words[1], None: "-"}
-        return cls(feature_names(kind, stream), OutputTypes.of(stream), (user, item), labels)
+        ids, tables = (
+            map(entity_word, stream.entities),
+            (layout.tables[number].word for number in layout.shared),
+        )
+        return cls(layout.names, OutputTypes.of(stream), [*ids], [*tables], labels)
 
 
 DEFAULT_FORMAT: Final = Format.of(KUAIREC)
@@ -57,16 +62,16 @@ ENTITY_WIDTH: Final = 8
 
 def heading(kind: Kind, how: Format = DEFAULT_FORMAT) -> Text:
     """Return the line with the names of the columns."""
-    user, item = (f"{printable(name, ENTITY_WIDTH):>{ENTITY_WIDTH}}" for name in how.ids)
+    ids = "".join(f"  {printable(name, ENTITY_WIDTH):>{ENTITY_WIDTH}}" for name in how.ids)
     columns = f"{'offset':>{OFFSET_WIDTH}}  {'time (UTC)':{TIME_WIDTH}}"
     if kind in (Kind.PREDICTIONS, Kind.OUTCOMES):
-        columns += f"  {'event':28}  {user}  {item}  {'score':>7}  {'prob.':>5}  {'predicted':9}"
+        columns += f"  {'event':28}{ids}  {'score':>7}  {'prob.':>5}  {'predicted':9}"
     if kind is Kind.LABEL_REQUESTS:
-        columns += f"  {'event':28}  {user}  {item}  {'score':>7}"
+        columns += f"  {'event':28}{ids}  {'score':>7}"
     if kind is Kind.OUTCOMES:
         columns += f"  {'label':8}  {'ratio':>6}  {'after':>8}"
     if kind is Kind.SHARED:
-        columns += f"  {'outcomes':>20}  {'videos':>6}  {'labels':>6}  {'watched':>7}  {'examples':>8}"
+        columns += f"  {'outcomes':>20}  {'entities':>8}  {'labels':>6}  {'positive':>8}  {'examples':>8}"
     return Text(columns.rstrip(), style="bold")
 
 
@@ -132,10 +137,8 @@ def _prediction_columns(record: Prediction | Outcome, how: Format) -> Text:
 
 
 def _event_columns(record: Prediction | Outcome | LabelRequest) -> str:
-    event, user, video = (
-        printable(str(name), ID_CUT) for name in (record.event_id, record.user_id, record.video_id)
-    )
-    return f"{event:28}  {user:>8}  {video:>8}  {record.score:>+7.3f}"
+    event, *ids = (printable(str(name), ID_CUT) for name in (record.event_id, *record.ids))
+    return f"{event:28}{''.join(f'  {name:>8}' for name in ids)}  {record.score:>+7.3f}"
 
 
 def _fields(record: Prediction | Outcome, names: Sequence[str]) -> Iterator[Text]:
@@ -161,20 +164,26 @@ def _label_request(message: ConsumerRecord, detail: bool, how: Format) -> Iterat
 
 
 def _share(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]:
-    share = _SHARES.decode(message.value() or b"")
+    share = how.types.shares.decode(message.value() or b"")
     outcome_range = f"{share.since:,} to {share.until - 1:,}"
-    labels, watched = (sum(getattr(video, name) for video in share.videos) for name in ("events", "labels"))
-    yield Text(
-        f"{outcome_range:>20}  {len(share.videos):>6}  {labels:>6}  {watched:>7}  {len(share.examples):>8}"
-    )
+    counts = [each for of_table in share.counts for each in of_table]
+    first = share.counts[0] if share.counts else []
+    labels, positive = (sum(getattr(each, name) for each in first) for name in ("events", "labels"))
+    yield Text(f"{outcome_range:>20}  {len(counts):>8}  {labels:>6}  {positive:>8}  {len(share.examples):>8}")
     if detail:
-        for video in share.videos:
-            watched_of = f"{video.labels:,} of {video.events:,} watched, watch ratios {video.ratios:g} in all"
-            yield Text.assemble((f"video {printable(str(video.video_id), ID_CUT):16}", "dim"), watched_of)
+        for word, of_table in zip(how.tables, share.counts, strict=True):
+            for each in of_table:
+                said = f"{each.labels:,} of {each.events:,} {how.labels[True]}, values {each.values:g} in all"
+                name = f"{word} {printable(_key_text(each.entity), ID_CUT)}"
+                yield Text.assemble((f"{name:22}", "dim"), said)
         for example in share.examples:
-            user, item = (printable(str(name), ID_CUT) for name in (example.user_id, example.video_id))
-            text = f"{how.ids[0]} {user}, {how.ids[1]} {item}: {how.labels[example.label]}"
-            yield Text.assemble((f"{'example':22}", "dim"), text)
+            ids = (printable(str(name), ID_CUT) for name in example.ids)
+            named = ", ".join(f"{word} {name}" for word, name in zip(how.ids, ids, strict=True))
+            yield Text.assemble((f"{'example':22}", "dim"), f"{named}: {how.labels[example.label]}")
+
+
+def _key_text(key: Id | tuple[Id, ...]) -> str:
+    return ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
 
 
 def _dead_letter(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]:  # noqa: ARG001 - all fields are always shown

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
 
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import CHAMPION, Kafka
-from pipeline.features.statistics import EFFECTS
+from pipeline.features.feature_set import FeatureSet
 from pipeline.features.target import Target
 from pipeline.kafka.log import LogReader, decode_record
 from pipeline.kafka.offsets import PartitionId
@@ -20,9 +20,9 @@ from pipeline.kafka.types import ConsumerRecord
 from pipeline.kafka.watermarks import Watermarks, last_messages
 from pipeline.model.settings_text import challengers_from, target_from
 from pipeline.records.dead_letter import read_dead_letter
-from pipeline.records.fields import Count, Features, Status, Timestamp
+from pipeline.records.fields import Count, Status, Timestamp
 from pipeline.records.names import state_key
-from pipeline.records.output_types import renamed
+from pipeline.records.output_types import derived
 from pipeline.task.state import SettingsEpoch
 from pipeline.tools.report.comparison import LabelledScores, compare_learners
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts
@@ -33,7 +33,8 @@ Progress: TypeAlias = Callable[[int, int], None]
 Scores: TypeAlias = dict[str, float]
 """Scores of an event, by challenger."""
 
-USER_MEAN, VIDEO_MEAN = map(EFFECTS.index, ("user_label_mean", "video_label_mean"))
+NO_MEAN: Final = 0.5
+"""The baseline's probability where no entity has a running mean."""
 
 
 class _Outcome(msgspec.Struct):
@@ -47,7 +48,7 @@ class _Outcome(msgspec.Struct):
     score: float
     probability: float | None
     predicted: bool
-    features: Features
+    features: list[float]
     watch_ratio: float | None
     label: bool | None
     status: Status
@@ -103,7 +104,8 @@ def summarize(
         A topic holds a record that no worker has written.
     """
     topics = Topics(kafka.prefix)
-    decoder = msgspec.json.Decoder(renamed(_Outcome, {"watch_ratio": stream.target.name}))
+    decoder = msgspec.json.Decoder(derived(_Outcome, {}, {"watch_ratio": stream.target.name}))
+    places = FeatureSet.of(stream).places("label_mean")
     watermarks = Watermarks(
         kafka, (topics.predictions, topics.outcomes, topics.dead_letters, topics.checkpoints)
     )
@@ -120,7 +122,7 @@ def summarize(
             before = _state(log, checkpoints, ranges[checkpoints])
             found = Counter(predictions=sum(map(len, meter.slices(log, topics.predictions, partition))))
             target = target_from(before.settings)
-            rows, scores = _outcomes(meter.slices(log, topics.outcomes, partition), decoder, target)
+            rows, scores = _outcomes(meter.slices(log, topics.outcomes, partition), decoder, target, places)
             labelled = int(np.count_nonzero(rows["labelled"]))
             found.update(labelled=labelled, expired=len(rows) - labelled)
             for messages in meter.slices(log, topics.dead_letters, partition):
@@ -161,13 +163,16 @@ def _state(log: LogReader, partition: PartitionId, offsets: range) -> _State:
 
 
 def _outcomes(
-    slices: Iterator[Sequence[ConsumerRecord]], decoder: msgspec.json.Decoder[_Outcome], target: Target
+    slices: Iterator[Sequence[ConsumerRecord]],
+    decoder: msgspec.json.Decoder[_Outcome],
+    target: Target,
+    places: list[int],
 ) -> tuple[Outcomes, list[Scores | None]]:
     """Decode outcomes; return their rows, and the scores of the challengers for each."""
     parts, scores = [], []
     for messages in slices:
         records = [decode_record(decoder, message) for message in messages]
-        parts.append(np.array([_row(record, target) for record in records], OUTCOME))
+        parts.append(np.array([_row(record, target, places) for record in records], OUTCOME))
         scores += [record.challengers for record in records]
     return np.concatenate([np.empty(0, OUTCOME), *parts]), scores
 
@@ -188,8 +193,10 @@ def _with_log_odds(settings: dict[str, str]) -> frozenset[str]:
     return frozenset(name for name, loss in losses.items() if loss == "logistic")
 
 
-def _row(outcome: _Outcome, target: Target) -> tuple[float | bool, ...]:
-    """Return the columns of `OUTCOME`, in their order."""
+def _row(outcome: _Outcome, target: Target, places: list[int]) -> tuple[float | bool, ...]:
+    """Return the columns of `OUTCOME`, in their order, given the places of the entities' label means."""
+    two = places[:2] if len(places) > 1 else 2 * places
+    means = [outcome.features[place] for place in two]
     return (
         outcome.sequence,
         outcome.prediction_sequence,
@@ -197,8 +204,7 @@ def _row(outcome: _Outcome, target: Target) -> tuple[float | bool, ...]:
         outcome.timestamp,
         outcome.timestamp if outcome.label_timestamp is None else outcome.label_timestamp,
         outcome.score,
-        outcome.features[USER_MEAN],
-        outcome.features[VIDEO_MEAN],
+        *(means or (NO_MEAN, NO_MEAN)),
         -1 if outcome.label is None else outcome.label,
         target.is_positive(outcome.watch_ratio or 0.0),
         outcome.status == "labelled",

@@ -10,9 +10,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.config.stream import KUAIREC, Stream
+from pipeline.config.stream import KUAIREC, Stream, entity_word
 from pipeline.config.tree import CHAMPION
-from pipeline.features.statistics import entity_words
 from pipeline.tools.report.comparison import LearnerComparison
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS
 from pipeline.tools.report.figures import Report
@@ -77,10 +76,10 @@ def _methods(report: Report, stream: Stream) -> Table:
         table.add_column(name, justify="right")
     labels = ("watched", "not watched") if stream == KUAIREC else ("positive", "negative")
     always = labels[(report.watched or 0.0) <= 0.5]
-    user, item = entity_words(stream)
+    words = " and ".join(entity_word(name) for name in [*stream.entities][:2])
     for name, mistakes, auc, loss in (
         ("model", report.mistakes, report.auc, report.log_loss),
-        (f"running means of {user} and {item}", report.running_means, report.running_means_auc, None),
+        (f"running means of {words}", report.running_means, report.running_means_auc, None),
         (f'always "{always}"', report.majority, 0.5, None),
     ):
         table.add_row(

@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from pipeline.config.stream import InputDefinition, Stream, TimeUnit, parts_of
+from pipeline.config.pointer import parts_of
+from pipeline.config.stream import InputDefinition, Stream, TimeUnit
 from pipeline.excerpt import excerpt, shortened
 from pipeline.features.target import Target
 from pipeline.records.decoding import InputDecoder, RejectedRecord, decode
@@ -179,10 +180,10 @@ def _input(topic: str, stream: Stream, definition: InputDefinition, decoded: _De
 
 def _pointers(stream: Stream, definition: InputDefinition) -> Iterator[tuple[str, str]]:
     """Yield the pointers that the messages of an input have to have, with their names."""
-    pointers = dict(definition.pointers())
-    yield "event_id", pointers.pop("event_id")
-    for name, pointer in stream.entities.items():
-        yield f"entities.{name}", pointer
+    pointers = dict(stream.pointers(definition))
+    first = ["event_id", *(f"entities.{name}" for name in stream.entities)]
+    for name in first:
+        yield name, pointers.pop(name)
     yield from pointers.items()
 
 
@@ -259,9 +260,9 @@ def _units(name: str, definition: InputDefinition, messages: Sequence[RawMessage
 
 def _repeated(interactions: Iterable[Interaction]) -> Iterator[str]:
     """Yield a remark if an event id stands for different events."""
-    known: dict[Id, tuple[Id, Id]] = {}
+    known: dict[Id, tuple[Id, ...]] = {}
     for record in interactions:
-        ids = record.user_id, record.video_id
+        ids = record.ids
         if known.setdefault(record.event_id, ids) != ids:
             yield (
                 f"event {excerpt(record.event_id)} has different ids in two messages: {excerpt(ids)} and "
@@ -280,11 +281,11 @@ def _joins(labels: Sequence[Label], events: Mapping[Id, Interaction], joined: in
         )
     for label in labels:
         event = events.get(label.event_id)
-        ids = label.user_id, label.video_id
-        if event is not None and (event.user_id, event.video_id) != ids:
+        ids = label.ids
+        if event is not None and event.ids != ids:
             yield (
                 f"the label of event {excerpt(label.event_id)} is of {excerpt(ids)}, its interaction of "
-                f"{excerpt((event.user_id, event.video_id))}: such a label becomes a dead letter"
+                f"{excerpt(event.ids)}: such a label becomes a dead letter"
             )
             return
 

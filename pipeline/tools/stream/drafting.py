@@ -18,6 +18,10 @@ from pipeline.tools.stream.checking import unit_of
 
 ROWS: Final = 10_000
 """Rows that are looked at."""
+MAX_FEATURES: Final = 20
+"""Features that are named, at most."""
+MAX_CATEGORIES: Final = 100
+"""Texts of a column that may be a category, at most."""
 _TIME: Final = re.compile(r"time|date|(^|_)(ts|at|ms)($|_)", re.IGNORECASE)
 _KNOWN: Final = re.compile(r"label|known|end|arriv|finish|deliver|done|clos", re.IGNORECASE)
 _ID: Final = re.compile(r"id$|uuid|key$|/event|/row|/order", re.IGNORECASE)
@@ -73,7 +77,7 @@ def draft(path: Path, name: str) -> str:
     Raises
     ------
     DataError
-        It is no such table, or it has no columns that may be a time, two ids and a label.
+        It is no such table, or it has no columns that may be a time and a label.
     """
     frame = read_table(path)
     # Not the first rows: a table may be sorted by the label.
@@ -81,11 +85,7 @@ def draft(path: Path, name: str) -> str:
     if not columns or not len(columns[0].values):
         raise DataError(f"{path}: there are no rows to look at")
     found = _guess(columns)
-    lacking = [
-        what
-        for what, there in (("a time", found.times), ("two ids", found.ids[1:]), ("a label", found.labels))
-        if not there
-    ]
+    lacking = [what for what, there in (("a time", found.times), ("a label", found.labels)) if not there]
     if lacking:
         there = shortened(", ".join(each.pointer for each in columns))
         raise DataError(f"{path}: no column looks like {' nor '.join(lacking)}; there are {there}")
@@ -103,6 +103,8 @@ class _Guess(NamedTuple):
     """Ids of users and items."""
     times: Sequence[Column]
     labels: Sequence[Column]
+    others: Sequence[Column]
+    """Fields that may be features."""
 
 
 def _guess(columns: Sequence[Column]) -> _Guess:
@@ -122,7 +124,14 @@ def _guess(columns: Sequence[Column]) -> _Guess:
             not _is_binary(each),
         ),
     )
-    return _Guess(events, [*entities, *(each for each in ids[2:] if _ID.search(each.pointer))], times, labels)
+    more_ids = [each for each in ids[2:] if _ID.search(each.pointer)]
+    used = {each.pointer for each in (*events, *entities, *more_ids, *times, *labels[:1])}
+    features = [
+        each
+        for each in others
+        if each.pointer not in used and not _LABEL.search(each.name) and _may_be_feature(each)
+    ]
+    return _Guess(events, [*entities, *more_ids], times, labels, features)
 
 
 def _lines(name: str, found: _Guess) -> Iterator[str]:
@@ -132,12 +141,16 @@ def _lines(name: str, found: _Guess) -> Iterator[str]:
     above, cap = (0.5, 1.0) if _is_binary(label) else _amounts(label)
     yield f'name = "{name}"'
     yield ""
-    yield "# The two ids that both messages have; the first is the messages' key."
-    yield from _other_candidates("ids", found.ids[2:])
-    yield "[entities]"
-    user, item = found.ids[:2]
-    yield f'{_unlike(user.name)} = "{user.pointer}"'
-    yield f'{_unlike(item.name)}{"_2" * (item.name == user.name)} = "{item.pointer}"'
+    if found.ids:
+        yield "# The ids that both messages have; the first is the messages' key."
+        yield from _other_candidates("ids", found.ids[2:])
+        yield "[entities]"
+        first, *second = found.ids[:2]
+        yield f'{_unlike(first.name)} = "{first.pointer}"'
+        for each in second:
+            yield f'{_unlike(each.name)}{"_2" * (each.name == first.name)} = "{each.pointer}"'
+    else:
+        yield "# No column looks like an id: the events' ids are the messages' keys."
     yield ""
     yield "[interactions]"
     yield f'topic = "{name}-interactions"'
@@ -167,6 +180,33 @@ def _lines(name: str, found: _Guess) -> Iterator[str]:
     yield f"above = {above:g}"
     yield f"cap = {cap:g}"
     yield f"scale = {above or 1.0:g}"
+    yield from _feature_lines(found)
+
+
+def _feature_lines(found: _Guess) -> Iterator[str]:
+    """Yield features as comments: whether a field is known when the event happens, no table tells."""
+    yield ""
+    yield "# Further features. Take those that are known when an event happens, and no others: a field that"
+    yield "# is only known later, such as how long a video was played, would tell the label."
+    comment = "# " if found.ids else ""
+    yield f"{comment}[features]"
+    yield f'{comment}hour = {{ kind = "hour", utc_offset = "+00:00" }}'
+    for each in found.others[:MAX_FEATURES]:
+        kind = "number"
+        if each.values.dtype == pl.Boolean:
+            kind = "boolean"
+        elif each.values.dtype == pl.String:
+            kind = "category"
+        missing = {"number": "0.0", "boolean": "false", "category": '"unknown"'}[kind]
+        said = f", missing = {missing}" if each.values.null_count() else ""
+        yield f'# {_unlike(each.name)} = {{ kind = "{kind}", field = "{each.pointer}"{said} }}'
+
+
+def _may_be_feature(column: Column) -> bool:
+    """Whether there are numbers, true and false, or few texts."""
+    dtype = column.values.dtype
+    few = 1 < column.distinct <= MAX_CATEGORIES
+    return dtype.is_numeric() or dtype == pl.Boolean or (dtype == pl.String and few)
 
 
 def _columns(frame: pl.DataFrame, parent: str = "") -> Iterator[Column]:

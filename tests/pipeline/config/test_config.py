@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from pipeline.config.durations import milliseconds
 from pipeline.config.loader import load
-from pipeline.config.tree import Config, milliseconds
+from pipeline.config.tree import Config
 from pipeline.errors import ConfigError
 from pipeline.worker import worker
 

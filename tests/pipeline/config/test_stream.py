@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from copy import deepcopy
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from pipeline.config.loader import load
 from pipeline.config.stream import KUAIREC, RESERVED, Stream
-from pipeline.config.tree import Config
+from pipeline.config.tree import Config, Features
 from pipeline.errors import ConfigError
 from pipeline.kafka.topics import topics_of
 from pipeline.records.outputs import Outcome, Prediction
@@ -38,8 +40,6 @@ def test_without_a_definition_the_stream_is_kuairec_s() -> None:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("entities", {"user_id": "/user_id"}, "entities has 1 ids, and needs two"),
-        ("entities", {"a": "/a", "b": "/b", "c": "/c"}, "entities has 3 ids, and needs two"),
         (
             "entities",
             {"user_id": "/id", "video_id": "/id"},
@@ -111,3 +111,63 @@ def test_inputs_have_a_prefix_of_their_own() -> None:
     assert topics.inputs == ("plays.interactions", "plays.watch-labels")
     assert topics.predictions == "b-predictions"
     assert topics_of(Config.model_validate({"kafka": {"prefix": "b-"}})).interactions == "b-interactions"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"key": "nobody"}, "the key is nobody, which is neither an entity nor event_id"),
+        ({"entities": {"user": "/user", "user_id": "/id"}}, "user and user_id would both be called user"),
+        ({"features": {"user_id": {"kind": "hour"}}}, "user_id is the name of an entity and of a feature"),
+        ({"features": {"x": {"kind": "number", "field": "/user_id"}}}, "are both /user_id"),
+        (
+            {"features": {"x": {"kind": "angle"}}},
+            "'number', 'boolean', 'category', 'vector', 'hour', 'weekday'",
+        ),
+        ({"features": {"x": {"kind": "number", "field": "/x", "clip": [2, 1]}}}, "and then a larger one"),
+        ({"features": {"x": {"kind": "hour", "utc_offset": "8"}}}, 'like "+08:00" or "-05:30"'),
+        ({"features": {"x": {"kind": "vector", "field": "/x"}}}, "length"),
+        ({"running": {"city": {}}}, "running.city is of city, which is neither an entity nor a category"),
+        ({"running": {"x": {"of": ["user_id", "user_id"]}}}, "running.x is of user_id twice"),
+        ({"running": {"user_id": {"features": ["label_mean"] * 2}}}, "label_mean stands there twice"),
+        ({"running": {"user_id": {"features": ["recent_label_mean"]}}}, "for which it needs half_life"),
+        ({"running": {"user_id": {"features": ["leaning_label_mean"]}}}, "for which it needs leans_on"),
+        ({"running": {"user_id": {"leans_on": "city"}}}, "leans on city, which is no other table"),
+        ({"running": {"user_id": {"features": ["effect"]}}}, "it needs to be one of effects"),
+        ({"running": {"user_id": {}}, "effects": ["user_id", "video_id"]}, "effects name video_id"),
+        (
+            {
+                "running": {"user_id": {}, "video_id": {"features": ["effect"]}},
+                "effects": ["user_id", "video_id"],
+            },
+            "effects name video_id, whose features lack effect or noise",
+        ),
+        ({"running": {"user_id": {"half_life": "0s"}}}, "half_life"),
+    ],
+)
+def test_features_that_do_not_fit_are_refused_by_name(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=re.escape(message)):
+        Stream.model_validate(KUAIREC.model_dump(mode="json") | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"entities": {}}, "the stream has no features: name entities, or features of its messages"),
+        ({"entities": {"tag": "/tag", "x": "/x"}}, "two tables called tags"),
+        (
+            {"features": {"user_log_count": {"kind": "number", "field": "/x"}}},
+            "two features called user_log_count",
+        ),
+    ],
+)
+def test_names_that_outputs_could_not_tell_apart_are_refused(changes: dict[str, Any], message: str) -> None:
+    stream = Stream.model_validate(KUAIREC.model_dump(mode="json") | changes)
+    with pytest.raises(ValidationError, match=message):
+        Config(stream=stream)
+
+
+def test_a_table_by_an_id_that_the_stream_lacks_is_refused() -> None:
+    stream = Stream.model_validate(KUAIREC.model_dump(mode="json") | {"entities": {"device": "/device"}})
+    with pytest.raises(ValidationError, match=r"features\.tags is a table by the id of entity 2"):
+        Config(stream=stream, features=Features(tags=Path("tags.csv")))

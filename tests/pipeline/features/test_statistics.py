@@ -13,19 +13,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forks import ForksSettings
-from pipeline.config.tree import FeatureKind
+from pipeline.config.feature_layout import FeatureKind
+from pipeline.config.stream import KUAIREC
 from pipeline.features import effects, totals
-from pipeline.features.statistics import EFFECTS, FEATURES, RUNNING, Floats, RunningStatistics
+from pipeline.features.feature_set import EFFECTS, FEATURES, RUNNING, FeatureSet
+from pipeline.features.statistics import Floats, RunningStatistics
 from pipeline.features.tags import TagLists
 from pipeline.features.target import TARGET
 from pipeline.model.warm_up import warm_up
 from pipeline.records.fields import FEATURES_LENGTH, Id
-from pipeline.records.outputs import EffectSums, VideoCounts
+from pipeline.records.outputs import EffectSums, EntityCounts, Share
 from tests.support.plain_statistics import PlainStatistics
 from tests.support.threads import runs_beside
 
 TAGS: dict[Id, list[int]] = {0: [2], 1: [2, 0], 2: [5], 3: [], "three": [0, 5, 5]}
 """Tags by video: one video has none, others are not known, and no video has tag 1, 3 or 4."""
+
+RUNNING_SET = FeatureSet.of(KUAIREC, "running")
+
+
+def statistics_of(kind: FeatureKind) -> RunningStatistics:
+    return RunningStatistics(10, TagLists(TAGS), FeatureSet.of(KUAIREC, kind))
 
 
 class Play(NamedTuple):
@@ -33,6 +41,11 @@ class Play(NamedTuple):
     video: Id
     label: bool
     ratio: float
+
+    @property
+    def counted(self) -> tuple[tuple[Id, Id], bool, float]:
+        """What is counted of it."""
+        return (self.user, self.video), self.label, self.ratio
 
 
 ids = st.integers(0, 5) | st.sampled_from(["1", "three"])
@@ -66,9 +79,9 @@ def one_by_one(statistics: RunningStatistics | PlainStatistics, drawn: Steps) ->
     for number in drawn.order:
         play = drawn.plays[number % len(drawn.plays)]
         if number < len(drawn.plays):
-            found[number] = statistics.features(play.user, play.video)
+            found[number] = statistics.features((play.user, play.video))
         else:
-            statistics.update(*play)
+            statistics.update(*play.counted)
     return found
 
 
@@ -81,7 +94,7 @@ def in_batches(statistics: RunningStatistics, drawn: Steps) -> Floats:
     out = np.full((n, FEATURES_LENGTH), np.nan)
     for begin, end in pairwise(sorted({0, *drawn.cuts, len(drawn.order)})):
         order = np.array(drawn.order[begin:end], dtype=np.int64)
-        found = statistics.run(order, users, videos, labels, ratios)
+        found = statistics.run(order, [users, videos], labels, ratios)
         looked_up = ~np.isnan(found[:, 0])
         assert set(np.flatnonzero(looked_up)) == {number for number in order.tolist() if number < n}
         out[looked_up] = found[looked_up]
@@ -90,10 +103,10 @@ def in_batches(statistics: RunningStatistics, drawn: Steps) -> Floats:
 
 def state_of(statistics: RunningStatistics) -> list[object]:
     """Return the whole state, entities in the order of eviction."""
-    both = [entities.state() for entities in (statistics.users, statistics.videos)]
+    both = [table.state() for table in statistics.tables]
     effects: list[object] = []
     if statistics.effects is not None:
-        state = statistics.effects.state(statistics.users.rows(), statistics.videos.rows())
+        state = statistics.effects.state(*(table.rows() for table in statistics.tables))
         effects = [array.tolist() for array in state]
     return [(entities, rows.tolist()) for entities, rows in both] + [
         statistics.tags.tolist(),
@@ -104,10 +117,10 @@ def state_of(statistics: RunningStatistics) -> list[object]:
 
 @given(drawn=steps(), limit=limits)
 def test_features_and_totals_are_those_of_the_plain_statistics(drawn: Steps, limit: int) -> None:
-    compiled, plain = RunningStatistics(limit, TagLists(TAGS), "running"), PlainStatistics(limit, TAGS)
+    compiled, plain = RunningStatistics(limit, TagLists(TAGS), RUNNING_SET), PlainStatistics(limit, TAGS)
     found, expected = one_by_one(compiled, drawn), one_by_one(plain, drawn)
     assert found == expected
-    for entities, others in ((compiled.users, plain.users), (compiled.videos, plain.videos)):
+    for entities, others in zip(compiled.tables, (plain.users, plain.videos), strict=True):
         kept, rows = entities.state()
         assert kept == list(others)
         assert rows.tolist() == [list(values) for values in others.values()]
@@ -117,7 +130,8 @@ def test_features_and_totals_are_those_of_the_plain_statistics(drawn: Steps, lim
 
 @given(drawn=steps(), limit=limits, kind=st.sampled_from(sorted(FEATURES)))
 def test_batches_change_no_bit(drawn: Steps, limit: int, kind: FeatureKind) -> None:
-    alone, together = (RunningStatistics(limit, TagLists(TAGS), kind) for _ in range(2))
+    features = FeatureSet.of(KUAIREC, kind)
+    alone, together = (RunningStatistics(limit, TagLists(TAGS), features) for _ in range(2))
     found = one_by_one(alone, drawn)
     assert in_batches(together, drawn).tolist() == [found[event] for event in range(len(drawn.plays))]
     assert state_of(together) == state_of(alone)
@@ -125,7 +139,7 @@ def test_batches_change_no_bit(drawn: Steps, limit: int, kind: FeatureKind) -> N
 
 shared_counts = st.lists(
     st.builds(
-        lambda video, labels, more, ratios: VideoCounts(video, labels + more, labels, ratios),
+        lambda video, labels, more, ratios: EntityCounts(video, labels + more, labels, ratios),
         ids,
         st.integers(0, 9),
         st.integers(0, 9),
@@ -137,29 +151,29 @@ shared_counts = st.lists(
 
 @given(history=plays, later=plays, counts=shared_counts, limit=limits)
 def test_shared_counts_are_added_as_the_plain_statistics_add_them(
-    history: list[Play], later: list[Play], counts: list[VideoCounts], limit: int
+    history: list[Play], later: list[Play], counts: list[EntityCounts], limit: int
 ) -> None:
-    compiled, plain = RunningStatistics(limit, TagLists(TAGS), "running"), PlainStatistics(limit, TAGS)
+    compiled, plain = RunningStatistics(limit, TagLists(TAGS), RUNNING_SET), PlainStatistics(limit, TAGS)
     for statistics in (compiled, plain):
         for play in history:
-            statistics.update(*play)
-        statistics.merge_shared(counts)
+            statistics.update(*play.counted)
+        statistics.merge_shared([Share(1, 0, 1, counts, [])])
         for play in later:
-            statistics.update(*play)
-    kept, rows = compiled.videos.state()
+            statistics.update(*play.counted)
+    kept, rows = compiled.tables[1].state()
     assert kept == list(plain.videos)
     assert rows.tolist() == [list(values) for values in plain.videos.values()]
-    assert compiled.users.state()[0] == list(plain.users)
+    assert compiled.tables[0].state()[0] == list(plain.users)
     assert compiled.everything.tolist() == [list(plain.everything)]
     assert compiled.tags.tolist() == [list(plain.tags.get(tag, (0.0, 0.0, 0.0))) for tag in range(6)]
     for video in range(6):
-        assert compiled.features(1, video) == plain.features(1, video)
+        assert compiled.features((1, video)) == plain.features((1, video))
 
 
 def updated(history: list[Play], max_entities: int = 1_000) -> RunningStatistics:
-    statistics = RunningStatistics(max_entities, TagLists(TAGS), "running")
+    statistics = RunningStatistics(max_entities, TagLists(TAGS), RUNNING_SET)
     for play in history:
-        statistics.update(*play)
+        statistics.update(*play.counted)
     return statistics
 
 
@@ -170,8 +184,8 @@ def named(values: list[float]) -> dict[str, float]:
 @given(history=plays)
 def test_looking_features_up_changes_nothing(history: list[Play]) -> None:
     read, untouched = updated(history), updated(history)
-    read.features(1, 1)
-    read.features("unknown", "unknown")
+    read.features((1, 1))
+    read.features(("unknown", "unknown"))
     assert state_of(read) == state_of(untouched)
 
 
@@ -180,7 +194,7 @@ def test_restored_statistics_go_on_with_the_same_bits(history: list[Play], limit
     statistics = updated(history, limit)
     copies = updated(later.plays, limit), updated(later.plays, limit)
     for copy in copies:
-        for entities, others in ((statistics.users, copy.users), (statistics.videos, copy.videos)):
+        for entities, others in zip(statistics.tables, copy.tables, strict=True):
             others.restore(*entities.state())
         copy.tags[:], copy.everything[:] = statistics.tags, statistics.everything
         assert state_of(copy) == state_of(statistics)
@@ -193,29 +207,29 @@ def test_restored_statistics_go_on_with_the_same_bits(history: list[Play], limit
 
 def test_an_evicted_entity_is_like_a_new_one_but_its_labels_still_count_in_the_global_mean() -> None:
     statistics = updated([Play(1, 1, True, 2.0), Play(2, 1, False, 0.0)], max_entities=1)
-    assert statistics.features(1, 9) == statistics.features(77, 9)
+    assert statistics.features((1, 9)) == statistics.features((77, 9))
     assert statistics.everything[0, totals.EVENTS] == 2
 
 
 def test_before_the_first_label_every_mean_is_a_half() -> None:
-    running = RunningStatistics(10, kind="running")
-    assert running.features("nobody", "nothing") == [0.5, 0.0, 0.5, 0.0] * 2 + [0.5, 0.5]
-    found = dict(zip(EFFECTS, RunningStatistics(10).features("nobody", "nothing"), strict=True))
-    assert found["user_label_mean"] == found["video_label_mean"] == found["video_tag_ratio_mean"] == 0.5
+    running = RunningStatistics(10, features=RUNNING_SET)
+    assert running.features(("nobody", "nothing")) == [0.5, 0.0, 0.5, 0.0] * 2 + [0.5, 0.5]
+    found = dict(zip(EFFECTS, RunningStatistics(10).features(("nobody", "nothing")), strict=True))
+    assert found["user_label_mean"] == found["video_label_mean"] == found["video_tag_value_mean"] == 0.5
     assert found["user_effect"] == found["video_effect"] == found["effects_logit"] == 0.0
     assert found["user_noise"] == found["video_noise"] == pytest.approx(math.sqrt(0.5), abs=1e-6)
 
 
 def test_the_names_are_as_many_as_the_features() -> None:
     for kind, names in FEATURES.items():
-        assert len(set(names)) == len(RunningStatistics(10, kind=kind).features(1, 1)) == FEATURES_LENGTH
+        assert len(set(names)) == len(statistics_of(kind).features((1, 1))) == FEATURES_LENGTH
 
 
 def test_both_kinds_have_means_and_counts_at_the_same_places() -> None:
-    statistics = {kind: RunningStatistics(10, TagLists(TAGS), kind) for kind in FEATURES}
+    statistics = {kind: statistics_of(kind) for kind in FEATURES}
     for each in statistics.values():
-        each.update(1, 1, True, 1.5)
-    found = {kind: each.features(1, 1) for kind, each in statistics.items()}
+        each.update((1, 1), True, 1.5)
+    found = {kind: each.features((1, 1)) for kind, each in statistics.items()}
     for name in ("user_label_mean", "user_log_count", "video_label_mean", "video_log_count"):
         place = RUNNING.index(name)
         assert EFFECTS[place] == name
@@ -224,43 +238,43 @@ def test_both_kinds_have_means_and_counts_at_the_same_places() -> None:
 
 def test_a_video_on_repeat_counts_no_more_than_one_seen_twice() -> None:
     once, often = updated([Play(1, 1, True, TARGET.ratio_cap)]), updated([Play(1, 1, True, 1e9)])
-    assert once.features(1, 1) == often.features(1, 1)
+    assert once.features((1, 1)) == often.features((1, 1))
 
 
 @given(label=st.booleans(), count=st.sampled_from([1, 100, 10_000]))
 def test_logits_stay_finite_however_one_sided_the_labels(label: bool, count: int) -> None:
-    features = updated([Play(1, 1, label, float(label))] * count).features(1, 1)
+    features = updated([Play(1, 1, label, float(label))] * count).features((1, 1))
     assert all(math.isfinite(value) for value in features)
     assert (features[1] > 0) == label
 
 
 def test_users_and_videos_of_the_same_id_are_apart_and_so_are_numbers_and_texts() -> None:
     statistics = updated([Play(1, 2, True, 1.0)])
-    of_others = named(statistics.features(2, 1))
+    of_others = named(statistics.features((2, 1)))
     assert of_others["user_log_count"] == of_others["video_log_count"] == 0.0
-    assert statistics.features("1", "2")[3] == 0.0
+    assert statistics.features(("1", "2"))[3] == 0.0
 
 
 @given(history=plays, tags=st.sampled_from([None, TagLists({}), TagLists({9: [1]})]))
 def test_a_video_without_known_tags_has_its_plain_means_twice(
     history: list[Play], tags: TagLists | None
 ) -> None:
-    statistics = RunningStatistics(1_000, tags, "running")
+    statistics = RunningStatistics(1_000, tags, RUNNING_SET)
     for play in history:
-        statistics.update(*play)
+        statistics.update(*play.counted)
     for video in range(5):
-        found = named(statistics.features(1, video))
+        found = named(statistics.features((1, video)))
         assert found["video_tag_label_mean"] == found["video_label_mean"]
-        assert found["video_tag_ratio_mean"] == found["video_ratio_mean"]
+        assert found["video_tag_value_mean"] == found["video_value_mean"]
 
 
 def test_a_new_video_starts_from_the_mean_of_videos_with_its_tags() -> None:
     statistics = updated([Play(1, 0, True, 2.0), Play(2, 0, True, 2.0), Play(3, 2, False, 0.0)])
     prior, ratio_prior = 2.5 / 4, 4.5 / 4
-    alike = named(statistics.features(9, 1))  # has video 0's tag 2, and 0, which has no labels
+    alike = named(statistics.features((9, 1)))  # has video 0's tag 2, and 0, which has no labels
     assert alike["video_label_mean"] == prior
     assert alike["video_tag_label_mean"] == pytest.approx((2 + 10 * prior) / 12)
-    assert alike["video_tag_ratio_mean"] == pytest.approx((4 + 10 * ratio_prior) / 12)
+    assert alike["video_tag_value_mean"] == pytest.approx((4 + 10 * ratio_prior) / 12)
 
 
 def test_a_label_counts_once_for_each_tag_of_its_video() -> None:
@@ -278,7 +292,7 @@ def test_memory_is_bounded_however_many_users_come() -> None:
 
     def count_new_users(first_user: int) -> int:
         users = range(first_user, first_user + part)
-        statistics.run(order, users, [0] * part, labels, ratios)
+        statistics.run(order, [users, [0] * part], labels, ratios)
         return tracemalloc.get_traced_memory()[0]
 
     tracemalloc.start()
@@ -287,21 +301,21 @@ def test_memory_is_bounded_however_many_users_come() -> None:
         early, *later = [count_new_users(number * part) for number in range(1, 7)]
     finally:
         tracemalloc.stop()
-    assert len(statistics.users) == limit
-    assert len(statistics.users.totals) == len(statistics.users.ring) < 2 * (1 + limit + part)
+    assert len(statistics.tables[0]) == limit
+    assert len(statistics.tables[0].totals) == len(statistics.tables[0].ring) < 2 * (1 + limit + part)
     assert max(later) < early + 100_000  # 100,000 more users came, of more than 100 bytes each
 
 
 def test_memory_grows_with_the_entities_there_are_not_with_their_limit() -> None:
     statistics = RunningStatistics(1_000_000)
     for user in range(5_000):
-        statistics.update(user, 0, True, 1.0)
-    assert 5_000 < len(statistics.users.totals) <= 10_240
-    assert statistics.users.state()[1].tolist() == [[1.0, 1.0, 1.0]] * 5_000
+        statistics.update((user, 0), True, 1.0)
+    assert 5_000 < len(statistics.tables[0].totals) <= 10_240
+    assert statistics.tables[0].state()[1].tolist() == [[1.0, 1.0, 1.0]] * 5_000
 
 
 def test_restoring_too_many_entities_or_one_twice_is_refused() -> None:
-    users = RunningStatistics(2).users
+    users = RunningStatistics(2).tables[0]
     for entities in ([1, 1], [1, 2, 3]):
         with pytest.raises(ValueError, match="at most 2 fit, each once"):
             users.restore(entities, np.zeros((len(entities), 3)))
@@ -312,7 +326,7 @@ def test_restoring_too_many_entities_or_one_twice_is_refused() -> None:
     [
         ([0, 4], [1, 1], r"from 0 to 3, for 2 events"),
         ([-1], [1, 1], r"from 0 to 3, for 2 events"),
-        ([0], [1], r"must have one length, not \[2, 1, 2, 2\]"),
+        ([0], [1], r"must have one length, not \[2, 1, 2, 2, 2, 2\]"),
     ],
 )
 def test_steps_and_columns_that_do_not_fit_are_refused(
@@ -321,26 +335,28 @@ def test_steps_and_columns_that_do_not_fit_are_refused(
     statistics = updated([Play(1, 1, True, 1.0)])
     before = state_of(statistics)
     with pytest.raises(ValueError, match=message):
-        statistics.run(np.array(order), [7, 8], videos, np.ones(2, dtype=np.bool_), np.ones(2))
+        statistics.run(np.array(order), [[7, 8], videos], np.ones(2, dtype=np.bool_), np.ones(2))
     assert state_of(statistics) == before
 
 
 def test_warming_up_compiles_all_that_is_used_later() -> None:
     warm_up(ForksSettings.practical(FEATURES_LENGTH, budget=4, landmarks=2, rank=2, cycle=3))
     kernels = (
-        *(totals.features, totals.add_label, totals.run, totals.merge_shared),
-        *(effects.features, effects.run, effects.merge_shared),
+        *(totals.run_everything, totals.run_tags, totals.run_table, totals.make_features),
+        *(totals.merge_everything, totals.merge_tags, totals.merge_shared),
+        *(effects.run, effects.merge_shared),
     )
     compiled = [kernel.signatures for kernel in kernels]
     before = [list(signatures) for signatures in compiled]
     assert all(before)
     for kind in FEATURES:
-        statistics = RunningStatistics(10, kind=kind)
-        statistics.update("a", 1, True, 1.0)
-        statistics.features(1, 1)
+        statistics = statistics_of(kind)
+        statistics.update(("a", 1), True, 1.0)
+        statistics.features((1, 1))
         labels, ratios = np.array([True, False]), np.array([1.0, 0.0])
-        statistics.run(np.array([1, 0, 3, 2]), ["a", 2], [3, "b"], labels, ratios)
-        statistics.merge_shared([VideoCounts("c", 2, 1, 0.5)], [EffectSums(0.5, 1.0, 0.25, 0.125)])
+        statistics.run(np.array([1, 0, 3, 2]), [["a", 2], [3, "b"]], labels, ratios)
+        sums = [EffectSums(0.5, 1.0, 0.25, 0.125)]
+        statistics.merge_shared([Share(1, 0, 2, [EntityCounts("c", 2, 1, 0.5)], [], sums)])
     assert [kernel.signatures for kernel in kernels] == before
 
 
@@ -349,7 +365,7 @@ def test_other_threads_run_while_a_batch_is_counted(monkeypatch: pytest.MonkeyPa
     statistics = RunningStatistics(100)
     ids, order = [number % 50 for number in range(n)], np.arange(2 * n)
     labels, ratios = np.ones(n, dtype=np.bool_), np.ones(n)
-    for module in (totals, effects):
+    for module, name in ((totals, "run_table"), (effects, "run")):
         assert runs_beside(
-            monkeypatch, module, "run", lambda: statistics.run(order, ids, ids, labels, ratios)
+            monkeypatch, module, name, lambda: statistics.run(order, [ids, ids], labels, ratios)
         )

@@ -20,7 +20,7 @@ def new_join(early_bytes: int = 10_000, max_pending: int = 100, max_closed: int 
 
 
 def prediction(event_id: Id, sequence: int, at: int, version: int = 0) -> Pending:
-    return Pending(event_id, 1, 1, at, version, sequence)
+    return Pending(event_id, (1, 1), at, version, sequence)
 
 
 def remember(join: Join, event_id: Id, sequence: int, at: int, label_at: int) -> None:

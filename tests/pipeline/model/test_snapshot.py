@@ -104,8 +104,8 @@ def test_entities_come_back_in_the_order_of_eviction() -> None:
     model = trained(LONG)
     copy = restored(pack(model))
     for entities, others in (
-        (model.statistics.users, copy.statistics.users),
-        (model.statistics.videos, copy.statistics.videos),
+        (model.statistics.tables[0], copy.statistics.tables[0]),
+        (model.statistics.tables[1], copy.statistics.tables[1]),
     ):
         (ids, totals), (kept_ids, kept_totals) = entities.state(), others.state()
         assert kept_ids == ids

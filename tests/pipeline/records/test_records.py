@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.features.statistics import FEATURES
+from pipeline.features.feature_set import FEATURES
 from pipeline.join.tables import EarlyLabel
 from pipeline.records import outcome_encoder
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, RejectedRecord, decode
@@ -24,7 +24,7 @@ from pipeline.records.outcome_encoder import (
     outcome_prefix,
     plain_prefix_ends,
 )
-from pipeline.records.outputs import Outcome, Prediction, Share, VideoCounts
+from pipeline.records.outputs import EntityCounts, Outcome, Prediction, Share
 from pipeline.task.state import SavedLabel
 
 LATEST = 1_000_000
@@ -397,7 +397,7 @@ def test_records_written_together_are_those_written_alone(records: list[Predicti
 def test_line_feeds_within_a_record_do_not_end_it() -> None:
     prediction = Prediction("a\nb}\n{c", 7, "\n", 5, 0.5, None, True, [0.25], model_version=0, sequence=9)
     assert encode_all([prediction, prediction]) == [encode(prediction)] * 2
-    taken = [Share(0, 0, 1, [VideoCounts("a}\n{b", 1, 1, 1.0)], [])]
+    taken = [Share(0, 0, 1, [EntityCounts("a}\n{b", 1, 1, 1.0)], [])]
     label_fields = LabelFields(9, 0.8, True, 6, True, 0.2, "labelled", 4, taken)
     assert list(encode_label_fields([label_fields, label_fields])) == [encode(label_fields)[1:]] * 2
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from pipeline.features.statistics import EFFECTS
+from pipeline.features.feature_set import EFFECTS
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder, RejectedRecord, decode
@@ -25,12 +25,12 @@ from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.names import ERROR_HEADERS, Fault
 from pipeline.records.outputs import (
     EffectSums,
+    EntityCounts,
     Example,
     LabelRequest,
     Outcome,
     Prediction,
     Share,
-    VideoCounts,
 )
 from pipeline.task.plan import DeadLetter
 from pipeline.task.record_queue import Position
@@ -104,6 +104,10 @@ def test_records_of_before_a_field_was_added_are_read() -> None:
     assert msgspec.convert(state, State) == new_task().state({})
 
 
+KUAIREC_NAMES = {"entity": "video_id", "values": "ratios"}
+"""What the schemas call fields that other streams have, too."""
+
+
 @pytest.mark.parametrize(
     ("part", "struct"),
     [
@@ -123,12 +127,18 @@ def test_counters_are_those_that_are_kept() -> None:
     assert list(counters["properties"]) == counters["required"] == list(COUNTERS)
 
 
+KUAIREC_NAMES = {"entity": "video_id", "values": "ratios"}
+"""What the schemas call fields that other streams have, too."""
+
+
 @pytest.mark.parametrize(
-    ("part", "struct"), [("video_counts", VideoCounts), ("effect_sums", EffectSums), ("example", Example)]
+    ("part", "struct"), [("video_counts", EntityCounts), ("effect_sums", EffectSums), ("example", Example)]
 )
 def test_the_parts_of_a_share_are_in_their_order(part: str, struct: type[msgspec.Struct]) -> None:
     definition = schema("share")["$defs"][part]
-    assert [each["title"] for each in definition["prefixItems"]] == list(struct.__struct_fields__)
+    assert [each["title"] for each in definition["prefixItems"]] == [
+        KUAIREC_NAMES.get(name, name) for name in struct.__struct_fields__
+    ]
     assert definition["minItems"] == len(definition["prefixItems"])
     assert definition["items"] is False
 

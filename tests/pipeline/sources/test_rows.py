@@ -69,9 +69,9 @@ def decoded(events: Events, stream: Stream) -> list[tuple[Interaction, Label]]:
 def test_rows_are_sorted_and_lack_nothing(tmp_path: Path, name: str) -> None:
     events = read_rows(written(tmp_path, ROWS, name), FLAT, label_delay=500)
     [(first, first_label), (second, second_label)] = decoded(events, FLAT)
-    assert (first.event_id, first.user_id, first.video_id, first.timestamp) == (1, "a", 1, 1_000)
+    assert (first.event_id, first.ids, first.timestamp) == (1, ("a", 1), 1_000)
     assert (first_label.event_id, first_label.timestamp, first_label.watch_ratio) == (1, 1_500, 1.0)
-    assert (second.event_id, second.user_id, second.timestamp) == (0, "b", 2_000)
+    assert (second.event_id, second.ids[0], second.timestamp) == (0, "b", 2_000)
     assert second_label.watch_ratio == 0.0
     assert (events.rows, events.skipped) == (2, {})
 
@@ -87,7 +87,7 @@ def test_columns_may_hold_objects_and_own_ids_and_times(tmp_path: Path) -> None:
         assert [pair[0].event_id for pair in pairs] == ["e0", "e1", "e2"]
         assert [pair[1].timestamp for pair in pairs] == [9, 10, 11]
         assert [pair[1].watch_ratio for pair in pairs] == [0.0, 1.0, 0.0]
-        assert {pair[0].video_id for pair in pairs} == {7}
+        assert {pair[0].ids[1] for pair in pairs} == {7}
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_what_is_written_is_what_decoders_read(  # noqa: PLR0917 - as hypothesis
     row = [event_id, user, item, *times, float(clicked), 2.5]
     interaction = decoders.interactions.decode(writer.interaction(row))
     label = decoders.labels.decode(writer.label(row))
-    found = interaction.event_id, interaction.user_id, interaction.video_id, interaction.timestamp
+    found = interaction.event_id, *interaction.ids, interaction.timestamp
     assert found == (event_id, user, item, times[0])
     assert (label.event_id, label.timestamp, label.watch_ratio) == (event_id, times[1], float(clicked))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.model.snapshot import pack
-from pipeline.records.outputs import Share, VideoCounts
+from pipeline.records.outputs import EntityCounts, Share
 from pipeline.task.aligned_inbox import AlignedInbox
 from pipeline.task.inbox import INBOX_BYTES, MAX_SHARES_BYTES
 from pipeline.task.sharing import Outbox, SharingSettings
@@ -152,7 +152,7 @@ def _decoded(value: bytes) -> dict[str, Any]:
 
 
 def share(partition: int, number: int, window_end: int, closed_until: int | None = None) -> Share:
-    counts = [VideoCounts(3, 1, 1, 0.5)]
+    counts = [EntityCounts(3, 1, 1, 0.5)]
     return Share(partition, number, number + 1, counts, [], window_end=window_end, closed_until=closed_until)
 
 

@@ -82,7 +82,7 @@ def test_what_was_not_asked_for_teaches_nothing_whether_it_comes_or_expires(on_m
     assert [outcome.correct for outcome in batch.outcomes if outcome.label is None] == [None] * 3
     assert [outcome.loss for outcome in batch.outcomes if outcome.label is None] == [None] * 3
     assert batch.outcomes[0].watch_ratio == 1.0, "what came is told all the same"
-    assert len(task.model.statistics.users) == 1
+    assert len(task.model.statistics.tables[0]) == 1
     assert task.model.learner.updates == 1
     assert (task.counters["asked"], task.counters["unasked"]) == (1, 1)
 

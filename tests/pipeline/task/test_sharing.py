@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.features.statistics import EFFECTS
+from pipeline.features.feature_set import EFFECTS
 from pipeline.features.target import TARGET
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
-from pipeline.records.outputs import Example, Outcome, Prediction, Share, VideoCounts
+from pipeline.records.outputs import EntityCounts, Example, Outcome, Prediction, Share
 from pipeline.task.inbox import INBOX_BYTES, MAX_SHARES_BYTES, Inbox
 from pipeline.task.sharing import Outbox, SharingSettings
 from pipeline.task.task import Task
@@ -160,7 +160,7 @@ def test_what_is_published_is_what_the_outcomes_come_to_whatever_dies(
     for share in log.shares:
         learned = [each for each in outcomes[share.since : share.until] if each.label is not None]
         events = Counter(each.video_id for each in learned)
-        assert [counts.video_id for counts in share.videos] == list(events)
+        assert [counts.entity for counts in share.videos] == list(events)
         for video, count, labels, ratios in map(msgspec.structs.astuple, share.videos):
             own = [each for each in learned if each.video_id == video]
             assert count == len(own)
@@ -216,7 +216,7 @@ def test_outcomes_that_nothing_else_needs_are_read_again_to_be_published() -> No
     again = rebuilt_with(log)
     feed_all(again, inputs([interaction(5, 5_000, video_id=5)], [label(5, 5_001, video_id=5)]))
     [share] = again.advance(ALL).shares
-    assert [counts.video_id for counts in share.videos] == [0, 1, 2, 3, 4, 5]
+    assert [counts.entity for counts in share.videos] == [0, 1, 2, 3, 4, 5]
 
 
 def rebuilt_with(log: OutputLog) -> Task:
@@ -246,7 +246,7 @@ def shared_run() -> tuple[Recording, int]:
     return run, next(number for number, each in enumerate(outcomes_of(log)) if each.shared)
 
 
-def one_more(counts: VideoCounts) -> VideoCounts:
+def one_more(counts: EntityCounts) -> EntityCounts:
     return msgspec.structs.replace(counts, events=counts.events + 1)
 
 
@@ -287,13 +287,13 @@ def test_an_own_share_and_one_learned_twice_are_named(
 
 def test_counts_of_which_no_mean_can_be_made_are_nothing_that_a_worker_wrote() -> None:
     value = encode(share_of(1, 0, 1)).replace(b"[3,1,1,", b"[3,1,2,")
-    with pytest.raises(msgspec.ValidationError, match="2 of 1 labels of video 3 are positive"):
+    with pytest.raises(msgspec.ValidationError, match="2 of 1 labels of 3 are positive"):
         msgspec.json.decode(value, type=Share)
 
 
 def share_of(partition: int, since: int, until: int) -> Share:
     example = Example(7, 3, 5, [0.5] * 10, label=True, watch_ratio=1.0)
-    return Share(partition, since, until, [VideoCounts(3, until - since, 1, 0.5)], [example])
+    return Share(partition, since, until, [EntityCounts(3, until - since, 1, 0.5)], [example])
 
 
 def test_what_does_not_fit_into_an_outcome_goes_with_the_next_ones() -> None:
@@ -368,7 +368,7 @@ def test_a_partition_is_taught_by_as_many_outcomes_of_others_as_of_its_own(other
 
 def test_shares_that_fill_an_outcome_each_go_into_one_after_the_other() -> None:
     task = new_task()
-    shares = [Share(1, number, number + 1, [VideoCounts(1, 1, 1, 0.5)], []) for number in range(2)]
+    shares = [Share(1, number, number + 1, [EntityCounts(1, 1, 1, 0.5)], []) for number in range(2)]
     offer(task.inbox, [ReceivedShare(share, 0, MAX_SHARES_BYTES) for share in shares], 0)
     feed_all(task, inputs([interaction(n, n) for n in range(3)], [label(n, 10 + n) for n in range(3)]))
     assert [outcome.shared for outcome in records_of(task.advance(ALL)).outcomes] == [

@@ -361,8 +361,8 @@ def test_sequences_have_no_gaps_and_features_are_those_of_the_outcomes_before(gi
         statistics = RunningStatistics(max_entities=3)
         for outcome in batch.outcomes[: prediction.model_version]:
             assert outcome.label is not None
-            statistics.update(outcome.user_id, outcome.video_id, outcome.label, outcome.watch_ratio or 0.0)
-        assert prediction.features == statistics.features(prediction.user_id, prediction.video_id)
+            statistics.update(outcome.ids, outcome.label, outcome.watch_ratio or 0.0)
+        assert prediction.features == statistics.features(prediction.ids)
 
 
 @examples(50)

@@ -37,7 +37,7 @@ def free_address() -> str:
 
 
 def test_every_figure_has_a_gauge() -> None:
-    assert PartitionFigures._fields == (*INPUTS, *PARTITION_GAUGES, "compared")
+    assert PartitionFigures._fields == (*INPUTS, *PARTITION_GAUGES, "entities", "compared")
     assert LearnerMetrics._fields == tuple(COMPARISON_COUNTERS)
     assert InputFigures._fields == tuple(INPUT_GAUGES)
 
@@ -116,7 +116,9 @@ def test_without_an_address_nothing_is_served() -> None:
 def test_challengers_have_counters_beside_the_champion() -> None:
     gauges, inputs = Gauges(CONFIG), InputFigures(0, 0, False)
     learner_metrics = {"champion": LearnerMetrics(10, 3, 5.5), "linear": LearnerMetrics(10, 4, None)}
-    figures = PartitionFigures._make([inputs, inputs, *(0 for _ in PARTITION_GAUGES), learner_metrics])
+    figures = PartitionFigures._make(
+        [inputs, inputs, *(0 for _ in PARTITION_GAUGES), {"users": 4}, learner_metrics]
+    )
     gauges.publish({7: figures})
     lines = generate_latest(cast(CollectorRegistry, gauges)).decode().splitlines()
     assert sorted(line for line in lines if line.startswith("forks_compared_")) == [

@@ -213,7 +213,7 @@ def test_a_snapshot_of_another_run_is_named(run: Recording) -> None:
     model = run.model()
     other = outcome_of(run, model.folded)
     model = run.model()
-    model.statistics.update(other.user_id, other.video_id, True, 1.0)
+    model.statistics.update(other.ids, True, 1.0)
     run.snapshot = pack(model)
     found = run.first()
     assert (found.topic, found.offset) == ("checkpoints", run.state.snapshot.chunks[0])
@@ -224,6 +224,6 @@ def test_a_snapshot_of_another_run_is_named(run: Recording) -> None:
 
 def test_a_snapshot_of_another_run_is_not_what_predictions_came_of_either(run: Recording) -> None:
     model = run.model()
-    model.statistics.update(0, 0, True, 1.0)
+    model.statistics.update((0, 0), True, 1.0)
     run.snapshot = pack(model)
     assert run.audit(from_snapshot=True).findings[0].topic == "predictions"

@@ -116,7 +116,7 @@ def test_contents_are_those_that_safetensors_alone_finds() -> None:
     assert found.weights.norm == pytest.approx(np.sqrt(np.sum(tensors["learner.weights"] ** 2)))
     assert found.sketch["phi_pp"].shape == list(tensors["learner.phi_pp"].shape)
     assert (found.outcomes, found.updates, found.stage, found.bytes) == (COUNT, COUNT, 2, len(data))
-    assert (found.users, found.videos, found.map_changes > 0) == (3, 3, True)  # max_entities is 3
+    assert (found.kept, found.map_changes > 0) == ({"users": 3, "videos": 3, "tags": 0}, True)  # at most 3
 
 
 def test_before_the_budget_is_full_there_is_no_sketch() -> None:

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from pipeline.errors import ConfigError
-from pipeline.features.statistics import EFFECTS
+from pipeline.features.feature_set import EFFECTS
 from pipeline.records.encoding import encode
 from pipeline.records.fields import FEATURES_LENGTH
 from pipeline.records.names import ERROR_HEADERS
-from pipeline.records.outputs import Example, Outcome, Prediction, Share, VideoCounts
+from pipeline.records.outputs import EntityCounts, Example, Outcome, Prediction, Share
 from pipeline.task.state import SnapshotReference
 from pipeline.tools.inspect.kinds import Kind
 from pipeline.tools.inspect.objects import as_object
@@ -215,13 +215,13 @@ def test_a_snapshot_chunk_is_shown_by_its_size_alone() -> None:
 
 
 def test_a_share_shows_its_range_of_outcomes_and_what_is_in_it() -> None:
-    videos = [VideoCounts(3, 4, 1, 2.0), VideoCounts(HOSTILE, 1, 1, 1.5)]
+    videos = [EntityCounts(3, 4, 1, 2.0), EntityCounts(HOSTILE, 1, 1, 1.5)]
     examples = [Example(7, 3, 1_000, [0.5] * FEATURES_LENGTH, label=False, watch_ratio=0.5)]
     raw = message(encode(Share(1, since=1_200, until=1_250, videos=videos, examples=examples)))
     [line] = rendered(Kind.SHARED, raw).splitlines()
     assert line.split()[-7:] == ["1,200", "to", "1,249", "2", "5", "2", "1"]
     detailed = rendered(Kind.SHARED, raw, detail=True)
-    assert "1 of 4 watched, watch ratios 2 in all" in detailed
+    assert "1 of 4 watched, values 2 in all" in detailed
     assert "user 7, video 3: not" in detailed
     assert "\x1b" not in detailed
     assert as_object(Kind.SHARED, raw)["value"]["until"] == 1_250

@@ -94,7 +94,7 @@ def test_other_candidates_stand_beside(tmp_path: Path) -> None:
     [
         (["time_ms"], "no column looks like a time; there are /user_id"),
         (["is_click", "price"], "no column looks like a label"),
-        (["time_ms", "advert_id", "is_click", "price"], "a time nor two ids nor a label"),
+        (["time_ms", "advert_id", "is_click", "price"], "a time nor a label"),
     ],
 )
 def test_what_is_not_found_is_named(tmp_path: Path, lacking: list[str], message: str) -> None:
@@ -130,3 +130,19 @@ def test_the_command_writes_a_file_once(tmp_path: Path) -> None:
     again = CliRunner().invoke(app, ["stream", "init", str(path), "--out", str(out)])
     assert isinstance(again.exception, ConfigError)
     assert "exists already" in str(again.exception)
+
+
+def test_one_id_or_none_is_enough_and_other_fields_are_named_as_features(tmp_path: Path) -> None:
+    rows = [
+        {"device_id": f"d{n % 7}", "time_ms": 1_772_366_400_000 + n, "alarm": n % 3 == 0, "load": n / 7}
+        | {"mode": None if n % 5 else "eco"}
+        for n in range(300)
+    ]
+    stream, text, _ = drafted(tmp_path, rows)
+    assert stream.entities == {"device_id": "/device_id"}
+    assert '# load = { kind = "number", field = "/load" }' in text
+    assert not stream.features
+    without = [{name: value for name, value in row.items() if name != "device_id"} for row in rows]
+    stream, text, _ = drafted(tmp_path, without)
+    assert not stream.entities
+    assert [*stream.features] == ["hour"]

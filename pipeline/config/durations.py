@@ -1,0 +1,44 @@
+"""Durations in the configuration."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+"""Units of durations, in milliseconds."""
+
+
+def milliseconds(text: object) -> int:
+    """Read a duration like "90s", "30m", "6h" or "7d".
+
+    Parameters
+    ----------
+    text
+        A whole number and a unit.
+
+    Returns
+    -------
+    int
+        The duration in milliseconds.
+
+    Raises
+    ------
+    ValueError
+        The text is not a duration.
+
+    Examples
+    --------
+    >>> milliseconds("6h")
+    21600000
+    """
+    match = re.fullmatch(r"([0-9]+)\s*(ms|s|m|h|d)", text.strip()) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError('a duration is a whole number and a unit, like "500ms", "90s", "30m", "6h" or "7d"')
+    return int(match[1]) * UNITS[match[2]]
+
+
+Milliseconds = Annotated[int, BeforeValidator(milliseconds), Field(le=2**53)]
+"""At most the largest timestamp, so that the sum of both fits into 64 bits."""

@@ -1,0 +1,220 @@
+"""Which features a stream has, by name and place: its definition, with the defaults filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from pipeline.config.stream import Stream, entity_word
+from pipeline.config.stream_features import (
+    EventFeature,
+    RunningFeature,
+    RunningTable,
+    TimeFeature,
+    VectorFeature,
+)
+
+FeatureKind: TypeAlias = Literal["effects", "running"]
+"""Kinds of running features, for streams whose definition does not say which there are."""
+EFFECTS_LOGIT: Final = "effects_logit"
+"""The feature that the effects of two entities come to."""
+TAGS: Final = "tag"
+"""What features lean on that lean on the tags of the second entity."""
+
+MEANS: Final[tuple[RunningFeature, ...]] = ("label_mean", "label_logit", "value_mean", "log_count")
+"""The features of a table, by default."""
+ADJUSTED: Final[tuple[RunningFeature, ...]] = ("label_mean", "effect", "noise", "log_count")
+"""The features of a table whose effects are adjusted, by default."""
+RECENT: Final[tuple[RunningFeature, ...]] = ("recent_label_mean", "recent_value_mean", "log_since_last")
+"""What a half-life adds to these."""
+RESERVED_TABLES: Final = ("tags", "examples", "effects")
+"""What stands beside tables in snapshots and shares."""
+LEANING: Final[tuple[RunningFeature, ...]] = ("leaning_label_mean", "leaning_value_mean")
+"""What another table to lean on adds to these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a table's key."""
+
+    entity: bool
+    """Whether it is an entity, or a category of the message."""
+    place: int
+    """The number of the entity, or the place of the category among the features of messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableLayout:
+    """Running statistics by an entity, by a category, or by a pair of these."""
+
+    name: str
+    """The name of its entries in snapshots, shares and gauges, such as `users`."""
+    word: str
+    """What begins the names of its features, such as `user`."""
+    parts: tuple[Part, ...]
+    """What its key consists of."""
+    features: tuple[RunningFeature, ...]
+    """Its features, in their order."""
+    leans_on: int | None
+    """The number of the table that leaning means lean on; None for tags."""
+    half_life: int | None
+    """Milliseconds after which an event counts half in the recent means; None without such."""
+    shared: bool
+    """Whether events of the same key may be in several partitions, which then tell each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureLayout:
+    """The features of a stream.
+
+    Attributes
+    ----------
+    tables
+        The running statistics.
+    effects
+        Numbers of the two tables whose effects are adjusted for one another; None for none.
+    running_names
+        Names of the running features, in the order in which predictions carry them.
+    event_names
+        Names of the features of messages, which follow them.
+
+    Examples
+    --------
+    >>> from pipeline.config.stream import KUAIREC
+    >>> layout = FeatureLayout.of(KUAIREC)
+    >>> [table.name for table in layout.tables], len(layout.names)
+    (['users', 'videos'], 10)
+    >>> layout.names[:4]
+    ('user_label_mean', 'user_effect', 'user_noise', 'user_log_count')
+    """
+
+    tables: tuple[TableLayout, ...]
+    effects: tuple[int, int] | None
+    running_names: tuple[str, ...]
+    event_names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, stream: Stream, kind: FeatureKind = "effects") -> FeatureLayout:
+        """Return the features of a stream.
+
+        Parameters
+        ----------
+        stream
+            Its definition.
+        kind
+            The kind of the running features, for a definition that does not say which there are. There are
+            as many of either kind.
+
+        Raises
+        ------
+        ValueError
+            Two features or two tables would have the same name, or there are no features.
+        """
+        declared, effects = _declared(stream, kind)
+        event_names = [name for each in stream.features for name in names_of(each, stream.features[each])]
+        numbers = {name: number for number, name in enumerate(declared)}
+        tables = tuple(
+            _table(name, table, stream, event_names, numbers, effects) for name, table in declared.items()
+        )
+        names = [
+            _name(table.word, feature, TAGS if table.leans_on is None else tables[table.leans_on].word)
+            for table in tables
+            for feature in table.features
+        ]
+        pair = None
+        if effects is not None:
+            pair = numbers[effects[0]], numbers[effects[1]]
+            names.append(EFFECTS_LOGIT)
+        _refuse_same_names([*names, *event_names], [table.name for table in tables])
+        return cls(tables, pair, tuple(names), tuple(event_names))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all features, in the order in which predictions carry them."""
+        return self.running_names + self.event_names
+
+    @property
+    def shared(self) -> tuple[int, ...]:
+        """The numbers of the tables that partitions share."""
+        return tuple(number for number, table in enumerate(self.tables) if table.shared)
+
+    @property
+    def shared_effects(self) -> int | None:
+        """The number of the table whose effects partitions share; None for none."""
+        return self.effects[1] if self.effects and self.tables[self.effects[1]].shared else None
+
+
+def _refuse_same_names(features: Sequence[str], tables: Sequence[str]) -> None:
+    if not features:
+        raise ValueError("the stream has no features: name entities, or features of its messages")
+    for names, noun in ((features, "features"), ((*RESERVED_TABLES, *tables), "tables")):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"there would be two {noun} called {twice[0]}: take another name")
+
+
+def names_of(name: str, feature: EventFeature) -> list[str]:
+    """Return the names of the numbers that a feature of messages consists of.
+
+    Examples
+    --------
+    >>> names_of("pace", VectorFeature(kind="vector", field="/pace", length=2))
+    ['pace_0', 'pace_1']
+    """
+    if isinstance(feature, VectorFeature):
+        return [f"{name}_{number}" for number in range(feature.length)]
+    if isinstance(feature, TimeFeature):
+        return [f"{name}_sin", f"{name}_cos"]
+    return [name]
+
+
+def _declared(stream: Stream, kind: FeatureKind) -> tuple[Mapping[str, RunningTable], tuple[str, str] | None]:
+    """Return the running statistics of a stream by name, and the two whose effects are adjusted."""
+    if stream.running is not None:
+        return stream.running, stream.effects
+    names = [*stream.entities]
+    declared = {name: RunningTable() for name in names}
+    if len(names) < 2:
+        return declared, None
+    if kind == "effects":
+        declared[names[1]] = RunningTable(features=(*ADJUSTED, "leaning_value_mean"))
+        return declared, (names[0], names[1])
+    declared[names[1]] = RunningTable(features=(*MEANS, *LEANING))
+    return declared, None
+
+
+def _table(  # noqa: PLR0917 - what a definition says
+    name: str,
+    table: RunningTable,
+    stream: Stream,
+    event_names: list[str],
+    numbers: Mapping[str, int],
+    effects: tuple[str, str] | None,
+) -> TableLayout:
+    entities = [*stream.entities]
+    parts = tuple(
+        Part(True, entities.index(part)) if part in stream.entities else Part(False, event_names.index(part))
+        for part in table.of or (name,)
+    )
+    features = table.features
+    if features is None:
+        features = ADJUSTED if name in (effects or ()) else MEANS
+        features += LEANING if table.leans_on is not None else ()
+        features += RECENT if table.half_life is not None else ()
+    word, key = entity_word(name), stream.key_entity
+    return TableLayout(
+        f"{word}s",
+        word,
+        parts,
+        features,
+        None if table.leans_on is None else numbers[table.leans_on],
+        table.half_life,
+        key is None or Part(True, key) not in parts,
+    )
+
+
+def _name(word: str, feature: RunningFeature, lean: str) -> str:
+    if feature.startswith("leaning_"):
+        return f"{word}_{lean}{feature.removeprefix('leaning')}"
+    return f"{word}_{feature}"

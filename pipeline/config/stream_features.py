@@ -1,0 +1,137 @@
+"""The features of a stream: fields of its messages, and running statistics of what they name."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from pipeline.config.durations import Milliseconds
+from pipeline.config.pointer import Pointer
+from pipeline.config.section import Section
+
+MAX_NUMBER: Final = 1e15
+"""The largest magnitude of a number that is a feature."""
+MAX_COLUMNS: Final = 1024
+"""Columns of a category, and length of a vector, at most."""
+
+Finite = Annotated[float, Field(ge=-MAX_NUMBER, le=MAX_NUMBER)]
+
+
+def _offset(text: object) -> object:
+    """Return the minutes of an offset from UTC like "+05:30"."""
+    match = re.fullmatch(r"([+-])([01][0-9]):([0-5][0-9])", text) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError('an offset from UTC is like "+08:00" or "-05:30"')
+    minutes = 60 * int(match[2]) + int(match[3])
+    return -minutes if match[1] == "-" else minutes
+
+
+UtcOffset = Annotated[int, BeforeValidator(_offset)]
+"""Minutes that the local time is ahead of UTC."""
+
+
+class NumberFeature(Section):
+    """A number of the message."""
+
+    kind: Literal["number"]
+    field: Pointer
+    log: bool = False
+    """Whether the feature is log(1 + x), and -log(1 - x) for x below 0, of the clipped number."""
+    clip: tuple[Finite, Finite] | None = None
+    """The least and the largest value: numbers beyond count as these."""
+    missing: Finite | None = None
+    """What counts where the field is absent or null; None if such a message is refused."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.clip is not None and self.clip[0] >= self.clip[1]:
+            raise ValueError("clip is the least value, and then a larger one")
+        return self
+
+
+class BooleanFeature(Section):
+    """True or false, as 1 and 0."""
+
+    kind: Literal["boolean"]
+    field: Pointer
+    missing: bool | None = None
+    """As for numbers."""
+
+
+class CategoryFeature(Section):
+    """A category: text or a whole number, hashed to one of several columns."""
+
+    kind: Literal["category"]
+    field: Pointer
+    columns: int = Field(32, ge=2, le=MAX_COLUMNS)
+    """How many columns there are. Categories may share one."""
+    missing: str | None = Field(None, max_length=256)
+    """As for numbers."""
+
+
+class VectorFeature(Section):
+    """A vector of fixed length, such as an embedding."""
+
+    kind: Literal["vector"]
+    field: Pointer
+    length: int = Field(ge=1, le=MAX_COLUMNS)
+    missing: Finite | None = None
+    """What each element counts as where the field is absent or null; None if such a message is refused."""
+
+
+class TimeFeature(Section):
+    """The hour of the day or the day of the week, as sine and cosine of where it is in the cycle."""
+
+    kind: Literal["hour", "weekday"]
+    utc_offset: UtcOffset = Field("+00:00")  # type: ignore[assignment]  # validated like any other value
+    """Local time, as "+08:00"."""
+
+
+FieldFeature: TypeAlias = NumberFeature | BooleanFeature | CategoryFeature | VectorFeature
+"""A feature that a field of the message has."""
+EventFeature: TypeAlias = Annotated[FieldFeature | TimeFeature, Field(discriminator="kind")]
+"""A feature that a message has by itself."""
+
+RunningFeature: TypeAlias = Literal[
+    "label_mean",
+    "label_logit",
+    "value_mean",
+    "log_count",
+    "leaning_label_mean",
+    "leaning_value_mean",
+    "recent_label_mean",
+    "recent_value_mean",
+    "log_since_last",
+    "effect",
+    "noise",
+]
+"""What is known of an entity from the labels of its earlier events: see `pipeline.features.feature_set`."""
+
+
+def _distinct(names: tuple[RunningFeature, ...]) -> tuple[RunningFeature, ...]:
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ValueError(f"{', '.join(sorted(twice))} stands there twice")
+    return names
+
+
+class RunningTable(Section):
+    """Running statistics by an entity, by a category, or by a pair of these."""
+
+    of: tuple[str, ...] | None = Field(None, min_length=1, max_length=2)
+    """The names of one or two entities or categories; None for the one that the table is called by."""
+    features: Annotated[tuple[RunningFeature, ...], AfterValidator(_distinct)] | None = Field(
+        None, min_length=1
+    )
+    """None for label mean, its logit, value mean and log count, and what the settings below give."""
+    leans_on: str | None = None
+    """Another table, towards whose mean those of this one lean while there are few labels."""
+    half_life: Milliseconds | None = Field(None, ge=1_000)
+    """After so long, an event counts half in the recent means."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nothing(cls, value: Any) -> Any:
+        return {} if value is None else value

@@ -1,0 +1,157 @@
+"""Features that a message has by itself: numbers, booleans, categories, vectors, hours and weekdays.
+
+A prediction carries them behind its running features, each category as the number of its column. So what a
+model has learned can be derived from outputs alone.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Final, TypeAlias, cast
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.config.feature_layout import names_of
+from pipeline.config.stream import Stream
+from pipeline.config.stream_features import (
+    BooleanFeature,
+    CategoryFeature,
+    EventFeature,
+    NumberFeature,
+    TimeFeature,
+    VectorFeature,
+)
+from pipeline.records.fields import Id
+from pipeline.records.inputs import Interaction, feature_field
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+
+DECIMALS: Final = 6
+"""Decimals of logarithms, sines and cosines, so that they do not depend on the machine's C library."""
+MINUTE: Final = 60_000
+DAY: Final = 1_440
+"""Minutes of a day."""
+_FIRST_WEEKDAY: Final = 3
+"""1970 began on the fourth day of a week from Monday on."""
+
+
+def _cycle(length: int) -> Floats:
+    """Return sine and cosine of each place in a cycle, shape (length, 2)."""
+    angles = [2.0 * math.pi * place / length for place in range(length)]
+    return np.array([[round(math.sin(a), DECIMALS), round(math.cos(a), DECIMALS)] for a in angles])
+
+
+_HOURS: Final = _cycle(DAY)
+_WEEKDAYS: Final = _cycle(7)
+
+
+def bucket_of(category: Id, columns: int) -> int:
+    """Return the column of a category, which depends on its text alone.
+
+    Examples
+    --------
+    >>> bucket_of("pizza", 32), bucket_of(7, 32) == bucket_of("7", 32)
+    (15, True)
+    """
+    return crc32(str(category).encode()) % columns
+
+
+@dataclass(frozen=True, eq=False)
+class EventFeatures:
+    """The features of a stream's messages.
+
+    Attributes
+    ----------
+    names
+        Their names; a vector has one for each element, a place in a cycle has two.
+    categories
+        Of each feature that is a category, its place among `names` and its columns.
+    """
+
+    names: tuple[str, ...]
+    categories: tuple[tuple[int, int], ...]
+    _columns: tuple[Callable[[Sequence[Interaction], Integers], Floats], ...]
+
+    @classmethod
+    def of(cls, stream: Stream) -> EventFeatures:
+        """Return the features that a definition names."""
+        names, categories, columns = list[str](), list[tuple[int, int]](), []
+        for number, (name, feature) in enumerate(stream.features.items()):
+            if isinstance(feature, CategoryFeature):
+                categories.append((len(names), feature.columns))
+            names += names_of(name, feature)
+            columns.append(_column(number, feature))
+        return cls(tuple(names), tuple(categories), tuple(columns))
+
+    def values(self, interactions: Sequence[Interaction], timestamps: Integers) -> array[float]:
+        """Return the features of interactions, those of one after those of another.
+
+        Parameters
+        ----------
+        interactions
+            As `pipeline.records.input_decoders` decodes them.
+        timestamps
+            Their times in milliseconds, shape (n,).
+        """
+        if not (self._columns and interactions):
+            return array("d")
+        columns = np.hstack([column(interactions, timestamps) for column in self._columns])
+        return array("d", columns.tobytes())
+
+
+def _column(number: int, feature: EventFeature) -> Callable[[Sequence[Interaction], Integers], Floats]:
+    """Return what makes a feature's columns, shape (n, columns)."""
+    if isinstance(feature, TimeFeature):
+        return _times(feature)
+    get = attrgetter(feature_field(number))
+    convert = _conversion(feature)
+
+    def column(interactions: Sequence[Interaction], _: Integers) -> Floats:
+        found = np.array([convert(get(each)) for each in interactions], dtype=np.float64)
+        return found.reshape(len(interactions), -1)
+
+    return column
+
+
+def _times(feature: TimeFeature) -> Callable[[Sequence[Interaction], Integers], Floats]:
+    def column(_: Sequence[Interaction], timestamps: Integers) -> Floats:
+        minutes = timestamps // MINUTE + feature.utc_offset
+        if feature.kind == "hour":
+            return _HOURS[minutes % DAY]
+        return _WEEKDAYS[(minutes // DAY + _FIRST_WEEKDAY) % 7]
+
+    return column
+
+
+def _conversion(feature: EventFeature) -> Callable[[Any], object]:
+    """Return what makes a feature of a field's value, which is None where it is missing."""
+    match feature:
+        case CategoryFeature(columns=columns):
+            missing = "" if feature.missing is None else feature.missing
+            return lambda value: bucket_of(missing if value is None else value, columns)
+        case BooleanFeature() | NumberFeature(log=False, clip=None):
+            return _or(feature.missing)
+        case NumberFeature():
+            return lambda value: _number(feature, value)
+        case VectorFeature(length=length):
+            nothing = [feature.missing or 0.0] * length
+            return lambda value: nothing if value is None else value
+    raise TypeError(f"{feature} has no field")
+
+
+def _or(missing: float | None) -> Callable[[Any], object]:
+    return lambda value: missing if value is None else value
+
+
+def _number(feature: NumberFeature, value: float | None) -> float:
+    found = cast(float, feature.missing if value is None else value)
+    if feature.clip is not None:
+        found = min(max(found, feature.clip[0]), feature.clip[1])
+    return round(math.copysign(math.log1p(abs(found)), found), DECIMALS) if feature.log else found

@@ -1,0 +1,53 @@
+"""The ids in records: one field for each entity of the stream, under the name that its definition gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
+
+from pipeline.records.fields import Id
+
+
+def entity_fields(count: int) -> list[str]:
+    """Return the fields of records that hold the ids of so many entities.
+
+    Examples
+    --------
+    >>> entity_fields(2)
+    ['entity_0', 'entity_1']
+    """
+    return [f"entity_{number}" for number in range(count)]
+
+
+def tuple_getter(fields: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return what gets these fields of a record as a tuple.
+
+    Examples
+    --------
+    >>> tuple_getter(["real", "imag"])(1 + 2j), tuple_getter(["real"])(1 + 2j), tuple_getter([])(1 + 2j)
+    ((1.0, 2.0), (1.0,), ())
+    """
+    if len(fields) > 1:
+        return attrgetter(*fields)
+    if fields:
+        one = attrgetter(*fields)
+        return lambda record: (one(record),)
+    return lambda _: ()
+
+
+def columns_of(records: Sequence[Any], count: int) -> tuple[list[Id], ...]:
+    """Return the ids of records that name so many entities, one column for each."""
+    columns = zip(*[record.ids for record in records], strict=True)
+    return tuple(map(list, columns)) if records else tuple([] for _ in range(count))
+
+
+def rows_of(columns: Sequence[Sequence[Id]], n: int) -> list[tuple[Id, ...]]:
+    """Return the ids of n events, given one column for each entity.
+
+    Examples
+    --------
+    >>> rows_of([[1, 2], ["a", "b"]], 2), rows_of([], 2)
+    ([(1, 'a'), (2, 'b')], [(), ()])
+    """
+    return [*zip(*columns, strict=True)] if columns else [()] * n

@@ -1,0 +1,146 @@
+"""Running features that a definition declares, against plain sums over all labels."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.config.stream import KUAIREC, Stream
+from pipeline.features.feature_set import FeatureSet
+from pipeline.features.statistics import RunningStatistics
+from pipeline.features.target import TARGET
+from pipeline.records.fields import Id
+from pipeline.records.output_types import OutputTypes
+from pipeline.records.outputs import EntityCounts
+from tests.support.plain_features import PlainFeatures
+
+BASE = KUAIREC.model_dump(mode="json")
+CATEGORY = {"cuisine": {"kind": "category", "field": "/cuisine", "columns": 4}}
+RECENT = {"half_life": "5m", "features": ["recent_label_mean", "recent_value_mean", "log_since_last"]}
+DECLARED: dict[str, dict[str, Any]] = {
+    "no entity": {"entities": {}, "features": CATEGORY, "running": {"cuisine": {}}},
+    "one entity": {"entities": {"device": "/device"}},
+    "three entities": {"entities": {"a": "/a", "b": "/b", "c": "/c"}, "key": "b"},
+    "crossed with a category": {
+        "entities": {"courier": "/courier"},
+        "features": CATEGORY,
+        "running": {"courier": {}, "taste": {"of": ["courier", "cuisine"]}},
+    },
+    "recent": {
+        "entities": {"courier": "/courier", "restaurant": "/restaurant"},
+        "features": CATEGORY,
+        "running": {
+            "courier": RECENT,
+            "restaurant": {"leans_on": "cuisine", "half_life": "1h"},
+            "cuisine": {"features": ["log_since_last"]},
+        },
+    },
+}
+
+
+def stream_of(name: str) -> Stream:
+    return Stream.model_validate(BASE | DECLARED[name])
+
+
+class Event(NamedTuple):
+    ids: tuple[Id, Id, Id]
+    cuisine: int
+    time: int
+    label: bool
+    value: float
+
+
+events = st.lists(
+    st.builds(
+        Event,
+        st.tuples(*[st.integers(0, 3) | st.sampled_from(["0", "x"])] * 3),
+        st.integers(0, 3),
+        st.integers(0, 10_000_000),
+        st.booleans(),
+        st.floats(0, 5),
+    ),
+    max_size=40,
+)
+
+
+class Steps(NamedTuple):
+    events: list[Event]
+    order: list[int]
+    cuts: set[int]
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> Steps:
+    drawn = draw(events)
+    order = draw(st.permutations(range(2 * len(drawn))))
+    return Steps(drawn, list(order), draw(st.sets(st.integers(0, len(order)), max_size=5)))
+
+
+@given(drawn=steps(), limit=st.integers(1, 6), name=st.sampled_from(sorted(DECLARED)))
+def test_features_are_those_of_plain_sums_however_steps_fall_into_batches(
+    drawn: Steps, limit: int, name: str
+) -> None:
+    features = FeatureSet.of(stream_of(name))
+    entities, n = features.entities, len(drawn.events)
+    plain = PlainFeatures(features.layout, limit, TARGET)
+    values = [[float(each.cuisine)] * len(features.event.names) for each in drawn.events]
+    expected = {}
+    for step in drawn.order:
+        event, own = drawn.events[step % n], values[step % n]
+        if step < n:
+            expected[step] = plain.features(event.ids[:entities], event.time, own)
+        else:
+            plain.update(event.ids[:entities], event.label, event.value, event.time, own)
+    found = np.full((n, features.running), np.nan)
+    compiled = RunningStatistics(limit, features=features)
+    for begin, end in pairwise(sorted({0, *drawn.cuts, len(drawn.order)})):
+        order = drawn.order[begin:end]
+        rows = compiled.run(
+            np.array(order, dtype=np.int64),
+            [[each.ids[number] for each in drawn.events] for number in range(entities)],
+            np.array([each.label for each in drawn.events], dtype=np.bool_),
+            np.array([each.value for each in drawn.events], dtype=np.float64),
+            np.array([each.time for each in drawn.events], dtype=np.int64),
+            np.array(values, dtype=np.float64).reshape(n, len(features.event.names)),
+        )
+        looked_up = [step for step in order if step < n]
+        found[looked_up] = rows[looked_up]
+    made = [place for place, code in enumerate(features.codes[:, 0].tolist()) if code >= 0]
+    assert len(made) == features.running - len(features.effect_columns)
+    for number, wanted in expected.items():
+        told = [wanted[place] for place in made]
+        assert found[number, made].tolist() == pytest.approx(told, abs=2e-6)
+
+
+def test_a_table_of_a_key_that_one_partition_has_is_not_shared() -> None:
+    shared = {
+        name: [table.name for table in FeatureSet.of(stream_of(name)).layout.tables if table.shared]
+        for name in DECLARED
+    }
+    assert shared == {
+        "no entity": ["cuisines"],
+        "one entity": [],
+        "three entities": ["as", "cs"],
+        "crossed with a category": [],
+        "recent": ["restaurants", "cuisines"],
+    }
+
+
+def test_counts_of_another_partition_are_added_to_each_shared_table() -> None:
+    stream = stream_of("recent")
+    features, types = FeatureSet.of(stream), OutputTypes.of(stream)
+    statistics = RunningStatistics(10, features=features)
+    make: Any = types.share
+    of_restaurants, of_cuisines = [EntityCounts("r", 4, 3, 2.5)], [EntityCounts(2, 4, 3, 2.5)]
+    statistics.merge_shared([make(1, 0, 4, of_restaurants, of_cuisines, [])])
+    kept = dict(statistics.named_tables())
+    assert kept["couriers"].state()[0] == []
+    assert kept["restaurants"].state()[0] == ["r"]
+    assert kept["restaurants"].state()[1].tolist() == [[4.0, 3.0, 2.5, 0.0, 0.0, 0.0, 0.0]]
+    assert kept["cuisines"].state()[0] == [2]
+    assert statistics.everything.tolist() == [[4.0, 3.0, 2.5]]

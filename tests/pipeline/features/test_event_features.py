@@ -1,0 +1,166 @@
+"""Features that a message has by itself, from its bytes to the context vector."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.config.stream import KUAIREC, Stream
+from pipeline.config.tree import Learner
+from pipeline.features.event_features import bucket_of
+from pipeline.features.feature_set import FeatureSet
+from pipeline.model.contexts import ContextLayout
+from pipeline.model.learner_settings import learner_settings
+from pipeline.records.decoding import RejectedRecord, decode
+from pipeline.records.encoding import encode
+from pipeline.records.input_decoders import InputDecoders
+from pipeline.records.names import Fault
+
+BASE = KUAIREC.model_dump(mode="json") | {"entities": {"device": "/device"}}
+LATEST = 2**53
+ALL = {
+    "temperature": {"kind": "number", "field": "/reading/temperature"},
+    "size": {"kind": "number", "field": "/size", "log": True, "clip": [-10.0, 1000.0], "missing": 0.0},
+    "indoors": {"kind": "boolean", "field": "/indoors", "missing": False},
+    "site": {"kind": "category", "field": "/site", "columns": 8, "missing": "nowhere"},
+    "noise": {"kind": "vector", "field": "/noise", "length": 2, "missing": 0.0},
+    "hour": {"kind": "hour", "utc_offset": "+05:30"},
+    "weekday": {"kind": "weekday", "utc_offset": "-02:00"},
+}
+WHOLE: dict[str, Any] = {
+    "event_id": 1,
+    "device": "d",
+    "timestamp": 1_772_366_400_000,
+    "video_duration": 1,
+    "reading": {"temperature": 21.5},
+    "size": 99.0,
+    "indoors": True,
+    "site": "attic",
+    "noise": [0.5, -1.5],
+}
+
+
+def stream_of(**features: Any) -> Stream:
+    return Stream.model_validate(BASE | {"features": features})
+
+
+def record_of(stream: Stream, message: dict[str, Any]) -> Any:
+    decoder = InputDecoders.of(stream).interactions
+    [record] = decode([str(message["device"]).encode()], [encode(message)], decoder, LATEST).records
+    return record
+
+
+def values_of(stream: Stream, message: dict[str, Any]) -> dict[str, float]:
+    record, features = record_of(stream, message), FeatureSet.of(stream)
+    assert not isinstance(record, RejectedRecord), record.reason
+    values = features.event.values([record], np.array([record.timestamp]))
+    return dict(zip(features.event.names, values, strict=True))
+
+
+def test_each_kind_of_feature_is_made_of_its_field() -> None:
+    found = values_of(stream_of(**ALL), WHOLE)
+    assert found["temperature"] == 21.5
+    assert found["size"] == pytest.approx(math.log(100.0), abs=1e-6)
+    assert found["indoors"] == 1.0
+    assert found["site"] == bucket_of("attic", 8)
+    assert (found["noise_0"], found["noise_1"]) == (0.5, -1.5)
+
+
+@given(time=st.datetimes(datetime(1970, 1, 2), datetime(2100, 1, 1), timezones=st.just(UTC)))
+def test_hours_and_weekdays_are_those_of_the_calendar(time: datetime) -> None:
+    milliseconds = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    found = values_of(stream_of(**ALL), WHOLE | {"timestamp": milliseconds})
+    india = time.astimezone(timezone(timedelta(hours=5, minutes=30)))
+    angle = 2.0 * math.pi * (60 * india.hour + india.minute) / 1_440
+    assert (found["hour_sin"], found["hour_cos"]) == pytest.approx(
+        (math.sin(angle), math.cos(angle)), abs=1e-6
+    )
+    angle = 2.0 * math.pi * time.astimezone(timezone(-timedelta(hours=2))).weekday() / 7
+    assert (found["weekday_sin"], found["weekday_cos"]) == pytest.approx(
+        (math.sin(angle), math.cos(angle)), abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("absent", [True, False])
+def test_what_is_missing_counts_as_what_the_definition_says(absent: bool) -> None:
+    message = dict(WHOLE)
+    for name in ("size", "indoors", "site", "noise"):
+        message[name] = None
+        if absent:
+            del message[name]
+    found = values_of(stream_of(**ALL), message)
+    assert (found["size"], found["indoors"], found["noise_0"], found["noise_1"]) == (0.0, 0.0, 0.0, 0.0)
+    assert found["site"] == bucket_of("nowhere", 8)
+
+
+def test_an_object_of_which_everything_may_be_missing_may_be_missing() -> None:
+    stream = stream_of(x={"kind": "number", "field": "/a/b/x", "missing": 3.0})
+    assert values_of(stream, WHOLE) == {"x": 3.0}
+    assert values_of(stream, WHOLE | {"a": {}}) == {"x": 3.0}
+    assert values_of(stream, WHOLE | {"a": {"b": {"x": 4}}}) == {"x": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"reading": {}}, "missing required field `temperature` - at `$.reading`"),
+        ({"reading": {"temperature": "hot"}}, "got `str` - at `$.reading.temperature`"),
+        ({"reading": {"temperature": 1e300}}, "at `$.reading.temperature`"),
+        ({"noise": [0.5]}, "`array` of length >= 2 - at `$.noise`"),
+        ({"noise": [0.5] * 3}, "at `$.noise`"),
+        ({"noise": [0.5, None]}, "at `$.noise[1]`"),
+        ({"indoors": 1}, "at `$.indoors`"),
+        ({"site": 1.5}, "at `$.site`"),
+        ({"site": "x" * 300}, "at `$.site`"),
+    ],
+)
+def test_a_message_without_a_feature_or_with_another_kind_is_invalid(
+    changes: dict[str, Any], reason: str
+) -> None:
+    rejected = record_of(stream_of(**ALL), WHOLE | changes)
+    assert isinstance(rejected, RejectedRecord)
+    assert rejected.fault is Fault.INVALID
+    assert reason in rejected.reason
+
+
+def test_not_a_number_is_not_json() -> None:
+    stream = stream_of(x={"kind": "number", "field": "/x"})
+    text = encode(WHOLE).replace(b'"size":99.0', b'"x":NaN')
+    [rejected] = decode([b"d"], [text], InputDecoders.of(stream).interactions, LATEST).records
+    assert isinstance(rejected, RejectedRecord)
+    assert rejected.fault is Fault.UNDECODABLE
+
+
+@given(number=st.floats(-1e15, 1e15))
+def test_logarithms_are_odd_and_clipped_numbers_stay_in_range(number: float) -> None:
+    plain = {"kind": "number", "field": "/x", "log": True}
+    stream = stream_of(x=plain, y={"kind": "number", "field": "/y", "clip": [-2.0, 5.0]})
+    one, other = (values_of(stream, WHOLE | {"x": x, "y": x}) for x in (number, -number))
+    assert one["x"] == -other["x"]
+    assert one["x"] == pytest.approx(math.copysign(math.log1p(abs(number)), number), abs=1e-6)
+    assert one["y"] == min(max(number, -2.0), 5.0)
+
+
+def test_a_category_is_one_of_its_columns_which_the_kernel_does_not_see() -> None:
+    stream = stream_of(**ALL)
+    features = FeatureSet.of(stream)
+    layout, values = ContextLayout.of(3, features), values_of(stream, WHOLE)
+    rows = np.array([[*([0.25] * features.running), *values.values()]] * 2)
+    site = features.running + features.event.names.index("site")
+    rows[1, site] = 99.0  # which is no category
+    X = np.zeros((2, layout.dimension))
+    layout.fill(X, rows)
+    assert X[:, :3].tolist() == [[0.0] * 3] * 2
+    assert np.flatnonzero(X[0, 3:11]).tolist() == [bucket_of("attic", 8)]
+    assert not X[1, 3:11].any()
+    assert X[0, 11:].tolist() == [value for place, value in enumerate(rows[0].tolist()) if place != site]
+    settings = learner_settings(Learner(), 3, features=features)
+    assert settings.dimension == layout.dimension == 3 + 8 + len(features) - 1
+    assert settings.linear_columns == (3, layout.dimension)
+    assert settings.kernel_columns == (11, layout.dimension)
