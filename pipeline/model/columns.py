@@ -34,7 +34,10 @@ class InteractionColumns(NamedTuple):
     @classmethod
     def of(cls, interactions: Sequence[InteractionLike], entities: int) -> InteractionColumns:
         """Return the columns of interactions that name so many entities."""
-        return cls(columns_of(interactions, entities), [each.timestamp for each in interactions])
+        return cls(
+            columns_of([each.ids for each in interactions], entities),
+            [each.timestamp for each in interactions],
+        )
 
 
 class ModelOutput(NamedTuple):

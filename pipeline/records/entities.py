@@ -36,18 +36,12 @@ def tuple_getter(fields: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda _: ()
 
 
-def columns_of(records: Sequence[Any], count: int) -> tuple[list[Id], ...]:
-    """Return the ids of records that name so many entities, one column for each."""
-    columns = zip(*[record.ids for record in records], strict=True)
-    return tuple(map(list, columns)) if records else tuple([] for _ in range(count))
-
-
-def rows_of(columns: Sequence[Sequence[Id]], n: int) -> list[tuple[Id, ...]]:
-    """Return the ids of n events, given one column for each entity.
+def columns_of(rows: Sequence[tuple[Id, ...]], count: int) -> tuple[list[Id], ...]:
+    """Return the ids of events that name so many entities, one column for each.
 
     Examples
     --------
-    >>> rows_of([[1, 2], ["a", "b"]], 2), rows_of([], 2)
-    ([(1, 'a'), (2, 'b')], [(), ()])
+    >>> columns_of([(1, "a"), (2, "b")], 2), columns_of([], 2)
+    (([1, 2], ['a', 'b']), ([], []))
     """
-    return [*zip(*columns, strict=True)] if columns else [()] * n
+    return tuple(map(list, zip(*rows, strict=True))) if rows else tuple([] for _ in range(count))

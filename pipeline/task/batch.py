@@ -121,7 +121,7 @@ class _Run(NamedTuple):
 
 def _run_piece(plan: Plan, model: Model) -> _Run:
     """Run the model over a plan. Each interaction is predicted, or learned, or both."""
-    interactions, examples = plan.interactions(), plan.training_examples()
+    interactions, examples = plan.interactions(model.features.entities), plan.training_examples()
     prior = plan.prior_outputs(len(model.features))
     n, outcome_mask, rows = len(interactions.timestamps), plan.outcome_mask(), examples.rows
     labels, ratios = np.zeros(n, dtype=np.bool_), np.zeros(n)
@@ -154,12 +154,12 @@ def _label_requests(first: int, predictions: PredictionColumns) -> LabelRequestC
 
 
 def _prediction_columns(ran: _Run, asked: list[bool] | None, key_entity: int | None) -> PredictionColumns:
-    plan, outputs = ran.plan, ran.outputs
+    plan, outputs, begin = ran.plan, ran.outputs, len(ran.prior)
     return PredictionColumns(
         plan.first,
         plan.event_ids,
-        plan.ids,
-        plan.event_ids if key_entity is None else plan.ids[key_entity],
+        tuple(column[begin:] for column in ran.interactions.ids),
+        plan.keys(key_entity)[begin:],
         plan.timestamps,
         outputs.scores,
         outputs.probabilities,

@@ -17,7 +17,6 @@ from pipeline.join.merge import Integers, merge
 from pipeline.join.tables import Join, Pending
 from pipeline.model.model import Model
 from pipeline.records.decoding import NO_TIMESTAMP
-from pipeline.records.entities import columns_of, rows_of
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, Label
 from pipeline.task.plan import Plan
@@ -142,7 +141,7 @@ def try_plan(messages: MergedMessages, join: Join, model: Model, predicted: int,
         first=predicted,
         folded=folded,
         event_ids=event_ids,
-        ids=columns_of(interactions, model.features.entities),
+        ids=[each.ids for each in interactions],
         timestamps=messages.interaction_times.tolist(),
         values=model.features.event.values(interactions, messages.interaction_times),
         versions=(folded + messages.labels_before).tolist(),
@@ -186,7 +185,7 @@ def _match_labels(
 def _labels_match(rows: Integers, plan: Plan, messages: MergedMessages) -> bool:
     """Whether each label comes after its interaction, and names the same entities."""
     n = len(plan.event_ids)
-    ids = rows_of(plan.ids, n) + [each.ids for each in plan.prior_predictions]
+    ids = plan.ids + [each.ids for each in plan.prior_predictions]
     return [ids[row] for row in rows.tolist()] == [each.ids for each in messages.labels] and bool(
         ((rows < messages.interactions_before) | (rows >= n)).all()
     )

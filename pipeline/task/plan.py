@@ -15,7 +15,7 @@ from pipeline.join.merge import Integers
 from pipeline.join.tables import Pending
 from pipeline.model.columns import InteractionColumns
 from pipeline.model.label_policy import LabelPolicy
-from pipeline.records.entities import rows_of
+from pipeline.records.entities import columns_of
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, RawMessage
 from pipeline.records.names import Fault
@@ -55,8 +55,8 @@ class Plan:
     """The sequence of the first outcome."""
     event_ids: list[Id] = field(default_factory=list)
     """Of the predictions, to be made; so are the next four columns."""
-    ids: tuple[list[Id], ...] = ()
-    """One column for each entity."""
+    ids: list[tuple[Id, ...]] = field(default_factory=list)
+    """The ids of the entities."""
     timestamps: list[int] = field(default_factory=list)
     values: array[float] = field(default_factory=lambda: array("d"))
     """The features that messages have by themselves, one interaction's after the other's."""
@@ -87,8 +87,7 @@ class Plan:
         """Append a prediction; return it as it waits for its label."""
         row = len(self.event_ids)
         self.event_ids.append(interaction.event_id)
-        for column, entity in zip(self.ids, interaction.ids, strict=True):
-            column.append(entity)
+        self.ids.append(interaction.ids)
         self.timestamps.append(interaction.timestamp)
         self.values += values
         self.versions.append(self.outcomes)
@@ -116,8 +115,7 @@ class Plan:
         outcomes = len(self.closed)
         self.received |= {outcomes + number: shares for number, shares in later.received.items()}
         self.event_ids += later.event_ids
-        for column, more in zip(self.ids, later.ids, strict=True):
-            column.extend(more)
+        self.ids += later.ids
         self.timestamps += later.timestamps
         self.values += later.values
         self.versions += later.versions
@@ -137,7 +135,7 @@ class Plan:
         n = len(self.event_ids)
         columns: list[list[Any]] = [
             self.event_ids,
-            rows_of(self.ids, n),
+            self.ids,
             self.timestamps,
             self.versions,
         ]
@@ -146,12 +144,12 @@ class Plan:
             chosen = [[column[row] for row in rows] for column in columns]
         return list(map(Pending, *chosen, [self.first + row for row in rows]))
 
-    def interactions(self) -> InteractionColumns:
-        """Return the interactions of prior predictions, then those of the plan's own predictions."""
-        prior = InteractionColumns.of(self.prior_predictions, len(self.ids))
+    def interactions(self, entities: int) -> InteractionColumns:
+        """Return the interactions of prior predictions, then the own ones, each with so many ids."""
+        prior = self.prior_predictions
         return InteractionColumns(
-            tuple(before + own for before, own in zip(prior.ids, self.ids, strict=True)),
-            prior.timestamps + self.timestamps,
+            columns_of([each.ids for each in prior] + self.ids, entities),
+            [each.timestamp for each in prior] + self.timestamps,
         )
 
     def keys(self, entity: int | None) -> list[Id]:
@@ -159,7 +157,7 @@ class Plan:
         prior = self.prior_predictions
         if entity is None:
             return [each.event_id for each in prior] + self.event_ids
-        return [each.ids[entity] for each in prior] + self.ids[entity]
+        return [each.ids[entity] for each in prior] + [ids[entity] for ids in self.ids]
 
     def prior_outputs(self, features: int) -> NDArray[np.float64]:
         """Return score and features of each prior prediction, shape (n, 1 + features)."""
@@ -217,7 +215,7 @@ class Plan:
             first=self.first + rows.start,
             folded=self.folded + outcomes.start,
             event_ids=self.event_ids[rows],
-            ids=tuple(column[rows] for column in self.ids),
+            ids=self.ids[rows],
             timestamps=self.timestamps[rows],
             values=self.values[width * rows.start : width * rows.stop],
             versions=self.versions[rows],

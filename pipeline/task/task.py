@@ -18,7 +18,6 @@ from pipeline.model.comparison import Comparison
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.records.decoding import LABEL_DECODER, NO_TIMESTAMP, InputDecoder, RejectedRecord
-from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, Label, RawMessage
 from pipeline.records.names import Fault
 from pipeline.task import fast_path
@@ -125,8 +124,7 @@ class Task:
         self.labels.rewind()
 
     def _begin_batch(self) -> Plan:
-        ids: tuple[list[Id], ...] = tuple([] for _ in range(self.model.features.entities))
-        self._plan = Plan(self.predicted, self.model.folded, ids=ids)
+        self._plan = Plan(first=self.predicted, folded=self.model.folded)
         return self._plan
 
     def _finish_batch(self) -> Batch:
