@@ -1,26 +1,31 @@
-"""Mistakes on real KuaiRand rows, whose times are real, with each kind of running features.
+"""Mistakes on real KuaiRand rows, whose times are real: with each kind of running features, beside rivals.
 
-The fading of the effects was chosen on the first week, and which features stand beside them on both. Labels
-at once, as most come within seconds. A label is a watch ratio of 1.5 or 0 here: the stream has none for its
-targets.
+The fading of the effects was chosen on the first week, and which features stand beside them on both. The
+constants of the rival, the online Newton step, are those that are best on the first week. The features of the
+event, which are known when a video is shown, are its duration and the hour. Labels at once, as most come
+within seconds. A label is a watch ratio of 1.5 or 0 here: the stream has none for its targets.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from itertools import product
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import polars as pl
 
+from bench import logistic_newton
 from bench.options import Options
 from forks import Forks
 from forks.arrays import BoolArray, FloatArray, IntArray
-from forks.validation import auc, log_loss
+from forks.validation import auc, calibration_error, log_loss
 from pipeline.config.feature_layout import FeatureKind
-from pipeline.config.stream import KUAIREC
+from pipeline.config.stream import KUAIREC, Stream
+from pipeline.config.stream_features import NumberFeature, TimeFeature
 from pipeline.config.tree import Learner
 from pipeline.features.feature_set import FEATURES, FeatureSet
 from pipeline.features.statistics import RunningStatistics
+from pipeline.model.contexts import ContextLayout
 from pipeline.model.learner_settings import learner_settings
 
 TARGETS: Final = ("label", "long_view", "is_click")
@@ -28,24 +33,65 @@ WEEK: Final = 7 * 86_400_000
 """Milliseconds."""
 RATIO: Final = 1.5
 """Watch ratio of a positive label."""
+STREAM: Final[Stream] = KUAIREC.model_copy(
+    update={
+        "features": {
+            "duration": NumberFeature(kind="number", field="/duration_ms", log=True),
+            "hour": TimeFeature.model_validate({"kind": "hour", "utc_offset": "+08:00"}),
+        }
+    }
+)
+"""KuaiRand's stream, with what is known of an event."""
 
 
 def run(options: Options) -> dict[str, Any]:
-    """Return figures by target, kind of features and week."""
+    """Return figures by target, learner and features, and week."""
     frame, second = rows_by_time(options)
     found: dict[str, Any] = {"events": frame.height, "in_first_week": second}
     for target in TARGETS:
         labels = frame[target].to_numpy() == 1
         positive = float(labels.mean())
         found[target] = {"majority": round(100.0 * min(positive, 1.0 - positive), 2)}
-        for kind in FEATURES:
-            scores = scores_of(frame, labels, Learner(), kind)
-            found[target][kind] = {
+        contenders = _contenders(frame, labels, second)
+        for name, scores in contenders.items():
+            found[target][name] = {
                 "first_week": _figures(scores[:second], labels[:second]),
                 "second_week": _figures(scores[second:], labels[second:]),
                 "all": _figures(scores, labels),
             }
-            options.say(f"{target}, {kind}: {found[target][kind]}")
+            options.say(f"{target}, {name}: {found[target][name]}")
+        own, newton = (contenders[name][second:] for name in ("effects", "newton"))
+        found[target]["effects_less_newton"] = _difference(own, newton, labels[second:])
+        options.say(f"{target}, second week, FORKS less newton: {found[target]['effects_less_newton']}")
+    return found
+
+
+def _difference(scores: FloatArray, others: FloatArray, labels: BoolArray) -> dict[str, list[float]]:
+    """Return mean differences of mistakes (percent) and log loss, each with its standard error."""
+    signs = np.where(labels, 1.0, -1.0)
+    mistakes = 100.0 * (((scores > 0.0) != labels) * 1.0 - ((others > 0.0) != labels) * 1.0)
+    losses = np.logaddexp(0.0, -signs * scores) - np.logaddexp(0.0, -signs * others)
+    return {
+        name: [round(float(each.mean()), 4), round(float(each.std() / np.sqrt(len(each))), 4)]
+        for name, each in (("mistakes", mistakes), ("log_loss", losses))
+    }
+
+
+def _contenders(frame: pl.DataFrame, labels: BoolArray, second: int) -> dict[str, FloatArray]:
+    """Return the scores of each learner with each set of features, by name."""
+    found: dict[str, FloatArray] = {}
+    for kind in FEATURES:
+        features = FeatureSet.of(KUAIREC, kind)
+        X = rows_of(frame, labels, features)
+        found[kind] = _forks(X, labels, Learner(), features)
+        if kind == "effects":
+            found["newton"] = _newton(X, labels, second)
+            means = features.places("label_mean")
+            found["running_means"] = X[:, means].sum(axis=1) - (_mean_before(labels) + 0.5)
+    features = FeatureSet.of(STREAM)
+    X = rows_of(frame, labels, features)
+    found["event_features"] = _forks(X, labels, Learner(), features)
+    found["newton_event_features"] = _newton(X, labels, second)
     return found
 
 
@@ -54,12 +100,55 @@ def scores_of(
 ) -> FloatArray:
     """Return the score of each row, (n,), made before its label is learned."""
     features = FeatureSet.of(KUAIREC, kind)
+    return _forks(rows_of(frame, labels, features), labels, learner, features)
+
+
+def rows_of(frame: pl.DataFrame, labels: BoolArray, features: FeatureSet) -> FloatArray:
+    """Return the context vectors of the rows, labels known at once."""
     statistics = RunningStatistics(1_000_000, features=features)
     order: IntArray = np.arange(2 * frame.height, dtype=np.int64).reshape(2, -1).T.ravel()
     users, videos = frame["user_id"].to_list(), frame["video_id"].to_list()
-    X = statistics.run(order, [users, videos], labels, np.where(labels, RATIO, 0.0))
+    running = statistics.run(order, [users, videos], labels, np.where(labels, RATIO, 0.0))
+    values = np.empty((frame.height, 0))
+    if features.event.names:
+        interactions: list[Any] = [_Interaction(*row) for row in frame.select("duration_ms").iter_rows()]
+        told = features.event.values(interactions, frame["time_ms"].to_numpy())
+        values = np.frombuffer(told).reshape(frame.height, -1)
+    layout = ContextLayout.of(0, features)
+    X = np.zeros((frame.height, layout.dimension))
+    layout.fill(X, np.hstack([running, values]))
+    return X
+
+
+def _mean_before(labels: BoolArray) -> FloatArray:
+    """Return the mean of the labels before each, as if there was one more, of a half; shape (n,)."""
+    positive = np.cumsum(labels, dtype=np.float64) - labels
+    before: FloatArray = (positive + 0.5) / (1.0 + np.arange(len(labels), dtype=np.float64))
+    return before
+
+
+class _Interaction(NamedTuple):
+    """What is known of a row when it is shown."""
+
+    feature_0: float
+    """The video's duration."""
+
+
+def _forks(X: FloatArray, labels: BoolArray, learner: Learner, features: FeatureSet) -> FloatArray:
     forks = Forks(learner_settings(learner, 0, features=features))
-    return forks.predict_and_learn_many(np.ascontiguousarray(X), np.where(labels, 1.0, -1.0))
+    return forks.predict_and_learn_many(X, np.where(labels, 1.0, -1.0))
+
+
+def _newton(X: FloatArray, labels: BoolArray, second: int) -> FloatArray:
+    """Return the scores of the online Newton step with the constants that are best on the first week."""
+    rows, y = logistic_newton.standardised(X), np.where(labels, 1.0, -1.0)
+
+    def loss(constants: tuple[float, float]) -> float:
+        scores = logistic_newton.scores_of(rows[:second], y[:second], *constants)
+        return log_loss(scores, labels[:second]) or 0.0
+
+    best = min(product(logistic_newton.GAMMAS, logistic_newton.EPSILONS), key=loss)
+    return logistic_newton.scores_of(rows, y, *best)
 
 
 def rows_by_time(options: Options) -> tuple[pl.DataFrame, int]:
@@ -71,8 +160,10 @@ def rows_by_time(options: Options) -> tuple[pl.DataFrame, int]:
 
 def _figures(scores: FloatArray, labels: BoolArray) -> dict[str, float | None]:
     area, loss = auc(scores, labels), log_loss(scores, labels)
+    error = calibration_error(scores, labels)
     return {
         "mistakes": round(100.0 * float(np.mean((scores > 0.0) != labels)), 2),
         "auc": None if area is None else round(area, 4),
         "log_loss": None if loss is None else round(loss, 4),
+        "calibration_error": None if error is None else round(error, 4),
     }
