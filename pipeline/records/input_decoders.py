@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
-from typing import Annotated, Any, Final, NamedTuple, Self, TypeAlias, cast
+from typing import Annotated, Any, Final, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 import msgspec
 
 from pipeline.config.stream import InputDefinition, LabelDefinition, Stream, TimeUnit, parts_of
 from pipeline.records.decoding import InputDecoder
 from pipeline.records.fields import Duration, Id, Timestamp, WatchRatio
+from pipeline.records.framing import FramedDecoder
 from pipeline.records.inputs import Interaction, Label
+from pipeline.records.schemas import SchemaSource, WantedField
+
+AnyRecord = TypeVar("AnyRecord", Interaction, Label)
 
 _MAX_TIME: Final = 2**53
 """The largest timestamp, in milliseconds: see `pipeline.records.fields.Timestamp`."""
@@ -65,9 +69,25 @@ class InputDecoders(NamedTuple):
     labels: InputDecoder[Label]
 
     @classmethod
-    def of(cls, stream: Stream) -> Self:
-        """Return the decoders of a stream, compiled once."""
-        return cls(*_compiled(stream.model_dump_json()))
+    def of(cls, stream: Stream, schemas: SchemaSource | None = None) -> Self:
+        """Return the decoders of a stream; those of JSON are compiled once.
+
+        Parameters
+        ----------
+        stream
+            Definition of the stream.
+        schemas
+            Knows the schemas of inputs that are not plain JSON; None where there are none.
+        """
+        interactions, labels = _compiled(stream.model_dump_json())
+        if not stream.needs_registry:
+            return cls(interactions, labels)
+        if schemas is None:
+            raise ValueError("inputs that are not plain JSON need a source of schemas")
+        return cls(
+            _framed(Interaction, stream, stream.interactions, interactions, schemas),
+            _framed(_LabelRecord, stream, stream.labels, labels, schemas),
+        )
 
 
 @lru_cache
@@ -79,6 +99,45 @@ def _compiled(definition: str) -> tuple[InputDecoder[Interaction], InputDecoder[
     interaction = _decoder(Interaction, _fields(stream, stream.interactions), stream.interactions)
     label = _decoder(_LabelRecord, _fields(stream, stream.labels), stream.labels)
     return InputDecoder(interaction, key_field), InputDecoder(label, key_field)
+
+
+def _framed(
+    record: type[AnyRecord],
+    stream: Stream,
+    definition: InputDefinition,
+    of_json: InputDecoder[AnyRecord],
+    schemas: SchemaSource,
+) -> InputDecoder[AnyRecord]:
+    """Return the decoder of an input, given that of its fields in JSON."""
+    if definition.format == "json":
+        return of_json
+    fields = _fields(stream, definition)
+    wanted = [WantedField(field.parts, _kinds(field.type), field.name == "timestamp") for field in fields]
+
+    def record_of(time_unit: TimeUnit | None) -> Callable[[Any], AnyRecord]:
+        """Return what makes a record of objects, times in this unit."""
+        own = definition.model_copy(update={"time_unit": time_unit or definition.time_unit})
+        return _decoder(record, _fields(stream, own), own, _from_objects)
+
+    decoder = FramedDecoder(definition.format, schemas, wanted, record_of, of_json.decode)
+    return InputDecoder(decoder.decode, of_json.key_field, decoder.parse, decoder.ready)
+
+
+def _kinds(type_: Any) -> frozenset[type]:
+    """Return the kinds of scalars that a type accepts."""
+    info = msgspec.inspect.type_info(type_)
+    if isinstance(info, msgspec.inspect.UnionType):
+        return frozenset(_KINDS[type(each)] for each in info.types)
+    return frozenset({_KINDS[type(info)]})
+
+
+_KINDS: Final[Mapping[type, type]] = {
+    msgspec.inspect.BoolType: bool,
+    msgspec.inspect.DateTimeType: str,
+    msgspec.inspect.FloatType: float,
+    msgspec.inspect.IntType: int,
+    msgspec.inspect.StrType: str,
+}
 
 
 def event_id_decoder(definition: InputDefinition) -> Callable[[bytes], Id]:
@@ -115,8 +174,24 @@ def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
     return fields
 
 
-def _decoder(record: type[Any], fields: list[_Field], definition: InputDefinition) -> Callable[[bytes], Any]:
-    """Return what decodes a value to a record of this type, or of one derived from it."""
+def _from_json(shape: type[Any]) -> Callable[[Any], Any]:
+    return msgspec.json.Decoder(shape).decode
+
+
+def _from_objects(shape: type[Any]) -> Callable[[Any], Any]:
+    return partial(msgspec.convert, type=shape)
+
+
+def _decoder(
+    record: type[Any],
+    fields: list[_Field],
+    definition: InputDefinition,
+    to_shape: Callable[[type[Any]], Callable[[Any], Any]] = _from_json,
+) -> Callable[[Any], Any]:
+    """Return what decodes a value to a record of this type, or of one derived from it.
+
+    `to_shape` returns what makes an object of a type of what is decoded: JSON, or objects and scalars.
+    """
     boolean = isinstance(definition, LabelDefinition) and definition.value_kind == "boolean"
     if definition.time_unit == "ms" and not boolean and all(len(field.parts) == 1 for field in fields):
         renamed = {field.name: field.parts[0] for field in fields}
@@ -129,14 +204,14 @@ def _decoder(record: type[Any], fields: list[_Field], definition: InputDefinitio
             frozen=True,
             gc=False,
         )
-        return msgspec.json.Decoder(flat).decode
-    parse = msgspec.json.Decoder(_shape(_tree(fields))).decode
+        return to_shape(flat)
+    parse = to_shape(_shape(_tree(fields)))
     wanted = [field for field in fields if field.name in record.__struct_fields__]
     values = attrgetter(*(_path(fields, field) for field in wanted))
     at = [field.name for field in wanted].index("timestamp")
     convert = _CONVERSIONS[definition.time_unit]
 
-    def decode(value: bytes) -> Any:
+    def decode(value: Any) -> Any:
         found = list(values(parse(value)))
         found[at] = convert(found[at])
         if boolean:

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
+from pipeline.kafka.registry import decoders_of
 from pipeline.records.decoding import InputDecoder, RejectedRecord, decode
 from pipeline.records.fields import Id
-from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import Interaction, Label, RawMessage
 from pipeline.records.names import JOIN_FAULTS, Fault
 from pipeline.records.outputs import Outcome, Prediction
@@ -119,7 +119,7 @@ class Input(NamedTuple):
     @classmethod
     def interactions(cls, audit_input: AuditInput) -> Input:
         """Return the interactions of a partition."""
-        state, decoders = audit_input.state, InputDecoders.of(audit_input.topics.stream)
+        state, decoders = audit_input.state, decoders_of(audit_input.topics)
         return cls(
             audit_input.topics.interactions,
             audit_input.interactions,
@@ -130,7 +130,7 @@ class Input(NamedTuple):
     @classmethod
     def labels(cls, audit_input: AuditInput) -> Input:
         """Return the labels of a partition."""
-        topics, decoder = audit_input.topics, InputDecoders.of(audit_input.topics.stream).labels
+        topics, decoder = audit_input.topics, decoders_of(audit_input.topics).labels
         return cls(topics.labels, audit_input.labels, audit_input.state.labels, decoder)
 
 
@@ -205,12 +205,14 @@ class InputDispositions:
                 self._result.add_difference(self._outputs.topic, offset, expected, found)
 
     def _check_message(self, source: RawMessage, record: Interaction | Label | RejectedRecord) -> None:
+        unknown_schema = self._dead_letters.unknown_schema(source)
         fault = self._dead_letters.match(source)
         if isinstance(record, RejectedRecord):
             if fault != record.fault:
                 self._add_difference(source, f"a dead letter, {record.fault}", fault or "no dead letter")
         elif fault is not None:
-            if fault not in (Fault.FUTURE, *JOIN_FAULTS):
+            # A schema may have been registered since, as a time may have passed.
+            if fault not in (Fault.FUTURE, *JOIN_FAULTS) and not unknown_schema:
                 self._add_difference(
                     source, "no dead letter, since the message is valid", f"a dead letter, {fault}"
                 )
