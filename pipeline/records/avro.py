@@ -127,10 +127,7 @@ def _parsed(schema: WriterSchema) -> tuple[Any, dict[str, Any]]:
     named: dict[str, Any] = {}
     texts = [*(text for _, text in schema.references), schema.text]
     try:
-        parsed = [
-            parse_schema(_without_logical_types(msgspec.json.decode(text)), named_schemas=named)
-            for text in texts
-        ]
+        parsed = [parse_schema(_bare(msgspec.json.decode(text)), named_schemas=named) for text in texts]
     except (MemoryError, UnfitSchemaError):
         raise
     except Exception as error:
@@ -139,16 +136,20 @@ def _parsed(schema: WriterSchema) -> tuple[Any, dict[str, Any]]:
     return parsed[-1], named
 
 
-def _without_logical_types(node: Any, depth: int = 0) -> Any:
-    """Return a schema whose logical types have another name."""
+def _bare(node: Any, depth: int = 0) -> Any:
+    """Return a schema whose logical types have another name, and without defaults.
+
+    A default says nothing about what was written, and some that registries accept are refused by fastavro.
+    """
     if depth > 2 * MAX_DEPTH:
         raise UnfitSchemaError(f"its types are nested more than {MAX_DEPTH} deep")
     if isinstance(node, list):
-        return [_without_logical_types(each, depth + 1) for each in node]
+        return [_bare(each, depth + 1) for each in node]
     if isinstance(node, dict):
         return {
-            _LOGICAL if name == "logicalType" else name: _without_logical_types(each, depth + 1)
+            _LOGICAL if name == "logicalType" else name: _bare(each, depth + 1)
             for name, each in node.items()
+            if name != "default"
         }
     return node
 
@@ -271,7 +272,7 @@ class _Projection:
             return self.of(node, wanted, path)
         branches = self._branches(node)
         kinds = wanted.kinds | {int} if float in wanted.kinds else wanted.kinds
-        units = {unit for each in branches if wanted.is_time and (unit := self._unit(each, path))}
+        units = {unit for each in branches if wanted.time_unit and (unit := self._unit(each, path))}
         fitting = units or any(_KINDS.get(kind_of(each)) in kinds for each in branches)
         if len(units) > 1 or not fitting or any(kind_of(each) not in {*_KINDS, "null"} for each in branches):
             found = " | ".join(_described(each) for each in branches)

@@ -112,7 +112,12 @@ def _framed(
     if definition.format == "json":
         return of_json
     fields = _fields(stream, definition)
-    wanted = [WantedField(field.parts, _kinds(field.type), field.name == "timestamp") for field in fields]
+    wanted = [
+        WantedField(
+            field.parts, _kinds(field.type), definition.time_unit if field.name == "timestamp" else None
+        )
+        for field in fields
+    ]
 
     def record_of(time_unit: TimeUnit | None) -> Callable[[Any], AnyRecord]:
         """Return what makes a record of objects, times in this unit."""

@@ -7,8 +7,9 @@ name in the schema. One that can tell whether it was set, and was not, is missin
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -96,22 +97,7 @@ def parsed_by(schema: WriterSchema, fields: list[WantedField]) -> ParsedBy:
             raise UnusableValueError("the value is no message of its schema, or is cut off") from None
         return read(message)
 
-    return ParsedBy(parse, _unit(fields, file))
-
-
-def _unit(fields: list[WantedField], file: FileDescriptor) -> TimeUnit | None:
-    """Return the unit of times of Protobuf's own type; None if the time has another."""
-    [time] = [field for field in fields if field.is_time]
-    types = list(file.message_types_by_name.values())
-    for descriptor in types:
-        inner: Descriptor | None = descriptor
-        found: FieldDescriptor | None = None
-        for part in time.parts:
-            found = inner.fields_by_name.get(part) if inner is not None else None
-            inner = found.message_type if found is not None else None
-        if inner is not None and inner.full_name == TIMESTAMP:
-            return "ms"
-    return None
+    return ParsedBy(parse)
 
 
 def _indexes(value: bytes) -> tuple[tuple[int, ...], int]:
@@ -235,8 +221,8 @@ def _value(field: FieldDescriptor, wanted: WantedField | WantedTree, path: tuple
         if field.is_repeated or field.message_type is None:
             raise UnfitSchemaError(f"Expected `object`, got `{described}` - at `$.{'.'.join(path)}`")
         return _object(field.message_type, wanted, path)
-    if wanted.is_time and described == TIMESTAMP:
-        return _milliseconds
+    if wanted.time_unit is not None and described == TIMESTAMP:
+        return _TIMES[wanted.time_unit]
     kind = str if field.type == field.TYPE_STRING else kinds.get(field.cpp_type)
     accepted = wanted.kinds | {int} if float in wanted.kinds else wanted.kinds
     if field.is_repeated or kind not in accepted:
@@ -244,8 +230,22 @@ def _value(field: FieldDescriptor, wanted: WantedField | WantedTree, path: tuple
     return None
 
 
-def _milliseconds(timestamp: Any) -> int:
-    return int(timestamp.seconds * 1000 + timestamp.nanos // 1_000_000)
+def _text(timestamp: Any) -> str:
+    try:
+        return str(timestamp.ToJsonString())
+    except ValueError as error:  # before the year 1 or after the year 9999
+        raise msgspec.ValidationError(f"{TIMESTAMP}: {error}") from None
+
+
+_TIMES: Final[Mapping[TimeUnit, _Read]] = MappingProxyType(
+    {
+        "ms": lambda timestamp: timestamp.seconds * 1000 + timestamp.nanos // 1_000_000,
+        "us": lambda timestamp: timestamp.seconds * 1_000_000 + timestamp.nanos // 1_000,
+        "s": lambda timestamp: timestamp.seconds + timestamp.nanos / 1e9,
+        "iso8601": _text,
+    }
+)
+"""Functions from Protobuf's own times to those of a definition."""
 
 
 def _described(field: FieldDescriptor) -> str:

@@ -70,8 +70,8 @@ class WantedField(NamedTuple):
     """Where it is."""
     kinds: frozenset[type]
     """What it may be: `int`, `float`, `str` and `bool`."""
-    is_time: bool = False
-    """Whether it is the time of the message, for which there are types."""
+    time_unit: TimeUnit | None = None
+    """Of the time of the message, the unit that the definition says; None for any other field."""
 
 
 class Parse(Protocol):
