@@ -19,8 +19,6 @@ EXTRA_OF_PACKAGE: Final[Mapping[str, str]] = MappingProxyType(
         "matplotlib": "report",
         "river": "river",
         "testcontainers": "docker",
-        "authlib": "registry",
-        "cachetools": "registry",
         "fastavro": "registry",
     }
 )

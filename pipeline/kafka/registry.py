@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import time
+import weakref
 from base64 import b64decode
 from collections import OrderedDict
 from functools import lru_cache
@@ -55,10 +56,11 @@ class SchemaRegistry:
     def __init__(self, settings: Registry) -> None:
         if settings.url is None:
             raise ConfigError('registry.url is not set: inputs whose format is not "json" need a registry')
-        require("to read messages with schemas", "authlib", "cachetools", "fastavro")
+        require("to read messages with schemas", "fastavro")
         self.url: Final = settings.url
         self.timeout: Final = settings.timeout / 1000
         self._client = _client(settings)
+        weakref.finalize(self, self._client.__exit__)  # closes the connections
         self._kept: OrderedDict[int, WriterSchema] = OrderedDict()
         self._kept_size = 0
         self._unknown: OrderedDict[int, float] = OrderedDict()

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from pipeline.config.stream import KUAIREC, InputDefinition, Stream, TimeUnit, parts_of
+from pipeline.errors import ConfigError
 from pipeline.records.encoding import encode
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 
@@ -40,7 +41,16 @@ class MessageWriter(Protocol):
 
 
 def writer_of(stream: Stream) -> MessageWriter:
-    """Return what makes the messages of a stream."""
+    """Return what makes the messages of a stream.
+
+    Raises
+    ------
+    ConfigError
+        An input is not in JSON.
+    """
+    if stream.needs_registry:
+        formats = f"{stream.interactions.format} and {stream.labels.format}"
+        raise ConfigError(f"the formats of the inputs are {formats}, and only JSON can be sent")
     return _KuaiRecWriter() if stream == KUAIREC else StreamWriter(stream)
 
 

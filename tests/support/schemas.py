@@ -8,13 +8,21 @@ from collections.abc import Mapping
 from io import BytesIO
 from typing import Any
 
-import fastavro
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+import pytest
 
 from pipeline.config.stream import Format, Stream
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.schemas import SchemaUnavailableError, UnknownSchemaError, WriterSchema
 from tests.pipeline.records.test_input_decoders import DELIVERIES
+
+for package in ("authlib", "fastavro", "google.protobuf"):
+    pytest.importorskip(package, reason="the extra `registry` is not installed")
+
+import fastavro  # noqa: E402 - only where it is installed
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto  # noqa: E402 - as above
+from google.protobuf.descriptor_pool import DescriptorPool  # noqa: E402 - as above
+from google.protobuf.message_factory import GetMessageClass  # noqa: E402 - as above
+from google.protobuf.timestamp_pb2 import DESCRIPTOR  # noqa: E402 - as above
 
 ORDER: dict[str, Any] = {
     "type": "record",
@@ -143,6 +151,15 @@ def order_file() -> FileDescriptorProto:
     message.field.append(proto_field("from", 3, "int64"))
     message.field.append(proto_field("times", 4, "message", ".food.Order.Times"))
     return file
+
+
+def order_class(file: FileDescriptorProto, *others: FileDescriptorProto) -> Any:
+    """Return the class of orders that protoc would make of a file and of those that it imports."""
+    pool = DescriptorPool()
+    pool.AddSerializedFile(DESCRIPTOR.serialized_pb)
+    for each in (*others, file):
+        pool.AddSerializedFile(each.SerializeToString())
+    return GetMessageClass(pool.FindMessageTypeByName("food.Order"))
 
 
 def proto_schema(file: FileDescriptorProto, *references: tuple[str, FileDescriptorProto]) -> WriterSchema:

@@ -7,7 +7,6 @@ import time
 from io import BytesIO
 from typing import Any
 
-import fastavro
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +18,8 @@ from pipeline.records.names import Fault
 from pipeline.records.schemas import WriterSchema
 from tests.support.examples import examples
 from tests.support.schemas import ORDER, TIME, avro, avro_schema, changed, decoders, framed, order, without
+
+import fastavro  # isort: skip # after the check for it
 
 LATEST = 2**53
 LIST: dict[str, Any] = {"type": "record", "name": "L", "fields": [{"name": "next", "type": ["null", "L"]}]}

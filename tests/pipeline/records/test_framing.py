@@ -71,7 +71,13 @@ def test_json_schema_is_json_behind_the_id_of_a_schema() -> None:
     schema = WriterSchema("JSON", '{"type": "object"}')
     found = decoders("json-schema", schema, avro_schema(ORDER)).interactions
     good = encode(json_order())
-    values = [framed(1, good), framed(2, good), framed(3, good), good, framed(1, good[:-3])]
+    values: list[bytes | None] = [
+        framed(1, good),
+        framed(2, good),
+        framed(3, good),
+        good,
+        framed(1, good[:-3]),
+    ]
     values.append(framed(1, good.replace(b'"o1"', b'"o\\ud800"')))
     values.append(framed(1, good.replace(b'{"order"', b'{"title":"\\ud800","order"')))
     values.append(framed(1, encode(json_order(courier={"id": 1.5}))))

@@ -6,10 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
-from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message_factory import GetMessageClass
-from google.protobuf.timestamp_pb2 import DESCRIPTOR
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +14,9 @@ from pipeline.records.inputs import Interaction
 from pipeline.records.names import Fault
 from pipeline.records.schemas import WriterSchema
 from tests.support.examples import examples
-from tests.support.schemas import TIME, decoders, framed, order_file, proto_field, proto_schema
+from tests.support.schemas import TIME, decoders, framed, order_class, order_file, proto_field, proto_schema
+
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto  # isort: skip # after the check for it
 
 SECOND_TYPE = b"\x02\x02"
 """One number, 1, in the zigzag code."""
@@ -38,11 +36,7 @@ def rejection(value: bytes | None, schema: WriterSchema) -> RejectedRecord:
 
 def encoded(file: FileDescriptorProto, *others: FileDescriptorProto, **changes: Any) -> bytes:
     """Return an order, as the class that protoc would make writes it."""
-    pool = DescriptorPool()
-    pool.AddSerializedFile(DESCRIPTOR.serialized_pb)
-    for each in (*others, file):
-        pool.AddSerializedFile(each.SerializeToString())
-    message = GetMessageClass(pool.FindMessageTypeByName("food.Order"))()
+    message = order_class(file, *others)()
     message.order, message.courier.id = changes.get("order", "o1"), changes.get("courier", "c7")
     setattr(message, "from", changes.get("item", 3))
     message.times.at.FromMilliseconds(changes.get("at", TIME))
@@ -119,10 +113,7 @@ def test_times_may_be_plain_numbers() -> None:
     file = order_file()
     [at] = file.message_type[1].nested_type[1].field
     at.CopyFrom(proto_field("at", 1, "int64"))
-    pool = DescriptorPool()
-    pool.AddSerializedFile(DESCRIPTOR.serialized_pb)
-    pool.AddSerializedFile(file.SerializeToString())
-    message = GetMessageClass(pool.FindMessageTypeByName("food.Order"))()
+    message = order_class(file)()
     message.order, message.courier.id, message.times.at = "o1", "c7", 1000 * TIME
     record = decoded(framed(1, SECOND_TYPE + message.SerializeToString()), proto_schema(file), time_unit="us")
     assert isinstance(record, Interaction)
