@@ -60,7 +60,7 @@ class SchemaRegistry:
         self.url: Final = settings.url
         self.timeout: Final = settings.timeout / 1000
         self._client = _client(settings)
-        weakref.finalize(self, self._client.__exit__)  # closes the connections
+        weakref.finalize(self, self._client.close)
         self._kept: OrderedDict[int, WriterSchema] = OrderedDict()
         self._kept_size = 0
         self._unknown: OrderedDict[int, float] = OrderedDict()

@@ -16,7 +16,10 @@ from pipeline.records.schemas import WriterSchema
 from tests.support.examples import examples
 from tests.support.schemas import TIME, decoders, framed, order_class, order_file, proto_field, proto_schema
 
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto  # isort: skip # after the check for it
+from confluent_kafka.schema_registry import SchemaRegistryClient  # isort: skip # after the check for it
+from confluent_kafka.schema_registry.protobuf import ProtobufSerializer  # isort: skip # as above
+from confluent_kafka.serialization import MessageField, SerializationContext  # isort: skip # as above
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto  # isort: skip # as above
 
 SECOND_TYPE = b"\x02\x02"
 """One number, 1, in the zigzag code."""
@@ -41,6 +44,25 @@ def encoded(file: FileDescriptorProto, *others: FileDescriptorProto, **changes: 
     setattr(message, "from", changes.get("item", 3))
     message.times.at.FromMilliseconds(changes.get("at", TIME))
     return bytes(message.SerializeToString())
+
+
+def test_messages_of_confluent_s_serializer_are_read() -> None:
+    file = order_file()
+    order = order_class(file)(order="o1")
+    order.courier.id = "c7"
+    setattr(order, "from", 3)
+    order.times.at.FromMilliseconds(TIME)
+    with SchemaRegistryClient.new_client({"url": "mock://"}) as client:
+        settings = {"use.deprecated.format": False}
+        serializer = ProtobufSerializer(type(order), client, settings)
+        value = serializer(order, SerializationContext("orders", MessageField.VALUE))
+        schema = client.get_schema(int.from_bytes((value or b"")[1:5]))
+    assert schema.schema_str is not None
+    record = decoded(
+        (value or b"").replace(value[:5], framed(1, b""), 1), WriterSchema("PROTOBUF", schema.schema_str)
+    )
+    assert isinstance(record, Interaction)
+    assert (record.event_id, record.video_id, record.timestamp) == ("o1", 3, TIME)
 
 
 def test_the_named_fields_are_read_of_the_type_that_the_message_names() -> None:

@@ -64,23 +64,25 @@ def schemas(monkeypatch: pytest.MonkeyPatch) -> Schemas:
     return found
 
 
-def new_source(inputs: Inputs) -> tuple[ConsumerSource, RecordQueue, RecordQueue]:
+def new_source(inputs: Inputs, partitions: int = 1) -> tuple[ConsumerSource, RecordQueue, RecordQueue]:
     config = Config(
         stream=stream_of("avro"),
         registry=Registry(url="http://127.0.0.1:1"),
         join=join_settings(max_idle="0s"),
     )
     source = ConsumerSource(inputs, config)  # type: ignore[arg-type]  # all of a consumer that it uses
-    source.assign({ORDERS: 0, ARRIVALS: 0})
-    task = new_task(config.join, 0)
-    source.connect(0, (task.interactions, task.labels))
-    return source, task.interactions, task.labels
+    numbers = range(partitions)
+    source.assign({PartitionId(topic, each): 0 for topic in ("orders", "arrivals") for each in numbers})
+    tasks = [new_task(config.join, number) for number in numbers]
+    for number, task in enumerate(tasks):
+        source.connect(number, (task.interactions, task.labels))
+    return source, tasks[0].interactions, tasks[0].labels
 
 
-def message(offset: int, schema_id: int) -> Message:
+def message(offset: int, schema_id: int, partition: PartitionId = ORDERS) -> Message:
     schema = ORDER if schema_id == 1 else OTHER
     value = avro(schema, order(order=f"o{offset}"), schema_id)
-    return delivered(RawMessage(*ORDERS, offset, b"c7", value))
+    return delivered(RawMessage(*partition, offset, b"c7", value))
 
 
 def events(queue: RecordQueue) -> list[str]:
@@ -127,6 +129,27 @@ def test_what_is_held_is_not_taken_for_the_end_of_the_input(schemas: Schemas) ->
     schemas.away = False
     source.poll(0.0)
     assert events(orders) == ["o0"]
+
+
+def test_messages_of_known_schemas_go_on_in_other_partitions(schemas: Schemas) -> None:
+    inputs = Inputs()
+    source, orders, _ = new_source(inputs, partitions=2)
+    other = PartitionId("orders", 1)
+    inputs.left = {ORDERS: [message(0, 1)]}
+    source.poll(0.0)
+    assert events(orders) == ["o0"]
+    schemas.away = True
+    inputs.left = {ORDERS: [message(offset, 2) for offset in (1, 2)], other: []}
+    for offset in range(3):
+        inputs.left[other].append(message(offset, 1, other))
+        source.poll(0.0)
+        source.poll(0.0)
+    assert source.held(0)[0] > 0
+    assert source.held(1) == (0, 0)
+    queue = source._inputs[other].queue
+    assert queue is not None
+    assert events(queue) == ["o0", "o1", "o2"]
+    assert inputs.paused == {ORDERS}
 
 
 def test_a_revoked_partition_leaves_nothing_behind(schemas: Schemas) -> None:
