@@ -29,7 +29,7 @@ class WriterSchema(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Characters of all texts."""
+        """Return the number of characters of all texts."""
         return len(self.text) + sum(len(text) for _, text in self.references)
 
 

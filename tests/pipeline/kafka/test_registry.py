@@ -164,6 +164,13 @@ def test_what_is_kept_is_bounded(server: FakeRegistry, monkeypatch: pytest.Monke
     assert list(client._kept) == [10_000]
 
 
+def test_the_client_keeps_nothing_beside(server: FakeRegistry) -> None:
+    client = SchemaRegistry(server.settings())
+    for number in range(5):
+        client.get(server.add({**ORDER, "name": f"Order{number}"}))
+    assert sum(len(each) for each in client._client._cache.schema_id_index.values()) <= 1
+
+
 def test_decoders_are_those_of_the_registry_that_is_set(server: FakeRegistry) -> None:
     number = server.add(ORDER)
     topics = Topics(stream=stream_of("avro"), registry=server.settings())

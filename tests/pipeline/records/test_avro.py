@@ -171,6 +171,14 @@ def test_types_of_other_schemas_are_found_by_their_names_and_may_be_there_twice(
     assert (record.event_id, record.user_id, record.video_id) == ("o1", "c7", "o2")
 
 
+def test_types_may_have_properties_of_other_programs() -> None:
+    schema = changed("order", {"type": "string", "avro.java.string": "String"})
+    schema = changed(
+        "note", ["null", {"type": "bytes", "logicalType": "decimal", "precision": 4}], schema=schema
+    )
+    assert isinstance(decoded(avro(schema, order(note=b"x")), avro_schema(schema)), Interaction)
+
+
 def test_null_where_a_value_has_to_be_is_invalid() -> None:
     schema = changed("from", ["null", "int"])
     found = rejection(avro(schema, order(**{"from": None})), avro_schema(schema))

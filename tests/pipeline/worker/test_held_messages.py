@@ -33,13 +33,15 @@ class Inputs:
     def __init__(self) -> None:
         self.left: dict[PartitionId, list[Message]] = {}
         self.paused: set[PartitionId] = set()
+        self.heeds_pauses = True
+        """Else it also delivers what was fetched before a pause."""
 
     def poll(self, _: float) -> Message | None:
         return next(iter(self.consume(1)), None)
 
     def consume(self, most: int, _: float = 0.0) -> list[Message]:
         for partition, messages in self.left.items():
-            if messages and partition not in self.paused:
+            if messages and not (self.heeds_pauses and partition in self.paused):
                 consumed, self.left[partition] = messages[:most], messages[most:]
                 return consumed
         return []
@@ -150,6 +152,20 @@ def test_messages_of_known_schemas_go_on_in_other_partitions(schemas: Schemas) -
     assert queue is not None
     assert events(queue) == ["o0", "o1", "o2"]
     assert inputs.paused == {ORDERS}
+
+
+def test_what_is_delivered_after_a_pause_comes_behind_what_is_held(schemas: Schemas) -> None:
+    inputs = Inputs()
+    inputs.heeds_pauses = False
+    source, orders, _ = new_source(inputs)
+    schemas.away = True
+    inputs.left = {ORDERS: [message(offset, 1) for offset in range(2)]}
+    source.poll(0.0)
+    inputs.left = {ORDERS: [message(offset, 1) for offset in range(2, 4)]}
+    source.poll(0.0)
+    schemas.away = False
+    source.poll(0.0)
+    assert events(orders) == ["o0", "o1", "o2", "o3"]
 
 
 def test_a_revoked_partition_leaves_nothing_behind(schemas: Schemas) -> None:

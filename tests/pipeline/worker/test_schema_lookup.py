@@ -17,6 +17,7 @@ from pipeline.records.schemas import SchemaUnavailableError, UnknownSchemaError,
 from pipeline.worker import schema_lookup as module
 from pipeline.worker.schema_lookup import BURST, SchemaLookup
 
+pytest.importorskip("fastavro", reason="the extra `registry` is not installed")
 SCHEMA = WriterSchema("AVRO", '"int"')
 
 
