@@ -264,6 +264,8 @@ def test_protobuf_and_json_schema_are_learned(
         messages.append(Message(labels, key, framed(label, encode(arrival)), at + 1_200_000))
     pipeline.produce(messages)
     pipeline.produce([Message(interactions, b"c1", framed(label, b"x")), Message(labels, b"c1", b"{}")])
+    for unknown in (encode(arrival), b"{}"):  # whatever they are, their schema is not known
+        pipeline.produce([Message(labels, key, framed(3, unknown))])
     fake.status = 503
     worker = pipeline.start_worker()
     try:
@@ -276,8 +278,10 @@ def test_protobuf_and_json_schema_are_learned(
     dead = [dict(each.headers)[MESSAGE_HEADER] for each in pipeline.read(pipeline.topics.dead_letters)]
     assert sorted(dead) == [
         b"schema 2: it is of JSON, and the input's format is protobuf",
+        *[b"schema 3 is not in the registry"] * 2,
         b"the value begins with b'{}', not with the magic byte 0 and the four bytes of a schema's id",
     ]
+    assert fake.add({"type": "object"}, "JSON") == 3  # too late for the message, and no fault of the worker
     assert "no difference" in command(pipeline, "audit", "--group", pipeline.kafka.group)
     requests = [path for path in fake.requests if "format=serialized" not in path]
     assert len(requests) < 40

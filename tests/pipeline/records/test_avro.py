@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tracemalloc
 from io import BytesIO
 from typing import Any
 
@@ -231,6 +232,19 @@ def test_an_array_that_claims_more_items_than_there_are_ends_at_once(items: Any,
     for payload in (b"\x80" * 9 + b"\x01", b"\x80" * 8 + b"\x40"):
         assert rejection(framed(1, payload + good[5:]), schema).fault is Fault.UNDECODABLE
     assert time.monotonic() - begin < 30.0
+
+
+def test_what_is_skipped_takes_no_memory() -> None:
+    item = {"type": "record", "name": "I", "fields": [{"name": "x", "type": "boolean"}]}
+    schema, value = with_field({"type": "array", "items": item}, [{"x": True}] * 200_000)
+    found = decoders("avro", schema).interactions
+    assert isinstance(found.decode(value), Interaction)
+    tracemalloc.start()
+    try:
+        assert isinstance(found.decode(value), Interaction)
+        assert tracemalloc.get_traced_memory()[1] < 5 * len(value)
+    finally:
+        tracemalloc.stop()
 
 
 def test_large_and_negative_lengths_cost_nothing() -> None:
