@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
 from pipeline.errors import RegistryError
+from pipeline.kafka.partitioner import partition
 from pipeline.records.encoding import encode
 from pipeline.records.names import EXCEPTION_HEADER, MESSAGE_HEADER
 from tests.integration.harness import FORKS, TIMEOUT, Message, Pipeline, until
@@ -61,7 +64,8 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apicurio]:
 def definition(url: str, interactions: str, labels: str) -> str:
     text = DEFINITION.replace('topic = "orders"', f'topic = "orders"\nformat = "{interactions}"')
     text = text.replace('topic = "arrivals"', f'topic = "arrivals"\nformat = "{labels}"')
-    return f'{text}\n[registry]\nurl = "{url}"\ntimeout = "2s"\n'
+    # Events come much faster than they happened: without a wait, labels would overtake interactions.
+    return f'{text}max_idle = "3s"\n\n[registry]\nurl = "{url}"\ntimeout = "2s"\n'
 
 
 def events(first: int, end: int) -> Iterator[tuple[bytes, dict[str, Any], dict[str, Any], int]]:
@@ -285,3 +289,61 @@ def test_protobuf_and_json_schema_are_learned(
     assert "no difference" in command(pipeline, "audit", "--group", pipeline.kafka.group)
     requests = [path for path in fake.requests if "format=serialized" not in path]
     assert len(requests) < 40
+
+
+def _scraped(address: str) -> dict[str, float]:
+    with urlopen(f"http://{address}/metrics", timeout=10.0) as response:
+        found = re.findall(r"^(forks_\S+) (\S+)$", response.read().decode(), re.MULTILINE)
+    return {name: float(value) for name, value in found}
+
+
+@pytest.mark.slow
+def test_one_partition_waits_for_the_registry_and_the_other_goes_on(
+    fake: FakeRegistry, bootstrap: str, topic_prefix: str, tmp_path: Path, free_port: int
+) -> None:
+    pipeline = pipeline_of(bootstrap, topic_prefix, tmp_path / "two", definition(fake.url, "avro", "avro"))
+    address = f"127.0.0.1:{free_port}"
+    pipeline.environment = {"FORKS_METRICS__ADDRESS": address}
+    interactions, labels = pipeline.topics.inputs
+    order_id, label_id, tipped_id = (fake.add(schema) for schema in (ORDER, ARRIVAL, TIPPED))
+    partitions = {f"c{n}".encode(): partition(f"c{n}".encode(), 2) for n in range(40)}
+
+    def messages(first: int, end: int) -> Iterator[tuple[int, list[Message]]]:
+        """Yield the messages of each event, with their partition; those of 0 have a new schema at last."""
+        for key, order, arrival, at in events(first, end):
+            new = partitions[key] == 0 and first > 0
+            value = avro(TIPPED if new else ORDER, order | {"tip": 1.0}, tipped_id if new else order_id)
+            yield (
+                partitions[key],
+                [
+                    Message(interactions, key, value, at),
+                    Message(labels, key, avro(ARRIVAL, arrival, label_id), at + 1_200_000),
+                ],
+            )
+
+    pipeline.produce(message for _, both in messages(0, 200) for message in both)
+    later = list(messages(200, 400))
+    others = sum(number == 1 for number, _ in later)
+    assert 50 < others < 150
+    with pipeline.worker() as worker, pipeline.follow(pipeline.topics.outcomes) as follower:
+        until(partial(follower.reached, 200), "the outcomes of known schemas", worker)
+        fake.status = 503
+        pipeline.produce(message for _, both in later for message in both)
+        wait_for_log(pipeline, WAITS, 0)
+        until(partial(follower.reached, 200 + others), "the outcomes of the other partition", worker)
+        held = 'forks_input_held_messages{input="interactions",partition="%d"}'
+        until(lambda: _scraped(address)["forks_registry_away"] == 1.0, "the gauge", worker)
+        figures = _scraped(address)
+        assert figures[held % 0] > 0
+        assert figures[held % 1] == 0
+        assert follower.count == 200 + others
+        assert pipeline.read(pipeline.topics.dead_letters) == []
+        fake.status = None
+        until(partial(follower.reached, 400), "all outcomes", worker)
+        asked = len(fake.requests)
+        pipeline.produce(Message(interactions, b"c1", framed(1_000 + n, b"x")) for n in range(30))
+        until(lambda: len(pipeline.read(pipeline.topics.dead_letters)) == 30, "the dead letters", worker)
+        assert len(fake.requests) == asked + 30
+        until(lambda: _scraped(address)['forks_registry_lookups_total{answer="unknown"}'] == 30, "it", worker)
+        assert _scraped(address)["forks_registry_away"] == 0.0
+    assert "no difference" in command(pipeline, "audit", "--group", pipeline.kafka.group)
