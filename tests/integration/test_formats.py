@@ -64,8 +64,9 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apicurio]:
 def definition(url: str, interactions: str, labels: str) -> str:
     text = DEFINITION.replace('topic = "orders"', f'topic = "orders"\nformat = "{interactions}"')
     text = text.replace('topic = "arrivals"', f'topic = "arrivals"\nformat = "{labels}"')
-    # Events come much faster than they happened: without a wait, labels would overtake interactions.
-    return f'{text}max_idle = "3s"\n\n[registry]\nurl = "{url}"\ntimeout = "2s"\n'
+    # Events come much faster than they happened, so labels may overtake their interactions by hours.
+    join = 'max_idle = "3s"\nearly = "30d"\nwindow = "30d"\n'
+    return f'{text}{join}\n[registry]\nurl = "{url}"\ntimeout = "2s"\n'
 
 
 def events(first: int, end: int) -> Iterator[tuple[bytes, dict[str, Any], dict[str, Any], int]]:
