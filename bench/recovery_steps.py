@@ -18,6 +18,7 @@ from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.snapshot import unpack
 from pipeline.model.warm_up import warm_up
+from pipeline.records.decoding import LABEL_DECODER
 from pipeline.records.outputs import Prediction
 from pipeline.recovery.outcome_reader import decode_outcomes
 from pipeline.recovery.restoration import TaskRestorer
@@ -85,9 +86,14 @@ class Restores:
 
     def _timed(self, start: CommittedPosition) -> tuple[float, float]:
         begin, spent = time.perf_counter(), time.process_time()
-        settings = self.factory.settings(1)
         *_, task = recover(
-            0, start, self.factory.new_model, settings, self.config, keep_waiting=RecordEncoder().restore
+            0,
+            start,
+            self.factory.new_model,
+            self.factory.settings(1),
+            self.config,
+            labels=LABEL_DECODER,
+            keep_waiting=RecordEncoder().restore,
         )
         if not isinstance(task, Task):
             raise SystemExit("nothing was restored")

@@ -8,6 +8,7 @@
     * DataError (6): an input file cannot be read, or has other contents than it should
     * FencedError (7): another worker runs under the same instance name and has replaced this one
     * AuthorizationError (8): the brokers deny a right
+    * RegistryError (9): the schema registry does not answer
 """
 
 from __future__ import annotations
@@ -59,3 +60,9 @@ class AuthorizationError(ForksError):
     """The brokers deny a right."""
 
     exit_code = 8
+
+
+class RegistryError(ForksError):
+    """The schema registry does not answer. It says nothing about any message."""
+
+    exit_code = 9

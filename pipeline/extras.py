@@ -19,6 +19,7 @@ EXTRA_OF_PACKAGE: Final[Mapping[str, str]] = MappingProxyType(
         "matplotlib": "report",
         "river": "river",
         "testcontainers": "docker",
+        "fastavro": "registry",
     }
 )
 """The extra of pyproject.toml that brings each optional package, by the name that is imported."""

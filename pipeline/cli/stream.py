@@ -76,6 +76,7 @@ def check(
     from rich.console import Console
 
     from pipeline.config.loader import load
+    from pipeline.kafka.registry import decoders_of
     from pipeline.kafka.topics import topics_of
     from pipeline.records.inputs import RawMessage
     from pipeline.tools.inspect.reading import read
@@ -90,7 +91,9 @@ def check(
         for topic in topics.inputs
     )
     latest = int(time.time() * 1000) + settings.join.max_ahead
-    found = check_sample(settings.stream, Sample(interactions, labels), topics.inputs, latest)
+    found = check_sample(
+        settings.stream, decoders_of(topics), Sample(interactions, labels), topics.inputs, latest
+    )
     if json:
         print_json(found)
     else:

@@ -1,8 +1,8 @@
 """Load the configuration from a TOML file, the environment and flags.
 
 Later sources win: defaults, `forks.toml` (or the file named), variables such as
-`FORKS_KAFKA__BOOTSTRAP`, flags. No error shows a value of `kafka.client`, nor one that was read from the
-file that a variable names.
+`FORKS_KAFKA__BOOTSTRAP`, flags. No error shows a value of `kafka.client` or `registry.client`, nor one that
+was read from the file that a variable names.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ DEFAULT_FILE = Path("forks.toml")
 """The file that is read when none is named."""
 PREFIX = "FORKS_"
 """The prefix of the variables."""
+CLIENT_SECTIONS = ("kafka", "registry")
+"""Sections with settings of a client, any of which may be a secret. A url may have one by mistake."""
 LARGEST_FILE = 2**20
 """Bytes of a configuration file, at most."""
 
@@ -117,9 +119,12 @@ def load(path: Path | None = None, flags: dict[str, Any] | None = None) -> Confi
     loaded = _load(Loaded, given, file)
     if isinstance(loaded, str):  # raised here, so that no error that holds what was read is its context
         raise ConfigError(loaded)
-    sections = {name: getattr(loaded, name) for name in Config.model_fields}
-    client = read_client_files(loaded.kafka.client)
-    return Config(**sections | {"kafka": loaded.kafka.model_copy(update={"client": client})})
+    sections: dict[str, Any] = {name: getattr(loaded, name) for name in Config.model_fields}
+    for name in CLIENT_SECTIONS:
+        section = sections[name]
+        client = read_client_files(section.client, f"{name}.client")
+        sections[name] = section.model_copy(update={"client": client})
+    return Config(**sections)
 
 
 def _load(settings: type[_Loaded], given: dict[str, Any], file: Path) -> _Loaded | str:
@@ -208,7 +213,8 @@ def _explain(detail: ErrorDetails, given: dict[str, Any], file: Path) -> str:
         hint = f"; did you mean {near[0]}?" if near else "."
         return f"{origin}: {key} is not a setting{hint} Accepted here: {', '.join(names)}"
     message = detail["msg"].removeprefix("Value error, ")
-    if path == ["kafka"] or path[:2] == ["kafka", "client"] or origin.upper().endswith(f"{FILE_VARIABLE})"):
+    secret = path[0] in CLIENT_SECTIONS and path[1:2] in ([], ["client"], ["url"])
+    if secret or origin.upper().endswith(f"{FILE_VARIABLE})"):
         return f"{origin}: {key}: {message}"
     return f"{origin}: {key}: {message} (got {excerpt(detail['input'])})"
 

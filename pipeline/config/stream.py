@@ -29,6 +29,9 @@ TimeUnit: TypeAlias = Literal["ms", "us", "s", "iso8601"]
 fraction, or text as in RFC 3339."""
 ValueKind: TypeAlias = Literal["number", "boolean"]
 """What a label's value is; true counts as 1 and false as 0."""
+Format: TypeAlias = Literal["json", "avro", "protobuf", "json-schema"]
+"""How messages are written: plain JSON, or in the wire format of Confluent's serializers, with the id of a
+schema in a registry."""
 
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
@@ -64,6 +67,8 @@ class InputDefinition(Section):
 
     topic: TopicName
     """The topic's name, without `kafka.input_prefix`."""
+    format: Format = "json"
+    """How the messages are written."""
     event_id: Pointer
     """The event's id, text or a whole number. Interaction and label of an event have the same."""
     time: Pointer
@@ -144,6 +149,11 @@ class Stream(Section):
         for name, definition in (("interactions", self.interactions), ("labels", self.labels)):
             _refuse_overlap(name, dict(self.pointers(definition)))
         return self
+
+    @property
+    def needs_registry(self) -> bool:
+        """Whether the schemas of an input are in a registry."""
+        return not self.interactions.format == self.labels.format == "json"
 
     def _check_names(self) -> None:
         """Refuse features with the name of an entity, and entities that outputs could not tell apart."""

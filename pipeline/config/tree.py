@@ -32,7 +32,7 @@ def _client_value(value: object) -> object:
     return value
 
 
-def _client_table(client: object) -> object:
+def _client_table(client: object, of: str = "librdkafka", section: str = "kafka.client") -> object:
     """Refuse names without quotes, of which TOML makes tables."""
     if isinstance(client, dict):
         lines = [
@@ -43,10 +43,21 @@ def _client_table(client: object) -> object:
         ]
         if lines:
             raise ValueError(
-                "a name of librdkafka has dots and needs quotes: "
-                f"write {', '.join(lines)} under [kafka.client]"
+                f"a name of {of} has dots and needs quotes: write {', '.join(lines)} under [{section}]"
             )
     return client
+
+
+def _registry_table(client: object) -> object:
+    """Refuse names without quotes, and those that are settings of their own."""
+    taken = sorted(REGISTRY_NAMES & client.keys()) if isinstance(client, dict) else []
+    if taken:
+        raise ValueError(f"{', '.join(taken)}: url and timeout stand in [registry]; retries are the worker's")
+    return _client_table(client, "the registry's client", "registry.client")
+
+
+REGISTRY_NAMES: Final = frozenset({"url", "timeout", "max.retries"})
+"""Settings of the registry's client that are set for it."""
 
 
 def _dotted_names(name: str, value: object, depth: int) -> list[str]:
@@ -64,6 +75,7 @@ NESTED_NAMES = 6
 ClientValue = Annotated[Secret[str | int | float | bool], BeforeValidator(_client_value)]
 """A setting of librdkafka. Any may be a secret, also under a misspelt name: none is shown."""
 ClientTable = Annotated[dict[str, ClientValue], BeforeValidator(_client_table)]
+RegistryTable = Annotated[dict[str, ClientValue], BeforeValidator(_registry_table)]
 
 
 class Kafka(Section):
@@ -80,6 +92,28 @@ class Kafka(Section):
     client: ClientTable = Field(default_factory=dict)
     """Further settings of librdkafka, such as security.protocol, for consumers and producers. Their values
     are secrets, which only `pipeline.kafka.clients.client_settings` reveals."""
+
+
+def _registry_url(text: str) -> str:
+    for url in text.split(","):
+        if not re.fullmatch(r"https?://[^/\s@,]+(/[^\s,]*)?", url.strip()):
+            raise ValueError(
+                'it begins with http:// or https://, like "http://127.0.0.1:8081", and has no credentials: '
+                'these are "basic.auth.user.info" in [registry.client]'
+            )
+    return text
+
+
+class Registry(Section):
+    """The schema registry of inputs that are not plain JSON."""
+
+    url: Annotated[str, AfterValidator(_registry_url)] | None = None
+    """Where it is; several addresses of one registry have commas between them."""
+    timeout: Milliseconds = Field("5s", ge=100, le=60_000)  # type: ignore[assignment]  # validated like any other value
+    """How long an answer may take."""
+    client: RegistryTable = Field(default_factory=dict)
+    """Further settings of confluent-kafka's `SchemaRegistryClient`, such as basic.auth.user.info. Their
+    values are secrets, which only `pipeline.kafka.registry` reveals."""
 
 
 OnMissing: TypeAlias = Literal["negative", "drop"]
@@ -339,6 +373,7 @@ class Config(Section):
 
     kafka: Kafka = Kafka()
     stream: Stream = KUAIREC
+    registry: Registry = Registry()
     join: Join = Join()
     features: Features = Features()
     learner: Learner = Learner()

@@ -94,18 +94,22 @@ def read_variable(name: str) -> str | None:
     return read_value(path, f"the environment ({name}{FILE_VARIABLE})")
 
 
-def read_client_files(client: Mapping[str, Secret[Any]]) -> dict[str, Secret[Any]]:
-    """Replace each setting `X.file` of librdkafka by X, with the content of the file as its value.
+def read_client_files(
+    client: Mapping[str, Secret[Any]], section: str = "kafka.client"
+) -> dict[str, Secret[Any]]:
+    """Replace each setting `X.file` of a client by X, with the content of the file as its value.
 
     Parameters
     ----------
     client
-        The settings of `kafka.client`.
+        The settings of `kafka.client` or `registry.client`.
+    section
+        Which of both it is, for errors.
 
     Returns
     -------
     dict
-        The settings as librdkafka knows them.
+        The settings as the client knows them.
 
     Raises
     ------
@@ -114,13 +118,13 @@ def read_client_files(client: Mapping[str, Secret[Any]]) -> dict[str, Secret[Any
     """
     values = dict(client)
     for key, secret in client.items():
-        path, name = str(secret.get_secret_value()), f'kafka.client: "{key}"'
+        path, name = str(secret.get_secret_value()), f'{section}: "{key}"'
         if key in FILES_OF_LIBRDKAFKA or (key.endswith(LOCATION_SUFFIX) and path != SEARCHED):
             _refuse_unreadable(path, name)
         elif key.endswith(FILE_SUFFIX):
             target = key.removesuffix(FILE_SUFFIX)
             if target in client:
-                raise ConfigError(f'kafka.client: both "{target}" and "{key}" are set; keep one of them')
+                raise ConfigError(f'{section}: both "{target}" and "{key}" are set; keep one of them')
             del values[key]
             values[target] = Secret(read_value(path, name))
     return values

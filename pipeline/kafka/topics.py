@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
 )
 
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Config
+from pipeline.config.tree import Config, Registry
 from pipeline.errors import TopicError
 from pipeline.kafka.access.authorization import denied, is_denied, needing
 from pipeline.kafka.access.connection import Admin
@@ -57,6 +57,8 @@ class Topics:
     """The prefix of the inputs; None for `prefix`."""
     stream: Stream = KUAIREC
     """The definition of the stream, which names the inputs."""
+    registry: Registry = field(default_factory=Registry)
+    """The registry with the schemas of the inputs, where they have schemas."""
 
     @property
     def interactions(self) -> str:
@@ -128,6 +130,7 @@ def topics_of(config: Config) -> Topics:
         requests_labels=config.labels.policy != "all",
         input_prefix=kafka.input_prefix,
         stream=config.stream,
+        registry=config.registry,
     )
 
 

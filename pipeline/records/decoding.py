@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -58,6 +58,11 @@ class InputDecoder(Generic[AnyRecord_co]):
     """Returns the id that is the key of a record's message."""
     key_field: str
     """The field of the message that has this id."""
+    parse: Callable[[bytes], object] = msgspec.json.decode
+    """Returns the value as objects, lists and scalars, at least those fields that the record has."""
+    ready: Callable[[Sequence[bytes | None]], int] | None = None
+    """Returns how many of the first values can be decoded now: the schema of the next one is not known yet.
+    None where messages need no schema."""
 
 
 INTERACTION_DECODER = InputDecoder(
@@ -68,7 +73,11 @@ LABEL_DECODER = InputDecoder(msgspec.json.Decoder(WatchLabel).decode, attrgetter
 """The decoder of KuaiRec's labels."""
 
 
-class LoneSurrogateError(msgspec.DecodeError):
+class UnusableValueError(msgspec.DecodeError):
+    """A value that no record can be made of; the text says why, and needs no more words."""
+
+
+class LoneSurrogateError(UnusableValueError):
     """A field that is used has half a surrogate pair, which no text in UTF-8 can have."""
 
 
@@ -138,6 +147,8 @@ def decode_value(value: bytes, decoder: InputDecoder[AnyRecord_co]) -> AnyRecord
     ------
     LoneSurrogateError
         A field that is used has one; the error names it.
+    SchemaUnavailableError, RegistryError
+        The message's schema is not known yet, or the registry is away; only where messages have schemas.
     msgspec.DecodeError, UnicodeDecodeError, RecursionError
         The value is no such record.
 
@@ -149,7 +160,7 @@ def decode_value(value: bytes, decoder: InputDecoder[AnyRecord_co]) -> AnyRecord
     """
     try:
         return decoder.decode(value)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnusableValueError):
         raise
     except msgspec.DecodeError:
         first, second = (replace_lone_surrogates(value, escape) for escape in (rb"\ufffd", rb"\ufffc"))
@@ -180,7 +191,7 @@ def _decode(
     except msgspec.ValidationError as error:
         return RejectedRecord(Fault.INVALID, str(error))
     except _MALFORMED as error:
-        used = isinstance(error, LoneSurrogateError)
+        used = isinstance(error, UnusableValueError)
         reason = str(error) if used else f"the value is not a JSON object: {error}"
         return RejectedRecord(Fault.UNDECODABLE, reason)
     key_id = decoder.key_of(record)

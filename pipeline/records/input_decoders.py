@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from operator import attrgetter
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -26,7 +27,9 @@ from pipeline.config.stream_features import (
 from pipeline.records.decoding import InputDecoder
 from pipeline.records.entities import entity_fields, tuple_getter
 from pipeline.records.fields import Duration, Id, Timestamp, WatchRatio
+from pipeline.records.framing import FramedDecoder
 from pipeline.records.inputs import Interaction, Label, feature_field
+from pipeline.records.schemas import SchemaSource, WantedField
 
 _MAX_TIME: Final = 2**53
 """The largest timestamp, in milliseconds: see `pipeline.records.fields.Timestamp`."""
@@ -74,15 +77,31 @@ class InputDecoders(NamedTuple):
     labels: InputDecoder[Label]
 
     @staticmethod
-    def of(stream: Stream) -> InputDecoders:
-        """Return the decoders of a stream, compiled once."""
+    def of(stream: Stream, schemas: SchemaSource | None = None) -> InputDecoders:
+        """Return the decoders of a stream; those of JSON are compiled once.
+
+        Parameters
+        ----------
+        stream
+            Definition of the stream.
+        schemas
+            Knows the schemas of inputs that are not plain JSON; None where there are none.
+        """
         key = stream.model_dump_json()
         if key not in _compiled:
             _compiled[key] = InputDecoders(
                 _input_decoder(stream, stream.interactions, Interaction),
                 _input_decoder(stream, stream.labels, Label),
             )
-        return _compiled[key]
+        if not stream.needs_registry:
+            return _compiled[key]
+        if schemas is None:
+            raise ValueError("inputs that are not plain JSON need a source of schemas")
+        interactions, labels = _compiled[key]
+        return InputDecoders(
+            _framed(Interaction, stream, stream.interactions, interactions, schemas),
+            _framed(Label, stream, stream.labels, labels, schemas),
+        )
 
 
 _compiled: Final[dict[str, InputDecoders]] = {}
@@ -97,6 +116,50 @@ def _input_decoder(
         return InputDecoder(decode, attrgetter("event_id"), ".".join(parts_of(definition.event_id)))
     [*pointers] = stream.entities.values()
     return InputDecoder(decode, attrgetter(ids[key]), ".".join(parts_of(pointers[key])))
+
+
+def _framed(
+    record: type[AnyRecord],
+    stream: Stream,
+    definition: InputDefinition,
+    of_json: InputDecoder[AnyRecord],
+    schemas: SchemaSource,
+) -> InputDecoder[AnyRecord]:
+    """Return the decoder of an input, given that of its fields in JSON."""
+    if definition.format == "json":
+        return of_json
+    ids = entity_fields(len(stream.entities))
+    wanted = [
+        _wanted(field, definition.time_unit if field.name == "timestamp" else None)
+        for field in _fields(stream, definition)
+    ]
+
+    def record_of(time_unit: TimeUnit | None) -> Callable[[Any], AnyRecord]:
+        """Return what makes a record of objects, times in this unit."""
+        own = definition.model_copy(update={"time_unit": time_unit or definition.time_unit})
+        return _decoder(record, _fields(stream, own), ids, own, _from_objects)
+
+    decoder = FramedDecoder(definition.format, schemas, wanted, record_of, of_json.decode)
+    return InputDecoder(decoder.decode, of_json.key_of, of_json.key_field, decoder.parse, decoder.ready)
+
+
+def _wanted(field: _Field, time_unit: TimeUnit | None) -> WantedField:
+    """Return what a schema has to have for a field."""
+    info = msgspec.inspect.type_info(field.type)
+    types = list(info.types) if isinstance(info, msgspec.inspect.UnionType) else [info]
+    repeated = any(isinstance(each, msgspec.inspect.ListType) for each in types)
+    items = [each.item_type if isinstance(each, msgspec.inspect.ListType) else each for each in types]
+    kinds = {_KINDS[type(each)] for each in items if not isinstance(each, msgspec.inspect.NoneType)}
+    return WantedField(field.parts, frozenset(kinds), time_unit, field.optional, repeated)
+
+
+_KINDS: Final[Mapping[type, type]] = {
+    msgspec.inspect.BoolType: bool,
+    msgspec.inspect.DateTimeType: str,
+    msgspec.inspect.FloatType: float,
+    msgspec.inspect.IntType: int,
+    msgspec.inspect.StrType: str,
+}
 
 
 def event_id_decoder(definition: InputDefinition) -> Callable[[bytes], Id]:
@@ -155,10 +218,25 @@ def _type_of(feature: EventFeature) -> Any:
     return _Number
 
 
+def _from_json(shape: type[Any]) -> Callable[[Any], Any]:
+    return msgspec.json.Decoder(shape).decode
+
+
+def _from_objects(shape: type[Any]) -> Callable[[Any], Any]:
+    return partial(msgspec.convert, type=shape)
+
+
 def _decoder(
-    record: type[Any], fields: list[_Field], ids: list[str], definition: InputDefinition
-) -> Callable[[bytes], Any]:
-    """Return what decodes a value to a record of a type derived from this one."""
+    record: type[Any],
+    fields: list[_Field],
+    ids: list[str],
+    definition: InputDefinition,
+    to_shape: Callable[[type[Any]], Callable[[Any], Any]] = _from_json,
+) -> Callable[[Any], Any]:
+    """Return what decodes a value to a record of a type derived from this one.
+
+    `to_shape` returns what makes an object of a type of what is decoded: JSON, or objects and scalars.
+    """
     boolean = isinstance(definition, LabelDefinition) and definition.value_kind == "boolean"
     namespace = {"ids": property(tuple_getter(ids))}
     if definition.time_unit == "ms" and not boolean and all(len(field.parts) == 1 for field in fields):
@@ -175,17 +253,17 @@ def _decoder(
             kw_only=True,
             gc=False,
         )
-        return msgspec.json.Decoder(flat).decode
+        return to_shape(flat)
     names = [field.name for field in fields]
     made = msgspec.defstruct(
         record.__name__, names, bases=(record,), namespace=namespace, frozen=True, gc=False
     )
-    parse = msgspec.json.Decoder(_shape(_tree(fields))).decode
+    parse = to_shape(_shape(_tree(fields)))
     values = tuple_getter([_path(fields, field) for field in fields])
     at = names.index("timestamp")
     convert = _CONVERSIONS[definition.time_unit]
 
-    def decode(value: bytes) -> Any:
+    def decode(value: Any) -> Any:
         found = list(values(parse(value)))
         found[at] = convert(found[at])
         if boolean:

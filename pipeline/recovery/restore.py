@@ -13,7 +13,8 @@ from pipeline.kafka.topics import Topics, topics_of
 from pipeline.model.label_policy import label_policy
 from pipeline.model.model import Model
 from pipeline.model.settings_text import kind_from, target_from
-from pipeline.records.input_decoders import InputDecoders
+from pipeline.records.decoding import InputDecoder
+from pipeline.records.inputs import Label
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Prediction
 from pipeline.recovery.outcome_reader import read_outcomes
@@ -33,6 +34,7 @@ def recover(
     settings: Mapping[str, str],
     config: Config,
     *,
+    labels: InputDecoder[Label],
     keep_waiting: Callable[[Sequence[Prediction]], None],
 ) -> Generator[Task | int]:
     """Build the task of a partition. Yields how many records are left to read, and the task at last.
@@ -49,6 +51,8 @@ def recover(
         What the outputs depend on.
     config
         The whole configuration.
+    labels
+        Decodes the labels that wait for their interaction.
     keep_waiting
         Is given the predictions that wait for their label: see
         `pipeline.recovery.restoration.TaskRestorer`.
@@ -60,6 +64,8 @@ def recover(
 
     Raises
     ------
+    SchemaUnavailableError
+        If the schema of a label that waits is not known yet.
     StateError
         If what the topics hold does not fit together, or belongs to other settings.
     """
@@ -79,7 +85,7 @@ def recover(
                 sharing=_sharing_settings(settings, config),
             )
             return
-        state = read_state(log, topics, partition, position, state_signer(config))
+        state = read_state(log, topics, partition, position, state_signer(config), labels=labels)
         refuse_other_settings(state, settings)
         model, state = read_snapshot(log, topics, state, new_model)
         task = Task.restore(
@@ -88,7 +94,7 @@ def recover(
             config.join,
             policy=label_policy(config.labels, features),
             sharing=_sharing_settings(settings, config),
-            labels=InputDecoders.of(config.stream).labels,
+            labels=labels,
         )
         restoration = TaskRestorer(task, state, keep_waiting)
         yield restoration.left

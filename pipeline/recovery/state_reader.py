@@ -11,11 +11,12 @@ import structlog
 from pipeline.errors import StateError
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.kafka.log import LogReader
+from pipeline.kafka.registry import decoders_of
 from pipeline.kafka.topics import Topics
 from pipeline.model.model import Model
 from pipeline.model.snapshot import snapshot_size, unpack
-from pipeline.records.input_decoders import InputDecoders
-from pipeline.records.inputs import KafkaMessage
+from pipeline.records.decoding import InputDecoder
+from pipeline.records.inputs import KafkaMessage, Label
 from pipeline.records.names import snapshot_key, state_key
 from pipeline.recovery.signature import StateSigner, check_mac
 from pipeline.recovery.state_check import RECOVER, StateOrigin, UnusableStateError, decode_state
@@ -32,6 +33,8 @@ def read_state(
     partition: int,
     position: CommittedPosition,
     signer: StateSigner | None = None,
+    *,
+    labels: InputDecoder[Label] | None = None,
 ) -> State:
     """Read the state record that was committed with the offsets.
 
@@ -47,6 +50,8 @@ def read_state(
         What the group has committed for it.
     signer
         Checks its MAC; None where `checkpoint.key` is not set.
+    labels
+        Decodes labels that wait; None for the decoder of commands, see `pipeline.kafka.registry.decoders_of`.
 
     Returns
     -------
@@ -55,6 +60,8 @@ def read_state(
 
     Raises
     ------
+    SchemaUnavailableError, RegistryError
+        The schema of a label that waits is not known.
     StateError
         It is missing, of another version, of other offsets, not of a worker or not signed as it should be.
     """
@@ -67,7 +74,7 @@ def read_state(
             f"Another writer's record with the key {state_key(partition)} has replaced it in compaction, or "
             f"records were deleted. {RECOVER}"
         ) from error
-    state = state_of(message, topics, partition, signer)
+    state = state_of(message, topics, partition, signer, labels)
     found = (state.interactions.offset, state.labels.offset)
     if found != (position.interactions, position.labels):
         raise StateError(
@@ -77,15 +84,21 @@ def read_state(
     return state
 
 
-def state_of(message: KafkaMessage, topics: Topics, partition: int, signer: StateSigner | None) -> State:
-    """Return the state record of a message of a partition.
+def state_of(
+    message: KafkaMessage,
+    topics: Topics,
+    partition: int,
+    signer: StateSigner | None,
+    labels: InputDecoder[Label] | None = None,
+) -> State:
+    """Return the state record of a message of a partition; the parameters are those of `read_state`.
 
     Raises
     ------
     StateError
         It is of another version, not of a worker or not signed as it should be.
     """
-    decoder = InputDecoders.of(topics.stream).labels
+    decoder = labels or decoders_of(topics).labels
     origin = StateOrigin(topics.checkpoints, partition, message.offset() or 0, topics.labels, decoder)
     value = message.value() or b""
     if message.key() != state_key(partition).encode():

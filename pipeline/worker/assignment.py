@@ -15,6 +15,7 @@ from pipeline.kafka.committed import committed_positions
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import topics_of
 from pipeline.model.model import Model
+from pipeline.records.schemas import SchemaUnavailableError
 from pipeline.recovery.restore import recover
 from pipeline.worker.membership import Membership
 from pipeline.worker.partition import Partition
@@ -23,6 +24,8 @@ from pipeline.worker.source import ConsumerSource
 
 POLL_TIMEOUT = 0.1
 """Seconds to wait for a message, or for news of the group."""
+SCHEMA_PAUSE = 1.0
+"""Seconds between two attempts to restore a partition whose state needs a schema that is not known yet."""
 
 _log = structlog.get_logger()
 
@@ -54,7 +57,15 @@ class Assignment:
         self._consumer = consumer
         self._topics = topics_of(config)
         self._count = int(settings["partitions"])
-        self._recover = partial(recover, new_model=new_model, settings=settings, config=config)
+        self._recover = partial(
+            recover,
+            new_model=new_model,
+            settings=settings,
+            config=config,
+            labels=self.source.decoders.labels,
+        )
+        self._waits_until: dict[int, float] = {}
+        """When a partition is restored again whose state has a label of a schema that is not known yet."""
 
     @property
     def running(self) -> list[Partition]:
@@ -63,8 +74,13 @@ class Assignment:
 
     @property
     def restoring(self) -> list[Partition]:
-        """The partitions whose tasks are being restored."""
-        return [partition for partition in self.partitions.values() if partition.restoring]
+        """The partitions whose tasks are being restored, but those that wait for a schema."""
+        now = time.monotonic()
+        return [
+            partition
+            for partition in self.partitions.values()
+            if partition.restoring and self._waits_until.get(partition.number, 0.0) <= now
+        ]
 
     def subscribe(self, before_revocation: Callable[[], None]) -> None:
         """Join the group; partitions come and go during later polls.
@@ -108,6 +124,11 @@ class Assignment:
                 while not partition.restore():
                     if time.monotonic() >= end:
                         return
+            except SchemaUnavailableError:
+                assert partition.position is not None
+                partition.assign(partition.position)
+                self._waits_until[partition.number] = time.monotonic() + SCHEMA_PAUSE
+                continue
             except StateError:
                 if self._advanced_by_others(partition):
                     return

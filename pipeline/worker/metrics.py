@@ -15,6 +15,7 @@ from pipeline.config.tree import Config, host_and_port
 from pipeline.errors import ConfigError
 from pipeline.model.comparison import LearnerMetrics
 from pipeline.worker.partition import Partition
+from pipeline.worker.schema_lookup import SchemaLookup
 from pipeline.worker.source import ConsumerSource
 
 PARTITION_GAUGES: Final = {
@@ -33,9 +34,12 @@ PARTITION_GAUGES: Final = {
 INPUT_GAUGES: Final = {
     "buffered_messages": "Messages that were read and not yet processed.",
     "buffered_bytes": "Bytes of the messages that were read and not yet processed.",
-    "paused": "1 while the input is not read, because enough is buffered.",
+    "paused": "1 while the input is not read, because enough is buffered or messages wait for their schema.",
+    "held_messages": "Messages that wait for their schema, which the registry has not answered yet.",
 }
 ENTITIES: Final = "Entities that running statistics are kept for, by table."
+REGISTRY_ANSWERS: Final = ("found", "unknown", "failed")
+"""What the schema registry may answer: a schema, that there is none, or nothing."""
 COMPARISON_COUNTERS: Final = {
     "events": "Labelled events since the partition was assigned.",
     "mistakes": "Labelled events that the learner predicted wrongly.",
@@ -53,6 +57,7 @@ class InputFigures(NamedTuple):
     buffered_messages: int
     buffered_bytes: int
     paused: bool
+    held_messages: int = 0
 
 
 class PartitionFigures(NamedTuple):
@@ -81,10 +86,10 @@ class PartitionFigures(NamedTuple):
         """Return the figures of a running partition."""
         task, throttle = partition.task, partition.throttle
         join, statistics = task.join, task.model.statistics
-        paused = source.paused(partition.number)
+        paused, waiting = source.paused(partition.number), source.held(partition.number)
         return cls(
-            interactions=InputFigures(len(task.interactions), task.interactions.bytes, paused[0]),
-            labels=InputFigures(len(task.labels), task.labels.bytes, paused[1]),
+            interactions=InputFigures(len(task.interactions), task.interactions.bytes, paused[0], waiting[0]),
+            labels=InputFigures(len(task.labels), task.labels.bytes, paused[1], waiting[1]),
             pending_predictions=len(join.pending),
             closed_events=len(join.closed),
             early_labels=len(join.waiting),
@@ -99,6 +104,20 @@ class PartitionFigures(NamedTuple):
             entities={name: len(table) for name, table in statistics.named_tables()},
             compared=task.comparison.learner_metrics if task.comparison else {},
         )
+
+
+class RegistryFigures(NamedTuple):
+    """What the schema registry has answered this worker up to the last update: see `REGISTRY_ANSWERS`."""
+
+    away: bool
+    found: int
+    unknown: int
+    failed: int
+
+    @classmethod
+    def of(cls, lookup: SchemaLookup) -> RegistryFigures:
+        """Return the figures of a worker's questions."""
+        return cls(lookup.away, lookup.found, lookup.unknown, lookup.failed)
 
 
 class Gauges(Collector):
@@ -116,6 +135,7 @@ class Gauges(Collector):
     def __init__(self, config: Config) -> None:
         self._figures: Mapping[int, PartitionFigures] = {}
         self._updated = 0.0
+        self._registry: RegistryFigures | None = None
         self._limits = {
             "buffer_limit_bytes": (config.worker.buffer, "Bytes that may be read ahead: worker.buffer."),
             "pending_predictions_limit": (config.join.max_pending, "In each partition: join.max_pending."),
@@ -135,6 +155,7 @@ class Gauges(Collector):
         """Publish the figures of the running partitions, if those before are a second old."""
         if time.monotonic() - self._updated >= REFRESH_INTERVAL:
             self._updated = time.monotonic()
+            self._registry = RegistryFigures.of(source.lookup) if source.lookup is not None else None
             self.publish({each.number: PartitionFigures.of(each, source) for each in partitions})
 
     def publish(self, figures: Mapping[int, PartitionFigures]) -> None:
@@ -166,6 +187,7 @@ class Gauges(Collector):
                 for source in INPUTS:
                     family.add_metric([str(partition), source], getattr(getattr(held, source), name))
             yield family
+        yield from self._collect_registry()
         for name, text in COMPARISON_COUNTERS.items():
             counted = CounterMetricFamily(f"forks_compared_{name}", text, labels=["partition", "learner"])
             for partition, held in figures.items():
@@ -173,6 +195,21 @@ class Gauges(Collector):
                     if (value := getattr(standing, name)) is not None:
                         counted.add_metric([str(partition), learner], value)
             yield counted
+
+    def _collect_registry(self) -> Iterator[Metric]:
+        """Return the metrics of the schema registry, where an input needs one."""
+        figures = self._registry
+        if figures is None:
+            return
+        yield GaugeMetricFamily(
+            "forks_registry_away", "1 while the schema registry does not answer.", value=figures.away
+        )
+        answers = CounterMetricFamily(
+            "forks_registry_lookups", "Questions to the schema registry, by their answer.", labels=["answer"]
+        )
+        for answer in REGISTRY_ANSWERS:
+            answers.add_metric([answer], getattr(figures, answer))
+        yield answers
 
 
 @contextmanager

@@ -14,12 +14,15 @@ from pipeline.errors import StateError
 from pipeline.kafka.errors import is_offset_lost, is_partition_end
 from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.offsets import PartitionId
+from pipeline.kafka.registry import registry_of
 from pipeline.kafka.topics import topics_of
-from pipeline.records.decoding import decode
+from pipeline.records.decoding import InputDecoder, decode
 from pipeline.records.input_decoders import InputDecoders
-from pipeline.records.inputs import sizes
+from pipeline.records.inputs import Interaction, Label, sizes
+from pipeline.records.schemas import SchemaUnavailableError
 from pipeline.task.record_queue import PolledMessages, RecordQueue
 from pipeline.worker.clock import wall_clock
+from pipeline.worker.schema_lookup import SchemaLookup
 
 MIN_READ_AHEAD = 40_000
 """Messages of an input that may always be read ahead, if the buffer allows: a fetch returns thousands."""
@@ -40,6 +43,8 @@ class _Input:
     end: int = -1
     """Offset at which the consumer reported the end last."""
     paused: bool = True
+    held: list[Message] = field(default_factory=list)
+    """Messages behind `position` that wait for the schema of the first of them."""
 
 
 class ConsumerSource:
@@ -60,7 +65,9 @@ class ConsumerSource:
         self._max_read_ahead = max(8 * self._batch_size, MIN_READ_AHEAD)
         self._buffer = config.worker.buffer // 2
         self._topics = topics_of(config)
-        self._decoders = InputDecoders.of(config.stream)
+        self.lookup = SchemaLookup(registry_of(config.registry)) if config.stream.needs_registry else None
+        """Asks the schema registry; None where no input needs one."""
+        self.decoders = InputDecoders.of(config.stream, self.lookup)
         self._liveness = Liveness(consumer, self._topics.interactions)
         self._inputs: dict[PartitionId, _Input] = {}
 
@@ -97,6 +104,7 @@ class ConsumerSource:
         StateError
             Messages that were not yet processed have been deleted.
         """
+        self._feed_held()
         first = self._consumer.poll(timeout)
         self._liveness.check(received=first is not None)
         if first is not None:
@@ -155,13 +163,25 @@ class ConsumerSource:
             if not input_.paused and (len(queue) > self._max_read_ahead or queue.bytes > share):
                 self._consumer.pause([TopicPartition(*topic_partition)])
                 input_.paused = True
-            elif input_.paused and len(queue) < self._max_read_ahead // 2 and queue.bytes <= share // 2:
+            elif (
+                input_.paused
+                and not input_.held
+                and len(queue) < self._max_read_ahead // 2
+                and queue.bytes <= share // 2
+            ):
                 self._resume(topic_partition, input_)
 
     def paused(self, partition: int) -> tuple[bool, bool]:
         """Return whether interactions, and labels, of a partition are paused."""
         interactions, labels = (
             self._inputs[PartitionId(topic, partition)].paused for topic in self._topics.inputs
+        )
+        return interactions, labels
+
+    def held(self, partition: int) -> tuple[int, int]:
+        """Return how many interactions, and labels, of a partition wait for their schema."""
+        interactions, labels = (
+            len(self._inputs[PartitionId(topic, partition)].held) for topic in self._topics.inputs
         )
         return interactions, labels
 
@@ -177,9 +197,47 @@ class ConsumerSource:
             input_ = self._inputs[topic_partition]
             if input_.queue is None:
                 raise RuntimeError(f"{topic_partition} delivered messages before it was restored")
-            input_.queue.feed(self._decoded(topic_partition.topic, delivered, latest))
-            input_.position = (delivered[-1].offset() or 0) + 1
             input_.last_message_at = time.monotonic()
+            if input_.held:  # these were on their way when the input was paused
+                input_.held += delivered
+            else:
+                self._feed(topic_partition, input_, delivered, latest)
+
+    def _feed_held(self) -> None:
+        """Enqueue the messages that have waited for a schema which is known by now."""
+        latest = wall_clock() + self._join.max_ahead
+        for topic_partition, input_ in self._inputs.items():
+            if input_.held:
+                held, input_.held = input_.held, []
+                self._feed(topic_partition, input_, held, latest)
+
+    def _feed(
+        self, topic_partition: PartitionId, input_: _Input, messages: list[Message], latest: int
+    ) -> None:
+        """Enqueue messages up to the first whose schema is not known yet, and hold back the others."""
+        assert input_.queue is not None
+        ready = self._ready(topic_partition.topic, messages)
+        try:
+            if ready:
+                input_.queue.feed(self._decoded(topic_partition.topic, messages[:ready], latest))
+                input_.position = (messages[ready - 1].offset() or 0) + 1
+        except SchemaUnavailableError:  # that there is none was known a moment ago, and is asked again now
+            ready = 0
+        input_.held = messages[ready:]
+        if input_.held:
+            input_.queue.at_end = False
+            if not input_.paused:
+                self._consumer.pause([TopicPartition(*topic_partition)])
+                input_.paused = True
+
+    def _ready(self, topic: str, messages: list[Message]) -> int:
+        """Return how many of the first messages can be decoded now."""
+        ready = self._decoder(topic).ready
+        return len(messages) if ready is None else ready(list(map(Message.value, messages)))
+
+    def _decoder(self, topic: str) -> InputDecoder[Interaction] | InputDecoder[Label]:
+        of_interactions = topic == self._topics.interactions
+        return self.decoders.interactions if of_interactions else self.decoders.labels
 
     def _by_partition(self, messages: list[Message]) -> dict[PartitionId, list[Message]]:
         """Group messages by input partition, and handle the events among them."""
@@ -197,11 +255,9 @@ class ConsumerSource:
 
     def _decoded(self, topic: str, messages: list[Message], latest: int) -> PolledMessages:
         keys, values = list(map(Message.key, messages)), list(map(Message.value, messages))
-        of_interactions = topic == self._topics.interactions
-        decoder = self._decoders.interactions if of_interactions else self._decoders.labels
         return PolledMessages(
             messages,
-            decode(keys, values, decoder, latest),
+            decode(keys, values, self._decoder(topic), latest),
             sizes(keys, values, list(map(Message.headers, messages))),
         )
 
@@ -228,7 +284,7 @@ class ConsumerSource:
         tells.
         """
         for topic_partition, input_ in self._inputs.items():
-            if input_.queue is None or input_.queue.ready:
+            if input_.queue is None or input_.queue.ready or input_.held:
                 continue
             _, end = self._consumer.get_watermark_offsets(TopicPartition(*topic_partition), cached=True)
             ended = input_.position <= input_.end or 0 <= end <= input_.position

@@ -32,6 +32,7 @@ from pipeline.kafka.access.missing_rights import missing_rights
 from pipeline.kafka.access.rights import Right, Role, rights
 from pipeline.kafka.errors import error_text, is_fenced
 from pipeline.kafka.partitioner import check_partitioning
+from pipeline.kafka.registry import decoders_of
 from pipeline.kafka.topics import partition_count, topics_of
 from pipeline.model.factory import ModelFactory
 from pipeline.records.decimals import encode_rows
@@ -100,6 +101,7 @@ class Worker:
         self._factory = ModelFactory(config)
         self._instance = config.kafka.instance or f"{socket.gethostname()}-{uuid4().hex[:8]}"
         topics = topics_of(config)
+        decoders_of(topics)  # refuses formats without a registry
         client = Admin(config.kafka)
         self._rights = rights(Role.WORKER, config, topics, partitions=1)
         self._refuse_missing_rights(client)

@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from pipeline.kafka.registry import decoders_of
 from pipeline.records.decoding import decode_value
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
-from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
 from pipeline.records.names import ERROR_HEADERS, MESSAGE_FAULTS, Fault
+from pipeline.records.schemas import NOT_REGISTERED
 from pipeline.tools.audit.differences import AuditResult
 from pipeline.tools.audit.topic_records import AuditInput, DeadLetterMessage
 
@@ -25,6 +26,8 @@ class DeadLetterDigest(NamedTuple):
     fault: str
     offset: int
     digest: bytes
+    unknown_schema: bool
+    """Whether the reason is that the registry did not have the message's schema."""
 
 
 class DeadLetters:
@@ -45,7 +48,7 @@ class DeadLetters:
         self.unjoined_events: set[Id] = set()
         """Events whose label waited for its interaction in vain, or met another interaction."""
         self._topic = audit_input.topics.dead_letters
-        self._labels = InputDecoders.of(audit_input.topics.stream).labels
+        self._labels = decoders_of(audit_input.topics).labels
         self._result = result
         state = audit_input.state
         self._accepted = {
@@ -88,10 +91,18 @@ class DeadLetters:
         self._result.checked["dead letters"] += 1
         self.faults[dead_letter.fault] += 1
         self._open[source_offset] = DeadLetterDigest(
-            dead_letter.fault, source.offset, _digest(source, dead_letter.headers)
+            dead_letter.fault,
+            source.offset,
+            _digest(source, dead_letter.headers),
+            NOT_REGISTERED in (dead_letter.reason or ""),
         )
         if dead_letter.fault in (Fault.ORPHAN, Fault.MISMATCHED):
             self._add_unjoined(source)
+
+    def unknown_schema(self, message: RawMessage) -> bool:
+        """Return whether the registry did not have the schema of a message that is not matched yet."""
+        entry = self._open.get((message.topic, message.offset))
+        return entry is not None and entry.unknown_schema
 
     def match(self, message: RawMessage) -> str | None:
         """Match an input message with its dead letter, which has to hold the same bytes.

@@ -10,9 +10,9 @@ import numpy as np
 
 from pipeline.features.event_features import EventFeatures
 from pipeline.features.feature_set import FeatureSet
+from pipeline.kafka.registry import decoders_of
 from pipeline.records.decoding import InputDecoder, RejectedRecord, decode
 from pipeline.records.fields import Id
-from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import Interaction, Label, RawMessage
 from pipeline.records.names import JOIN_FAULTS, Fault
 from pipeline.records.outputs import Outcome, Prediction
@@ -142,7 +142,7 @@ class Input(NamedTuple):
     @classmethod
     def interactions(cls, audit_input: AuditInput) -> Input:
         """Return the interactions of a partition."""
-        state, decoders = audit_input.state, InputDecoders.of(audit_input.topics.stream)
+        state, decoders = audit_input.state, decoders_of(audit_input.topics)
         return cls(
             audit_input.topics.interactions,
             audit_input.interactions,
@@ -154,7 +154,7 @@ class Input(NamedTuple):
     @classmethod
     def labels(cls, audit_input: AuditInput) -> Input:
         """Return the labels of a partition."""
-        topics, decoder = audit_input.topics, InputDecoders.of(audit_input.topics.stream).labels
+        topics, decoder = audit_input.topics, decoders_of(audit_input.topics).labels
         event = FeatureSet.of(topics.stream).event
         return cls(topics.labels, audit_input.labels, audit_input.state.labels, decoder, event)
 
@@ -231,7 +231,10 @@ class InputDispositions:
                 self._result.add_difference(self._outputs.topic, offset, expected, found)
 
     def _check_message(self, source: RawMessage, record: Interaction | Label | RejectedRecord) -> None:
+        unknown_schema = self._input.decoder.ready is not None and self._dead_letters.unknown_schema(source)
         fault = self._dead_letters.match(source)
+        if unknown_schema:  # it may have been registered since, as a time may have passed
+            return
         if isinstance(record, RejectedRecord):
             if fault != record.fault:
                 self._add_difference(source, f"a dead letter, {record.fault}", fault or "no dead letter")

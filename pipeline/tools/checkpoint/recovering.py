@@ -10,10 +10,10 @@ import msgspec
 from pipeline.errors import StateError
 from pipeline.kafka.committed import position_of
 from pipeline.kafka.log import LogReader, decode_record
+from pipeline.kafka.registry import decoders_of
 from pipeline.model.factory import ModelFactory
 from pipeline.model.snapshot import pack
 from pipeline.records.dead_letter import read_dead_letter
-from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
 from pipeline.records.output_types import OutputTypes
 from pipeline.recovery.state_check import UnusableStateError
@@ -187,7 +187,7 @@ def derive(
         offsets,
         factory.settings(group.partitions),
         group.config.join,
-        InputDecoders.of(group.config.stream),
+        decoders_of(topics),
         shares=group.config.sharing.interval_for(group.partitions) is not None,
     )
     with _reader(group) as predictions, _reader(group) as outcomes:

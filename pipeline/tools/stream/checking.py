@@ -109,13 +109,17 @@ class StreamCheck(msgspec.Struct, frozen=True):
         return not (self.remarks or self.interactions.reasons or self.labels.reasons)
 
 
-def check(stream: Stream, sample: Sample, topics: tuple[str, str], latest: int) -> StreamCheck:
+def check(
+    stream: Stream, decoders: InputDecoders, sample: Sample, topics: tuple[str, str], latest: int
+) -> StreamCheck:
     """Check messages against a definition.
 
     Parameters
     ----------
     stream
         Definition of the stream.
+    decoders
+        Decoders of its inputs.
     sample
         Messages of the inputs.
     topics
@@ -128,7 +132,6 @@ def check(stream: Stream, sample: Sample, topics: tuple[str, str], latest: int) 
     StreamCheck
         What fits, and what does not.
     """
-    decoders = InputDecoders.of(stream)
     interactions = _decoded(sample.interactions, decoders.interactions, latest)
     labels = _decoded(sample.labels, decoders.labels, latest)
     # The first of an event counts, as in a worker; later ones are duplicates.
@@ -140,16 +143,16 @@ def check(stream: Stream, sample: Sample, topics: tuple[str, str], latest: int) 
     positive = sum(target.is_positive(label.watch_ratio) for label in usable)
     joined = sum(label.event_id in events for label in usable)
     remarks = [
-        *_units("interactions", stream.interactions, sample.interactions),
-        *_units("labels", stream.labels, sample.labels),
+        *_units("interactions", stream.interactions, sample.interactions, decoders.interactions),
+        *_units("labels", stream.labels, sample.labels, decoders.labels),
         *_repeated(record for _, record in interactions if isinstance(record, Interaction)),
         *_joins(usable, events, joined),
         *_positives(stream, len(usable), positive),
     ]
     return StreamCheck(
         stream.name,
-        _input(topics[0], stream, stream.interactions, interactions),
-        _input(topics[1], stream, stream.labels, labels),
+        _input(topics[0], stream, stream.interactions, interactions, decoders.interactions),
+        _input(topics[1], stream, stream.labels, labels, decoders.labels),
         joined,
         positive,
         remarks,
@@ -164,8 +167,10 @@ def _decoded(messages: Sequence[RawMessage], decoder: InputDecoder[Any], latest:
     return list(zip(messages, decode(keys, values, decoder, latest).records, strict=True))
 
 
-def _input(topic: str, stream: Stream, definition: InputDefinition, decoded: _Decoded) -> InputCheck:
-    objects = [_parsed(message) for message, _ in decoded]
+def _input(
+    topic: str, stream: Stream, definition: InputDefinition, decoded: _Decoded, decoder: InputDecoder[Any]
+) -> InputCheck:
+    objects = [_parsed(message, decoder) for message, _ in decoded]
     times = [record.timestamp for _, record in decoded if not isinstance(record, RejectedRecord)]
     return InputCheck(
         topic,
@@ -187,9 +192,9 @@ def _pointers(stream: Stream, definition: InputDefinition) -> Iterator[tuple[str
     yield from pointers.items()
 
 
-def _parsed(message: RawMessage) -> object:
+def _parsed(message: RawMessage, decoder: InputDecoder[Any]) -> object:
     try:
-        return msgspec.json.decode(message.value or b"null")
+        return decoder.parse(message.value or b"null")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
@@ -243,9 +248,13 @@ def unit_of(time: object) -> TimeUnit | None:
     return next((unit for least, unit in _LEAST_TIMES if time >= least), None)
 
 
-def _units(name: str, definition: InputDefinition, messages: Sequence[RawMessage]) -> Iterator[str]:
-    """Yield a remark if most times seem to be in another unit than said."""
-    times = [_at(_parsed(message), definition.time) for message in messages]
+def _units(
+    name: str, definition: InputDefinition, messages: Sequence[RawMessage], decoder: InputDecoder[Any]
+) -> Iterator[str]:
+    """Yield a remark if most times seem to be in another unit than said; a schema may say it better."""
+    if definition.format in {"avro", "protobuf"}:
+        return
+    times = [_at(_parsed(message, decoder), definition.time) for message in messages]
     units = Counter(unit for unit in map(unit_of, times) if unit is not None)
     if not units:
         return

@@ -69,6 +69,23 @@ def refusal(call: Callable[[], object]) -> str:
         (f"[kafka.client]\nsasl.password = {SECRET}\n", ["is not valid TOML", "line 2"]),
         (f'[kafka.client]\n"sasl.password" = "{SECRET}\n', ["is not valid TOML", "line 2"]),
         (f'[kafka.client]\n"sasl.password" = "{SECRET}\udcff"\n', ["is not text in UTF-8"]),
+        (
+            f'[registry.client]\n"basic.auth.user.info" = ["{SECRET}"]\n',
+            ["registry.client.basic.auth.user.info: a s"],
+        ),
+        (
+            f'[registry.client]\nbasic.auth.user.info = "{SECRET}"\n',
+            ['write "basic.auth.user.info" = ... under [reg'],
+        ),
+        (
+            f'[registry.client]\nurl = "{SECRET}"\n',
+            ["registry.client: url: url and timeout stand in [registry]"],
+        ),
+        (
+            f'[registry]\nurl = "http://me:{SECRET}@127.0.0.1"\n',
+            ["registry.url: it begins with http://", "no credentials"],
+        ),
+        (f'[registry]\nclient = "{SECRET}"\n', ["registry.client: Input should be a valid dictionary"]),
         (f'[worker]\nbatch = 0\n[kafka.client]\n"sasl.password" = "{SECRET}"\n', ["worker.batch", "got 0"]),
     ],
 )
@@ -119,6 +136,21 @@ def test_a_tree_that_is_built_in_code_has_errors_without_secrets() -> None:
         with pytest.raises(ValueError, match="client") as caught:
             Kafka.model_validate({"client": client})
         assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+def test_settings_of_the_registry_s_client_are_kept_the_same_way() -> None:
+    Path("password").write_text(f"me:{SECRET}\n")
+    Path("mine.toml").write_text(
+        '[registry]\nurl = "http://127.0.0.1:1,https://b:2/apis"\n'
+        '[registry.client]\n"basic.auth.user.info.file" = "password"\n'
+    )
+    registry = load(Path("mine.toml")).registry
+    assert SECRET not in repr(registry) + registry.model_dump_json()
+    assert registry.client["basic.auth.user.info"].get_secret_value() == f"me:{SECRET}"
+    Path("mine.toml").write_text('[registry.client]\n"ssl.ca.location" = "missing.pem"\n')
+    assert refusal(lambda: load(Path("mine.toml"))) == (
+        'registry.client: "ssl.ca.location": missing.pem does not exist'
+    )
 
 
 def test_a_setting_of_librdkafka_may_be_in_a_file() -> None:

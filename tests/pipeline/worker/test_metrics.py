@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import socket
+from types import SimpleNamespace
 from typing import cast
 from urllib.request import urlopen
 
@@ -23,6 +24,7 @@ from pipeline.worker.metrics import (
     PartitionFigures,
     serve_metrics,
 )
+from pipeline.worker.source import ConsumerSource
 
 CONFIG = Config(
     join=Join(max_pending=11, max_closed=12, early_bytes=13),
@@ -111,6 +113,24 @@ def test_without_an_address_nothing_is_served() -> None:
         assert listening() == before | {address}
     with serve_metrics(Gauges(CONFIG), None):
         assert listening() == before
+
+
+def test_the_schema_registry_has_figures_where_an_input_needs_one() -> None:
+    gauges = Gauges(CONFIG)
+    collector = cast(CollectorRegistry, gauges)
+    lookup = SimpleNamespace(away=True, found=3, unknown=1, failed=2)
+    source = cast(ConsumerSource, SimpleNamespace(lookup=None))
+    gauges.update([], source)
+    assert "forks_registry" not in generate_latest(collector).decode()
+    gauges = Gauges(CONFIG)
+    gauges.update([], cast(ConsumerSource, SimpleNamespace(lookup=lookup)))
+    lines = generate_latest(cast(CollectorRegistry, gauges)).decode().splitlines()
+    assert [line for line in lines if line.startswith("forks_registry")] == [
+        "forks_registry_away 1.0",
+        'forks_registry_lookups_total{answer="found"} 3.0',
+        'forks_registry_lookups_total{answer="unknown"} 1.0',
+        'forks_registry_lookups_total{answer="failed"} 2.0',
+    ]
 
 
 def test_challengers_have_counters_beside_the_champion() -> None:

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.records.encoding import encode
+from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
 from pipeline.tools.stream import Sample, StreamCheck, check, render
 from pipeline.tools.stream.checking import unit_of
@@ -42,7 +43,7 @@ def checked(
     interactions: Sequence[Any], labels: Sequence[Any], stream: Stream = KUAIREC, latest: int = 2 * NOW
 ) -> StreamCheck:
     sample = Sample(messages(TOPICS[0], interactions), messages(TOPICS[1], labels))
-    return check(stream, sample, TOPICS, latest)
+    return check(stream, InputDecoders.of(stream), sample, TOPICS, latest)
 
 
 def text(found: StreamCheck) -> str:
@@ -160,7 +161,7 @@ hostile = st.recursive(
 )
 def test_hostile_messages_are_only_counted(values: list[bytes | None]) -> None:
     sample = [RawMessage("t", 0, offset, b"7", value) for offset, value in enumerate(values)]
-    found = check(KUAIREC, Sample(sample, sample), TOPICS, NOW)
+    found = check(KUAIREC, InputDecoders.of(KUAIREC), Sample(sample, sample), TOPICS, NOW)
     assert found.interactions.usable == 0
     assert sum(reason.messages for reason in found.interactions.reasons) == len(values)
     text(found)
