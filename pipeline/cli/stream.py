@@ -1,4 +1,4 @@
-"""`forks stream`: draft a definition, and check it against messages."""
+"""`forks stream`: draft a definition, check it against messages, and describe its outputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ DOES_NOT_FIT = 1
 """The exit code if something does not fit."""
 
 app = typer.Typer(
-    help="The definition of the stream: draft it, and check it against messages.", no_args_is_help=True
+    help="The definition of the stream: draft it, check it against messages, describe its outputs.",
+    no_args_is_help=True,
 )
 
 
@@ -100,3 +101,30 @@ def check(
         Console(soft_wrap=True, highlight=False).print(render(found))
     if not found.fits:
         raise typer.Exit(DOES_NOT_FIT)
+
+
+@app.command(cls=Command, epilog="Example: forks stream schema --config deliveries.toml --out schemas")
+def schema(
+    config: ConfigFile = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The folder to write a file for each output to.", show_default="printed"),
+    ] = None,
+) -> None:
+    """Write the JSON Schemas of the outputs, with the stream's names of ids, labels and features."""
+    import orjson
+
+    from pipeline.config.loader import load
+    from pipeline.tools.stream import schemas_of
+
+    schemas = schemas_of(load(config).stream)
+    if out is None:
+        typer.echo(orjson.dumps(schemas, option=orjson.OPT_INDENT_2))
+        return
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, text in schemas.items():
+            (out / f"{name}.schema.json").write_bytes(orjson.dumps(text, option=orjson.OPT_INDENT_2) + b"\n")
+    except OSError as error:
+        raise ConfigError(f"{out} cannot be written to: {error.strerror}") from None
+    typer.echo(f"{len(schemas)} schemas are written to {out}", err=True)
