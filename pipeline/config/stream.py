@@ -27,14 +27,16 @@ EVENT_ID: Final = "event_id"
 TimeUnit: TypeAlias = Literal["ms", "us", "s", "iso8601"]
 """How times are written: whole milliseconds or microseconds since 1970, seconds since 1970 with or without a
 fraction, or text as in RFC 3339."""
-ValueKind: TypeAlias = Literal["number", "boolean"]
-"""What a label's value is; true counts as 1 and false as 0."""
+ValueKind: TypeAlias = Literal["number", "boolean", "signal"]
+"""What a label's value is; true counts as 1 and false as 0, and a signal is text that counts as a number."""
 Format: TypeAlias = Literal["json", "avro", "protobuf", "json-schema"]
 """How messages are written: plain JSON, or in the wire format of Confluent's serializers, with the id of a
 schema in a registry."""
 
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
+SignalName = Annotated[str, Field(min_length=1, max_length=256)]
+SignalValue = Annotated[float, Field(ge=-1e9, le=1e9)]
 TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
 
 
@@ -90,9 +92,17 @@ class LabelDefinition(InputDefinition):
     """Messages with labels."""
 
     value: Pointer
-    """The label: a number from 0 on, or true or false."""
+    """The label: a number from 0 on, true or false, or a signal."""
     value_kind: ValueKind = "number"
-    """Whether it is a number or a boolean."""
+    """Whether it is a number, a boolean or a signal."""
+    signals: dict[SignalName, SignalValue] = Field(default_factory=dict, max_length=100)
+    """What each signal counts as, by its text."""
+
+    @model_validator(mode="after")
+    def _check_signals(self) -> Self:
+        if (self.value_kind == "signal") != bool(self.signals):
+            raise ValueError('signals say what each text of value counts as: with value_kind = "signal" only')
+        return self
 
     def pointers(self) -> Iterator[tuple[str, str]]:
         """Yield the settings that are pointers, with their names."""

@@ -73,12 +73,12 @@ class Target:
         return [watch_ratio > threshold for watch_ratio in watch_ratios]
 
     def cap(self, watch_ratio: float) -> float:
-        """Return a watch ratio, or `ratio_cap` if that is less."""
-        return min(watch_ratio, self.ratio_cap)
+        """Return what is summed of a watch ratio: from 0 to `ratio_cap`."""
+        return max(min(watch_ratio, self.ratio_cap), 0.0)
 
     def cap_many(self, watch_ratios: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return `cap` of each watch ratio, shape (n,)."""
-        return np.minimum(watch_ratios, self.ratio_cap)
+        return np.clip(watch_ratios, 0.0, self.ratio_cap)
 
     def signal(self, watch_ratio: float) -> float:
         """Return a bounded signal, 0 at the threshold: y / sqrt(1 + y^2) for y = `slope` (ratio - threshold).
@@ -117,7 +117,7 @@ class Target:
         1.25
         """
         if loss == "squared":
-            return self.cap(watch_ratio) - self.threshold
+            return min(watch_ratio, self.ratio_cap) - self.threshold
         return 1.0 if label else -1.0
 
     def values(
@@ -131,7 +131,7 @@ class Target:
         [1.0, -1.0]
         """
         if loss == "squared":
-            return self.cap_many(watch_ratios) - self.threshold
+            return np.minimum(watch_ratios, self.ratio_cap) - self.threshold
         return np.where(labels, 1.0, -1.0)
 
     def missing_label(self, on_missing: OnMissing) -> bool | None:

@@ -130,6 +130,7 @@ def features_text(stream: Stream) -> dict[str, str]:
     said = stream.model_dump(mode="json", include={"key", "features", "running", "effects"})
     for name, feature in said["features"].items():
         said["features"][name] = {key: value for key, value in feature.items() if key != "field"}
+    said["signals"] = stream.labels.signals
     named = {name: value for name, value in said.items() if value not in (None, {})}
     return {STREAM_FEATURES: encode(named).decode()} if named else {}
 

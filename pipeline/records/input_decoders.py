@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
-from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -158,6 +158,7 @@ _KINDS: Final[Mapping[type, type]] = {
     msgspec.inspect.DateTimeType: str,
     msgspec.inspect.FloatType: float,
     msgspec.inspect.IntType: int,
+    msgspec.inspect.LiteralType: str,
     msgspec.inspect.StrType: str,
 }
 
@@ -190,8 +191,7 @@ def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
         ),
     ]
     if isinstance(definition, LabelDefinition):
-        kind = bool if definition.value_kind == "boolean" else WatchRatio
-        return [*fields, _Field("watch_ratio", parts_of(definition.value), kind)]
+        return [*fields, _Field("watch_ratio", parts_of(definition.value), _label_type(definition))]
     for number, feature in enumerate(stream.features.values()):
         if not isinstance(feature, TimeFeature):
             optional, kind = feature.missing is not None, _type_of(feature)
@@ -204,6 +204,16 @@ def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
                 )
             )
     return fields
+
+
+def _label_type(definition: LabelDefinition) -> Any:
+    """Return the type of the field that has the label."""
+    match definition.value_kind:
+        case "boolean":
+            return bool
+        case "signal":
+            return Literal[tuple(definition.signals)]
+    return WatchRatio
 
 
 def _type_of(feature: EventFeature) -> Any:
@@ -237,9 +247,11 @@ def _decoder(
 
     `to_shape` returns what makes an object of a type of what is decoded: JSON, or objects and scalars.
     """
-    boolean = isinstance(definition, LabelDefinition) and definition.value_kind == "boolean"
+    value_of: Callable[[Any], float] | None = None
+    if isinstance(definition, LabelDefinition) and definition.value_kind != "number":
+        value_of = float if definition.value_kind == "boolean" else definition.signals.__getitem__
     namespace = {"ids": property(tuple_getter(ids))}
-    if definition.time_unit == "ms" and not boolean and all(len(field.parts) == 1 for field in fields):
+    if definition.time_unit == "ms" and value_of is None and all(len(field.parts) == 1 for field in fields):
         flat = msgspec.defstruct(
             record.__name__,
             [
@@ -266,8 +278,8 @@ def _decoder(
     def decode(value: Any) -> Any:
         found = list(values(parse(value)))
         found[at] = convert(found[at])
-        if boolean:
-            found[-1] = float(found[-1])
+        if value_of is not None:
+            found[-1] = value_of(found[-1])
         return made(*found)
 
     return decode

@@ -107,6 +107,8 @@ class StreamWriter:
         )
         self.key_column = "event_id" if stream.key_entity is None else ids[stream.key_entity]
         value: Callable[[Any], object] = bool if labels.value_kind == "boolean" else float
+        if labels.value_kind == "signal":
+            value = {number: text for text, number in labels.signals.items()}.__getitem__
         self._interaction = self._fields(stream, interactions, "interactions", "timestamp")
         self._interaction += [
             (parts_of(each.field), self.columns.index(f"features.{name}"), _same)

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from pipeline.config.pointer import parts_of
-from pipeline.config.stream import InputDefinition, Stream
+from pipeline.config.stream import InputDefinition, LabelDefinition, Stream
 from pipeline.config.stream_features import FieldFeature, TimeFeature
 from pipeline.errors import DataError
 from pipeline.excerpt import shortened
@@ -56,7 +56,7 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
         **{name: table.ids(pointer) for name, pointer in zip(ids, stream.entities.values(), strict=True)},
         "timestamp": time,
         "label_timestamp": time + label_delay if known is None else table.time(labels),
-        "watch_ratio": table.number(labels.value),
+        "watch_ratio": table.label(labels),
     }
     numbers = {
         f"{name}.{number}": table.number(pointer)
@@ -78,20 +78,22 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
         raw = table.frame.select(**selected)
     except pl.exceptions.PolarsError as error:
         raise DataError(f"{path}: {shortened(str(error).splitlines()[0])}") from error
-    fault = raw.select(_fault(["event_id", *ids], list(numbers), required).alias("fault"))["fault"]
+    lowest = -HIGHEST_WATCH_RATIO if labels.signals else 0.0
+    reason = _fault(["event_id", *ids], list(numbers), required, lowest)
+    fault = raw.select(reason.alias("fault"))["fault"]
     counts = fault.drop_nulls().value_counts().sort("fault").rows()
     frame = raw.filter(fault.is_null()).sort("timestamp", maintain_order=True)
     return Events(frame, raw.height, dict(counts))
 
 
-def _fault(ids: list[str], numbers: list[str], features: list[str]) -> pl.Expr:
+def _fault(ids: list[str], numbers: list[str], features: list[str], lowest: float) -> pl.Expr:
     """Return the expression for the reason why a row cannot be used; null where it can."""
     no_feature = pl.any_horizontal(pl.col(features).is_null()) if features else pl.lit(value=False)
     times, values = pl.col("timestamp", "label_timestamp"), pl.col("watch_ratio", *numbers)
+    amounts = [pl.col(name).is_between(0, LONGEST_DURATION) for name in numbers]
     latest = LATEST_TIMESTAMP - LONGEST_DURATION
-    in_range = pl.all_horizontal(times.is_between(0, latest)) & pl.col("watch_ratio").is_between(
-        0, HIGHEST_WATCH_RATIO
-    )
+    label = pl.col("watch_ratio").is_between(lowest, HIGHEST_WATCH_RATIO)
+    in_range = pl.all_horizontal(times.is_between(0, latest), label, *amounts)
     return (
         pl.when(pl.any_horizontal(pl.col(ids).is_null()))
         .then(pl.lit("no_id"))
@@ -103,7 +105,7 @@ def _fault(ids: list[str], numbers: list[str], features: list[str]) -> pl.Expr:
         .then(pl.lit("no_number"))
         .when(no_feature)
         .then(pl.lit("no_feature"))
-        .when(~in_range | ~pl.all_horizontal(values.is_between(0, LONGEST_DURATION)))
+        .when(~in_range)
         .then(pl.lit("out_of_range"))
         .when(pl.col("label_timestamp") < pl.col("timestamp"))
         .then(pl.lit("label_before_event"))
@@ -146,6 +148,14 @@ class _Table:
     def number(self, pointer: str) -> pl.Expr:
         """Return a column of numbers; true counts as 1, and what is no number is null."""
         return self._existing(pointer).cast(pl.Float64, strict=False)
+
+    def label(self, definition: LabelDefinition) -> pl.Expr:
+        """Return the column of what labels count as; null for a signal that the definition does not name."""
+        if definition.value_kind != "signal":
+            return self.number(definition.value)
+        signals = {name: float(value) for name, value in definition.signals.items()}
+        text = self._existing(definition.value).cast(pl.String)
+        return text.replace_strict(signals, default=None, return_dtype=pl.Float64)
 
     def feature(self, feature: FieldFeature) -> pl.Expr:
         """Return the column of a feature; nulls where there is no such column and it may be missing."""

@@ -47,7 +47,8 @@ def _schema(name: str, record: type[Any], names: tuple[str, ...]) -> dict[str, A
             features["items"] = False
     own = definitions.pop(reference["$ref"].removeprefix("#/$defs/"))
     own["title"] = name
-    return {"$schema": DIALECT} | own | ({"$defs": definitions} if definitions else {})
+    whole: dict[str, Any] = {"$schema": DIALECT} | own
+    return whole | ({"$defs": definitions} if definitions else {})
 
 
 def _features(definition: dict[str, Any]) -> Iterator[dict[str, Any]]:

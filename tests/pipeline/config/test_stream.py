@@ -58,7 +58,7 @@ def test_without_a_definition_the_stream_is_kuairec_s() -> None:
         ("interactions.time", "/a~2", 'like "/user_id" or "/user/id"'),
         ("interactions.time", "/a" * 9, "a pointer has at most 8 names"),
         ("interactions.time_unit", "minutes", "'ms', 'us', 's' or 'iso8601'"),
-        ("labels.value_kind", "text", "'number' or 'boolean'"),
+        ("labels.value_kind", "text", "'number', 'boolean' or 'signal'"),
         ("entities", {"user_id": "/a", "score": "/b"}, "score is the name of another field of outputs"),
         ("entities", {"user_id": "/a", "Video": "/b"}, "should match pattern"),
         ("target.name", "user_id", "the label and an id are both called user_id"),
@@ -171,3 +171,13 @@ def test_a_table_by_an_id_that_the_stream_lacks_is_refused() -> None:
     stream = Stream.model_validate(KUAIREC.model_dump(mode="json") | {"entities": {"device": "/device"}})
     with pytest.raises(ValidationError, match=r"features\.tags is a table by the id of entity 2"):
         Config(stream=stream, features=Features(tags=Path("tags.csv")))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [{"value_kind": "signal"}, {"signals": {"click": 1.0}}, {"value_kind": "signal", "signals": {"": 1}}],
+)
+def test_signals_go_with_their_kind_of_value(labels: dict[str, Any]) -> None:
+    definition = KUAIREC.model_dump(mode="json")
+    with pytest.raises(ValidationError, match="signals"):
+        Stream.model_validate(definition | {"labels": definition["labels"] | labels})

@@ -10,9 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, RejectedRecord, decode
+from pipeline.records.decoding import (
+    INTERACTION_DECODER,
+    LABEL_DECODER,
+    InputDecoder,
+    RejectedRecord,
+    decode,
+)
 from pipeline.records.encoding import encode
 from pipeline.records.input_decoders import InputDecoders
+from pipeline.records.inputs import Label
 from pipeline.records.names import Fault
 from tests.support.record_strategies import interactions, labels
 
@@ -175,3 +182,25 @@ def test_hostile_values_are_rejected_and_nothing_else_is_raised(
     for decoder in (compiled.interactions, compiled.labels):
         [record] = decode([b"c7"], [text.encode()], decoder, LATEST).records
         assert isinstance(record, RejectedRecord)  # no courier is c7
+
+
+SIGNALS = DELIVERIES["labels"] | {"value_kind": "signal", "signals": {"click": 1.0, "like": 2, "hide": -1}}
+
+
+@pytest.mark.parametrize(("text", "value"), [("click", 1.0), ("like", 2.0), ("hide", -1.0)])
+def test_a_signal_counts_as_its_number(text: str, value: float) -> None:
+    [found] = decode([b"c7"], [encode(arrival(on_time=text))], signals(), LATEST).records
+    assert isinstance(found, Label)
+    assert found.watch_ratio == value
+
+
+@pytest.mark.parametrize("text", ["share", "", 1, True, None])
+def test_a_signal_that_is_not_named_is_invalid(text: object) -> None:
+    [found] = decode([b"c7"], [encode(arrival(on_time=text))], signals(), LATEST).records
+    assert isinstance(found, RejectedRecord)
+    assert found.fault is Fault.INVALID
+    assert "at `$.on_time`" in found.reason
+
+
+def signals() -> InputDecoder[Label]:
+    return decoders(labels=SIGNALS).labels

@@ -215,3 +215,26 @@ def test_only_json_is_sent() -> None:
     labels = FLAT.labels.model_copy(update={"format": "avro"})
     with pytest.raises(ConfigError, match="the formats of the inputs are json and avro"):
         writer_of(FLAT.model_copy(update={"labels": labels}))
+
+
+def test_signals_of_a_table_are_sent_as_their_text(tmp_path: Path) -> None:
+    definition = KUAIREC.model_dump(mode="json")
+    labels = {
+        "value_kind": "signal",
+        "value": "/action",
+        "signals": {"like": 2.0, "hide": -1.0},
+        "numbers": {},
+    }
+    stream = Stream.model_validate(
+        definition
+        | {"labels": definition["labels"] | labels}
+        | {"interactions": definition["interactions"] | {"numbers": {}}}
+    )
+    path = tmp_path / "rows.csv"
+    path.write_text("event_id,user_id,video_id,timestamp,action\na,1,2,5,like\nb,1,2,6,hide\nc,1,2,7,share\n")
+    events = read_rows(path, stream, label_delay=10)
+    assert events.skipped == {"no_value": 1}
+    writer, decoders = writer_of(stream), InputDecoders.of(stream)
+    rows = events.frame.select(writer.columns).rows()
+    assert [decoders.labels.decode(writer.label(row)).watch_ratio for row in rows] == [2.0, -1.0]
+    assert b'"action":"hide"' in writer.label(rows[1])
