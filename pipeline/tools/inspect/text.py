@@ -58,6 +58,8 @@ TIME_WIDTH: Final = 23
 INDENT: Final = " " * (OFFSET_WIDTH + 2)
 ID_CUT: Final = 32
 ENTITY_WIDTH: Final = 8
+NAME_WIDTH: Final = 22
+"""Width of the column of names, at least."""
 
 
 def heading(kind: Kind, how: Format = DEFAULT_FORMAT) -> Text:
@@ -143,11 +145,12 @@ def _event_columns(record: Prediction | Outcome | LabelRequest) -> str:
 
 def _fields(record: Prediction | Outcome, names: Sequence[str]) -> Iterator[Text]:
     """Yield one line for each field, and for each feature."""
+    width = max(NAME_WIDTH, *(1 + len(name) for name in names))
     for name, value in _named(record):
         if name != "features":
-            yield Text.assemble((f"{name:22}", "dim"), printable(str(value)))
+            yield Text.assemble((f"{name:{width}}", "dim"), printable(str(value)))
     for name, value in zip(names, record.features, strict=True):
-        yield Text.assemble((f"{name:22}", "dim"), repr(value))
+        yield Text.assemble((f"{name:{width}}", "dim"), repr(value))
 
 
 def _named(record: msgspec.Struct) -> Iterator[tuple[str, object]]:
