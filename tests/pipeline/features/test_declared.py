@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.stream import KUAIREC, Stream
+from pipeline.features.effects import LABELS
 from pipeline.features.feature_set import FeatureSet
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.target import TARGET
@@ -129,6 +130,20 @@ def test_a_table_of_a_key_that_one_partition_has_is_not_shared() -> None:
         "crossed with a category": [],
         "recent": ["restaurants", "cuisines"],
     }
+
+
+def test_a_shared_entity_that_is_evicted_by_the_counts_of_others_loses_its_effect() -> None:
+    stream = stream_of("three entities")
+    features, types = FeatureSet.of(stream), OutputTypes.of(stream)
+    statistics, make = RunningStatistics(1, features=features), cast(Any, types.share)
+    for _ in range(5):
+        statistics.update(("a1", "b1", "c1"), True, 2.0)
+    counts = [EntityCounts("a2", 1, 1, 1.0)], [EntityCounts("c1", 1, 1, 1.0)]
+    statistics.merge_shared([make(1, 0, 1, *map(list, counts), [])])
+    statistics.update(("a3", "b1", "c1"), False, 0.0)
+    assert statistics.effects is not None
+    users = statistics.effects.state(*(table.rows() for table in statistics.adjusted_tables())).users
+    assert users[0, LABELS] == 1.0
 
 
 def test_counts_of_another_partition_are_added_to_each_shared_table() -> None:

@@ -21,6 +21,8 @@ from pipeline.records.decoding import RejectedRecord, decode
 from pipeline.records.encoding import encode
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.names import Fault
+from pipeline.records.output_types import OutputTypes
+from pipeline.tools.audit.dispositions import match_key, prediction_key
 
 BASE = KUAIREC.model_dump(mode="json") | {"entities": {"device": "/device"}}
 LATEST = 2**53
@@ -153,14 +155,39 @@ def test_a_category_is_one_of_its_columns_which_the_kernel_does_not_see() -> Non
     layout, values = ContextLayout.of(3, features), values_of(stream, WHOLE)
     rows = np.array([[*([0.25] * features.running), *values.values()]] * 2)
     site = features.running + features.event.names.index("site")
-    rows[1, site] = 99.0  # which is no category
+    rows[1, site] = 8.0  # which is no category
     X = np.zeros((2, layout.dimension))
     layout.fill(X, rows)
     assert X[:, :3].tolist() == [[0.0] * 3] * 2
     assert np.flatnonzero(X[0, 3:11]).tolist() == [bucket_of("attic", 8)]
     assert not X[1, 3:11].any()
+    assert X[1, 11:].tolist() == X[0, 11:].tolist()
     assert X[0, 11:].tolist() == [value for place, value in enumerate(rows[0].tolist()) if place != site]
     settings = learner_settings(Learner(), 3, features=features)
     assert settings.dimension == layout.dimension == 3 + 8 + len(features) - 1
     assert settings.linear_columns == (3, layout.dimension)
     assert settings.kernel_columns == (11, layout.dimension)
+
+
+def test_the_log_odds_of_effects_are_found_behind_categories() -> None:
+    stream = Stream.model_validate(KUAIREC.model_dump(mode="json") | {"features": ALL})
+    features = FeatureSet.of(stream)
+    settings, layout = learner_settings(Learner(), 3, features=features), ContextLayout.of(3, features)
+    X, rows = np.zeros((1, layout.dimension)), np.zeros((1, len(features)))
+    rows[0, features.names.index("effects_logit")] = 7.0
+    layout.fill(X, rows)
+    assert settings.offset_column is not None
+    assert X[0, settings.offset_column] == 7.0
+
+
+def test_an_audit_tells_messages_with_other_features_apart() -> None:
+    stream = stream_of(**ALL)
+    features, types = FeatureSet.of(stream), OutputTypes.of(stream)
+    make: Any = types.prediction
+    values = [*values_of(stream, WHOLE).values()]
+    running = [0.5] * features.running
+    prediction = make(1, "d", WHOLE["timestamp"], 0.0, 0.5, False, [*running, *values], 0, 0)
+    key = prediction_key(prediction, features.event)
+    assert match_key(record_of(stream, WHOLE), features.event) == key
+    other = record_of(stream, WHOLE | {"size": 98.0})
+    assert match_key(other, features.event) != key

@@ -51,3 +51,11 @@ def test_a_score_above_zero_predicts_a_positive_label_with_every_loss() -> None:
 def test_a_target_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
         TARGET.threshold = 0.5  # type: ignore[misc]  # which is what is tried
+
+
+def test_a_value_below_zero_adds_nothing_to_sums_but_is_taught_as_it_is() -> None:
+    values = np.array([-1.0, 0.5, 9.0])
+    assert TARGET.cap_many(values).tolist() == [TARGET.cap(value) for value in values] == [0.0, 0.5, 2.0]
+    taught = [TARGET.value("squared", label=False, watch_ratio=value) for value in values]
+    assert TARGET.values("squared", values > 0.75, values).tolist() == taught == [-1.75, -0.25, 1.25]
+    assert TARGET.signal(-1.0) < TARGET.signal(0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -13,11 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forks import Forks
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import Learner
+from pipeline.features.feature_set import FeatureSet
 from pipeline.features.tables import Tables
+from pipeline.model.columns import InteractionColumns
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
+from pipeline.records.kuairec import KuaiRecInteraction
+from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome
 from tests.pipeline.model.test_snapshot import outcome
 from tests.support.builders import interaction, new_model
@@ -92,3 +98,43 @@ def test_outcomes_out_of_order_are_refused_and_change_nothing() -> None:
     assert pack(model) == before
     model.learn_many([])
     assert pack(model) == before
+
+
+def test_categories_and_recent_means_are_learned_the_same_alone_and_together() -> None:
+    definition = KUAIREC.model_dump(mode="json") | {
+        "features": {
+            "size": {"kind": "number", "field": "/size"},
+            "mood": {"kind": "category", "field": "/mood", "columns": 4},
+        },
+        "running": {
+            "user_id": {"half_life": "1h"},
+            "mood": {},
+            "taste": {"of": ["video_id", "mood"], "features": ["label_mean", "log_since_last"]},
+        },
+    }
+    stream = Stream.model_validate(definition)
+    features, make = FeatureSet.of(stream), cast(Any, OutputTypes.of(stream).outcome)
+    settings = learner_settings(Learner.model_validate({"budget": 4, "rank": 2}), 0, features=features)
+    alone, together, ran = (Model(settings, Tables(), 5, features=features) for _ in range(3))
+    rng, n = np.random.default_rng(4), 60
+    values = np.column_stack([rng.normal(size=n), rng.integers(0, 4, n)])
+    outcomes = []
+    for number, own in enumerate(values.tolist()):
+        ids, at, ratio = (int(rng.integers(7)), int(rng.integers(4))), 60_000 * number, float(rng.random())
+        event = KuaiRecInteraction(number, *ids, at, 900.0)
+        output, label = alone.predict(event, own), ratio > 0.75
+        outcomes.append(
+            make(
+                *(number, *ids, at, output.score, output.probability, output.predicted, output.features),
+                *(number, number, ratio, label, at + 1, label == output.predicted, 0.0, "labelled", number),
+            )
+        )
+        alone.learn_one(outcomes[-1])
+    together.learn_many(outcomes)
+    assert pack(together) == pack(alone)
+    order = np.arange(2 * n).reshape(2, n).T.ravel()
+    columns = InteractionColumns.of(outcomes, 2)
+    ratios = np.array([each.watch_ratio for each in outcomes])
+    found = ran.run(order, columns, np.empty((0, len(features))), ratios > 0.75, ratios, values)
+    assert found.scores == [each.score for each in outcomes]
+    assert found.features.tolist() == [each.features for each in outcomes]
