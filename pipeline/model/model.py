@@ -301,7 +301,8 @@ class Model:
         """Return the context vectors of interactions, shape (n, dimension)."""
         X = np.zeros((len(features), self._layout.dimension))
         if self._uses_tables:
-            users, videos, *_ = interactions.ids
+            users = interactions.ids[0]
+            videos = interactions.ids[1] if len(interactions.ids) > 1 else users  # there is no table by these
             for x, user, video, timestamp in zip(X, users, videos, interactions.timestamps, strict=True):
                 self.tables.fill(x, user, video, timestamp)
         self._layout.fill(X, features)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
@@ -17,8 +18,8 @@ from forks import Forks
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import Learner
 from pipeline.features.feature_set import FeatureSet
-from pipeline.features.tables import Tables
-from pipeline.model.columns import InteractionColumns
+from pipeline.features.tables import USER_CATEGORIES, USER_FLAGS, Tables
+from pipeline.model.columns import InteractionColumns, InteractionLike
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
@@ -138,3 +139,22 @@ def test_categories_and_recent_means_are_learned_the_same_alone_and_together() -
     found = ran.run(order, columns, np.empty((0, len(features))), ratios > 0.75, ratios, values)
     assert found.scores == [each.score for each in outcomes]
     assert found.features.tolist() == [each.features for each in outcomes]
+
+
+def test_a_stream_of_one_entity_may_have_a_table_by_its_id(tmp_path: Path) -> None:
+    path = tmp_path / "user_features.csv"
+    flags, categories = dict.fromkeys(USER_FLAGS, "1"), dict.fromkeys(USER_CATEGORIES, "a")
+    row = {"user_id": "7"} | flags | categories
+    path.write_text(",".join(row) + "\n" + ",".join(row.values()) + "\n")
+    stream = Stream.model_validate(KUAIREC.model_dump(mode="json") | {"entities": {"user_id": "/user_id"}})
+    features, tables = FeatureSet.of(stream), Tables(path)
+    learner = Learner.model_validate({"preset": "paper", "budget": 4, "rank": 2, "landmarks": 2})
+    model = Model(learner_settings(learner, tables.columns, features=features), tables, 5, features=features)
+    make = cast(Any, OutputTypes.of(stream).outcome)
+    output = model.predict(cast(InteractionLike, SimpleNamespace(ids=(7,), timestamp=5)))
+    made = make(
+        *("e", 7, 5, output.score, output.probability, output.predicted, output.features),
+        *(0, 0, 1.0, True, 6, True, 0.5, "labelled", 0),
+    )
+    model.learn_one(made)
+    assert model.folded == model.learner.updates == 1
