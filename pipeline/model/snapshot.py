@@ -7,6 +7,7 @@ has no fixed order).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -16,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from forks import Forks, ForksSettings, State
+from pipeline.config.feature_layout import TableLayout
 from pipeline.errors import StateError
 from pipeline.features.adjusted_effects import EffectsState
 from pipeline.features.entities import Key
@@ -55,7 +57,8 @@ class _Version(msgspec.Struct):
     version: int
 
 
-_IDS = msgspec.json.Decoder(list[Id | IdPair])
+_IDS = msgspec.json.Decoder(list[Id])
+_PAIRS = msgspec.json.Decoder(list[IdPair])
 _SCALARS = msgspec.json.Decoder(SnapshotScalars)
 _VERSION = msgspec.json.Decoder(_Version)
 _DAMAGE = (
@@ -166,8 +169,9 @@ def _restore(model: Model, tensors: Tensors, scalars: SnapshotScalars) -> None:
     statistics = model.statistics
     everything = np.array([scalars.everything])
     check_totals("everything", everything)
-    for name, table in statistics.named_tables():
-        table.restore(ids := entity_ids(tensors, name), _totals(tensors, name, len(ids), table.columns))
+    for layout, table in zip(model.features.layout.tables, statistics.tables, strict=True):
+        keys = table_keys(tensors, layout)
+        table.restore(keys, _totals(tensors, layout.name, len(keys), table.columns))
     if statistics.effects is not None:
         effects = EffectsState(*(tensors[EFFECTS_PREFIX + name] for name in EffectsState._fields))
         check_effects(effects, *map(len, statistics.adjusted_tables()))
@@ -209,9 +213,10 @@ def _prefix(challenger: str) -> str:
     return f"{CHALLENGERS_PREFIX}{challenger}."
 
 
-def entity_ids(tensors: Tensors, name: str) -> list[Key]:
+def table_keys(tensors: Tensors, table: TableLayout) -> Sequence[Key]:
     """Return the keys in a table of a snapshot, in the order of eviction."""
-    return _IDS.decode(tensors[f"{name}.ids"].tobytes())
+    text = tensors[f"{table.name}.ids"].tobytes()
+    return _IDS.decode(text) if len(table.parts) == 1 else _PAIRS.decode(text)
 
 
 def _totals(tensors: Tensors, name: str, rows: int, columns: int) -> NDArray[np.float64]:

@@ -45,9 +45,9 @@ MAX_NUMBER: Final = 2**62
 """Larger counts are not accepted: sums of two of them are 64-bit integers."""
 MAX_MAGNITUDE: Final = 1e100
 """Larger numbers in a learner's arrays are not accepted: their products are not finite."""
-ID_BYTES: Final = 3_200
-"""Bytes of a key as JSON with its comma, at most: two ids of 256 characters, each of six bytes if it is
-escaped."""
+ID_BYTES: Final = 1_600
+"""Bytes of an id as JSON with its comma, at most: 256 characters, each of six bytes if it is escaped. The
+brackets of a pair have room in those of its ids."""
 SCALAR_BYTES: Final = 16_384
 """Bytes of a learner's scalars as JSON, at most."""
 
@@ -120,8 +120,8 @@ def check_header(head: bytes, model: Model) -> int:
         if name not in expected:
             raise ValueError(f"it has {name!r:.80}, which no snapshot of these settings has")
         _check_tensor(name, tensor, expected[name])
-    for name, _ in model.statistics.named_tables():
-        _check_ids(name, found)
+    for table in model.features.layout.tables:
+        _check_ids(table.name, len(table.parts), found)
     return 8 + length + max((tensor.data_offsets[1] for tensor in found.values()), default=0)
 
 
@@ -137,12 +137,12 @@ def _check_tensor(name: str, tensor: _Tensor, expected: _Expected) -> None:
         raise ValueError(f"{name} are {tensor}, but lie at {begin} to {end}")
 
 
-def _check_ids(name: str, found: Mapping[str, _Tensor]) -> None:
-    """Refuse more bytes of ids than as many entities can have as there are totals."""
+def _check_ids(name: str, parts: int, found: Mapping[str, _Tensor]) -> None:
+    """Refuse more bytes of ids than as many keys of so many parts can have as there are totals."""
     ids, totals = found.get(f"{name}.ids"), found.get(f"{name}.totals")
     if ids is None or totals is None:
         raise ValueError(f"its {name} are missing")
-    if ids.shape[0] > 2 + ID_BYTES * totals.shape[0]:
+    if ids.shape[0] > 2 + ID_BYTES * parts * totals.shape[0]:
         raise ValueError(f"{name}.ids have {ids.shape[0]} bytes for {totals.shape[0]} entities")
 
 

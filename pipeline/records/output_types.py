@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, TypeVar, cast
 
 import msgspec
 
-from pipeline.config.feature_layout import FeatureLayout
+from pipeline.config.feature_layout import FeatureLayout, TableLayout
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.records.entities import entity_fields, tuple_getter
 from pipeline.records.fields import Id
@@ -19,6 +19,7 @@ from pipeline.records.outputs import (
     Example,
     LabelRequest,
     Outcome,
+    PairCounts,
     Prediction,
     RawOutcome,
     Share,
@@ -198,17 +199,23 @@ def _types(  # noqa: PLR0917 - one type after the other
 def _share(layout: FeatureLayout, example: type[Example]) -> type[Share]:
     """Return the type of shares, with a list of counts for each shared table."""
     fields = [f"counts_{number}" for number in layout.shared]
+    counts = [list[counts_of(layout.tables[number])] for number in layout.shared]  # type: ignore[misc]  # as below
     table = layout.shared_effects
     examples: Any = list[example]  # type: ignore[valid-type]  # made just now
     return derived(
         Share,
-        {("videos",): dict.fromkeys(fields, list[EntityCounts]), ("examples",): {"examples": examples}},
+        {("videos",): dict(zip(fields, counts, strict=True)), ("examples",): {"examples": examples}},
         {name: layout.tables[number].name for name, number in zip(fields, layout.shared, strict=True)},
         {
             "counts": property(tuple_getter(fields)),
             "effects_table": None if table is None else layout.shared.index(table),
         },
     )
+
+
+def counts_of(table: TableLayout) -> type[EntityCounts]:
+    """Return the type of what partitions share of a table's keys."""
+    return EntityCounts if len(table.parts) == 1 else PairCounts
 
 
 KUAIREC_TYPES: Final = OutputTypes.of(KUAIREC)

@@ -79,9 +79,9 @@ class LabelRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 class EntityCounts(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """Counts of the labels of an entity, or of a pair of entities."""
+    """Counts of the labels of an entity, or of a category."""
 
-    entity: Id | IdPair
+    entity: Id
     events: Count
     labels: Count
     """Positive ones."""
@@ -92,6 +92,12 @@ class EntityCounts(msgspec.Struct, frozen=True, gc=False, array_like=True):
         """Refuse counts of which no mean can be made."""
         if self.labels > self.events:
             raise ValueError(f"{self.labels} of {self.events} labels of {self.entity!r} are positive")
+
+
+class PairCounts(EntityCounts, frozen=True, gc=False, array_like=True):
+    """Counts of the labels of a pair of entities or categories."""
+
+    entity: IdPair  # type: ignore[assignment]  # two of them
 
 
 class EffectSums(msgspec.Struct, frozen=True, gc=False, array_like=True):

@@ -22,8 +22,8 @@ from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
 from pipeline.features.target import TARGET, Target
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.fields import Id
-from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
-from pipeline.records.outputs import EffectSums, EntityCounts, Example, Share
+from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes, counts_of
+from pipeline.records.outputs import EffectSums, Example, Share
 
 MIN_NOISE: Final = 1e-3
 """Least standard deviation of noise in what is shared: its six decimals may be zeros."""
@@ -139,7 +139,10 @@ class Outbox:
 
     def _cut(self, closed_until: int | None = None) -> None:
         """Append a share of the outcomes since the last one, the last of its window if that is closed."""
-        counts = [[EntityCounts(key, *sums) for key, sums in of_table.items()] for of_table in self._counts]
+        counts: list[list[Any]] = []
+        for number, of_table in zip(self._layout.shared, self._counts, strict=True):
+            make_counts: Any = counts_of(self._layout.tables[number])
+            counts.append([make_counts(key, *sums) for key, sums in of_table.items()])
         sums = None
         if self._layout.shared_effects is not None:
             sums = [EffectSums(*map(_rounded, each)) for each in self._sums.values()]

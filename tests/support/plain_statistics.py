@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pipeline.features.target import TARGET
 from pipeline.records.fields import Id
-from pipeline.records.outputs import EntityCounts, Share
+from pipeline.records.outputs import Share
 
 
 class Totals(NamedTuple):
@@ -73,18 +73,13 @@ class PlainStatistics:
     def merge_shared(self, shares: Iterable[Share]) -> None:
         for counts in (counts for share in shares for counts in share.videos):
             sums = Totals(counts.events, counts.labels, counts.values)
-            video = _id(counts)
+            video = counts.entity
             self.videos[video] = self.videos.pop(video, Totals()).plus(sums)
             if len(self.videos) > self.limit:
                 self.videos.popitem(last=False)
             for tag in self._tags_of.get(video, []):
                 self.tags[tag] = self.tags.get(tag, Totals()).plus(sums)
             self.everything = self.everything.plus(sums)
-
-
-def _id(counts: EntityCounts) -> Id:
-    assert not isinstance(counts.entity, tuple)
-    return counts.entity
 
 
 def _block(totals: Totals, prior: Prior) -> tuple[float, float, float, float]:

@@ -16,7 +16,7 @@ from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
 from pipeline.model.contexts import ContextLayout
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.settings_text import CHALLENGERS_PREFIX, KIND, kind_from
-from pipeline.model.snapshot import Tensors, entity_ids, parse
+from pipeline.model.snapshot import Tensors, parse, table_keys
 
 PRESETS: Final = ("practical", "paper")
 
@@ -119,7 +119,7 @@ def contents(data: bytes, settings: dict[str, Any], stream: Stream = KUAIREC) ->
             smallest_eigenvalue=float(eigenvalues[0]),
             largest_eigenvalue=float(eigenvalues[-1]),
             kept={
-                **{table.name: len(entity_ids(tensors, table.name)) for table in features.layout.tables},
+                **{table.name: len(table_keys(tensors, table)) for table in features.layout.tables},
                 "tags": len(tensors["tags.totals"]),
             },
             challengers=[_challenger(name, tensors, settings) for name in plain.challengers or ()],

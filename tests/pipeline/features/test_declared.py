@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import ValidationError
 
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.features.effects import LABELS
@@ -159,3 +160,18 @@ def test_counts_of_another_partition_are_added_to_each_shared_table() -> None:
     assert kept["restaurants"].state()[1].tolist() == [[4.0, 3.0, 2.5, 0.0, 0.0, 0.0, 0.0]]
     assert kept["cuisines"].state()[0] == [2]
     assert statistics.everything.tolist() == [[4.0, 3.0, 2.5]]
+
+
+def test_a_share_has_pairs_where_the_table_is_of_pairs_and_only_there() -> None:
+    stream = Stream.model_validate(
+        BASE
+        | {"entities": {"a": "/a", "b": "/b", "c": "/c"}}
+        | {"running": {"b": {}, "both": {"of": ["b", "c"]}}}
+    )
+    decode = OutputTypes.of(stream).shares.decode
+    text = b'{"partition":1,"since":0,"until":1,"bs":[[%b,1,1,0.5]],"boths":[[%b,1,1,0.5]],"examples":[]}'
+    found = decode(text % (b'"x"', b'["x",3]'))
+    assert [each[0].entity for each in found.counts] == ["x", ("x", 3)]
+    for one, two in ((b'["x",3]', b'["x",3]'), (b'"x"', b'"x"'), (b'"x"', b'["x",3,4]')):
+        with pytest.raises(ValidationError):
+            decode(text % (one, two))

@@ -147,6 +147,14 @@ def test_an_entity_that_stands_there_twice_is_refused() -> None:
         restored(save(data))
 
 
+def test_a_pair_in_a_table_of_one_entity_is_refused() -> None:
+    data = load(DATA)
+    first, second, third = json.loads(data["users.ids"].tobytes())
+    data["users.ids"] = np.frombuffer(json.dumps([first, second, [third, 1]]).encode(), dtype=np.uint8)
+    with pytest.raises(StateError, match="got `array`"):
+        restored(save(data))
+
+
 def test_packing_leaves_the_model_alone() -> None:
     model = trained(LONG)
     first = pack(model)
