@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final
+from collections.abc import Iterable
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator
 
@@ -30,6 +31,23 @@ def parts_of(pointer: str) -> tuple[str, ...]:
     if len(parts) > MAX_DEPTH:
         raise ValueError(f"a pointer has at most {MAX_DEPTH} names")
     return parts
+
+
+def nested(entries: Iterable[tuple[tuple[str, ...], Any]]) -> dict[str, Any]:
+    """Return dictionaries within one another, with each entry at the names of its pointer.
+
+    Examples
+    --------
+    >>> nested([(("user", "id"), 7), (("user", "name"), "Zoe"), (("at",), 5)])
+    {'user': {'id': 7, 'name': 'Zoe'}, 'at': 5}
+    """
+    tree: dict[str, Any] = {}
+    for parts, entry in entries:
+        inner = tree
+        for part in parts[:-1]:
+            inner = inner.setdefault(part, {})
+        inner[parts[-1]] = entry
+    return tree
 
 
 def _checked(pointer: str) -> str:

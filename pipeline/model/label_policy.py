@@ -22,6 +22,9 @@ RATE_TOLERANCE: Final = 50.0
 MAX_RATE_DRIFT: Final = 250.0
 """The largest number of labels by which the count may be ahead of the rate or behind it, for any scores."""
 
+LOG_COUNTS: Final = tuple(KUAIREC_FEATURES.places("log_count"))
+"""Places of the log counts among KuaiRec's features."""
+
 
 class LabelPolicy:
     """Decides for which predictions the label is asked for, and which outcomes are learned.
@@ -69,7 +72,7 @@ class LabelPolicy:
 
     warm_up_predictions: ClassVar = 250
 
-    def __init__(self, settings: Labels, log_counts: Sequence[int] = (3, 7)) -> None:
+    def __init__(self, settings: Labels, log_counts: Sequence[int] = LOG_COUNTS) -> None:
         self._settings = settings
         self._log_counts = log_counts
         self._key = settings.seed.to_bytes(8, "little")

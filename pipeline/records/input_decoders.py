@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, TypeVa
 
 import msgspec
 
-from pipeline.config.pointer import parts_of
+from pipeline.config.pointer import nested, parts_of
 from pipeline.config.stream import InputDefinition, LabelDefinition, Stream, TimeUnit
 from pipeline.config.stream_features import (
     MAX_NUMBER,
@@ -286,13 +286,7 @@ def _decoder(
 
 
 def _tree(fields: Iterable[_Field]) -> _Tree:
-    tree: _Tree = {}
-    for field in fields:
-        inner = tree
-        for part in field.parts[:-1]:
-            inner = cast(_Tree, inner.setdefault(part, {}))
-        inner[field.parts[-1]] = field
-    return tree
+    return nested((field.parts, field) for field in fields)
 
 
 def _shape(tree: _Tree) -> type[msgspec.Struct]:

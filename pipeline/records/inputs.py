@@ -10,11 +10,11 @@ import msgspec
 from pipeline.records.fields import Id, Timestamp
 
 
-class Interaction(msgspec.Struct, frozen=True, gc=False):
-    """An event, such as an item that is presented to a user.
+class InputRecord(msgspec.Struct, frozen=True, gc=False):
+    """What both inputs say of an event.
 
-    The types that are decoded have these properties as fields, and what the stream's features need. Which
-    fields of a message they are is up to the stream's definition: see `pipeline.records.input_decoders`.
+    The types that are decoded have these properties as fields. Which fields of a message they are is up to
+    the stream's definition: see `pipeline.records.input_decoders`.
     """
 
     @property
@@ -23,14 +23,18 @@ class Interaction(msgspec.Struct, frozen=True, gc=False):
         raise NotImplementedError
 
     @property
-    def timestamp(self) -> Timestamp:
-        """When it happened, in milliseconds."""
-        raise NotImplementedError
-
-    @property
     def ids(self) -> tuple[Id, ...]:
         """The ids of the stream's entities."""
         raise NotImplementedError
+
+    @property
+    def timestamp(self) -> Timestamp:
+        """The time in milliseconds, when the event happened or its label was known."""
+        raise NotImplementedError
+
+
+class Interaction(InputRecord, frozen=True, gc=False):
+    """An event, such as an item that is presented to a user. It also has what the stream's features need."""
 
 
 def feature_field(number: int) -> str:
@@ -38,23 +42,8 @@ def feature_field(number: int) -> str:
     return f"feature_{number}"
 
 
-class Label(msgspec.Struct, frozen=True, gc=False):
-    """What became of an interaction, with fields like those of an interaction."""
-
-    @property
-    def event_id(self) -> Id:
-        """The event's id."""
-        raise NotImplementedError
-
-    @property
-    def timestamp(self) -> Timestamp:
-        """When the label was known, in milliseconds."""
-        raise NotImplementedError
-
-    @property
-    def ids(self) -> tuple[Id, ...]:
-        """The ids of the stream's entities."""
-        raise NotImplementedError
+class Label(InputRecord, frozen=True, gc=False):
+    """What became of an interaction."""
 
     @property
     def watch_ratio(self) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol, TypeAlias, cast
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
+from pipeline.config.pointer import nested
 from pipeline.config.stream import TimeUnit
 from pipeline.records.decoding import UnusableValueError
 
@@ -114,13 +115,7 @@ def wanted_tree(fields: list[WantedField]) -> WantedTree:
     >>> list(tree), list(tree["user"])
     (['user', 'at'], ['id'])
     """
-    tree: WantedTree = {}
-    for field in fields:
-        inner = tree
-        for part in field.parts[:-1]:
-            inner = cast(WantedTree, inner.setdefault(part, {}))
-        inner[field.parts[-1]] = field
-    return tree
+    return nested((field.parts, field) for field in fields)
 
 
 def may_be_missing(wanted: WantedField | WantedTree) -> bool:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
-from pipeline.config.pointer import parts_of
+from pipeline.config.pointer import nested, parts_of
 from pipeline.config.stream import KUAIREC, InputDefinition, Stream, TimeUnit
 from pipeline.config.stream_features import TimeFeature
 from pipeline.errors import ConfigError
@@ -146,11 +146,5 @@ def _same(value: object) -> object:
 def _message(
     fields: Sequence[tuple[tuple[str, ...], int, Callable[[Any], object]]], row: Sequence[Any]
 ) -> bytes:
-    message: dict[str, Any] = {}
-    for parts, place, make in fields:
-        inner = message
-        for part in parts[:-1]:
-            inner = inner.setdefault(part, {})
-        if row[place] is not None:
-            inner[parts[-1]] = make(row[place])
-    return encode(message)
+    given = ((parts, make(row[place])) for parts, place, make in fields if row[place] is not None)
+    return encode(nested(given))
