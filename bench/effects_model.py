@@ -17,7 +17,7 @@ from numba import njit
 
 from forks.arrays import FloatArray, IntArray
 from pipeline.features import effects
-from pipeline.features.target import TARGET
+from pipeline.features.binary import TARGET
 
 OF_USER, OF_ALL, OF_PAIR, HEAVY = range(4)
 """Laws of the noise: a variance for each user; one for all; that of the user times that of the item over the

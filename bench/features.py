@@ -23,9 +23,9 @@ from forks import Forks, ForksSettings
 from forks.arrays import FloatArray
 from forks.validation import auc, log_loss
 from pipeline.config.tree import Learner
+from pipeline.features.binary import TARGET
 from pipeline.features.feature_set import EFFECTS, RUNNING
 from pipeline.features.tables import TagTable
-from pipeline.features.target import TARGET
 from pipeline.features.totals import PRIOR_WEIGHT
 from pipeline.model.learner_settings import learner_settings
 from pipeline.sources.kuairec import read_events
@@ -94,7 +94,7 @@ def candidates(
         found["recent"].append(sum((block(sums, label_prior, ratio_prior)[:3] for sums in recent), ()))
         foreseen = known["user_label_logit"] + known["video_label_logit"] - _logit(label_prior)
         label = float(y > 0)
-        sums = np.array([1.0, label, TARGET.cap(ratio), label - 1.0 / (1.0 + math.exp(-foreseen))])
+        sums = np.array([1.0, label, TARGET.summand(ratio), label - 1.0 / (1.0 + math.exp(-foreseen))])
         for totals, keys in (
             (by_tag, own),
             (by_user_and_tag, pairs),

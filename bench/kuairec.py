@@ -11,11 +11,11 @@ import polars as pl
 from forks.arrays import FloatArray, IntArray
 from pipeline.config.feature_layout import FeatureKind
 from pipeline.config.stream import KUAIREC
+from pipeline.features.binary import TARGET
 from pipeline.features.feature_set import FeatureSet
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import TagTable
 from pipeline.features.tags import TagLists
-from pipeline.features.target import TARGET
 from pipeline.sources.kuairec import read_events
 from pipeline.sources.schedule import merge_by_time
 

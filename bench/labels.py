@@ -11,8 +11,8 @@ import polars as pl
 from bench.options import Options
 from bench.summary import percent
 from pipeline.config.tree import Labels, Learner
+from pipeline.features.binary import TARGET
 from pipeline.features.tables import Tables
-from pipeline.features.target import TARGET
 from pipeline.model.label_policy import label_policy
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
@@ -62,7 +62,7 @@ def evaluate(plays: Sequence[Play], model: Model, settings: Labels, *, count_all
             interaction.event_id, score, features, predicted=number, asked=asked
         ):
             asked += 1
-            model.learn_example(interaction, features, watched, ratio)
+            model.learn_example(interaction, features, ratio)
         elif count_all:
             model.statistics.update(interaction.ids, watched, ratio)
     n = len(plays)

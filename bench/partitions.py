@@ -18,8 +18,8 @@ from bench.options import Options
 from forks.arrays import FloatArray, IntArray
 from forks.validation import auc
 from pipeline.config.tree import AUTO_INTERVAL, Learner
+from pipeline.features.binary import TARGET
 from pipeline.features.tables import Tables
-from pipeline.features.target import TARGET
 from pipeline.kafka.partitioner import partition
 from pipeline.model.learner_settings import learner_settings
 from pipeline.model.model import Model
@@ -150,7 +150,7 @@ def _predicted_outcome(interaction: KuaiRecInteraction, model: Model, watch_rati
         interaction.timestamp,
         output.score,
         output.probability,
-        output.predicted,
+        output.score > 0.0,
         output.features,
         model_version=model.folded,
         prediction_sequence=0,

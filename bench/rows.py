@@ -16,11 +16,11 @@ from forks import Forks, ForksSettings
 from forks.arrays import BoolArray, FloatArray, IntArray
 from pipeline.config.feature_layout import FeatureKind
 from pipeline.config.stream import KUAIREC
+from pipeline.features.binary import TARGET
 from pipeline.features.feature_set import EFFECTS, FeatureSet
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import TagTable
 from pipeline.features.tags import TagLists
-from pipeline.features.target import TARGET
 from pipeline.model.learner_settings import LINEAR_ALPHA
 from pipeline.sources.kuairec import read_events
 

@@ -9,7 +9,7 @@ from typing import get_args
 
 from pipeline.config.feature_layout import FeatureLayout
 from pipeline.config.section import Section
-from pipeline.config.stream import InputDefinition, LabelDefinition, Stream, TargetSettings
+from pipeline.config.stream import InputDefinition, LabelDefinition, Stream
 from pipeline.config.stream_features import (
     BooleanFeature,
     CategoryFeature,
@@ -19,6 +19,7 @@ from pipeline.config.stream_features import (
     TimeFeature,
     VectorFeature,
 )
+from pipeline.config.target_settings import BinarySettings, RegressionSettings
 
 FEATURES = (NumberFeature, BooleanFeature, CategoryFeature, VectorFeature, TimeFeature)
 TEXT = (Path(__file__).parents[1] / "docs" / "streams.md").read_text()
@@ -29,9 +30,10 @@ def test_every_setting_is_there_once() -> None:
     sections: dict[str, type[Section]] = {
         "interactions": InputDefinition,
         "labels": LabelDefinition,
-        "target": TargetSettings,
+        "target": RegressionSettings,
     }
     settings = {f"{name}.{key}" for name, section in sections.items() for key in section.model_fields}
+    settings |= {f"target.{name}" for name in BinarySettings.model_fields}
     settings |= {f"features.{name}" for kind in FEATURES for name in kind.model_fields}
     settings |= {f"running.{name}" for name in RunningTable.model_fields}
     documented = [name for name in documented if name not in get_args(RunningFeature)]

@@ -24,7 +24,17 @@ Blum, Kalai and Langford, Beating the Hold-Out: Bounds for K-fold and Progressiv
 
 from forks.validation.delays import Event, QAStep, simulate_qa, without_delay
 from forks.validation.hindsight import LinearPredictor, best_linear
-from forks.validation.metrics import auc, brier_score, calibration_error, log_loss, majority
+from forks.validation.metrics import (
+    auc,
+    brier_score,
+    calibration_error,
+    coverage,
+    log_loss,
+    majority,
+    mean_absolute_error,
+    r2,
+    root_mean_squared_error,
+)
 from forks.validation.progressive import Learner, Predictions, progressive
 from forks.validation.summary import Metrics, Summary, summarize
 
@@ -40,9 +50,13 @@ __all__ = [
     "best_linear",
     "brier_score",
     "calibration_error",
+    "coverage",
     "log_loss",
     "majority",
+    "mean_absolute_error",
     "progressive",
+    "r2",
+    "root_mean_squared_error",
     "simulate_qa",
     "summarize",
     "without_delay",

@@ -9,7 +9,7 @@ import typer
 
 from pipeline.cli.output import print_json
 from pipeline.extras import require
-from pipeline.sources.synth.size import Size
+from pipeline.sources.synth.size import InventedStream, Size
 
 SIZE = Size()
 
@@ -22,29 +22,46 @@ Examples:
 
     forks synth --out fashions --days 60 --drift 10
 
-Then: forks replay data
+    forks synth --stream deliveries --out orders
+
+Then: forks replay data, or for deliveries, with stream = "orders/deliveries.toml" in forks.toml, forks replay
+orders/deliveries.jsonl
 """
 
 
 def synth(
     *,
     out: Annotated[Path, typer.Option(help="Folder to write to.")],
-    events: Annotated[int, typer.Option(min=1, help="Rows of small_matrix.csv.")] = SIZE.events,
-    users: Annotated[int, typer.Option(min=1, help="Users.")] = SIZE.users,
-    videos: Annotated[int, typer.Option(min=1, help="Videos.")] = SIZE.videos,
-    days: Annotated[int, typer.Option(min=1, max=3_650, help="Days from 5 July 2020 on.")] = SIZE.days,
+    stream: Annotated[
+        InventedStream,
+        typer.Option(help="kuairec: plays of videos. deliveries: orders, and the minutes until they arrive."),
+    ] = "kuairec",
+    events: Annotated[int, typer.Option(min=1, help="Plays or orders.")] = SIZE.events,
+    users: Annotated[int, typer.Option(min=1, help="Users, or couriers.")] = SIZE.users,
+    videos: Annotated[int, typer.Option(min=1, help="Videos, or restaurants.")] = SIZE.videos,
+    days: Annotated[
+        int, typer.Option(min=1, max=3_650, help="Days, from 5 July 2020 or 1 March 2026 on.")
+    ] = SIZE.days,
     seed: Annotated[
         int, typer.Option(min=0, help="The same seed and sizes give the same files.")
     ] = SIZE.seed,
     drift: Annotated[
-        float, typer.Option(min=0.0, help="How fast tastes and videos change, in multiples of the default.")
+        float,
+        typer.Option(
+            min=0.0,
+            help="How fast tastes, videos, couriers and restaurants change, in multiples of the default.",
+        ),
     ] = SIZE.drift,
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object: the rows of each file.")
     ] = False,
 ) -> None:
-    """Invent users, videos and plays, and write them as KuaiRec's four files, in their columns."""
+    """Invent users, videos and plays, and write them as KuaiRec's four files, in their columns.
+
+    With --stream deliveries, invent orders that couriers bring from restaurants, one JSON object a line, and
+    write them beside the definition of their stream: it predicts minutes.
+    """
     require("to write CSV files", "polars")
     from rich.console import Console
 
@@ -54,6 +71,7 @@ def synth(
         rows = write_files(
             out,
             Size(events, users, videos, days, seed, drift),
+            stream=stream,
             force=force,
             progress=lambda name: status.update(f"Writing {out / name} ..."),
         )

@@ -14,6 +14,7 @@ from pipeline.config.stream_features import (
     TimeFeature,
     VectorFeature,
 )
+from pipeline.config.target_settings import RegressionSettings
 
 FeatureKind: TypeAlias = Literal["effects", "running"]
 """Kinds of running features, for streams whose definition does not say which there are."""
@@ -104,7 +105,7 @@ class FeatureLayout:
             Its definition.
         kind
             The kind of the running features, for a definition that does not say which there are. There are
-            as many of either kind.
+            as many of either kind. A regression target has those of `effects`, with means of values.
 
         Raises
         ------
@@ -177,6 +178,8 @@ def _declared(stream: Stream, kind: FeatureKind) -> tuple[Mapping[str, RunningTa
     declared = {name: RunningTable() for name in names}
     if len(names) < 2:
         return declared, None
+    if _is_regression(stream):
+        return declared, (names[0], names[1])
     if kind == "effects":
         declared[names[1]] = RunningTable(features=(*ADJUSTED, "leaning_value_mean"))
         return declared, (names[0], names[1])
@@ -202,6 +205,8 @@ def _table(  # noqa: PLR0917 - what a definition says
         features = ADJUSTED if name in (effects or ()) else MEANS
         features += LEANING if table.leans_on is not None else ()
         features += RECENT if table.half_life is not None else ()
+        if _is_regression(stream):
+            features = _of_values(features)
     word, key = entity_word(name), stream.key_entity
     return TableLayout(
         f"{word}s",
@@ -212,6 +217,21 @@ def _table(  # noqa: PLR0917 - what a definition says
         table.half_life,
         key is None or Part(True, key) not in parts,
     )
+
+
+def _is_regression(stream: Stream) -> bool:
+    return isinstance(stream.target, RegressionSettings)
+
+
+def _of_values(features: Sequence[RunningFeature]) -> tuple[RunningFeature, ...]:
+    """Return features with means of values in place of those of labels, and without logits: each once."""
+    of_values: dict[RunningFeature, RunningFeature] = {
+        "label_mean": "value_mean",
+        "leaning_label_mean": "leaning_value_mean",
+        "recent_label_mean": "recent_value_mean",
+    }
+    kept = (of_values.get(feature, feature) for feature in features if feature != "label_logit")
+    return tuple(dict.fromkeys(kept))
 
 
 def _name(word: str, feature: RunningFeature, lean: str) -> str:

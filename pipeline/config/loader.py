@@ -11,6 +11,7 @@ import difflib
 import os
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,7 +53,8 @@ def _read_definition(stream: object) -> object:
         return Stream.model_validate(tomllib.loads(file.read_text("utf-8")))
     except ValidationError as error:
         reasons = [
-            f"{'.'.join(map(str, detail['loc'])) or 'stream'}: {detail['msg'].removeprefix('Value error, ')}"
+            f"{'.'.join(_without_kinds(detail['loc'])) or 'stream'}: "
+            + detail["msg"].removeprefix("Value error, ")
             for detail in error.errors()
         ]
         raise ValueError(f"{file}: {'; '.join(reasons)}") from None
@@ -205,7 +207,9 @@ def _explain_json(error: SettingsError) -> str:
 
 def _explain(detail: ErrorDetails, given: dict[str, Any], file: Path) -> str:
     """Explain why a setting is refused: where it stands, its key, the reason and its value."""
-    path = [str(part) for part in detail["loc"]]
+    path = _without_kinds(detail["loc"])
+    if not path:  # what no single setting is to blame for, whose message names those that are
+        return f"{file}: {detail['msg'].removeprefix('Value error, ')}"
     key, origin = ".".join(path), _origin(path, given, file)
     if detail["type"] == "extra_forbidden":
         names = _accepted(path)
@@ -217,6 +221,23 @@ def _explain(detail: ErrorDetails, given: dict[str, Any], file: Path) -> str:
     if secret or origin.upper().endswith(f"{FILE_VARIABLE})"):
         return f"{origin}: {key}: {message}"
     return f"{origin}: {key}: {message} (got {excerpt(detail['input'])})"
+
+
+def _without_kinds(location: Sequence[int | str]) -> list[str]:
+    """Return the names of a setting without the kinds that pydantic adds behind a target or a feature.
+
+    Examples
+    --------
+    >>> _without_kinds(("stream", "features", "pace", "number", "low"))
+    ['stream', 'features', 'pace', 'low']
+    """
+    parts = [str(part) for part in location]
+    return [
+        part
+        for number, part in enumerate(parts)
+        if not ("target" in parts[:number][-1:] and part in {"binary", "regression"})
+        and "features" not in parts[: max(0, number - 1)][-1:]
+    ]
 
 
 def _origin(path: list[str], given: dict[str, Any], file: Path) -> str:

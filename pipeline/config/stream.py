@@ -18,6 +18,7 @@ from pipeline.config.stream_features import (
     RunningTable,
     TimeFeature,
 )
+from pipeline.config.target_settings import Name, TargetSettings
 
 MAX_ENTITIES: Final = 8
 """Entities of a stream, at most."""
@@ -33,8 +34,6 @@ Format: TypeAlias = Literal["json", "avro", "protobuf", "json-schema"]
 """How messages are written: plain JSON, or in the wire format of Confluent's serializers, with the id of a
 schema in a registry."""
 
-
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
 SignalName = Annotated[str, Field(min_length=1, max_length=256)]
 SignalValue = Annotated[float, Field(ge=-1e9, le=1e9)]
 TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
@@ -108,19 +107,6 @@ class LabelDefinition(InputDefinition):
         """Yield the settings that are pointers, with their names."""
         yield from super().pointers()
         yield "value", self.value
-
-
-class TargetSettings(Section):
-    """Which labels are positive, and what they say."""
-
-    name: Name
-    """What outcomes call a label's value."""
-    above: float = Field(ge=0.0, le=1e9)
-    """A label above this is positive."""
-    cap: float = Field(gt=0.0, le=1e9)
-    """Labels above this count as this, so that a single one cannot decide a mean."""
-    scale: float = Field(gt=0.0, le=1e9)
-    """How far from `above` a label is a clear case: its signal is 0.88 of what a label can say at most."""
 
 
 class Stream(Section):

@@ -21,6 +21,7 @@ from pipeline.config.durations import Milliseconds
 from pipeline.config.feature_layout import FeatureKind, FeatureLayout
 from pipeline.config.section import Section
 from pipeline.config.stream import KUAIREC, Stream
+from pipeline.config.target_settings import RegressionSettings
 
 CHAMPION = "champion"
 """The name of the learner of [learner], beside those of its challengers."""
@@ -133,8 +134,8 @@ class Join(Section):
     """Waiting predictions of a partition; beyond that the oldest expire early."""
     max_closed: int = Field(1_000_000, ge=1)
     """Closed events that a partition remembers, to recognise duplicates; the oldest are forgotten first."""
-    on_missing: OnMissing = "negative"
-    """What an expired prediction teaches."""
+    on_missing: OnMissing | None = None
+    """What an expired prediction teaches; None for `negative`, or `drop` where numbers are predicted."""
     max_ahead: Milliseconds = Field("10m", le=3_600_000)  # type: ignore[assignment]  # as above
     """How far an event's timestamp may be ahead of the wall clock."""
     max_jump: Milliseconds = Field("7d")  # type: ignore[assignment]  # as above
@@ -394,5 +395,17 @@ class Config(Section):
             if getattr(self.features, name) is not None and len(self.stream.entities) < entities:
                 raise ValueError(
                     f"features.{name} is a table by the id of entity {entities}, which the stream lacks"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _check_regression(self) -> Self:
+        if isinstance(self.stream.target, RegressionSettings):
+            if self.join.on_missing == "negative":
+                raise ValueError('join.on_missing is "drop" where numbers are predicted: none is negative')
+            if self.labels.policy not in {"all", "random"}:
+                raise ValueError(
+                    f'labels.policy is "all" or "random" where numbers are predicted: {self.labels.policy} '
+                    "asks for labels of events that are near the limit of two classes"
                 )
         return self

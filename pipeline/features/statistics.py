@@ -17,10 +17,11 @@ from pipeline.config.feature_layout import Part
 from pipeline.config.stream_features import MAX_COLUMNS
 from pipeline.features import effects, totals
 from pipeline.features.adjusted_effects import AdjustedEffects
+from pipeline.features.binary import TARGET
 from pipeline.features.entities import EntityTotals, Key
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet, columns_of
 from pipeline.features.tags import TagLists
-from pipeline.features.target import TARGET, Target
+from pipeline.features.target import Target
 from pipeline.records.fields import Id
 from pipeline.records.outputs import EffectSums, EntityCounts, Share
 
@@ -192,22 +193,22 @@ class RunningStatistics:
             raise ValueError(f"ids, labels, values and timestamps must have one length, not {lengths}")
         if order.size and not 0 <= order.min() <= order.max() < 2 * n:
             raise ValueError(f"steps in order must be from 0 to {2 * n - 1}, for {n} events")
-        capped = self._target.cap_many(label_values)
+        summands = self._target.summands(label_values)
         found = np.full((totals.FIRST_TABLE + len(self.tables), n, self._columns), np.nan)
-        totals.run_everything(order, labels, capped, self.everything, found[totals.EVERYTHING])
+        totals.run_everything(order, labels, summands, self.everything, found[totals.EVERYTHING])
         evicted = np.zeros((len(self.tables), len(order)), dtype=np.int64)
         rows = [table.rows_for(self._keys(number, ids, values)) for number, table in enumerate(self.tables)]
         tag_lists = np.zeros(n, dtype=np.int64)
         if self._tagged is not None:
             tag_lists = self.tables[self._tagged].annotations[rows[self._tagged]]
-        totals.run_tags(order, tag_lists, labels, capped, self.tags, self._lists.packed, found[totals.TAGS])
+        totals.run_tags(order, tag_lists, labels, summands, self.tags, self._lists.packed, found[totals.TAGS])
         for number, (table, spec) in enumerate(zip(self.tables, self.feature_set.layout.tables, strict=True)):
             totals.run_table(
                 order,
                 rows[number],
                 timestamps,
                 labels,
-                capped,
+                summands,
                 float(spec.half_life or 0),
                 table.totals,
                 table.ring,

@@ -7,9 +7,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from forks import LossName
 from pipeline.config.tree import FORKS, Challenger, Learner
 from pipeline.errors import ConfigError
 from pipeline.excerpt import excerpt
+from pipeline.features.binary import TARGET
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
 from pipeline.model.contexts import ContextLayout
 from pipeline.model.learner_settings import checked_setting, learner_settings
@@ -18,7 +20,10 @@ from pipeline.model.shadow import ChallengerSettings
 
 
 def resolve_challengers(
-    challengers: Mapping[str, Challenger], static_columns: int, features: FeatureSet = KUAIREC_FEATURES
+    challengers: Mapping[str, Challenger],
+    static_columns: int,
+    features: FeatureSet = KUAIREC_FEATURES,
+    losses: tuple[LossName, ...] = TARGET.losses,
 ) -> dict[str, ChallengerSettings]:
     """Return the challengers' settings by name, in the order of their names.
 
@@ -30,6 +35,8 @@ def resolve_challengers(
         Columns of the context vector before the features.
     features
         Which features there are.
+    losses
+        The losses that suit the target.
 
     Raises
     ------
@@ -37,7 +44,7 @@ def resolve_challengers(
         A setting is unknown or its value is refused. The message names the setting and what is accepted.
     """
     return {
-        name: _resolve_challenger(f"challengers.{name}", challenger, static_columns, features)
+        name: _resolve_challenger(f"challengers.{name}", challenger, static_columns, features, losses)
         for name, challenger in sorted(challengers.items())
     }
 
@@ -65,17 +72,28 @@ def parse_learner(where: str, parameters: Mapping[str, Any]) -> Learner:
 
 
 def _resolve_challenger(
-    where: str, challenger: Challenger, static_columns: int, features: FeatureSet
+    where: str,
+    challenger: Challenger,
+    static_columns: int,
+    features: FeatureSet,
+    losses: tuple[LossName, ...],
 ) -> ChallengerSettings:
     kind, parameters = challenger.learner, challenger.parameters
     if kind == FORKS:
-        return learner_settings(parse_learner(where, parameters), static_columns, where, features=features)
+        own = parse_learner(where, parameters)
+        return learner_settings(own, static_columns, where, features=features, losses=losses)
     if kind not in RIVALS:
         accepted = ", ".join([FORKS, *RIVALS])
         raise ConfigError(f"{where}.learner: there is no learner {kind!r}. Accepted here: {accepted}")
     types = parameter_types(kind)
     checked = {name: checked_setting(where, name, value, types) for name, value in parameters.items()}
     try:
-        return RivalSettings.of(kind, checked, ContextLayout.of(static_columns, features).own_columns)
+        settings = RivalSettings.of(kind, checked, ContextLayout.of(static_columns, features).own_columns)
     except ValueError as error:
         raise ConfigError(f"{where}.{error}") from error
+    if settings.loss not in losses:
+        raise ConfigError(
+            f"{where}.learner: {kind} minimises {settings.loss} loss, and this target is learned with the "
+            f"loss {losses[0]}"
+        )
+    return settings

@@ -47,7 +47,7 @@ class ModelOutput(NamedTuple):
     score: float
     probability: float | None
     """None where the learner's loss has no probabilities."""
-    predicted: bool
+    predicted: bool | float
     challengers: dict[str, float] | None
     """The challengers' scores by name; None where there are none."""
 

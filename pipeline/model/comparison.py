@@ -10,17 +10,23 @@ import numpy as np
 from forks import LOSSES
 from forks.learning.event_loop import loss_values
 from pipeline.config.tree import CHAMPION
+from pipeline.features.regression import RegressionTarget
+from pipeline.features.target import Target
 from pipeline.model.model import Model
-from pipeline.model.shadow import Booleans, Floats
+from pipeline.model.shadow import Floats
 
 
 class LearnerMetrics(NamedTuple):
     """Sums over the labelled events of a learner's predictions."""
 
     events: int
-    mistakes: int
-    log_loss: float | None
+    mistakes: int | None = None
+    """None where numbers are predicted."""
+    log_loss: float | None = None
     """In nats; None for a learner whose scores are not log-odds."""
+    absolute_error: float | None = None
+    """In the unit of the labels; None where classes are predicted, as the next."""
+    squared_error: float | None = None
 
 
 class Comparison:
@@ -41,8 +47,12 @@ class Comparison:
         self._target = model.target
         losses = {CHAMPION: model.learner.settings.loss}
         losses |= {name: shadow.loss for name, shadow in model.challengers.items()}
+        regression = isinstance(self._target, RegressionTarget)
         self.learner_metrics = {
-            name: LearnerMetrics(0, 0, 0.0 if loss == "logistic" else None) for name, loss in losses.items()
+            name: LearnerMetrics(0, None, None, 0.0, 0.0)
+            if regression
+            else LearnerMetrics(0, 0, 0.0 if loss == "logistic" else None)
+            for name, loss in losses.items()
         }
 
     def add(
@@ -61,21 +71,30 @@ class Comparison:
         """
         if not challengers:
             return
-        labels = self._target.are_positive(np.array(watch_ratios))
+        values = np.array(watch_ratios)
         self.learner_metrics = {
             name: _add_scores(
                 metrics,
                 scores if name == CHAMPION else np.array([each[name] for each in challengers]),
-                labels,
+                values,
+                self._target,
             )
             for name, metrics in self.learner_metrics.items()
         }
 
 
-def _add_scores(metrics: LearnerMetrics, scores: Floats, labels: Booleans) -> LearnerMetrics:
+def _add_scores(metrics: LearnerMetrics, scores: Floats, values: Floats, target: Target) -> LearnerMetrics:
     """Return the metrics with more events."""
-    log_loss = metrics.log_loss
+    events, log_loss = metrics.events + len(values), metrics.log_loss
+    if metrics.mistakes is None:
+        errors = np.array(target.predictions([*scores])) - np.array(target.labels(values))
+        return LearnerMetrics(
+            events,
+            absolute_error=(metrics.absolute_error or 0.0) + float(np.abs(errors).sum()),
+            squared_error=(metrics.squared_error or 0.0) + float((errors * errors).sum()),
+        )
+    labels = target.are_positive(values)
     if log_loss is not None:
         log_loss += float(loss_values(scores, np.where(labels, 1.0, -1.0), LOSSES["logistic"]).sum())
     mistakes = int(np.sum((scores > 0.0) != labels))
-    return LearnerMetrics(metrics.events + len(labels), metrics.mistakes + mistakes, log_loss)
+    return LearnerMetrics(events, metrics.mistakes + mistakes, log_loss)

@@ -10,6 +10,7 @@ from pipeline.config.tree import Config, Learner
 from pipeline.features.feature_set import FeatureSet
 from pipeline.features.tables import Tables
 from pipeline.features.target import Target
+from pipeline.features.targets import target_of
 from pipeline.model.challengers import resolve_challengers
 from pipeline.model.contexts import ContextLayout
 from pipeline.model.learner_settings import learner_settings
@@ -48,7 +49,7 @@ class ModelFactory:
     features
         Which features there are.
     target
-        The rules that make labels of watch ratios.
+        The rules that say what labels mean.
 
     Raises
     ------
@@ -63,9 +64,11 @@ class ModelFactory:
         self._config = config
         self._tables = Tables(features.users, features.tags, features.daily, same_day=features.same_day)
         self.features = FeatureSet.of(config.stream, features.kind)
-        self.target = Target.of(config.stream.target)
-        self.learner = learner_settings(config.learner, self._tables.columns, features=self.features)
-        self.challengers = resolve_challengers(config.challengers, self._tables.columns, self.features)
+        self.target = target_of(config.stream.target)
+        self.learner = self._learner(config.learner)
+        self.challengers = resolve_challengers(
+            config.challengers, self._tables.columns, self.features, losses=self.target.losses
+        )
 
     def with_learner(self, learner: Learner) -> ModelFactory:
         """Return a factory with another learner and the same tables.
@@ -75,8 +78,11 @@ class ModelFactory:
         ConfigError
             A setting is refused. The message names it and what is accepted.
         """
-        settings = learner_settings(learner, self._tables.columns, features=self.features)
-        return self._with(settings, self.challengers, self.features, self.target)
+        return self._with(self._learner(learner), self.challengers, self.features, self.target)
+
+    def _learner(self, learner: Learner) -> ForksSettings:
+        columns, losses = self._tables.columns, self.target.losses
+        return learner_settings(learner, columns, features=self.features, losses=losses)
 
     def with_saved_settings(self, settings: Mapping[str, str]) -> ModelFactory:
         """Return a factory with learner, challengers, kind of features and target of a record's settings.
@@ -136,7 +142,7 @@ class ModelFactory:
             "partitions": str(partitions),
             "tables": self._tables.digest,
             "features.max_entities": str(self._config.features.max_entities),
-            "join.on_missing": self._config.join.on_missing,
+            "join.on_missing": self.target.on_missing(self._config.join.on_missing),
             **kind_text(self.features.kind),
             **names_text(self._config.stream),
             **features_text(self._config.stream),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from forks import ForksSettings
+from forks import ForksSettings, LossName
 from pipeline.config.tree import Learner
 from pipeline.errors import ConfigError
 from pipeline.excerpt import excerpt
+from pipeline.features.binary import TARGET
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
 from pipeline.model.contexts import ContextLayout
 
@@ -24,6 +25,7 @@ def learner_settings(
     where: str = "learner",
     *,
     features: FeatureSet = KUAIREC_FEATURES,
+    losses: tuple[LossName, ...] = TARGET.losses,
 ) -> ForksSettings:
     """Return the learner's settings for a context vector of static columns and a stream's features.
 
@@ -42,6 +44,8 @@ def learner_settings(
         The section of the configuration, for errors.
     features
         Which features there are.
+    losses
+        The losses that suit the target, of which the first is the default.
 
     Raises
     ------
@@ -50,17 +54,20 @@ def learner_settings(
     """
     layout = ContextLayout.of(static_columns, features)
     dimension = layout.dimension
+    loss = learner.overrides.get("loss", losses[0])
+    if loss in get_args(LossName) and loss not in losses:
+        raise ConfigError(f"{where}.loss: this target is learned with the loss {losses[0]}, not {loss}")
     first_point = layout.first_running if layout.first_running < dimension else static_columns
-    blocks: dict[str, Any] = {}
+    blocks: dict[str, Any] = {} if losses == TARGET.losses else {"loss": losses[0]}
     if learner.preset == "practical":
-        blocks = {
+        blocks |= {
             "linear_columns": (static_columns, dimension),
             "kernel_columns": (first_point, dimension),
         }
         logit = features.logit_column
         if features.kind == "running" and not features.declared:
             blocks["tracking"] = False
-        elif logit is not None and learner.overrides.get("loss", "logistic") == "logistic":
+        elif logit is not None and loss == "logistic":
             blocks |= {"offset_column": layout.first_running + logit, "linear_alpha": LINEAR_ALPHA}
     return preset_settings(learner, dimension, where, **blocks)
 

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from forks import LOSSES, Forks, ForksSettings, probability
 from forks.learning.event_loop import loss_values
 from forks.losses import loss_value, probabilities
+from pipeline.features.binary import TARGET
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import Tables
-from pipeline.features.target import TARGET, Target
+from pipeline.features.target import Target
 from pipeline.model.columns import (
     InteractionColumns,
     InteractionLike,
@@ -47,7 +48,7 @@ class Model:
     features
         Which features there are.
     target
-        The rules that make labels of watch ratios.
+        The rules that say what labels mean.
 
     Attributes
     ----------
@@ -105,7 +106,8 @@ class Model:
         score = self.predict_score(interaction, features)
         logistic = self.learner.settings.loss == "logistic"
         p = probability(score) if logistic else None
-        return ModelOutput(features, score, p, score > 0.0, self._challenger_scores(interaction, features))
+        challengers = self._challenger_scores(interaction, features)
+        return ModelOutput(features, score, p, self.target.prediction(score), challengers)
 
     def predict_score(self, interaction: InteractionLike, features: list[float]) -> float:
         """Return the learner's score of an interaction with these features."""
@@ -120,13 +122,12 @@ class Model:
         x = self._context(interaction, features)
         return {name: shadow.predict_one(x) for name, shadow in self.challengers.items()}
 
-    def run(  # noqa: PLR0917 - columns
+    def run(
         self,
         order: NDArray[np.int64],
         interactions: InteractionColumns,
         known_features: NDArray[np.float64],
-        labels: NDArray[np.bool_],
-        watch_ratios: NDArray[np.float64],
+        labels: NDArray[np.float64],
         values: NDArray[np.float64] | None = None,
     ) -> ModelOutputs:
         """Predict and learn in a given order, with the same bits as one by one.
@@ -139,8 +140,8 @@ class Model:
             The n interactions. Those predicted before are the first of them.
         known_features
             The features of those predicted before, shape (known, features).
-        labels, watch_ratios
-            Labels and watch ratios of the interactions, shapes (n,); only those that are learned are read.
+        labels
+            Values of the labels, shape (n,); only those that are learned are read.
         values
             The features that the messages of the others have by themselves, shape (n - known, features); None
             where messages have none.
@@ -158,38 +159,36 @@ class Model:
         features[new, :begin] = self.statistics.run(
             order,
             interactions.ids,
+            self.target.are_positive(labels),
             labels,
-            watch_ratios,
             np.array(interactions.timestamps, dtype=np.int64),
             features[:, begin:],
         )[new]
         loss = self.learner.settings.loss
-        y = self.target.values(loss, labels, watch_ratios)
+        y = self.target.taught_many(loss, labels)
         X = self._contexts(interactions, features)
         scores = self.learner.run(X, y, order)[new]
         p = probabilities(scores).tolist() if loss == "logistic" else [None] * len(scores)
         challenger_scores: list[dict[str, float]] | list[None] = [None] * len(scores)
         if self.challengers:
             shadows = self.challengers.values()
-            columns = [shadow.run(X, labels, watch_ratios, order)[new].tolist() for shadow in shadows]
+            columns = [shadow.run(X, labels, order)[new].tolist() for shadow in shadows]
             challenger_scores = [
                 dict(zip(self.challengers, row, strict=True)) for row in zip(*columns, strict=True)
             ]
         return ModelOutputs(features[new], scores.tolist(), p, challenger_scores)
 
-    def losses(
-        self, scores: NDArray[np.float64], labels: NDArray[np.bool_], watch_ratios: NDArray[np.float64]
-    ) -> list[float]:
-        """Return `loss` of each score, label and watch ratio, shapes (n,)."""
+    def losses(self, scores: NDArray[np.float64], labels: NDArray[np.float64]) -> list[float]:
+        """Return `loss` of each score and label, shapes (n,)."""
         loss = self.learner.settings.loss
-        y = self.target.values(loss, labels, watch_ratios)
+        y = self.target.taught_many(loss, labels)
         values: list[float] = loss_values(scores, y, LOSSES[loss]).tolist()
         return values
 
-    def loss(self, score: float, label: bool, watch_ratio: float) -> float:
-        """Return the learner's loss at a score, against what `target` has it taught."""
+    def loss(self, score: float, label: float) -> float:
+        """Return the learner's loss at a score, against what `target` has it taught of a label's value."""
         loss = self.learner.settings.loss
-        return float(loss_value(LOSSES[loss], score, self.target.value(loss, label, watch_ratio)))
+        return float(loss_value(LOSSES[loss], score, self.target.taught(loss, label)))
 
     def learn_one(self, outcome: Outcome) -> None:
         """Learn from the next outcome: first what it holds of other partitions, then its own label.
@@ -207,7 +206,7 @@ class Model:
         self.folded += 1
         self.merge_shared(outcome.shared or ())
         if outcome.label is not None:
-            self.learn_example(outcome, outcome.features, outcome.label, outcome.watch_ratio or 0.0)
+            self.learn_example(outcome, outcome.features, outcome.watch_ratio or 0.0)
 
     def learn_many(self, outcomes: Sequence[Outcome], features: NDArray[np.float64] | None = None) -> None:
         """Learn from the next outcomes, with the same bits as by `learn_one`, at a tenth of the cost.
@@ -241,10 +240,9 @@ class Model:
             return
         self.statistics.merge_shared(shares)
         examples = [example for share in shares for example in share.examples]
-        labels = np.array([example.label for example in examples], dtype=np.bool_)
-        ratios = np.array([example.watch_ratio for example in examples], dtype=np.float64)
+        labels = np.array([example.watch_ratio for example in examples], dtype=np.float64)
         columns = InteractionColumns.of(examples, self.features.entities)
-        self._learn_columns(columns, feature_rows(examples, len(self.features)), labels, ratios)
+        self._learn_columns(columns, feature_rows(examples, len(self.features)), labels)
 
     def _learn_chunk(self, outcomes: Sequence[Outcome], features: NDArray[np.float64]) -> None:
         """Learn from outcomes of which only the first may hold shares of other partitions."""
@@ -255,45 +253,41 @@ class Model:
         if len(labelled) < len(outcomes):
             features = features[[outcome.label is not None for outcome in outcomes]]
         n, interactions = len(labelled), InteractionColumns.of(labelled, self.features.entities)
-        labels = np.array([outcome.label for outcome in labelled], dtype=np.bool_)
-        ratios = np.array([outcome.watch_ratio or 0.0 for outcome in labelled], dtype=np.float64)
-        self._learn_columns(interactions, features, labels, ratios)
+        labels = np.array([outcome.watch_ratio or 0.0 for outcome in labelled], dtype=np.float64)
+        self._learn_columns(interactions, features, labels)
         self.statistics.run(
             np.arange(n, 2 * n),
             interactions.ids,
+            self.target.are_positive(labels),
             labels,
-            ratios,
             np.array(interactions.timestamps, dtype=np.int64),
             features[:, self.features.running :],
         )
 
-    def learn_example(
-        self, interaction: InteractionLike, features: list[float], label: bool, watch_ratio: float
-    ) -> None:
-        """Learn one label, with the features that its prediction was made from.
+    def learn_example(self, interaction: InteractionLike, features: list[float], label: float) -> None:
+        """Learn the value of one label, with the features that its prediction was made from.
 
-        `pipeline.features.target.Target.value` is what each learner is taught.
+        `pipeline.features.target.Target.taught` is what each learner is taught.
         """
         x = self._context(interaction, features)
-        self.learner.learn_one(x, self.target.value(self.learner.settings.loss, label, watch_ratio))
+        self.learner.learn_one(x, self.target.taught(self.learner.settings.loss, label))
         for shadow in self.challengers.values():
-            shadow.learn_one(x, label, watch_ratio)
-        values = features[self.features.running :]
-        self.statistics.update(interaction.ids, label, watch_ratio, interaction.timestamp, values)
+            shadow.learn_one(x, label)
+        values, positive = features[self.features.running :], self.target.is_positive(label)
+        self.statistics.update(interaction.ids, positive, label, interaction.timestamp, values)
 
     def _learn_columns(
         self,
         interactions: InteractionColumns,
         features: NDArray[np.float64],
-        labels: NDArray[np.bool_],
-        watch_ratios: NDArray[np.float64],
+        labels: NDArray[np.float64],
     ) -> None:
         """Let all learners, but not the statistics, learn labels, with the features of each."""
-        y = self.target.values(self.learner.settings.loss, labels, watch_ratios)
+        y = self.target.taught_many(self.learner.settings.loss, labels)
         X = self._contexts(interactions, features)
         self.learner.predict_and_learn_many(X, y)  # its losses are not needed
         for shadow in self.challengers.values():
-            shadow.learn_many(X, labels, watch_ratios)
+            shadow.learn_many(X, labels)
 
     def _contexts(
         self, interactions: InteractionColumns, features: NDArray[np.float64]

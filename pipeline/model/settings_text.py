@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from ast import literal_eval
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, astuple, fields
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast, get_args, get_origin, get_type_hints
@@ -14,7 +14,9 @@ from pipeline.config.feature_layout import FeatureKind
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import FORKS, Labels
 from pipeline.errors import StateError
-from pipeline.features.target import TARGET, Target
+from pipeline.features.binary import TARGET, BinaryTarget
+from pipeline.features.regression import RegressionTarget
+from pipeline.features.target import Target
 from pipeline.model.rival import RIVALS, RivalSettings, parameter_types
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.records.encoding import encode
@@ -34,8 +36,12 @@ STREAM_NAMES: Final = "stream.names"
 """The setting that names ids and labels in outputs."""
 STREAM_FEATURES: Final = "stream.features"
 """The setting that names the features of a stream whose definition says which there are."""
+TARGET_KIND: Final = f"{TARGET_PREFIX}kind"
+"""The setting that names the kind of the target, if it is not binary."""
 _TARGET_NAMES: Final = tuple(f"{TARGET_PREFIX}{name}" for name in ("above", "cap", "scale"))
-"""The names of the target's settings, in the order of the fields of `Target`."""
+"""The names of a binary target's settings, in the order of its fields."""
+_REGRESSION_NAMES: Final = tuple(f"{TARGET_PREFIX}{name}" for name in ("offset", "cap", "scale"))
+"""The same of a regression target."""
 TARGET_DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     dict(zip(_TARGET_NAMES, map(str, astuple(TARGET)), strict=True))
 )
@@ -140,10 +146,13 @@ def target_text(target: Target) -> dict[str, str]:
 
     Examples
     --------
-    >>> target_text(TARGET), target_text(Target(0.5, 2.0, 0.75))
+    >>> target_text(TARGET), target_text(BinaryTarget(0.5, 2.0, 0.75))
     ({}, {'stream.target.above': '0.5'})
     """
-    text = dict(zip(_TARGET_NAMES, map(str, astuple(target)), strict=True))
+    if isinstance(target, RegressionTarget):
+        return {TARGET_KIND: "regression", **dict(zip(_REGRESSION_NAMES, _numbers(target), strict=True))}
+    assert isinstance(target, BinaryTarget)
+    text = dict(zip(_TARGET_NAMES, _numbers(target), strict=True))
     return {name: value for name, value in text.items() if value != TARGET_DEFAULTS[name]}
 
 
@@ -158,16 +167,24 @@ def target_from(settings: Mapping[str, str]) -> Target:
     Examples
     --------
     >>> target_from({"stream.target.above": "0.5", "tables": "b"})
-    Target(threshold=0.5, ratio_cap=2.0, scale=0.75)
+    BinaryTarget(threshold=0.5, cap=2.0, scale=0.75)
     """
+    make: Callable[..., Target] = BinaryTarget
     found = {name: settings.get(name, default) for name, default in TARGET_DEFAULTS.items()}
-    unknown = [name for name in settings if name.startswith(TARGET_PREFIX) and name not in found]
+    if settings.get(TARGET_KIND) == "regression":
+        make, found = RegressionTarget, {name: settings.get(name, "") for name in _REGRESSION_NAMES}
+    known = found if make is BinaryTarget else {TARGET_KIND, *found}
+    unknown = [name for name in settings if name.startswith(TARGET_PREFIX) and name not in known]
     if unknown:
         raise StateError(f"the outputs were made with the setting {unknown[0]:.80}, which is unknown")
     try:
-        return Target(*map(float, found.values()))
+        return make(*map(float, found.values()))
     except ValueError as error:
         raise StateError(f"no worker wrote these settings of a target: {error}") from error
+
+
+def _numbers(target: BinaryTarget | RegressionTarget) -> list[str]:
+    return [str(number) for number in astuple(target)]
 
 
 def labels_text(labels: Labels) -> dict[str, str]:

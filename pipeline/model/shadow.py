@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from forks import Forks, ForksSettings, LossName
 from forks.rivals import Standardised
-from pipeline.features.target import TARGET, Target
+from pipeline.features.binary import TARGET
+from pipeline.features.target import Target
 from pipeline.model.rival import RivalSettings
 
 ChallengerSettings: TypeAlias = ForksSettings | RivalSettings
 """The settings of a challenger's learner."""
 Floats: TypeAlias = NDArray[np.float64]
-Booleans: TypeAlias = NDArray[np.bool_]
 NON_FINITE_SCORE: Final = 0.0
 """The score in place of one that is not finite, which a record cannot hold: large steps may end there."""
 
@@ -57,17 +57,15 @@ class ShadowLearner:
         score = self.learner.predict_one(x[self._first_column :])
         return score if isfinite(score) else NON_FINITE_SCORE
 
-    def learn_one(self, x: Floats, label: bool, watch_ratio: float) -> None:
-        """Learn a context vector's label."""
-        self.learner.learn_one(x[self._first_column :], self._target.value(self.loss, label, watch_ratio))
+    def learn_one(self, x: Floats, label: float) -> None:
+        """Learn the value of a context vector's label."""
+        self.learner.learn_one(x[self._first_column :], self._target.taught(self.loss, label))
 
-    def learn_many(self, X: Floats, labels: Booleans, watch_ratios: Floats) -> None:
+    def learn_many(self, X: Floats, labels: Floats) -> None:
         """Learn the labels of context vectors, shape (n, dimension), one after the other."""
-        self.learner.learn_many(
-            X[:, self._first_column :], self._target.values(self.loss, labels, watch_ratios)
-        )
+        self.learner.learn_many(X[:, self._first_column :], self._target.taught_many(self.loss, labels))
 
-    def run(self, X: Floats, labels: Booleans, watch_ratios: Floats, order: NDArray[np.int64]) -> Floats:
+    def run(self, X: Floats, labels: Floats, order: NDArray[np.int64]) -> Floats:
         """Predict and learn in a given order: see `forks.Forks.run`.
 
         Returns
@@ -75,7 +73,7 @@ class ShadowLearner:
         ndarray
             The scores, shape (n,); any number in rows that `order` does not predict.
         """
-        y = self._target.values(self.loss, labels, watch_ratios)
+        y = self._target.taught_many(self.loss, labels)
         scores = self.learner.run(X[:, self._first_column :], y, order)
         return np.where(np.isfinite(scores), scores, NON_FINITE_SCORE)
 

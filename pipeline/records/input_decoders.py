@@ -24,9 +24,10 @@ from pipeline.config.stream_features import (
     TimeFeature,
     VectorFeature,
 )
+from pipeline.config.target_settings import RegressionSettings
 from pipeline.records.decoding import InputDecoder
 from pipeline.records.entities import entity_fields, tuple_getter
-from pipeline.records.fields import Duration, Id, Timestamp, WatchRatio
+from pipeline.records.fields import Duration, Id, LabelValue, Timestamp, WatchRatio
 from pipeline.records.framing import FramedDecoder
 from pipeline.records.inputs import Interaction, Label, feature_field
 from pipeline.records.schemas import SchemaSource, WantedField
@@ -191,7 +192,7 @@ def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
         ),
     ]
     if isinstance(definition, LabelDefinition):
-        return [*fields, _Field("watch_ratio", parts_of(definition.value), _label_type(definition))]
+        return [*fields, _Field("watch_ratio", parts_of(definition.value), _label_type(stream))]
     for number, feature in enumerate(stream.features.values()):
         if not isinstance(feature, TimeFeature):
             optional, kind = feature.missing is not None, _type_of(feature)
@@ -206,14 +207,15 @@ def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
     return fields
 
 
-def _label_type(definition: LabelDefinition) -> Any:
+def _label_type(stream: Stream) -> Any:
     """Return the type of the field that has the label."""
+    definition = stream.labels
     match definition.value_kind:
         case "boolean":
             return bool
         case "signal":
             return Literal[tuple(definition.signals)]
-    return WatchRatio
+    return LabelValue if isinstance(stream.target, RegressionSettings) else WatchRatio
 
 
 def _type_of(feature: EventFeature) -> Any:

@@ -25,7 +25,7 @@ class LabelFields(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     prediction_sequence: int
     watch_ratio: float | None
-    label: bool | None
+    label: bool | float | None
     label_timestamp: int | None
     correct: bool | None
     loss: float | None

@@ -10,6 +10,7 @@ import polars as pl
 from pipeline.config.pointer import parts_of
 from pipeline.config.stream import InputDefinition, LabelDefinition, Stream
 from pipeline.config.stream_features import FieldFeature, TimeFeature
+from pipeline.config.target_settings import RegressionSettings
 from pipeline.errors import DataError
 from pipeline.excerpt import shortened
 from pipeline.input_files import refuse_large
@@ -78,7 +79,8 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
         raw = table.frame.select(**selected)
     except pl.exceptions.PolarsError as error:
         raise DataError(f"{path}: {shortened(str(error).splitlines()[0])}") from error
-    lowest = -HIGHEST_WATCH_RATIO if labels.signals else 0.0
+    signed = labels.signals or isinstance(stream.target, RegressionSettings)
+    lowest = -HIGHEST_WATCH_RATIO if signed else 0.0
     reason = _fault(["event_id", *ids], list(numbers), required, lowest)
     fault = raw.select(reason.alias("fault"))["fault"]
     counts = fault.drop_nulls().value_counts().sort("fault").rows()

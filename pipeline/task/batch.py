@@ -89,7 +89,7 @@ def run_plan(
             counters["unasked"] += piece.count_unasked()
         ran = _run_piece(piece, model)
         asked = None if policy is None else _ask_for_labels(ran, policy, counters)
-        predictions.append(_prediction_columns(ran, asked, model.features.key_entity))
+        predictions.append(_prediction_columns(ran, asked, model))
         outcomes.append(_outcome_columns(ran, asked, shares, model))
         _store_outputs(ran, asked)
         if outbox is not None:
@@ -124,13 +124,13 @@ def _run_piece(plan: Plan, model: Model) -> _Run:
     interactions, examples = plan.interactions(model.features.entities), plan.training_examples()
     prior = plan.prior_outputs(len(model.features))
     n, outcome_mask, rows = len(interactions.timestamps), plan.outcome_mask(), examples.rows
-    labels, ratios = np.zeros(n, dtype=np.bool_), np.zeros(n)
-    labels[rows], ratios[rows] = examples.labels, examples.ratios
+    labels = np.zeros(n)
+    labels[rows] = examples.values
     order, included = np.empty(len(outcome_mask), dtype=np.int64), np.ones(len(outcome_mask), dtype=np.bool_)
     order[~outcome_mask], order[outcome_mask] = np.arange(len(prior), n), n + rows
     included[outcome_mask] = examples.learned
     values = np.frombuffer(plan.values).reshape(len(plan.event_ids), -1) if plan.values else None
-    outputs = model.run(order[included], interactions, prior[:, 1:], labels, ratios, values)
+    outputs = model.run(order[included], interactions, prior[:, 1:], labels, values)
     model.folded += len(rows)
     return _Run(plan, interactions, examples, prior, outputs)
 
@@ -153,16 +153,17 @@ def _label_requests(first: int, predictions: PredictionColumns) -> LabelRequestC
     return LabelRequestColumns(first, list(compress(count(), predictions.asked)))
 
 
-def _prediction_columns(ran: _Run, asked: list[bool] | None, key_entity: int | None) -> PredictionColumns:
+def _prediction_columns(ran: _Run, asked: list[bool] | None, model: Model) -> PredictionColumns:
     plan, outputs, begin = ran.plan, ran.outputs, len(ran.prior)
     return PredictionColumns(
         plan.first,
         plan.event_ids,
         tuple(column[begin:] for column in ran.interactions.ids),
-        plan.keys(key_entity)[begin:],
+        plan.keys(model.features.key_entity)[begin:],
         plan.timestamps,
         outputs.scores,
         outputs.probabilities,
+        model.target.predictions(outputs.scores),
         outputs.features,
         plan.versions,
         outputs.challengers,
@@ -191,8 +192,8 @@ def _outcome_columns(
         return OutcomeColumns(plan.folded)
     rows: list[int] = examples.rows.tolist()
     scores = np.concatenate([prior[:, 0], outputs.scores])[examples.rows]
-    losses: list[float | None] = [*model.losses(scores, examples.labels, examples.ratios)]
-    correct: list[bool | None] = ((scores > 0.0) == examples.labels).tolist()
+    losses: list[float | None] = [*model.losses(scores, examples.values)]
+    correct: list[bool | None] = [*model.target.correct_many(scores, examples.values)]
     for number in np.flatnonzero(~examples.learned).tolist():
         losses[number] = correct[number] = None
     scores_by_name = [
@@ -207,7 +208,7 @@ def _outcome_columns(
         _select(interactions.timestamps, rows),
         scores,
         plan.watch_ratios,
-        plan.watched,
+        plan.labels,
         plan.label_timestamps,
         correct,
         losses,
@@ -237,12 +238,12 @@ def _examples(ran: _Run, make: Any) -> Iterator[Example | None]:
     """Yield the training example of each outcome; None where nothing is learned."""
     plan, interactions, examples, prior, outputs = ran
     features = np.concatenate([prior[:, 1:], outputs.features])
-    for row, watched, ratio in zip(examples.rows.tolist(), plan.watched, plan.watch_ratios, strict=True):
-        if watched is None:
+    for row, label, value in zip(examples.rows.tolist(), plan.labels, plan.watch_ratios, strict=True):
+        if label is None:
             yield None
             continue
         ids = [column[row] for column in interactions.ids]
-        yield make(*ids, interactions.timestamps[row], features[row].tolist(), watched, ratio or 0.0)
+        yield make(*ids, interactions.timestamps[row], features[row].tolist(), label, value or 0.0)
 
 
 def _select(column: Sequence[Value], rows: list[int]) -> list[Value]:

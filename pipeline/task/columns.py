@@ -38,6 +38,8 @@ class PredictionColumns:
     """Event times, in milliseconds."""
     scores: list[float] = field(default_factory=list)
     probabilities: Sequence[float | None] = ()
+    predicted: Sequence[bool | float] = ()
+    """What the scores predict."""
     features: NDArray[np.float64] = field(default_factory=_no_features)
     """Features, shape (n, features)."""
     versions: list[int] = field(default_factory=list)
@@ -63,6 +65,7 @@ class PredictionColumns:
             _joined(piece.timestamps for piece in pieces),
             _joined(piece.scores for piece in pieces),
             _joined(piece.probabilities for piece in pieces),
+            _joined(piece.predicted for piece in pieces),
             np.concatenate([piece.features for piece in pieces]),
             _joined(piece.versions for piece in pieces),
             _joined(piece.challengers for piece in pieces),
@@ -85,7 +88,7 @@ class OutcomeColumns:
     """Scores of the predictions, shape (n,)."""
     watch_ratios: list[float | None] = field(default_factory=list)
     """None where no label came in time."""
-    labels: list[bool | None] = field(default_factory=list)
+    labels: list[bool | float | None] = field(default_factory=list)
     """What is learned; None where nothing is."""
     label_timestamps: list[int | None] = field(default_factory=list)
     """In milliseconds; None where the prediction expired."""

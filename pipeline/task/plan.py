@@ -37,8 +37,8 @@ class TrainingExamples(NamedTuple):
     """Row of each example's interaction: see `Plan.interactions`."""
     learned: NDArray[np.bool_]
     """Whether anything is learned from them."""
-    labels: NDArray[np.bool_]
-    ratios: NDArray[np.float64]
+    values: NDArray[np.float64]
+    """Values of the labels; 0 where none came."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Plan:
     """Predictions that the join, or a later piece, needs: the model's output is stored in them."""
     closed: array[int] = field(default_factory=lambda: array("q"))
     """Sequences of the predictions that get an outcome; the next three columns are of these outcomes."""
-    watched: list[bool | None] = field(default_factory=list)
+    labels: list[bool | float | None] = field(default_factory=list)
     """What is learned; None for nothing. A label policy may change it once the prediction is made."""
     watch_ratios: list[float | None] = field(default_factory=list)
     """Watch ratios of the labels; None where none came in time."""
@@ -98,13 +98,13 @@ class Plan:
     def close(
         self,
         prediction: Pending,
-        watched: bool | None,
+        label: bool | float | None,
         watch_ratio: float | None,
         label_timestamp: int | None,
     ) -> None:
         """Append an outcome."""
         self.closed.append(prediction.sequence)
-        self.watched.append(watched)
+        self.labels.append(label)
         self.watch_ratios.append(watch_ratio)
         self.label_timestamps.append(label_timestamp)
         if prediction.sequence < self.first:
@@ -121,7 +121,7 @@ class Plan:
         self.versions += later.versions
         self.waiting += later.waiting
         self.closed += later.closed
-        self.watched += later.watched
+        self.labels += later.labels
         self.watch_ratios += later.watch_ratios
         self.label_timestamps += later.label_timestamps
         self.prior_predictions += [
@@ -171,8 +171,7 @@ class Plan:
         rows[sequences < self.first] = np.arange(len(self.prior_predictions))
         return TrainingExamples(
             rows,
-            np.array([watched is not None for watched in self.watched], dtype=np.bool_),
-            np.array(self.watched, dtype=np.bool_),
+            np.array([label is not None for label in self.labels], dtype=np.bool_),
             np.array([ratio or 0.0 for ratio in self.watch_ratios]),
         )
 
@@ -220,7 +219,7 @@ class Plan:
             values=self.values[width * rows.start : width * rows.stop],
             versions=self.versions[rows],
             closed=self.closed[outcomes],
-            watched=self.watched[outcomes],
+            labels=self.labels[outcomes],
             watch_ratios=self.watch_ratios[outcomes],
             label_timestamps=self.label_timestamps[outcomes],
         )
@@ -244,7 +243,7 @@ class Plan:
             zip(self.prior_predictions, self.label_timestamps, strict=True)
         ):
             if not policy.learns(prediction.asked, came is not None):
-                self.watched[number] = None
+                self.labels[number] = None
 
     def count_unasked(self) -> int:
         """Count labels that were not asked for; all predictions closed here are prior ones."""

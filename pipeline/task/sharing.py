@@ -17,9 +17,10 @@ from operator import add
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from pipeline.config.feature_layout import FeatureLayout, Part
+from pipeline.features.binary import TARGET
 from pipeline.features.entities import Key
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
-from pipeline.features.target import TARGET, Target
+from pipeline.features.target import Target
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.fields import Id
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes, counts_of
@@ -169,11 +170,12 @@ class Outbox:
         self._examples: list[Example] = []
 
     def _count(self, example: Example) -> None:
-        value, ids = self._target.cap(example.watch_ratio), example.ids
+        value, ids = self._target.summand(example.watch_ratio), example.ids
+        positive = self._target.is_positive(example.watch_ratio)
         for number, counts in zip(self._layout.shared, self._counts, strict=True):
             key = _key(self._layout.tables[number].parts, ids, example, self._layout)
             events, labels, values = counts.get(key, (0, 0, 0.0))
-            counts[key] = events + 1, labels + example.label, values + value
+            counts[key] = events + 1, labels + positive, values + value
             if number == self._layout.shared_effects:
                 sums = self._sums.get(key, (0.0, 0.0, 0.0, 0.0))
                 said = _effect_sums(example, self._target, self._effect_columns)

@@ -294,15 +294,16 @@ class Task:
     def _close(self, prediction: Pending, label: Label | None) -> None:
         """Append the outcome of a prediction."""
         if label is None:
-            watched, ratio, known_at = self._missing_label, None, None
+            ratio, known_at = None, None
+            learned: bool | float | None = self._missing_label
             self.counters["expired"] += 1
         else:
             ratio, known_at = label.watch_ratio, label.timestamp
-            watched = self.model.target.is_positive(ratio)
+            learned = self.model.target.label(ratio)
             self.counters["labelled"] += 1
         join, sequence = self.join, self._plan.outcomes
         self._receive(self._plan, len(self._plan.closed))
-        self._plan.close(prediction, watched, ratio, known_at)
+        self._plan.close(prediction, learned, ratio, known_at)
         join.close(prediction, known_at, sequence)
         if not join.nothing_due(self.stream_time):
             join.forget(self.stream_time)

@@ -185,7 +185,7 @@ def _encode_predictions(columns: PredictionColumns, record: type[Prediction]) ->
             columns.timestamps,
             columns.scores,
             columns.probabilities,
-            [score > 0.0 for score in columns.scores],
+            columns.predicted,
             map(msgspec.Raw, decimals.encode_rows(columns.features)),
             columns.versions,
             count(columns.first),

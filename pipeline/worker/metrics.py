@@ -42,8 +42,10 @@ REGISTRY_ANSWERS: Final = ("found", "unknown", "failed")
 """What the schema registry may answer: a schema, that there is none, or nothing."""
 COMPARISON_COUNTERS: Final = {
     "events": "Labelled events since the partition was assigned.",
-    "mistakes": "Labelled events that the learner predicted wrongly.",
+    "mistakes": "Labelled events that the learner predicted wrongly, where classes are predicted.",
     "log_loss": "Sum of the learner's log loss over labelled events, in nats, where its scores are log-odds.",
+    "absolute_error": "Sum of |prediction - label| over labelled events, where numbers are predicted.",
+    "squared_error": "Sum of (prediction - label)^2 over labelled events, where numbers are predicted.",
 }
 """Counters of the champion and the challengers, where there are challengers."""
 INPUTS: Final = ("interactions", "labels")

@@ -23,7 +23,7 @@ def test_one_partition_is_the_model_itself(folder: Path) -> None:
             features[step], expected[step], *_ = model.predict(event)
         else:
             ratio = plays.watch_ratios[step - 12]
-            model.learn_example(event, features[step - 12], bool(ratio > 0.75), ratio)
+            model.learn_example(event, features[step - 12], ratio)
     np.testing.assert_array_equal(play(plays, 1, Sharing.NOTHING).scores, expected)
 
 

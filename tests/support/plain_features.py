@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.config.feature_layout import FeatureLayout, TableLayout
-from pipeline.features.target import Target
+from pipeline.features.binary import BinaryTarget
 from pipeline.records.fields import Id
 
 PRIOR = 10.0
@@ -46,7 +46,7 @@ class History:
 class PlainFeatures:
     """Keeps every label, and sums all of them for each feature."""
 
-    def __init__(self, layout: FeatureLayout, limit: int, target: Target) -> None:
+    def __init__(self, layout: FeatureLayout, limit: int, target: BinaryTarget) -> None:
         self._layout, self._limit, self._target = layout, limit, target
         self._tables: list[OrderedDict[Any, History]] = [OrderedDict() for _ in layout.tables]
         self._everything = History()
@@ -54,7 +54,7 @@ class PlainFeatures:
     def update(
         self, ids: Sequence[Id], label: bool, value: float, time: int, values: Sequence[float]
     ) -> None:
-        new = (time, label, self._target.cap(value))
+        new = (time, label, self._target.summand(value))
         self._everything.labels.append(new)
         for layout, table in zip(self._layout.tables, self._tables, strict=True):
             key = _key(layout, ids, values)

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from pipeline.features.target import TARGET
+from pipeline.features.binary import TARGET
 from pipeline.records.fields import Id
 from pipeline.records.outputs import Share
 
@@ -61,7 +61,7 @@ class PlainStatistics:
 
     def update(self, ids: tuple[Id, Id], label: bool, watch_ratio: float) -> None:
         _, video_id = ids
-        one = Totals(1.0, float(label), min(watch_ratio, TARGET.ratio_cap))
+        one = Totals(1.0, float(label), min(watch_ratio, TARGET.cap))
         for entities, entity in zip((self.users, self.videos), ids, strict=True):
             entities[entity] = entities.pop(entity, Totals()).plus(one)
             if len(entities) > self.limit:

@@ -1,31 +1,48 @@
-"""Write the invented data into files with KuaiRec's names."""
+"""Write invented data into files: those of KuaiRec, or a table with its stream's definition."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import polars as pl
 
 from pipeline.errors import ConfigError
+from pipeline.sources.synth.deliveries import draw_deliveries
 from pipeline.sources.synth.plays import draw_plays
-from pipeline.sources.synth.size import Size
+from pipeline.sources.synth.size import InventedStream, Size
 from pipeline.sources.synth.user_table import draw_user_features
 from pipeline.sources.synth.video_tables import draw_daily_features, draw_tags
 from pipeline.sources.synth.world import World
 
-FILES: Final[dict[str, Callable[[World], pl.DataFrame]]] = {
-    "user_features.csv": draw_user_features,
-    "item_categories.csv": draw_tags,
-    "item_daily_features.csv": draw_daily_features,
-    "small_matrix.csv": draw_plays,
-}
-"""Names of the files, and the functions that draw their rows."""
+KUAIREC_FILES: Final[Mapping[str, Callable[[World], pl.DataFrame]]] = MappingProxyType(
+    {
+        "user_features.csv": draw_user_features,
+        "item_categories.csv": draw_tags,
+        "item_daily_features.csv": draw_daily_features,
+        "small_matrix.csv": draw_plays,
+    }
+)
+"""Names of KuaiRec's files, and the functions that draw their rows."""
+DELIVERIES: Final = "deliveries.jsonl"
+"""The file of invented deliveries; the definition of their stream is beside it."""
+DEFINITION: Final = "deliveries.toml"
+FILES: Final[Mapping[InventedStream, tuple[str, ...]]] = MappingProxyType(
+    {"kuairec": (*KUAIREC_FILES,), "deliveries": (DELIVERIES, DEFINITION)}
+)
+"""The files of each stream."""
 
 
 def write_files(
-    out: Path, size: Size, *, force: bool = False, progress: Callable[[str], None] = lambda _: None
+    out: Path,
+    size: Size,
+    *,
+    stream: InventedStream = "kuairec",
+    force: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, int]:
     """Invent the data of one seed and write its files; the same seed and size give the same bytes.
 
@@ -35,6 +52,8 @@ def write_files(
         The folder to write to; it is created if it does not exist.
     size
         How much data to invent, and the seed.
+    stream
+        What to invent.
     force
         Replace files that are there.
     progress
@@ -43,34 +62,50 @@ def write_files(
     Returns
     -------
     dict
-        Rows of each file, by name.
+        Rows of each table, by name.
 
     Raises
     ------
     ConfigError
         A file is there and `force` is not given, or the folder cannot be written to.
     """
-    present = [name for name in FILES if (out / name).exists()]
+    present = [name for name in FILES[stream] if (out / name).exists()]
     if present and not force:
         raise ConfigError(
             f"{out} already has {', '.join(present)}; give another --out, or --force to replace them"
         )
     try:
         out.mkdir(parents=True, exist_ok=True)
-        return _write_all(out, World(size), progress)
+        rows = {name: _write(out / name, table) for name, table in _tables(stream, size, progress)}
+        if stream == "deliveries":
+            text = files("pipeline.config").joinpath(f"streams/{DEFINITION}").read_text("utf-8")
+            (out / DEFINITION).write_text(text, "utf-8")
     except OSError as error:
         raise ConfigError(
             f"{out} cannot be written to: {error.strerror or error}; give another --out"
         ) from error
-
-
-def _write_all(out: Path, world: World, progress: Callable[[str], None]) -> dict[str, int]:
-    rows = {}
-    for name, draw in FILES.items():
-        progress(name)
-        table = draw(world)
-        unfinished = out / f"{name}.part"
-        table.write_csv(unfinished)
-        unfinished.replace(out / name)
-        rows[name] = table.height
     return rows
+
+
+def _tables(
+    stream: InventedStream, size: Size, progress: Callable[[str], None]
+) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield the tables with the names of their files."""
+    if stream == "deliveries":
+        progress(DELIVERIES)
+        yield DELIVERIES, draw_deliveries(size)
+        return
+    world = World(size)
+    for name, draw in KUAIREC_FILES.items():
+        progress(name)
+        yield name, draw(world)
+
+
+def _write(path: Path, table: pl.DataFrame) -> int:
+    unfinished = path.with_name(f"{path.name}.part")
+    if path.suffix == ".jsonl":
+        table.write_ndjson(unfinished)
+    else:
+        table.write_csv(unfinished)
+    unfinished.replace(path)
+    return table.height

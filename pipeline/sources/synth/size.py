@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+InventedStream: TypeAlias = Literal["kuairec", "deliveries"]
+"""The streams that can be invented."""
 
 
 @dataclass(frozen=True)

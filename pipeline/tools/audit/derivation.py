@@ -60,7 +60,7 @@ class Derivation:
         topics: Topics,
         result: AuditResult,
         *,
-        on_missing: OnMissing,
+        on_missing: OnMissing | None,
         policy: LabelPolicy | None,
         asked: int | None,
         snapshot: tuple[int, bytes, int] | None,
@@ -199,23 +199,25 @@ class Derivation:
         ratio = written.watch_ratio
         model = self._epochs.model_of_outcome(written.sequence)
         target = model.target
-        watched = target.missing_label(self._on_missing) if ratio is None else target.is_positive(ratio)
+        label = target.missing_label(self._on_missing) if ratio is None else target.label(ratio)
         if self._policy is not None and not self._policy.learns(prediction.asked, ratio is not None):
-            watched = None
+            label = None
         names = (name for name in prediction.__struct_fields__ if name != "sequence")
         fields: dict[str, Any] = {name: getattr(prediction, name) for name in names}
-        return self._types.outcome(
+        make: Any = self._types.outcome  # whose label is that of the stream
+        outcome: Outcome = make(
             **fields,
             prediction_sequence=prediction.sequence,
             watch_ratio=ratio,
-            label=watched,
+            label=label,
             label_timestamp=None if ratio is None else written.label_timestamp,
-            correct=None if watched is None else watched == prediction.predicted,
-            loss=None if watched is None else model.loss(prediction.score, watched, ratio or 0.0),
+            correct=None if label is None else target.correct(prediction.score, ratio or 0.0),
+            loss=None if label is None else model.loss(prediction.score, ratio or 0.0),
             status="expired" if ratio is None else "labelled",
             sequence=written.sequence,
             shared=written.shared,
         )
+        return outcome
 
     def _compare(
         self,

@@ -32,7 +32,7 @@ def audit(
     epochs: SettingsEpochs,
     result: AuditResult,
     *,
-    on_missing: OnMissing,
+    on_missing: OnMissing | None,
     policy: LabelPolicy | None = None,
 ) -> None:
     """Check all records of a partition. Without differences, the outputs follow from the inputs.
@@ -62,7 +62,7 @@ class _Audit:
         audit_input: AuditInput,
         epochs: SettingsEpochs,
         result: AuditResult,
-        on_missing: OnMissing,
+        on_missing: OnMissing | None,
         policy: LabelPolicy | None,
     ) -> None:
         self.audit_input = audit_input

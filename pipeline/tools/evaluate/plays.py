@@ -14,11 +14,11 @@ from forks.validation import Event
 from pipeline.config import tree as config
 from pipeline.config.feature_layout import FeatureKind
 from pipeline.config.stream import KUAIREC
+from pipeline.features.binary import TARGET
 from pipeline.features.feature_set import FeatureSet
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import TagTable
 from pipeline.features.tags import TagLists
-from pipeline.features.target import TARGET
 from pipeline.sources.kuairec import Events, tables_beside
 from pipeline.sources.schedule import merge_by_time
 
@@ -115,7 +115,7 @@ def play_stream(
     users, videos = frame["user_id"].to_list(), frame["video_id"].to_list()
     X = statistics.run(merge_by_time(moments, label_moments), [users, videos], watched, ratios)
     return PlayStream(
-        moments, label_moments, np.where(watched, 1.0, -1.0), X, TARGET.values(loss, watched, ratios)
+        moments, label_moments, np.where(watched, 1.0, -1.0), X, TARGET.taught_many(loss, ratios)
     )
 
 

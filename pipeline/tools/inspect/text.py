@@ -37,7 +37,7 @@ class Format(NamedTuple):
     tables: Sequence[str]
     """What is counted in each of the tables that partitions share."""
     labels: Mapping[bool | None, str]
-    """What a positive label, a negative one and none are called."""
+    """What a positive label, a negative one and none are called; numbers are shown as they are."""
 
     @classmethod
     def of(cls, stream: Stream, kind: FeatureKind = "effects") -> Self:
@@ -125,7 +125,7 @@ def _outcome(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Tex
     delay = None if outcome.label_timestamp is None else outcome.label_timestamp - outcome.timestamp
     yield Text.assemble(
         _prediction_columns(outcome, how),
-        (f"  {how.labels[outcome.label]:8}", style),
+        (f"  {_label_text(outcome.label, how):8}", style),
         f"  {number_or_dash(outcome.watch_ratio, '.2f'):>6}",
         f"  {outcome.status if delay is None else duration(delay):>8}",
     )
@@ -135,7 +135,7 @@ def _outcome(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Tex
 
 def _prediction_columns(record: Prediction | Outcome, how: Format) -> Text:
     probability = number_or_dash(record.probability, ".3f")
-    return Text(f"{_event_columns(record)}  {probability:>5}  {how.labels[record.predicted]:9}")
+    return Text(f"{_event_columns(record)}  {probability:>5}  {_label_text(record.predicted, how):9}")
 
 
 def _event_columns(record: Prediction | Outcome | LabelRequest) -> str:
@@ -182,7 +182,11 @@ def _share(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]
         for example in share.examples:
             ids = (printable(str(name), ID_CUT) for name in example.ids)
             named = ", ".join(f"{word} {name}" for word, name in zip(how.ids, ids, strict=True))
-            yield Text.assemble((f"{'example':22}", "dim"), f"{named}: {how.labels[example.label]}")
+            yield Text.assemble((f"{'example':22}", "dim"), f"{named}: {_label_text(example.label, how)}")
+
+
+def _label_text(label: bool | float | None, how: Format) -> str:
+    return how.labels[label] if label is None or isinstance(label, bool) else f"{label:.4g}"
 
 
 def _key_text(key: Id | tuple[Id, ...]) -> str:

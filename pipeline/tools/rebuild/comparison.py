@@ -9,6 +9,7 @@ import numpy as np
 
 from forks import LossName
 from forks.validation import Predictions, Summary, summarize
+from pipeline.features.regression import RegressionTarget
 from pipeline.features.target import Target
 from pipeline.recovery.settings_check import Changes
 from pipeline.tools.rebuild.replay_outcomes import SCORED_OUTCOME, ScoredOutcomes
@@ -40,6 +41,9 @@ class Comparison(msgspec.Struct, frozen=True):
     """None if no event has a label yet, as `rebuilt`. Its scores are those of the topics, from all epochs of
     settings. If the epochs had different losses, the scores are no log-odds, and hinge loss is reported."""
     rebuilt: Summary | None
+    scale: float | None = None
+    """`target.scale`, where numbers are predicted: the figures of two classes say nothing then, and `loss` is
+    the mean squared error in units of it."""
     installed: list[str] | None = None
     """Lines for [learner] of forks.toml, if the rebuilt models were installed."""
 
@@ -80,7 +84,7 @@ def compare(
     events = labelled[np.argsort(labelled["timestamp"], kind="stable")]
     running, rebuilt = (
         summarize(
-            Predictions(events[name], target.values(loss, events["watched"], events["watch_ratio"])),
+            Predictions(events[name], target.taught_many(loss, events["watch_ratio"])),
             loss=loss,
             window=window,
         )
@@ -88,4 +92,5 @@ def compare(
         else None
         for name, loss in zip(("running", "rebuilt"), losses, strict=True)
     )
-    return Comparison(len(events), changes, list(partitions), running, rebuilt)
+    scale = target.scale if isinstance(target, RegressionTarget) else None
+    return Comparison(len(events), changes, list(partitions), running, rebuilt, scale)

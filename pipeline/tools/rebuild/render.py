@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -40,20 +42,22 @@ def render(found: Comparison) -> RenderableType:
 def _figures(found: Comparison) -> Table:
     table = plain_table()
     table.add_column("labelled events", justify="right")
-    for name in ("mistakes", "AUC", "log loss"):
+    for name in ("RMSE",) if found.scale is not None else ("mistakes", "AUC", "log loss"):
         table.add_column(name, justify="right")
         table.add_column("rebuilt", justify="right", style="bold")
     assert found.running is not None
     assert found.rebuilt is not None
     for running, rebuilt in zip(found.running.windows, found.rebuilt.windows, strict=True):
         events = f"{running.first + 1:,} - {running.first + running.events:,}"
-        table.add_row(events, *_cells(running, rebuilt))
-    total = _cells(found.running.total, found.rebuilt.total)
+        table.add_row(events, *_cells(running, rebuilt, found.scale))
+    total = _cells(found.running.total, found.rebuilt.total, found.scale)
     table.add_row(f"all {found.events:,}", *total, style="bold")
     return table
 
 
-def _cells(running: Metrics, rebuilt: Metrics) -> tuple[str, ...]:
+def _cells(running: Metrics, rebuilt: Metrics, scale: float | None) -> tuple[str, ...]:
+    if scale is not None:
+        return tuple(f"{scale * math.sqrt(each.loss):.4g}" for each in (running, rebuilt))
     return (
         f"{running.mistakes:.2%}",
         f"{rebuilt.mistakes:.2%}",

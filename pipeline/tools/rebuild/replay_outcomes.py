@@ -18,7 +18,6 @@ SCORED_OUTCOME: Final = np.dtype(
         ("running", np.float64),
         ("rebuilt", np.float64),
         ("watch_ratio", np.float64),
-        ("watched", np.bool_),
         ("labelled", np.bool_),
     ]
 )
@@ -26,7 +25,7 @@ SCORED_OUTCOME: Final = np.dtype(
 
 ScoredOutcomes: TypeAlias = NDArray[np.void]
 """Outcomes as an array of `SCORED_OUTCOME`, in the order of their sequence."""
-ScoredOutcome: TypeAlias = tuple[int, float, float, float, bool, bool]
+ScoredOutcome: TypeAlias = tuple[int, float, float, float, bool]
 """One scored outcome, with the fields of `SCORED_OUTCOME`."""
 
 
@@ -81,6 +80,5 @@ def relearn(
             outcome.score,
             score,
             outcome.watch_ratio or 0.0,
-            model.target.is_positive(outcome.watch_ratio or 0.0),
             outcome.status == "labelled",
         )

@@ -43,6 +43,8 @@ class LabelledScores(NamedTuple):
     """Whether the video was watched, shape (n,)."""
     scores: Mapping[str, NDArray[np.float64]]
     """Scores by learner, including the champion, each of shape (n,)."""
+    values: NDArray[np.float64]
+    """The labels' values, as they are learned, shape (n,)."""
 
 
 def compare_learners(
@@ -65,7 +67,8 @@ def compare_learners(
     Examples
     --------
     >>> scores = {"champion": np.array([2.0, -1.0, 1.0]), "linear": np.array([1.0, 1.0, -1.0])}
-    >>> found = compare_learners([LabelledScores(np.array([True, True, True]), scores)], frozenset())
+    >>> watched = np.array([True, True, True])
+    >>> found = compare_learners([LabelledScores(watched, scores, np.ones(3))], frozenset())
     >>> [(each.name, each.alone_right, each.alone_wrong) for each in found.contenders]
     [('champion', 0, 0), ('linear', 1, 1)]
     """

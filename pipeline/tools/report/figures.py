@@ -14,29 +14,9 @@ from forks.validation import auc, log_loss, majority
 from pipeline.task.state import COUNTERS
 from pipeline.tools.report.comparison import LearnerComparison
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts, differences
+from pipeline.tools.report.outcomes import OUTCOME, Floats, Outcomes, in_order_of_time, known_sums
+from pipeline.tools.report.regression import RegressionFigures
 
-OUTCOME: Final = np.dtype(
-    [
-        ("sequence", np.int64),
-        ("prediction_sequence", np.int64),
-        ("model_version", np.int64),
-        ("timestamp", np.int64),
-        ("label_timestamp", np.int64),
-        ("score", np.float64),
-        ("user_mean", np.float64),
-        ("video_mean", np.float64),
-        ("label", np.int8),  # -1 where there was no label to learn
-        ("watched", np.bool_),  # by the label, learned or not
-        ("labelled", np.bool_),
-        ("predicted", np.bool_),
-        ("has_probability", np.bool_),
-    ]
-)
-"""Columns that are kept of an outcome."""
-
-Outcomes: TypeAlias = NDArray[np.void]
-"""Outcomes of a partition as an array of type `OUTCOME`, shape (n,), in sequence."""
-Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
 
 WINDOWS: Final = 100
@@ -91,6 +71,9 @@ class Report(msgspec.Struct, frozen=True):
     """Labelled events of all partitions in the order of time."""
     comparison: LearnerComparison | None = None
     """The champion compared with its challengers, if there are any."""
+    regression: RegressionFigures | None = None
+    """Errors, where numbers are predicted. The shares and figures of two classes above are None then, and
+    `windows` is empty."""
 
 
 class _Mistakes(NamedTuple):
@@ -122,7 +105,7 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
     events, margin = _by_time(outcomes)
     watched = events["watched"]
     wrong = _Mistakes(
-        events["predicted"] != watched,
+        (events["prediction"] > 0.0) != watched,
         (margin > 0.0) != watched,
         watched != majority(watched),
     )
@@ -145,8 +128,20 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
         label_delay_p99=float(np.percentile(delays, 99)) if len(delays) else None,
         counters={name: sum(count.after.get(name, 0) for count in counts) for name in COUNTERS},
         differences=differences(counts),
-        windows=_windows(events["timestamp"], wrong, window or -(-len(events) // WINDOWS) or 1),
+        windows=_windows(events["timestamp"], wrong, window or window_size(len(events))),
     )
+
+
+def without_classes(found: Report, regression: RegressionFigures | None) -> Report:
+    """Return a report with the errors of numbers in place of the figures of two classes."""
+    classes = ("watched", "mistakes", "auc", "log_loss", "majority", "running_means", "running_means_auc")
+    none = dict.fromkeys(classes)
+    return msgspec.structs.replace(found, **none, windows=[], regression=regression)
+
+
+def window_size(events: int) -> int:
+    """Return the labelled events in a window where their number is not given."""
+    return -(-events // WINDOWS) or 1
 
 
 def running_means_margin(outcomes: Outcomes) -> Floats:
@@ -166,10 +161,8 @@ def running_means_margin(outcomes: Outcomes) -> Floats:
     array
         Margins, shape (n,), float64; positive where the method predicts "watched".
     """
-    learned = np.concatenate([[0], np.cumsum(outcomes["label"] >= 0)])
-    watched = np.concatenate([[0], np.cumsum(outcomes["label"] == 1)])
-    known = np.searchsorted(outcomes["sequence"], outcomes["model_version"])
-    mean = (watched[known] + 0.5) / (learned[known] + 1.0)
+    learned, watched = known_sums(outcomes, outcomes["watched"].astype(np.float64))
+    mean = (watched + 0.5) / (learned + 1.0)
     margin: Floats = outcomes["user_mean"] + outcomes["video_mean"] - (mean + 0.5)
     return margin
 
@@ -177,9 +170,7 @@ def running_means_margin(outcomes: Outcomes) -> Floats:
 def _by_time(outcomes: Sequence[Outcomes]) -> tuple[Outcomes, Floats]:
     """Return the labelled outcomes of all partitions in the order of time, with their margins."""
     margins = [running_means_margin(of_partition) for of_partition in outcomes]
-    together = np.concatenate([np.empty(0, OUTCOME), *outcomes])
-    labelled = np.flatnonzero(together["labelled"])
-    order = labelled[np.argsort(together["timestamp"][labelled], kind="stable")]
+    together, order = np.concatenate([np.empty(0, OUTCOME), *outcomes]), in_order_of_time(outcomes)
     return together[order], np.concatenate([np.empty(0), *margins])[order]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -12,9 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter, StrMethodFormatter
 from matplotlib.typing import RcKeyType
+from numpy.typing import NDArray
 
 from pipeline.errors import ConfigError
-from pipeline.tools.report.figures import Floats, Report
+from pipeline.tools.report.figures import Report, Window
+from pipeline.tools.report.outcomes import Floats
+from pipeline.tools.report.regression import RegressionWindow
 from pipeline.tools.times import date
 
 FORMATS: Final = (".svg", ".png")
@@ -81,45 +84,89 @@ def draw(report: Report, path: Path, note: str = "") -> None:
             raise ConfigError(f"--out {path}: cannot be written: {error.strerror or error}") from error
 
 
+class _Drawn(NamedTuple):
+    """What is drawn of a report."""
+
+    title: str
+    names: Sequence[str]
+    """The names of the methods, those of `COLORS`."""
+    rates: Floats
+    """Their rates, shape (windows, methods)."""
+    events: NDArray[np.int64]
+    """Events of each window, shape (windows,)."""
+    span: tuple[int, int]
+    """Times of the first and the last event, in milliseconds."""
+    form: Callable[[float], str]
+    """How a rate is written."""
+
+    @classmethod
+    def of(cls, report: Report) -> _Drawn:
+        """Return what is drawn of a report: mistakes, or errors where numbers are predicted."""
+        figures = report.regression
+        windows: Sequence[Window | RegressionWindow] = report.windows if figures is None else figures.windows
+        if figures is None:
+            title, form = "Mistakes so far, counted from the first event", "{:.1%}".format
+            columns: dict[str, list[float]] = {
+                "majority class": [window.majority for window in report.windows],
+                "running means": [window.running_means for window in report.windows],
+                "model": [window.mistakes for window in report.windows],
+            }
+        else:
+            title, form = "Mean absolute error so far, from the first event", "{:.3g}".format
+            means = [window.running_means for window in figures.windows if window.running_means is not None]
+            columns = {
+                "running mean": [window.running_mean for window in figures.windows],
+                **({"running means": means} if len(means) == len(windows) else {}),
+                "model": [window.mae for window in figures.windows],
+            }
+        names, rates = tuple(columns), [*zip(*columns.values(), strict=True)]
+        events, span = [window.events for window in windows], (windows[0].first, windows[-1].last)
+        return cls(title, names, np.array(rates), np.array(events), span, form)
+
+
+COLORS: Final = {
+    "majority class": ("#8c8c8c", 1.6),
+    "running mean": ("#8c8c8c", 1.6),
+    "running means": ("#d1711f", 2.0),
+    "model": ("#1f5fa8", 2.6),
+}
+"""Color and width of each method's curve."""
+
+
 def _figure(report: Report, note: str) -> Figure:
-    windows = report.windows
-    events = np.array([window.events for window in windows])
+    drawn = _Drawn.of(report)
+    events, rates = drawn.events, drawn.rates
     events_so_far = np.cumsum(events)
-    rates = np.array([(window.mistakes, window.running_means, window.majority) for window in windows])
     so_far = np.cumsum(rates * events[:, None], axis=0) / events_so_far[:, None]
-    curves = [
-        _Curve("majority class", so_far[:, 2], "#8c8c8c", 1.6),
-        _Curve("running means", so_far[:, 1], "#d1711f", 2.0),
-        _Curve("model", so_far[:, 0], "#1f5fa8", 2.6),
-    ]
+    curves = [_Curve(name, so_far[:, column], *COLORS[name]) for column, name in enumerate(drawn.names)]
     figure = Figure(figsize=(8.0, 4.6))
     bottom = 0.17 if note else 0.12
     axes = figure.add_axes((0.075, bottom, 0.665, 0.82 - bottom))
-    axes.plot(events_so_far, rates[:, 0], color=curves[-1].color, linewidth=0.8, alpha=0.35)
+    axes.plot(events_so_far, rates[:, -1], color=curves[-1].color, linewidth=0.8, alpha=0.35)
     for curve in curves:
         axes.plot(
             events_so_far, curve.rates, color=curve.color, linewidth=curve.width, solid_capstyle="round"
         )
     axes.set_xlim(0, events_so_far[-1])
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    percent = PercentFormatter(1.0, decimals=0)
+    axes.yaxis.set_major_formatter(percent if report.regression is None else StrMethodFormatter("{x:g}"))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.set_xlabel("labelled events, by their time", color=INK)
     axes.tick_params(length=0)
-    _label(axes, curves)
-    span = f"{date(windows[0].first)} to {date(windows[-1].last)}"
-    title = "Mistakes so far, counted from the first event"
-    figure.text(0.03, 0.93, title, fontsize=14, weight="bold", color=INK)
+    _label(axes, curves, drawn.form)
+    span = f"{date(drawn.span[0])} to {date(drawn.span[1])}"
+    figure.text(0.03, 0.93, drawn.title, fontsize=14, weight="bold", color=INK)
     figure.text(
         0.03,
         0.875,
-        f"{report.labelled:,} events, {span}. Thin: the model in each {windows[0].events:,} events",
+        f"{report.labelled:,} events, {span}. Thin: the model in each {events[0]:,} events",
         color=GREY,
     )
     figure.text(0.03, 0.02, note, fontsize=8.5, color=GREY)
     return figure
 
 
-def _label(axes: Axes, curves: Sequence[_Curve]) -> None:
+def _label(axes: Axes, curves: Sequence[_Curve], form: Callable[[float], str]) -> None:
     """Write name and last value of each curve at its end, from the lowest up, without overlaps."""
     low, high = axes.get_ylim()
     free = -np.inf
@@ -129,7 +176,7 @@ def _label(axes: Axes, curves: Sequence[_Curve]) -> None:
         axes.text(
             1.015,
             height,
-            f"{curve.name} {curve.rates[-1]:.1%}",
+            f"{curve.name} {form(float(curve.rates[-1]))}",
             transform=axes.transAxes,
             color=curve.color,
             weight="bold",

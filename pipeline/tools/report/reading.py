@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
 
 from pipeline.config.stream import KUAIREC, Stream
+from pipeline.config.target_settings import RegressionSettings
 from pipeline.config.tree import CHAMPION, Kafka
 from pipeline.features.feature_set import FeatureSet
+from pipeline.features.regression import RegressionTarget
 from pipeline.features.target import Target
 from pipeline.kafka.log import LogReader, decode_record
 from pipeline.kafka.offsets import PartitionId
@@ -26,7 +29,9 @@ from pipeline.records.output_types import derived
 from pipeline.task.state import SettingsEpoch
 from pipeline.tools.report.comparison import LabelledScores, compare_learners
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts
-from pipeline.tools.report.figures import OUTCOME, Outcomes, Report, report
+from pipeline.tools.report.figures import Report, report, window_size, without_classes
+from pipeline.tools.report.outcomes import OUTCOME, Outcomes
+from pipeline.tools.report.regression import regression_figures
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Function to call with the number of offsets read so far, and the number of all offsets."""
@@ -103,9 +108,14 @@ def summarize(
     StateError
         A topic holds a record that no worker has written.
     """
-    topics = Topics(kafka.prefix)
-    decoder = msgspec.json.Decoder(derived(_Outcome, {}, {"watch_ratio": stream.target.name}))
-    places = FeatureSet.of(stream).places("label_mean")
+    topics, regression = Topics(kafka.prefix), isinstance(stream.target, RegressionSettings)
+    numbers: dict[tuple[str, ...], dict[str, Any]] = {
+        ("predicted",): {"predicted": float},
+        ("label",): {"label": float | None},
+    }
+    outcome = derived(_Outcome, numbers if regression else {}, {"watch_ratio": stream.target.name})
+    decoder = msgspec.json.Decoder(outcome)
+    places = FeatureSet.of(stream).places("value_mean" if regression else "label_mean")
     watermarks = Watermarks(
         kafka, (topics.predictions, topics.outcomes, topics.dead_letters, topics.checkpoints)
     )
@@ -132,8 +142,18 @@ def summarize(
             counts.append(Counts(found, before.counters, after.counters))
             labelled_scores.append(_labelled_scores(rows, scores, after))
             settings |= after.settings
+    found_report = report(outcomes, counts, window)
+    if isinstance(stream.target, RegressionSettings):
+        figures = regression_figures(
+            outcomes,
+            stream.target.offset,
+            labelled_scores,
+            stream.target.scale,
+            window or window_size(found_report.labelled),
+        )
+        return without_classes(found_report, figures)
     comparison = compare_learners(labelled_scores, _with_log_odds(settings))
-    return msgspec.structs.replace(report(outcomes, counts, window), comparison=comparison)
+    return msgspec.structs.replace(found_report, comparison=comparison)
 
 
 class _Meter:
@@ -182,8 +202,9 @@ def _labelled_scores(rows: Outcomes, scores: list[Scores | None], state: _State)
     names = challengers_from(state.settings)
     compared = rows["labelled"] & (rows["prediction_sequence"] >= state.since)
     chosen = [scores[row] or {} for row in np.flatnonzero(compared)] if names else []
-    columns = {name: np.array([by_name.get(name, np.nan) for by_name in chosen]) for name in names}
-    return LabelledScores(rows["watched"][compared], {CHAMPION: rows["score"][compared]} | columns)
+    columns = {CHAMPION: rows["score"][compared]}
+    columns |= {name: np.array([by_name.get(name, np.nan) for by_name in chosen]) for name in names}
+    return LabelledScores(rows["watched"][compared], columns, rows["value"][compared])
 
 
 def _with_log_odds(settings: dict[str, str]) -> frozenset[str]:
@@ -195,8 +216,7 @@ def _with_log_odds(settings: dict[str, str]) -> frozenset[str]:
 
 def _row(outcome: _Outcome, target: Target, places: list[int]) -> tuple[float | bool, ...]:
     """Return the columns of `OUTCOME`, in their order, given the places of the entities' label means."""
-    two = places[:2] if len(places) > 1 else 2 * places
-    means = [outcome.features[place] for place in two]
+    value = outcome.watch_ratio or 0.0
     return (
         outcome.sequence,
         outcome.prediction_sequence,
@@ -204,13 +224,24 @@ def _row(outcome: _Outcome, target: Target, places: list[int]) -> tuple[float | 
         outcome.timestamp,
         outcome.timestamp if outcome.label_timestamp is None else outcome.label_timestamp,
         outcome.score,
-        *(means or (NO_MEAN, NO_MEAN)),
-        -1 if outcome.label is None else outcome.label,
-        target.is_positive(outcome.watch_ratio or 0.0),
-        outcome.status == "labelled",
         outcome.predicted,
+        *_means(outcome, target, places),
+        target.label(value) if isinstance(target, RegressionTarget) else value,
+        outcome.label is not None,
+        target.is_positive(value),
+        outcome.status == "labelled",
         outcome.probability is not None,
     )
+
+
+def _means(outcome: _Outcome, target: Target, places: list[int]) -> tuple[float, float]:
+    """Return the running means of two entities, or what stands for one that there is not."""
+    means = [outcome.features[place] for place in places[:2]]
+    if isinstance(target, RegressionTarget):
+        first, second = [*(target.value_of(mean) for mean in means), math.nan, math.nan][:2]
+    else:
+        first, second = (means if len(means) > 1 else 2 * means) or (NO_MEAN, NO_MEAN)
+    return first, second
 
 
 def _fault(message: ConsumerRecord) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from pipeline.config.tree import CHAMPION
 from pipeline.tools.report.comparison import LearnerComparison
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS
 from pipeline.tools.report.figures import Report
+from pipeline.tools.report.regression import RegressionFigures
 from pipeline.tools.terminal import number_or_dash, plain_table
 from pipeline.tools.times import date, duration
 
@@ -37,7 +38,9 @@ def render(report: Report, stream: Stream = KUAIREC) -> RenderableType:
     if not any(report.counters.values()) and not report.outcomes and not report.predictions:
         return Text("Nothing was written yet: no prediction, no outcome, no dead letter.")
     parts: list[RenderableType] = [_counters(report)]
-    if report.labelled:
+    if report.regression is not None:
+        parts += _regression(report, report.regression, stream)
+    elif report.labelled:
         parts += [Text(), _methods(report, stream)]
         if report.comparison is not None:
             parts += [Text(), _comparison(report.comparison)]
@@ -112,14 +115,101 @@ def _comparison(comparison: LearnerComparison) -> Table:
     return table
 
 
+def _regression(report: Report, figures: RegressionFigures, stream: Stream) -> Iterator[RenderableType]:
+    """Yield the errors of a model that predicts numbers, and of its baselines."""
+    table = plain_table()
+    table.add_column(f"over all {report.labelled:,} labelled events, in units of {stream.target.name}")
+    for name in ("MAE", "RMSE", "R2"):
+        table.add_column(name, justify="right")
+    table.add_row("model", _figure(figures.mae), _figure(figures.rmse), _figure(figures.r2), style="bold")
+    words = " and ".join(entity_word(name) for name in [*stream.entities][:2])
+    if figures.running_means is not None:
+        table.add_row(f"running means of {words}", _figure(figures.running_means), "", "")
+    table.add_row("running mean", _figure(figures.running_mean), "", "")
+    yield Text()
+    yield table
+    if figures.contenders:
+        yield Text()
+        yield _contenders(figures)
+    covered = "-" if figures.coverage is None else f"{figures.coverage:.1%}"
+    yield Text()
+    yield Text(f"{covered} of the labels are between the 10% and 90% quantiles of earlier errors")
+    yield Text()
+    windows = figures.windows
+    yield _bars_over_time(
+        "mean absolute error",
+        {
+            "model": [window.mae for window in windows],
+            "running mean": [window.running_mean for window in windows],
+        },
+        [window.events for window in windows],
+        (windows[0].first, windows[-1].last),
+        ".3g",
+    )
+    yield from _delays(report)
+
+
+def _contenders(figures: RegressionFigures) -> Table:
+    table = plain_table()
+    table.add_column("over the events that all of them predicted")
+    for name in ("MAE", "RMSE", "closer"):
+        table.add_column(name, justify="right")
+    for each in figures.contenders:
+        champion = each.name == CHAMPION
+        closer = "" if champion else f"{each.closer:,}"
+        row = (each.name, _figure(each.mae), _figure(each.rmse), closer)
+        table.add_row(*row, style="bold" if champion else "")
+    return table
+
+
+def _figure(value: float | None) -> str:
+    return number_or_dash(value, ".4g")
+
+
 def _over_time(report: Report) -> Group:
     """Render the mistakes from the first to the last event as bars on one scale."""
-    weights = np.array([window.events for window in report.windows])
+    windows = report.windows
+    bars = _bars_over_time(
+        "mistakes",
+        {
+            "model": [window.mistakes for window in windows],
+            "running means": [window.running_means for window in windows],
+        },
+        [window.events for window in windows],
+        (windows[0].first, windows[-1].last),
+        ".0%",
+    )
+    return Group(bars, *_delays(report))
+
+
+def _delays(report: Report) -> Iterator[Text]:
+    yield Text()
+    yield Text(
+        f"label delay: median {duration(report.label_delay_median or 0.0)}, "
+        f"99% within {duration(report.label_delay_p99 or 0.0)}"
+    )
+
+
+def _bars_over_time(
+    what: str, rates: Mapping[str, Sequence[float]], events: Sequence[int], span: tuple[int, int], form: str
+) -> Group:
+    """Render rates from the first to the last window as bars on one scale.
+
+    Parameters
+    ----------
+    what
+        What the rates are of.
+    rates
+        Rates of each window, by method.
+    events
+        Events of each window.
+    span
+        Times of the first and the last event, in milliseconds.
+    form
+        How rates are written.
+    """
+    weights = np.array(events)
     groups = np.array_split(np.arange(len(weights)), min(COLUMNS, len(weights)))
-    rates = {
-        "model": [window.mistakes for window in report.windows],
-        "running means": [window.running_means for window in report.windows],
-    }
     series = {
         name: [float(np.average(np.array(values)[group], weights=weights[group])) for group in groups]
         for name, values in rates.items()
@@ -129,17 +219,9 @@ def _over_time(report: Report) -> Group:
     table = Table.grid(padding=(0, 2))
     for name, values in series.items():
         table.add_row(name, _bars(values, low, high))
-    first, last = date(report.windows[0].first), date(report.windows[-1].last)
-    delay = (
-        f"label delay: median {duration(report.label_delay_median or 0.0)}, "
-        f"99% within {duration(report.label_delay_p99 or 0.0)}"
-    )
-    return Group(
-        Text(f"mistakes from {first} to {last}, between {low:.0%} and {high:.0%}", style="bold"),
-        table,
-        Text(),
-        Text(delay),
-    )
+    first, last = map(date, span)
+    title = f"{what} from {first} to {last}, between {low:{form}} and {high:{form}}"
+    return Group(Text(title, style="bold"), table)
 
 
 def _bars(values: Sequence[float], low: float, high: float) -> str:

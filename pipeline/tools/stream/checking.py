@@ -9,11 +9,13 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import numpy as np
 
 from pipeline.config.pointer import parts_of
-from pipeline.config.stream import InputDefinition, Stream, TimeUnit
+from pipeline.config.stream import InputDefinition, LabelDefinition, Stream, TimeUnit
+from pipeline.config.target_settings import BinarySettings, RegressionSettings
 from pipeline.excerpt import excerpt, shortened
-from pipeline.features.target import Target
+from pipeline.features.targets import target_of
 from pipeline.records.decoding import InputDecoder, RejectedRecord, decode
 from pipeline.records.fields import Id
 from pipeline.records.input_decoders import InputDecoders
@@ -43,6 +45,8 @@ _KINDS: Final[Mapping[type, str]] = MappingProxyType(
 )
 """What the kinds of values in JSON are called."""
 _MISSING: Final = object()
+MOSTLY: Final = 10
+"""At most one of so many labels may be beyond the cap without a remark."""
 
 
 class Sample(NamedTuple):
@@ -99,7 +103,9 @@ class StreamCheck(msgspec.Struct, frozen=True):
     joined: int
     """Labels of events that are among the interactions."""
     positive: int
-    """Labels that are positive."""
+    """Labels that are positive; for a regression target, those above its offset."""
+    offset: float | None
+    """`target.offset` of a regression target, else None."""
     remarks: list[str]
     """What does not look right, and what to do."""
 
@@ -139,7 +145,7 @@ def check(
         record.event_id: record for _, record in reversed(interactions) if isinstance(record, Interaction)
     }
     usable = [record for _, record in labels if isinstance(record, Label)]
-    target = Target.of(stream.target)
+    target = target_of(stream.target)
     positive = sum(target.is_positive(label.watch_ratio) for label in usable)
     joined = sum(label.event_id in events for label in usable)
     remarks = [
@@ -147,7 +153,7 @@ def check(
         *_units("labels", stream.labels, sample.labels, decoders.labels),
         *_repeated(record for _, record in interactions if isinstance(record, Interaction)),
         *_joins(usable, events, joined),
-        *_positives(stream, len(usable), positive),
+        *_targets(stream, [label.watch_ratio for label in usable]),
     ]
     return StreamCheck(
         stream.name,
@@ -155,6 +161,7 @@ def check(
         _input(topics[1], stream, stream.labels, labels, decoders.labels),
         joined,
         positive,
+        stream.target.offset if isinstance(stream.target, RegressionSettings) else None,
         remarks,
     )
 
@@ -299,13 +306,40 @@ def _joins(labels: Sequence[Label], events: Mapping[Id, Interaction], joined: in
             return
 
 
-def _positives(stream: Stream, labels: int, positive: int) -> Iterator[str]:
+def _targets(stream: Stream, values: Sequence[float]) -> Iterator[str]:
+    """Yield a remark if the labels do not suit the target."""
+    if isinstance(stream.target, RegressionSettings):
+        yield from _numbers(stream.target, values)
+    else:
+        yield from _positives(stream.target, stream.labels, values)
+
+
+def _positives(target: BinarySettings, labels: LabelDefinition, values: Sequence[float]) -> Iterator[str]:
     """Yield a remark if all labels are positive, or none."""
-    if labels and positive in {0, labels}:
+    positive = sum(value > target.above for value in values)
+    if values and positive in {0, len(values)}:
         which = "none" if positive == 0 else "each"
         yield (
-            f"{which} of {labels} labels is above {stream.target.above:g}, so there is nothing to tell "
+            f"{which} of {len(values)} labels is above {target.above:g}, so there is nothing to tell "
             "apart: look at labels.value and target.above"
         )
-    if stream.labels.value_kind == "boolean" and not 0.0 <= stream.target.above < 1.0:
-        yield f"true counts as 1, which is not above target.above = {stream.target.above:g}: set it to 0.5"
+    if labels.value_kind == "boolean" and not 0.0 <= target.above < 1.0:
+        yield f"true counts as 1, which is not above target.above = {target.above:g}: set it to 0.5"
+
+
+def _numbers(target: RegressionSettings, values: Sequence[float]) -> Iterator[str]:
+    """Yield a remark if the labels are all the same, or mostly beyond the cap."""
+    if not values:
+        return
+    if min(values) == max(values):
+        yield f"each of {len(values)} labels is {values[0]:g}: look at labels.value"
+        return
+    beyond = sum(abs(value - target.offset) > target.cap for value in values)
+    if MOSTLY * beyond > len(values):
+        low, middle, high = np.quantile(values, (0.1, 0.5, 0.9))
+        yield (
+            f"{beyond} of {len(values)} labels are further than target.cap = {target.cap:g} from "
+            f"target.offset = {target.offset:g} and count as so far; half of the labels are below "
+            f"{middle:g}, 80% between {low:g} and {high:g}: set offset to a usual label and cap to the "
+            "largest distance that is meant"
+        )

@@ -29,11 +29,15 @@ def _parts(found: StreamCheck) -> Iterator[RenderableType]:
     if labels:
         yield Text(
             f"{found.joined:,} of {labels:,} labels are of events that were read, "
-            f"{found.positive:,} are positive ({found.positive / labels:.1%})"
+            f"{found.positive:,} are {_above(found)} ({found.positive / labels:.1%})"
         )
     for remark in found.remarks:
         yield Text.assemble(("look  ", "bold yellow"), printable(remark, 600))
     yield Text(f"{found.stream}: {'everything fits' if found.fits else 'not everything fits'}", style="bold")
+
+
+def _above(found: StreamCheck) -> str:
+    return "positive" if found.offset is None else f"above {found.offset:g}"
 
 
 def _input(name: str, found: InputCheck) -> Iterator[RenderableType]:

@@ -64,7 +64,7 @@ def test_without_a_definition_the_stream_is_kuairec_s() -> None:
         ("target.name", "user_id", "the label and an id are both called user_id"),
         ("target.above", -1, "greater than or equal to 0"),
         ("target.scale", 0, "greater than 0"),
-        ("target.kind", "ordinal", "Extra inputs are not permitted"),
+        ("target.kind", "multiclass", 'its kind is "binary" or "regression", not '),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(path: str, value: object, message: str) -> None:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from msgspec import ValidationError
 
 from pipeline.config.stream import KUAIREC, Stream
+from pipeline.features.binary import TARGET
 from pipeline.features.effects import LABELS
 from pipeline.features.feature_set import FeatureSet
 from pipeline.features.statistics import RunningStatistics
-from pipeline.features.target import TARGET
 from pipeline.records.fields import Id
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import EntityCounts

@@ -16,10 +16,10 @@ from forks import ForksSettings
 from pipeline.config.feature_layout import FeatureKind
 from pipeline.config.stream import KUAIREC
 from pipeline.features import effects, totals
+from pipeline.features.binary import TARGET
 from pipeline.features.feature_set import EFFECTS, FEATURES, RUNNING, FeatureSet
 from pipeline.features.statistics import Floats, RunningStatistics
 from pipeline.features.tags import TagLists
-from pipeline.features.target import TARGET
 from pipeline.model.warm_up import warm_up
 from pipeline.records.fields import FEATURES_LENGTH, Id
 from pipeline.records.outputs import EffectSums, EntityCounts, Share
@@ -237,7 +237,7 @@ def test_both_kinds_have_means_and_counts_at_the_same_places() -> None:
 
 
 def test_a_video_on_repeat_counts_no_more_than_one_seen_twice() -> None:
-    once, often = updated([Play(1, 1, True, TARGET.ratio_cap)]), updated([Play(1, 1, True, 1e9)])
+    once, often = updated([Play(1, 1, True, TARGET.cap)]), updated([Play(1, 1, True, 1e9)])
     assert once.features((1, 1)) == often.features((1, 1))
 
 

@@ -10,28 +10,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forks import LossName
-from pipeline.features.target import TARGET, Target
+from pipeline.features.binary import TARGET, BinaryTarget
 
 losses = st.sampled_from(["logistic", "hinge", "squared_hinge", "squared"])
 ratios = st.floats(0.0, 1e9) | st.sampled_from([0.0, 0.75, 0.7500001, 2.0, 2.0000001])
 targets = st.just(TARGET) | st.builds(
-    Target, threshold=st.floats(0.0, 3.0), ratio_cap=st.floats(0.5, 9.0), scale=st.floats(0.01, 5.0)
+    BinaryTarget, threshold=st.floats(0.0, 3.0), cap=st.floats(0.5, 9.0), scale=st.floats(0.01, 5.0)
 )
 
 
 @given(target=targets, loss=losses, watch_ratios=st.lists(ratios, max_size=8))
-def test_columns_are_treated_as_each_alone(target: Target, loss: LossName, watch_ratios: list[float]) -> None:
+def test_columns_are_treated_as_each_alone(
+    target: BinaryTarget, loss: LossName, watch_ratios: list[float]
+) -> None:
     column = np.array(watch_ratios)
     labels = [target.is_positive(ratio) for ratio in watch_ratios]
-    assert target.positives(watch_ratios) == target.are_positive(column).tolist() == labels
-    assert target.cap_many(column).tolist() == [target.cap(ratio) for ratio in watch_ratios]
+    assert target.labels(watch_ratios) == target.are_positive(column).tolist() == labels
+    assert target.summands(column).tolist() == [target.summand(ratio) for ratio in watch_ratios]
     assert target.signals(column).tolist() == [target.signal(ratio) for ratio in watch_ratios]
-    alone = [target.value(loss, label, ratio) for label, ratio in zip(labels, watch_ratios, strict=True)]
-    assert target.values(loss, np.array(labels, dtype=np.bool_), column).tolist() == alone
+    assert target.taught_many(loss, column).tolist() == [target.taught(loss, each) for each in watch_ratios]
 
 
 @given(target=targets)
-def test_a_signal_is_zero_at_the_threshold_and_bounded(target: Target) -> None:
+def test_a_signal_is_zero_at_the_threshold_and_bounded(target: BinaryTarget) -> None:
     away = target.scale
     found = [target.signal(target.threshold + step) for step in (-away, -away / 2, 0.0, away, 1e9)]
     assert found == sorted(found)
@@ -44,8 +45,8 @@ def test_a_signal_is_zero_at_the_threshold_and_bounded(target: Target) -> None:
 def test_a_score_above_zero_predicts_a_positive_label_with_every_loss() -> None:
     for ratio in (0.0, 0.75, 0.7500001, 300.0):
         positive = TARGET.is_positive(ratio)
-        assert positive == (TARGET.value("logistic", positive, ratio) > 0.0)
-        assert positive == (TARGET.value("squared", positive, ratio) > 0.0)
+        assert positive == (TARGET.taught("logistic", ratio) > 0.0)
+        assert positive == (TARGET.taught("squared", ratio) > 0.0)
 
 
 def test_a_target_cannot_be_changed() -> None:
@@ -55,7 +56,7 @@ def test_a_target_cannot_be_changed() -> None:
 
 def test_a_value_below_zero_adds_nothing_to_sums_but_is_taught_as_it_is() -> None:
     values = np.array([-1.0, 0.5, 9.0])
-    assert TARGET.cap_many(values).tolist() == [TARGET.cap(value) for value in values] == [0.0, 0.5, 2.0]
-    taught = [TARGET.value("squared", label=False, watch_ratio=value) for value in values]
-    assert TARGET.values("squared", values > 0.75, values).tolist() == taught == [-1.75, -0.25, 1.25]
+    assert TARGET.summands(values).tolist() == [TARGET.summand(value) for value in values] == [0.0, 0.5, 2.0]
+    taught = [TARGET.taught("squared", value) for value in values]
+    assert TARGET.taught_many("squared", values).tolist() == taught == [-1.75, -0.25, 1.25]
     assert TARGET.signal(-1.0) < TARGET.signal(0.0)

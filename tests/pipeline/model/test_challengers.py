@@ -16,7 +16,6 @@ from forks import ForksSettings
 from forks.rivals import NOGD, Standardised
 from pipeline.config.tree import Config
 from pipeline.errors import ConfigError, StateError
-from pipeline.features.target import TARGET
 from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.rival import RIVALS, parameter_types
@@ -102,7 +101,7 @@ def test_a_rival_scores_as_in_a_plain_loop_over_the_standardised_running_feature
         for _ in range(prediction.model_version - learned):
             outcome = next(outcomes)
             assert outcome.label is not None
-            rival.learn_one(np.array(outcome.features), TARGET.value("hinge", outcome.label, 0.0))
+            rival.learn_one(np.array(outcome.features), 1.0 if outcome.label else -1.0)
         learned = prediction.model_version
         assert prediction.challengers is not None
         assert prediction.challengers["small"] == rival.predict_one(np.array(prediction.features))
@@ -143,7 +142,7 @@ def test_an_import_is_refused_where_a_challenger_s_state_differs() -> None:
         candidate = new_model(challengers=CHALLENGERS)
         unpack(data, candidate)
         if forged:
-            candidate.challengers["small"].learn_one(np.zeros(FEATURES_LENGTH), False, 0.0)
+            candidate.challengers["small"].learn_one(np.zeros(FEATURES_LENGTH), 0.0)
             with pytest.raises(StateError, match="is not the model of this log's first 100 outcomes"):
                 verify(candidate, new_model(challengers=CHALLENGERS), outcomes, begin=0)
         else:

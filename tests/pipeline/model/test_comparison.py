@@ -54,7 +54,7 @@ class NothingAsked(LabelPolicy):
 def assert_same(found: Comparison | None, wanted: dict[str, LearnerMetrics], log_odds: set[str]) -> None:
     assert found is not None
     assert found.learner_metrics.keys() == wanted.keys()
-    for name, (events, mistakes, log_loss) in wanted.items():
+    for name, (events, mistakes, log_loss, *_) in wanted.items():
         assert found.learner_metrics[name][:2] == (events, mistakes)
         loss = found.learner_metrics[name].log_loss
         assert loss == pytest.approx(log_loss) if name in log_odds else loss is None

@@ -136,7 +136,7 @@ def test_categories_and_recent_means_are_learned_the_same_alone_and_together() -
     order = np.arange(2 * n).reshape(2, n).T.ravel()
     columns = InteractionColumns.of(outcomes, 2)
     ratios = np.array([each.watch_ratio for each in outcomes])
-    found = ran.run(order, columns, np.empty((0, len(features))), ratios > 0.75, ratios, values)
+    found = ran.run(order, columns, np.empty((0, len(features))), ratios, values)
     assert found.scores == [each.score for each in outcomes]
     assert found.features.tolist() == [each.features for each in outcomes]
 

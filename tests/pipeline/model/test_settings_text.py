@@ -16,7 +16,7 @@ from pipeline.cli.evaluate import parse_changes
 from pipeline.config.stream import KUAIREC
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
-from pipeline.features.target import TARGET, Target
+from pipeline.features.binary import TARGET, BinaryTarget
 from pipeline.model.factory import ModelFactory
 from pipeline.model.settings_text import kind_from, learner_from, learner_text, target_from, target_text
 from pipeline.recovery.settings_check import refuse_other_settings
@@ -183,7 +183,7 @@ def test_another_target_and_other_names_are_refused_by_name() -> None:
 
 
 def test_a_target_is_read_back_exactly_and_damaged_ones_are_refused() -> None:
-    for target in (TARGET, Target(0.1, 3.3, 0.7)):
+    for target in (TARGET, BinaryTarget(0.1, 3.3, 0.7)):
         assert target_from(target_text(target)) == target
     with pytest.raises(StateError, match=r"with the setting stream\.target\.kind, which is unknown"):
         target_from({"stream.target.kind": "ordinal"})

@@ -37,7 +37,7 @@ def outcome(model: Model, interaction: KuaiRecInteraction, label: bool, ratio: f
         timestamp=interaction.timestamp,
         score=output.score,
         probability=output.probability,
-        predicted=output.predicted,
+        predicted=output.score > 0.0,
         features=output.features,
         model_version=model.folded,
         prediction_sequence=model.folded,
@@ -45,7 +45,7 @@ def outcome(model: Model, interaction: KuaiRecInteraction, label: bool, ratio: f
         label=label,
         label_timestamp=interaction.timestamp,
         correct=output.predicted == label,
-        loss=model.loss(output.score, label, ratio),
+        loss=model.loss(output.score, ratio),
         status="labelled",
         sequence=model.folded,
     )

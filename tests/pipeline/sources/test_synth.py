@@ -13,7 +13,7 @@ from pipeline.cli import app
 from pipeline.errors import ConfigError
 from pipeline.features.tables import Tables
 from pipeline.sources.kuairec import read_events
-from pipeline.sources.synth.files import FILES, write_files
+from pipeline.sources.synth.files import KUAIREC_FILES, write_files
 from pipeline.sources.synth.size import Size
 from pipeline.sources.synth.world import World
 
@@ -37,14 +37,14 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_same_seed_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
     write_files(tmp_path, SMALL)
-    assert sorted(file.name for file in tmp_path.iterdir()) == sorted(FILES)
-    for name in FILES:
+    assert sorted(file.name for file in tmp_path.iterdir()) == sorted(KUAIREC_FILES)
+    for name in KUAIREC_FILES:
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
 
 
 def test_another_seed_gives_other_data(folder: Path, tmp_path: Path) -> None:
     write_files(tmp_path, Size(events=4_000, users=60, videos=200, days=3, seed=8))
-    for name in FILES:
+    for name in KUAIREC_FILES:
         assert (tmp_path / name).read_bytes() != (folder / name).read_bytes()
 
 
@@ -58,7 +58,7 @@ def test_a_world_moves_as_fast_as_asked_for() -> None:
 
 
 def test_headers_are_those_of_the_originals(folder: Path, kuairec: Path) -> None:
-    for name in FILES:
+    for name in KUAIREC_FILES:
         with (folder / name).open() as ours, (kuairec / name).open() as theirs:
             assert ours.readline() == theirs.readline()
 
@@ -70,7 +70,7 @@ def test_categories_of_users_are_those_of_the_originals(demo: Path, kuairec: Pat
 
 
 def test_there_are_as_many_rows_as_asked_for(folder: Path) -> None:
-    heights = {name: pl.read_csv(folder / name).height for name in FILES}
+    heights = {name: pl.read_csv(folder / name).height for name in KUAIREC_FILES}
     assert heights == {
         "small_matrix.csv": 4_000,
         "user_features.csv": 60,

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.features.binary import TARGET
 from pipeline.features.feature_set import EFFECTS
-from pipeline.features.target import TARGET
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
@@ -165,7 +165,7 @@ def test_what_is_published_is_what_the_outcomes_come_to_whatever_dies(
             own = [each for each in learned if each.video_id == video]
             assert count == len(own)
             assert labels == sum(bool(each.label) for each in own)
-            assert ratios == sum(min(each.watch_ratio or 0.0, TARGET.ratio_cap) for each in own)
+            assert ratios == sum(min(each.watch_ratio or 0.0, TARGET.cap) for each in own)
         assert share.effects is not None
         for video, found in zip(events, share.effects, strict=True):
             parts = [effect_sums_of(each) for each in learned if each.video_id == video]

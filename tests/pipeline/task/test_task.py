@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.features.binary import TARGET
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import Tables
-from pipeline.features.target import TARGET
 from pipeline.model.model import Model
 from pipeline.task.record_queue import Position
 from pipeline.task.task import Task
@@ -136,7 +136,7 @@ def squared_task() -> Task:
 
 @pytest.mark.parametrize("ratio", [0.0, 0.5, TARGET.threshold, 1.25, 2.0, 300.0])
 def test_with_squared_loss_the_watch_ratio_is_learned_and_the_sign_still_says_watched(ratio: float) -> None:
-    task, target = squared_task(), min(ratio, TARGET.ratio_cap) - TARGET.threshold
+    task, target = squared_task(), min(ratio, TARGET.cap) - TARGET.threshold
     interactions = [interaction(n, 10 * n) for n in range(20)]
     feed_all(task, inputs(interactions, [label(n, 10 * n + 5, ratio) for n in range(20)]))
     batch = records_of(task.advance(ALL))

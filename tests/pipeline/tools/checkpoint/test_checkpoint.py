@@ -91,7 +91,7 @@ def test_a_matching_snapshot_is_verified_and_its_offset_lies_between_known_and_m
 def test_a_snapshot_with_one_other_outcome_is_refused(candidate: int, trusted: int) -> None:
     model = model_after(candidate - 1)
     _, last = LOG[candidate - 1]
-    model.learn_one(msgspec.structs.replace(last, label=not last.label))
+    model.learn_one(msgspec.structs.replace(last, watch_ratio=0.0 if last.label else 2.0))
     with pytest.raises(StateError, match=f"not the model of this log's first {candidate} outcomes"):
         verify(model, model_after(trusted), LOG, 0)
 

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from pipeline.cli import app
 from pipeline.config.tree import Config, Labels
 from pipeline.errors import ConfigError, StateError
+from pipeline.features.binary import TARGET
 from pipeline.features.tables import Tables
-from pipeline.features.target import TARGET
 from pipeline.model.factory import ModelFactory
 from pipeline.model.model import Model
 from pipeline.model.snapshot import pack
@@ -124,7 +124,7 @@ def test_a_label_that_was_not_learned_counts_for_both_models() -> None:
     written = records_of(batch).outcomes
     came = [outcome.watch_ratio is not None for outcome in written]
     assert found["labelled"].tolist() == came
-    assert found["watched"].tolist() == [(outcome.watch_ratio or 0.0) > 0.75 for outcome in written]
+    assert found["watch_ratio"].tolist() == [outcome.watch_ratio or 0.0 for outcome in written]
     assert any(outcome.label is None for outcome, learned in zip(written, came, strict=True) if learned)
     assert found["rebuilt"].tolist() == [outcome.score for outcome in written]
     assert pack(rebuilt) == pack(task.model)
@@ -140,7 +140,7 @@ def test_predictions_out_of_order_are_named() -> None:
 
 def scored_outcomes(*rows: tuple[int, float, float, bool, bool]) -> ScoredOutcomes:
     """Scored outcomes of rows of timestamp, both scores, watched and labelled."""
-    return np.array([(at, ran, now, float(w), w, known) for at, ran, now, w, known in rows], SCORED_OUTCOME)
+    return np.array([(at, ran, now, float(w), known) for at, ran, now, w, known in rows], SCORED_OUTCOME)
 
 
 def test_every_labelled_event_of_all_partitions_counts_by_its_time() -> None:

@@ -17,14 +17,17 @@ from pipeline.task.state import COUNTERS
 from pipeline.tools.report import Report, render
 from pipeline.tools.report.comparison import LabelledScores, compare_learners
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, RECORDED, Counts, differences
-from pipeline.tools.report.figures import OUTCOME, Outcomes, report, running_means_margin
+from pipeline.tools.report.figures import report, running_means_margin
+from pipeline.tools.report.outcomes import OUTCOME, Outcomes
 from pipeline.tools.report.render import STAGES
 
 
 def outcomes(*rows: dict[str, Any]) -> Outcomes:
     """Outcomes numbered from 0, one a second, each predicted before the one before it was learned."""
     table = np.zeros(len(rows), OUTCOME)
-    for number, row in enumerate(rows):
+    for number, named in enumerate(rows):
+        label = named.get("label", 1)
+        row = {name: value for name, value in named.items() if name != "label"}
         filled = {
             "sequence": number,
             "model_version": max(number - 1, 0),
@@ -32,10 +35,10 @@ def outcomes(*rows: dict[str, Any]) -> Outcomes:
             "label_timestamp": 1_000 * number + 250,
             "user_mean": 0.5,
             "video_mean": 0.5,
-            "label": 1,
-            "watched": row.get("label", 1) == 1,
+            "learned": label >= 0,
+            "watched": label == 1,
             "labelled": True,
-            "predicted": True,
+            "prediction": 1.0,
             "has_probability": True,
         } | row
         for name, value in filled.items():
@@ -81,7 +84,7 @@ def test_every_labelled_event_counts_and_no_expired_one() -> None:
         outcomes(
             {"label": 0, "score": 1.0},
             {"label": 1, "score": 2.0},
-            {"label": 1, "predicted": False, "score": -1.0},
+            {"label": 1, "prediction": 0.0, "score": -1.0},
             {"label": 0, "labelled": False},
         )
     )
@@ -111,8 +114,8 @@ def test_windows_follow_the_time_of_events_over_all_partitions() -> None:
 def test_windows_add_up_to_the_whole(events: int, window: int | None) -> None:
     chance = np.random.default_rng(events)
     table = outcomes(*({} for _ in range(events)))
-    table["predicted"] = chance.random(events) < 0.5
-    table["label"] = chance.random(events) < 0.3
+    table["prediction"] = chance.random(events) < 0.5
+    table["watched"] = chance.random(events) < 0.3
     table["user_mean"] = chance.random(events)
     found = report_of(table, window=window)
     weights = np.array([w.events for w in found.windows])
@@ -190,12 +193,12 @@ def test_the_json_of_a_report_has_what_scripts_rely_on() -> None:
 
 def test_challengers_are_compared_with_the_champion_over_all_partitions() -> None:
     first = LabelledScores(
-        np.array([True, False]), {"champion": np.array([1.0, -1.0]), "a": np.array([-2.0, -1.0])}
+        np.array([True, False]), {"champion": np.array([1.0, -1.0]), "a": np.array([-2.0, -1.0])}, np.ones(2)
     )
     second = LabelledScores(
-        np.array([True, True]), {"champion": np.array([-1.0, -1.0]), "a": np.array([3.0, -1.0])}
+        np.array([True, True]), {"champion": np.array([-1.0, -1.0]), "a": np.array([3.0, -1.0])}, np.ones(2)
     )
-    nothing = LabelledScores(np.empty(0, np.bool_), {"champion": np.empty(0)})
+    nothing = LabelledScores(np.empty(0, np.bool_), {"champion": np.empty(0)}, np.empty(0))
     found = compare_learners([first, nothing, second], frozenset({"champion"}))
     assert found is not None
     champion, other = found.contenders
@@ -215,7 +218,9 @@ def test_challengers_are_compared_with_the_champion_over_all_partitions() -> Non
 
 def test_without_challengers_there_is_nothing_to_compare() -> None:
     assert (
-        compare_learners([LabelledScores(np.array([True]), {"champion": np.array([1.0])})], frozenset())
+        compare_learners(
+            [LabelledScores(np.array([True]), {"champion": np.array([1.0])}, np.ones(1))], frozenset()
+        )
         is None
     )
     assert compare_learners([], frozenset()) is None

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from pipeline.cli import app
 from pipeline.config.stream import Stream
+from pipeline.config.target_settings import BinarySettings
 from pipeline.errors import ConfigError, DataError
 from pipeline.sources.rows import read_rows
 from pipeline.tools.stream.drafting import draft
@@ -57,6 +58,7 @@ def test_columns_are_found_by_name_and_value(tmp_path: Path) -> None:
     stream, text, path = drafted(tmp_path, [clicks(number) for number in range(60)], ".csv")
     assert stream.entities == {"user_id": "/user_id", "advert_id": "/advert_id"}
     assert (stream.interactions.time, stream.interactions.time_unit) == ("/time_ms", "ms")
+    assert isinstance(stream.target, BinarySettings)
     assert (stream.labels.value, stream.target.name, stream.target.above) == ("/is_click", "is_click", 0.5)
     assert "a replay numbers the rows" in text
     assert "a replay sends them --label-delay later" in text
@@ -78,6 +80,7 @@ def test_amounts_have_a_threshold_of_their_median(tmp_path: Path) -> None:
     stream, text, _ = drafted(tmp_path, [ratings(number) for number in range(100)], ".csv")
     assert stream.entities == {"member": "/member", "film": "/film"}
     assert stream.interactions.time_unit == "s"
+    assert isinstance(stream.target, BinarySettings)
     assert (stream.labels.value, stream.target.above, stream.target.cap) == ("/rating", 2.25, 4.5)
     assert "# The median, and what one in twenty exceeds." in text
 
