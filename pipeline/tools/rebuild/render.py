@@ -57,7 +57,7 @@ def _figures(found: Comparison) -> Table:
 
 def _cells(running: Metrics, rebuilt: Metrics, scale: float | None) -> tuple[str, ...]:
     if scale is not None:
-        return tuple(f"{scale * math.sqrt(each.loss):.4g}" for each in (running, rebuilt))
+        return tuple(f"{scale * math.sqrt(each.loss):#.4g}" for each in (running, rebuilt))
     return (
         f"{running.mistakes:.2%}",
         f"{rebuilt.mistakes:.2%}",

@@ -112,7 +112,7 @@ class _Drawn(NamedTuple):
                 "model": [window.mistakes for window in report.windows],
             }
         else:
-            title, form = "Mean absolute error so far, from the first event", "{:.3g}".format
+            title, form = "Mean absolute error so far, from the first event", "{:#.3g}".format
             means = [window.running_means for window in figures.windows if window.running_means is not None]
             columns = {
                 "running mean": [window.running_mean for window in figures.windows],

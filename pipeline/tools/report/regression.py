@@ -70,10 +70,12 @@ def regression_figures(
     ----------
     outcomes
         Outcomes of each partition.
-    offset, scale
-        What a score of 0 predicts, and what a score of 1 adds to it.
+    offset
+        What a score of 0 predicts.
     scores
         Labels and scores of each partition, where there are challengers.
+    scale
+        What a score of 1 adds to it.
     window
         Labelled events in a window.
     """

@@ -163,7 +163,7 @@ def _contenders(figures: RegressionFigures) -> Table:
 
 
 def _figure(value: float | None) -> str:
-    return number_or_dash(value, ".4g")
+    return number_or_dash(value, "#.4g")
 
 
 def _over_time(report: Report) -> Group:
