@@ -129,6 +129,35 @@ class Forks:
         score = self._stages.run(event, LEARN, np.array([label]))[0]
         return float(loss_value(self._loss, score, label))
 
+    def replace_one(self, x: ArrayLike, former: float, y: float) -> None:
+        """Replace the label ``former`` that ``x``, (dimension,), was learned with by ``y``.
+
+        The weights take one Newton step on the difference of the two labels' gradients at the current score.
+        The Hessian stays: that of squared loss does not depend on labels. With squared loss and features that
+        do not change, this is exact. Otherwise it is what a label weighs now, to first order (Koh and Liang,
+        Understanding Black-box Predictions via Influence Functions, ICML 2017). A kernel part that has no
+        feature map yet, and the corrections of tracking, keep what they have learned.
+
+        Raises
+        ------
+        ValueError
+            `predict_one` does not accept ``x``, or ``former`` or ``y`` is not a label for the loss. The
+            learner has not changed.
+
+        Examples
+        --------
+        >>> settings = ForksSettings.practical(1, loss="squared", kernel_columns=(0, 1))
+        >>> replaced, expected = Forks(settings), Forks(settings)
+        >>> losses = replaced.learn_many([[0.5], [2.0]], [9.0, 1.0])
+        >>> replaced.replace_one([0.5], 9.0, 1.0)
+        >>> losses = expected.learn_many([[0.5], [2.0]], [1.0, 1.0])
+        >>> abs(replaced.predict_one([2.0])) < abs(9.0 - expected.predict_one([2.0]))
+        True
+        """
+        event = self._row(x)
+        former = check_label("former", former, self.settings.loss)
+        self._stages.replace(event, former, check_label("y", y, self.settings.loss))
+
     def learn_many(self, X: ArrayLike | EntityEvents, y: ArrayLike) -> FloatArray:
         """Learn the rows of ``X`` (n, dimension) in order; return the losses, (n,), of the scores before."""
         events = self._events(X)

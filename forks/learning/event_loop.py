@@ -220,6 +220,19 @@ def run(
 
 
 @njit(cache=True)
+def step_along_last(
+    slope: float, params: Params, weights: FloatArray, inverse_hessian: FloatArray, workspace: FloatArray
+) -> None:
+    """Take a Newton step along the features of the step that `run` did last, with A as it is.
+
+    ``weights`` are changed: w <- w - A^-1 g with g = ``slope`` z.
+    """
+    _, z, u, root = _vector_views(workspace, params[0], inverse_hessian)
+    vecmat(z[: inverse_hessian.shape[0]], inverse_hessian, u)
+    project_and_step(weights, z, u, 0.0, slope, 0.0, root)
+
+
+@njit(cache=True)
 def segment_end(order: IntArray, n: int, start: int, learn_steps: int) -> int:
     """Return the end of the longest run of steps from ``start`` with at most ``learn_steps`` that learn."""
     for step in range(start, order.shape[0]):

@@ -153,6 +153,17 @@ class Stages:
         self.updates = updates
         return len(part.order)
 
+    def replace(self, event: EventSource, former: float, label: float) -> None:
+        """Replace the label that an event was learned with, of the only event given, by another.
+
+        See `forks.Forks.replace_one`.
+        """
+        self.run_on_fixed_map(event, np.zeros(1, dtype=np.int64), np.empty(0), np.empty(1))
+        score = float(self._own_score[0])
+        slope = loss_slope(self._loss, score, label) - loss_slope(self._loss, score, former)
+        weights, inverse_hessian = self._arrays[2:4]
+        event_loop.step_along_last(slope, self._params, weights, inverse_hessian, self._workspace)
+
     def _set_hypothesis(self, hypothesis: event_loop.Hypothesis) -> None:
         self._hypothesis, self._arrays = hypothesis.aligned()
 

@@ -58,6 +58,7 @@ RESERVED: Final = frozenset(
         "shared",
         "challengers",
         "asked",
+        "former",
     }
 )
 """Fields of outputs, which ids and labels cannot be called."""

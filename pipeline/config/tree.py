@@ -121,6 +121,10 @@ OnMissing: TypeAlias = Literal["negative", "drop"]
 """What an expired prediction teaches: that its label is negative, or nothing."""
 
 
+Corrections: TypeAlias = Literal["off", "add", "replace"]
+"""What a label teaches that comes for an event whose outcome is written."""
+
+
 class Join(Section):
     """How predictions and labels are joined."""
 
@@ -136,6 +140,9 @@ class Join(Section):
     """Closed events that a partition remembers, to recognise duplicates; the oldest are forgotten first."""
     on_missing: OnMissing | None = None
     """What an expired prediction teaches; None for `negative`, or `drop` where numbers are predicted."""
+    corrections: Corrections = "off"
+    """What a later label of an event teaches, while the event is remembered: nothing, one more label, or a
+    label in place of the former one."""
     max_ahead: Milliseconds = Field("10m", le=3_600_000)  # type: ignore[assignment]  # as above
     """How far an event's timestamp may be ahead of the wall clock."""
     max_jump: Milliseconds = Field("7d")  # type: ignore[assignment]  # as above
@@ -396,6 +403,12 @@ class Config(Section):
                 raise ValueError(
                     f"features.{name} is a table by the id of entity {entities}, which the stream lacks"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _check_corrections(self) -> Self:
+        if self.join.corrections != "off" and self.labels.policy != "all":
+            raise ValueError('join.corrections need labels.policy = "all": they may be of any label')
         return self
 
     @model_validator(mode="after")

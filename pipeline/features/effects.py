@@ -381,6 +381,60 @@ def run(
         )
 
 
+@njit(cache=True, error_model="numpy")
+def replace(
+    user: int,
+    item: int,
+    group_list: int,
+    former: float,
+    x: float,
+    users: Floats,
+    ring: Integers,
+    ring_signals: Signals,
+    items: Floats,
+    generations: Integers,
+    groups: Floats,
+    everything: Floats,
+    packed: Integers,
+) -> None:
+    """Replace the signal of a label that was learned by another.
+
+    What the label says of its item is replaced as if its user's effect and noise were those of the newest
+    solution, which is exact while it is in the user's ring. So is the user's effect. Of a label that has left
+    the ring, the user's part stays as it was.
+
+    Parameters
+    ----------
+    user, item
+        Their rows.
+    group_list
+        Position of the list of the item's groups.
+    former, x
+        The former signal, and that in its place.
+    users, ring_signals, items, groups, everything
+        As in `EffectArrays`; changed.
+    ring, generations
+        As in `EffectArrays`.
+    packed : ndarray, int64
+        Lists of groups.
+    """
+    change = x - former
+    if users[user, LABELS] == 0.0 or items[item, COUNT] == 0.0:  # evicted since
+        return
+    labels = int(users[user, LABELS])
+    for label in range(labels - 1, oldest_label(labels) - 1, -1):
+        slot = label % RING
+        if row_of(ring[user, slot], generations) == item and ring_signals[user, slot] == np.float32(former):
+            residual = former - item_effect(item, group_list, items, groups, packed)
+            ring_signals[user, slot] = x
+            users[user, ALL_RESIDUALS] += change
+            users[user, ALL_SQUARES] += change * (2.0 * residual + change)
+            _solve(user, users[user, OLDER_LABELS] + (labels - oldest_label(labels)), users, everything)
+            break
+    _add(item, group_list, change / users[user, SOLVED_NOISE], 0.0, items, groups, packed)
+    everything[SIGNALS] += change
+
+
 @njit(cache=True, error_model="numpy", nogil=True)
 def merge_shared(
     item_rows: Integers,

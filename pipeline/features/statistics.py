@@ -284,6 +284,69 @@ class RunningStatistics:
         )
         out[:, self.feature_set.effect_columns] = found
 
+    def replace(
+        self,
+        ids: Sequence[Id],
+        former: float,
+        value: float,
+        timestamp: int = 0,
+        values: Sequence[float] = (),
+    ) -> None:
+        """Replace the value of a label that was counted by another.
+
+        Sums change by the difference, recent ones by what the event counts by now. An entity that was evicted
+        since has forgotten the former value: its sums stay between 0 and the number of its labels.
+
+        Parameters
+        ----------
+        ids
+            The ids of the event's entities.
+        former, value
+            The former value, and that in its place.
+        timestamp
+            The event's time, in milliseconds.
+        values
+            The features that the message has by itself.
+        """
+        target = self._target
+        added = np.array([value, former])
+        labels, summands = target.are_positive(added).astype(np.float64), target.summands(added)
+        change = np.array([0.0, labels[0] - labels[1], summands[0] - summands[1]])
+        columns, own = tuple([each] for each in ids), np.array([values], dtype=np.float64)
+        rows = [table.find(self._keys(number, columns, own)[0]) for number, table in enumerate(self.tables)]
+        _change(self.everything[0], change)
+        if self._tagged is not None:
+            begin = int(self._lists.find(self._keys(self._tagged, columns, own)[0]))
+            for tag in self._lists.packed[begin + 1 : begin + 1 + self._lists.packed[begin]].tolist():
+                _change(self.tags[tag], change)
+        for table, row, spec in zip(self.tables, rows, self.feature_set.layout.tables, strict=True):
+            if row == totals.NO_ROW:
+                continue
+            _change(table.totals[row, : totals.BASE_COLUMNS], change)
+            if table.columns == totals.RECENT_COLUMNS:
+                age = table.totals[row, totals.NEWEST] - timestamp
+                share = totals.kept(age, float(spec.half_life or 0))
+                _change(table.totals[row, totals.RECENT_EVENTS :], share * change)
+        arrays = self._effect_arrays()
+        if arrays is not None:
+            user, item = (rows[number] for number in self.feature_set.layout.effects or (0, 0))
+            item_table = self.adjusted_tables()[1]
+            effects.replace(
+                user,
+                item,
+                int(item_table.annotations[item]),
+                target.signal(former),
+                target.signal(value),
+                arrays.users,
+                arrays.ring,
+                arrays.ring_signals,
+                arrays.items,
+                arrays.generations,
+                arrays.groups,
+                arrays.everything,
+                self._lists.packed,
+            )
+
     def merge_shared(self, shares: Sequence[Share]) -> None:
         """Add counts of labels that other partitions share, and what they say of effects.
 
@@ -331,3 +394,10 @@ class RunningStatistics:
                 self._lists.packed,
             )
         table.release_evicted(gone.tolist())
+
+
+def _change(sums: Floats, change: Floats) -> None:
+    """Add to the number of labels, of positive ones and to the sum of values; none of them falls below 0."""
+    sums += change
+    np.maximum(sums, 0.0, out=sums)
+    sums[totals.LABELS] = min(sums[totals.LABELS], sums[totals.EVENTS])

@@ -185,7 +185,7 @@ def run_table(
             for column in range(columns):
                 found[event, column] = totals[row, column]
             if columns == RECENT_COLUMNS:
-                share = _kept(times[event] - totals[row, NEWEST], half_life)
+                share = kept(times[event] - totals[row, NEWEST], half_life)
                 for column in range(RECENT_EVENTS, RECENT_COLUMNS):
                     found[event, column] *= share
             continue
@@ -333,17 +333,17 @@ def _add_timed(totals: Floats, row: int, time: float, label: bool, value: float,
     totals[row, NEWEST] = max(time, totals[row, NEWEST])
     if totals.shape[1] == RECENT_COLUMNS:
         if age < 0.0:
-            share = _kept(-age, half_life)
+            share = kept(-age, half_life)
             for column in range(RECENT_EVENTS, RECENT_COLUMNS):
                 totals[row, column] *= share
-        weight = _kept(age, half_life)
+        weight = kept(age, half_life)
         totals[row, RECENT_EVENTS] += weight
         totals[row, RECENT_LABELS] += weight * label
         totals[row, RECENT_VALUES] += weight * value
 
 
 @njit(cache=True)
-def _kept(age: float, half_life: float) -> float:
+def kept(age: float, half_life: float) -> float:
     """Return what an event counts after so many milliseconds: 1 at first, half after a half-life."""
     if age <= 0.0:
         return 1.0

@@ -24,7 +24,7 @@ from pipeline.join.timers import TimerQueue
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Label, RawMessage
-from pipeline.records.outputs import Prediction
+from pipeline.records.outputs import Outcome, Prediction
 
 
 class ChallengerScores(msgspec.Struct, frozen=True, gc=False):
@@ -87,6 +87,34 @@ class EarlyLabel(NamedTuple):
     source: RawMessage
 
 
+class Answered(NamedTuple):
+    """A closed event whose label may still be corrected."""
+
+    prediction: Pending
+    value: float | None
+    """The newest label's; None where none came."""
+    label_timestamp: int | None
+    learned: float | None
+    """The value that was learned; None where nothing was."""
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Answered:
+        """Return what an outcome closed."""
+        challengers, value = outcome.challengers, outcome.watch_ratio
+        prediction = Pending(
+            outcome.event_id,
+            outcome.ids,
+            outcome.timestamp,
+            outcome.model_version,
+            outcome.prediction_sequence,
+            array("d", [outcome.score, *outcome.decoded_features()]).tobytes(),
+            outcome.asked,
+            None if challengers is None else ChallengerScores.of(challengers),
+        )
+        learned = None if outcome.label is None else value or 0.0
+        return cls(prediction, value, outcome.label_timestamp, learned)
+
+
 class Join:
     """The join's tables.
 
@@ -102,10 +130,13 @@ class Join:
         self.early_bytes = settings.early_bytes
         self.max_pending = settings.max_pending
         self.max_closed = settings.max_closed
+        self.corrections = settings.corrections
         self.pending: dict[Id, Pending] = {}
         """Predictions without an outcome, in the order in which they were made."""
         self.closed: dict[Id, int] = {}
         """The outcomes not yet forgotten, in their order: twice the sequence, and 1 more if it expired."""
+        self.answered: dict[Id, Answered] = {}
+        """The closed events whose labels may be corrected; empty unless they may."""
         self.waiting: dict[Id, EarlyLabel] = {}
         """Early labels, in the order in which they came."""
         self.waiting_bytes = 0
@@ -200,9 +231,13 @@ class Join:
         """Forget closed events that are due, or for which there is no room, by deadline."""
         for number, event_id in self._closed_timers.pop_until(stream_time):
             if self.closed.get(event_id) == number:
-                del self.closed[event_id]
+                self._forget(event_id)
         for event_id in self._closed_timers.due(stream_time):
-            del self.closed[event_id]
+            self._forget(event_id)
+
+    def _forget(self, event_id: Id) -> None:
+        del self.closed[event_id]
+        self.answered.pop(event_id, None)
 
     def expired(self, stream_time: int) -> Iterator[Pending]:
         """Yield predictions that are overdue, or for which there is no room, in the order of their deadlines.

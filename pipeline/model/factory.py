@@ -18,6 +18,7 @@ from pipeline.model.model import Model
 from pipeline.model.settings_text import (
     challengers_from,
     challengers_text,
+    corrections_text,
     features_text,
     kind_from,
     kind_text,
@@ -143,6 +144,7 @@ class ModelFactory:
             "tables": self._tables.digest,
             "features.max_entities": str(self._config.features.max_entities),
             "join.on_missing": self.target.on_missing(self._config.join.on_missing),
+            **corrections_text(self._config.join.corrections),
             **kind_text(self.features.kind),
             **names_text(self._config.stream),
             **features_text(self._config.stream),

@@ -206,7 +206,7 @@ class Model:
         self.folded += 1
         self.merge_shared(outcome.shared or ())
         if outcome.label is not None:
-            self.learn_example(outcome, outcome.features, outcome.watch_ratio or 0.0)
+            self._learn_label(outcome)
 
     def learn_many(self, outcomes: Sequence[Outcome], features: NDArray[np.float64] | None = None) -> None:
         """Learn from the next outcomes, with the same bits as by `learn_one`, at a tenth of the cost.
@@ -230,8 +230,9 @@ class Model:
             raise ValueError(f"outcome {found} is not the next one, {due}")
         if features is None:
             features = feature_rows(outcomes, len(self.features))
-        begins = [number for number, outcome in enumerate(outcomes) if outcome.shared]
-        for begin, end in pairwise([0, *begins, len(outcomes)]):
+        begins = {number for number, outcome in enumerate(outcomes) if outcome.shared or outcome.replaces}
+        begins |= {number + 1 for number, outcome in enumerate(outcomes) if outcome.replaces}
+        for begin, end in pairwise(sorted({0, *begins, len(outcomes)})):
             self._learn_chunk(outcomes[begin:end], features[begin:end])
 
     def merge_shared(self, shares: Sequence[Share]) -> None:
@@ -245,10 +246,16 @@ class Model:
         self._learn_columns(columns, feature_rows(examples, len(self.features)), labels)
 
     def _learn_chunk(self, outcomes: Sequence[Outcome], features: NDArray[np.float64]) -> None:
-        """Learn from outcomes of which only the first may hold shares of other partitions."""
+        """Learn from outcomes of which only the first may hold shares of other partitions.
+
+        One that replaces a label stands alone.
+        """
         for outcome in outcomes[:1]:
             self.merge_shared(outcome.shared or ())
         self.folded += len(outcomes)
+        if len(outcomes) == 1 and outcomes[0].replaces:
+            self._replace(outcomes[0], features[0].tolist())
+            return
         labelled = [outcome for outcome in outcomes if outcome.label is not None]
         if len(labelled) < len(outcomes):
             features = features[[outcome.label is not None for outcome in outcomes]]
@@ -263,6 +270,27 @@ class Model:
             np.array(interactions.timestamps, dtype=np.int64),
             features[:, self.features.running :],
         )
+
+    def _learn_label(self, outcome: Outcome) -> None:
+        if outcome.replaces:
+            self._replace(outcome, outcome.features)
+        else:
+            self.learn_example(outcome, outcome.features, outcome.watch_ratio or 0.0)
+
+    def _replace(self, outcome: Outcome, features: list[float]) -> None:
+        assert outcome.former is not None
+        self.replace_example(outcome, features, outcome.former, outcome.watch_ratio or 0.0)
+
+    def replace_example(
+        self, interaction: InteractionLike, features: list[float], former: float, label: float
+    ) -> None:
+        """Learn the value of a label in place of the former one."""
+        x, loss = self._context(interaction, features), self.learner.settings.loss
+        self.learner.replace_one(x, self.target.taught(loss, former), self.target.taught(loss, label))
+        for shadow in self.challengers.values():
+            shadow.replace_one(x, former, label)
+        values = features[self.features.running :]
+        self.statistics.replace(interaction.ids, former, label, interaction.timestamp, values)
 
     def learn_example(self, interaction: InteractionLike, features: list[float], label: float) -> None:
         """Learn the value of one label, with the features that its prediction was made from.

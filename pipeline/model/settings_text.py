@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, cast, get_args, get_origin, get_type_hin
 from forks import ForksSettings
 from pipeline.config.feature_layout import FeatureKind
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import FORKS, Labels
+from pipeline.config.tree import FORKS, Corrections, Labels
 from pipeline.errors import StateError
 from pipeline.features.binary import TARGET, BinaryTarget
 from pipeline.features.regression import RegressionTarget
@@ -28,6 +28,8 @@ CHALLENGERS_PREFIX: Final = "challengers."
 """The prefix of the names of the challengers' settings; the challenger's own name follows."""
 FEATURE_KIND: Final = "features.kind"
 """The setting that names the kind of the running features."""
+CORRECTIONS: Final = "join.corrections"
+"""The setting that says what later labels of an event teach."""
 TARGET_PREFIX: Final = "stream.target."
 """The prefix of the names of the settings of the target."""
 KIND: Final = "learner"
@@ -101,6 +103,17 @@ def kind_from(settings: Mapping[str, str]) -> FeatureKind:
     raise StateError(
         f"the outputs were made with running features of the kind {kind!r:.80}, which is unknown"
     )
+
+
+def corrections_text(corrections: Corrections) -> dict[str, str]:
+    """Return what later labels teach as a setting; none where they teach nothing.
+
+    Examples
+    --------
+    >>> corrections_text("off"), corrections_text("replace")
+    ({}, {'join.corrections': 'replace'})
+    """
+    return {} if corrections == "off" else {CORRECTIONS: corrections}
 
 
 def names_text(stream: Stream) -> dict[str, str]:

@@ -61,6 +61,14 @@ class ShadowLearner:
         """Learn the value of a context vector's label."""
         self.learner.learn_one(x[self._first_column :], self._target.taught(self.loss, label))
 
+    def replace_one(self, x: Floats, former: float, label: float) -> None:
+        """Replace the value of a label that was learned; a rival learns the new one beside it."""
+        if isinstance(self.learner, Forks):
+            taught = (self._target.taught(self.loss, each) for each in (former, label))
+            self.learner.replace_one(x[self._first_column :], *taught)
+        else:
+            self.learn_one(x, label)
+
     def learn_many(self, X: Floats, labels: Floats) -> None:
         """Learn the labels of context vectors, shape (n, dimension), one after the other."""
         self.learner.learn_many(X[:, self._first_column :], self._target.taught_many(self.loss, labels))

@@ -25,4 +25,6 @@ FEATURES_LENGTH = 10
 """Features of KuaiRec's stream, which a test holds to `pipeline.config.feature_layout.FeatureLayout`."""
 Features = Annotated[list[float], msgspec.Meta(min_length=FEATURES_LENGTH, max_length=FEATURES_LENGTH)]
 """The features of KuaiRec's stream."""
-Status = Literal["labelled", "expired"]
+Status = Literal["labelled", "expired", "corrected", "replaced"]
+"""What became of a prediction: a label came, none came, or a later label was learned, beside the former one
+or in its place."""

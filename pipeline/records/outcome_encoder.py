@@ -34,6 +34,7 @@ class LabelFields(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     shared: list[Share] | None = None
     challengers: dict[str, float] | None = None
     asked: bool | None = None
+    former: float | None = None
 
 
 _SEQUENCE: Final = b'"sequence":'

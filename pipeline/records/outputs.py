@@ -168,6 +168,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     `label` is what the model learns: None where it learns nothing, because no label came (with
     `join.on_missing = "drop"`), or because it was not asked for (`labels.policy`).
+    A correction is an outcome of its own: the label that came later for a prediction which has one already.
     `correct` compares the prediction with it, and so does `loss`, but for squared loss: see
     `pipeline.features.target.Target.value`.
     """
@@ -196,6 +197,8 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The prediction's."""
     asked: bool | None = None
     """As in its prediction."""
+    former: float | None = None
+    """Of a correction, the value that was learned before; not written if nothing was."""
 
     example_type: ClassVar[type[Example]] = Example
 
@@ -206,12 +209,22 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def example(self) -> Example | None:
-        """The training example, if anything is learned."""
-        if self.label is None:
+        """The training example, if anything is learned as one."""
+        if self.label is None or self.replaces:
             return None
         make: Callable[..., Example] = self.example_type
         ratio = self.watch_ratio or 0.0
         return make(*self.ids, self.timestamp, self.decoded_features(), self.label, ratio)
+
+    @property
+    def corrects(self) -> bool:
+        """Whether its label came after another outcome of the prediction."""
+        return self.status in {"corrected", "replaced"}
+
+    @property
+    def replaces(self) -> bool:
+        """Whether its label is learned in place of a former one."""
+        return self.status == "replaced" and self.former is not None
 
     def decoded_features(self) -> list[float]:
         """Return the features."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import StateError
-from pipeline.join.tables import Pending
+from pipeline.join.tables import Answered, Pending
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.task.state import OffsetIndex, State
 from pipeline.task.task import Task
@@ -99,6 +99,8 @@ class TaskRestorer:
             times = (outcome.timestamp, outcome.label_timestamp)
             if join.remembered_until(*times) >= state.stream_time:
                 join.remember(outcome.event_id, *times, outcome.sequence)
+                if join.corrections != "off" and outcome.event_id in join.closed:
+                    join.answered[outcome.event_id] = Answered.of(outcome)
         _index_offsets(self.task.outcome_offsets, first, offsets)
 
     def predictions(self, predictions: Sequence[Prediction], offsets: Sequence[int]) -> None:

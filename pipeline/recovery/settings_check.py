@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from pipeline.errors import StateError
 from pipeline.model.settings_text import (
     CHALLENGERS_PREFIX,
+    CORRECTIONS,
     DEFAULT_NAMES,
     DEFAULTS,
     FEATURE_KIND,
@@ -29,7 +30,7 @@ Changes: TypeAlias = dict[str, tuple[str | None, str | None]]
 """Settings that differ, each with its stored and its current value; None where it is missing."""
 _DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {FEATURE_KIND: "running"}
-    | {STREAM_NAMES: DEFAULT_NAMES, STREAM_FEATURES: ""}
+    | {STREAM_NAMES: DEFAULT_NAMES, STREAM_FEATURES: "", CORRECTIONS: "off"}
     | dict(TARGET_DEFAULTS)
     | {LEARNER_PREFIX + name: str(default) for name, default in DEFAULTS.items() if default is not None}
 )

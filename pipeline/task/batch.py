@@ -11,13 +11,14 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from forks import probability
 from pipeline.join.tables import ChallengerScores
 from pipeline.model.columns import InteractionColumns, ModelOutputs
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.records.outputs import Example, Share
-from pipeline.task.columns import LabelRequestColumns, OutcomeColumns, PredictionColumns
-from pipeline.task.plan import DeadLetter, Plan, TrainingExamples
+from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, OutcomeColumns, PredictionColumns
+from pipeline.task.plan import Correction, DeadLetter, Plan, TrainingExamples
 from pipeline.task.sharing import Outbox
 
 NO_PREDICTIONS: Final = PredictionColumns()
@@ -76,6 +77,7 @@ def run_plan(
         Columns of what happened.
     """
     split_points = plan.received.keys() | set(plan.policy_split_points() if policy else ())
+    split_points |= plan.correction_split_points()
     predictions, outcomes = list[PredictionColumns](), list[OutcomeColumns]()
     first_request = counters["asked"]
     for piece in plan.split(sorted(split_points)):
@@ -83,18 +85,20 @@ def run_plan(
             continue
         number = piece.folded - plan.folded
         shares = plan.received.get(number, []) if piece.closed else []
+        correction = plan.corrections.get(number) if piece.closed else None
         model.merge_shared(shares)
         if policy is not None:
             piece.apply_policy(policy)
             counters["unasked"] += piece.count_unasked()
-        ran = _run_piece(piece, model)
+        ran = _run_piece(piece, model, correction)
         asked = None if policy is None else _ask_for_labels(ran, policy, counters)
         predictions.append(_prediction_columns(ran, asked, model))
-        outcomes.append(_outcome_columns(ran, asked, shares, model))
+        outcomes.append(_outcome_columns(ran, asked, shares, model, correction))
         _store_outputs(ran, asked)
         if outbox is not None:
+            replaces = correction is not None and correction.former is not None and correction.replaces
             for example in _examples(ran, outbox.example_type):
-                outbox.add(example)
+                outbox.add(None if replaces else example)
     batch_predictions = PredictionColumns.concat(predictions) if predictions else NO_PREDICTIONS
     return Batch(
         batch_predictions,
@@ -119,8 +123,11 @@ class _Run(NamedTuple):
     """Of the plan's own predictions."""
 
 
-def _run_piece(plan: Plan, model: Model) -> _Run:
-    """Run the model over a plan. Each interaction is predicted, or learned, or both."""
+def _run_piece(plan: Plan, model: Model, correction: Correction | None) -> _Run:
+    """Run the model over a plan. Each interaction is predicted, or learned, or both.
+
+    A correction is the first outcome of the plan, and no other follows.
+    """
     interactions, examples = plan.interactions(model.features.entities), plan.training_examples()
     prior = plan.prior_outputs(len(model.features))
     n, outcome_mask, rows = len(interactions.timestamps), plan.outcome_mask(), examples.rows
@@ -129,6 +136,10 @@ def _run_piece(plan: Plan, model: Model) -> _Run:
     order, included = np.empty(len(outcome_mask), dtype=np.int64), np.ones(len(outcome_mask), dtype=np.bool_)
     order[~outcome_mask], order[outcome_mask] = np.arange(len(prior), n), n + rows
     included[outcome_mask] = examples.learned
+    if correction is not None and correction.replaces and correction.former is not None:
+        features, value = prior[rows[0], 1:].tolist(), float(examples.values[0])
+        model.replace_example(correction.prediction, features, correction.former, value)
+        included[outcome_mask] = False
     values = np.frombuffer(plan.values).reshape(len(plan.event_ids), -1) if plan.values else None
     outputs = model.run(order[included], interactions, prior[:, 1:], labels, values)
     model.folded += len(rows)
@@ -172,7 +183,7 @@ def _prediction_columns(ran: _Run, asked: list[bool] | None, model: Model) -> Pr
 
 
 def _outcome_columns(
-    ran: _Run, asked: list[bool] | None, shares: list[Share], model: Model
+    ran: _Run, asked: list[bool] | None, shares: list[Share], model: Model, correction: Correction | None
 ) -> OutcomeColumns:
     """Join predictions with their labels, and compute the losses of those that are learned.
 
@@ -186,6 +197,8 @@ def _outcome_columns(
         Shares of other partitions that were learned right before the first outcome.
     model
         Computes the losses.
+    correction
+        What the first outcome corrects; None if it does not.
     """
     plan, interactions, examples, prior, outputs = ran
     if not plan.closed:
@@ -213,8 +226,31 @@ def _outcome_columns(
         correct,
         losses,
         {0: shares} if shares else {},
+        {0: _correction_columns(correction, model)} if correction else {},
         _select_optional([*scores_by_name, *outputs.challengers], rows),
         _select_optional(asked_column, rows),
+    )
+
+
+def _correction_columns(correction: Correction, model: Model) -> CorrectedPrediction:
+    """Return the prediction that is corrected, as it was written."""
+    prediction = correction.prediction
+    score, *features = np.frombuffer(prediction.scored).tolist()
+    challengers = prediction.challengers
+    return CorrectedPrediction(
+        prediction.event_id,
+        prediction.ids,
+        prediction.timestamp,
+        score,
+        probability(score) if model.learner.settings.loss == "logistic" else None,
+        model.target.prediction(score),
+        features,
+        prediction.model_version,
+        prediction.sequence,
+        None if challengers is None else challengers.by_name(),
+        prediction.asked,
+        correction.former,
+        "replaced" if correction.replaces else "corrected",
     )
 
 

@@ -6,12 +6,12 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.records.fields import Id
+from pipeline.records.fields import Id, Status
 from pipeline.records.outputs import Share
 
 Value = TypeVar("Value")
@@ -73,6 +73,25 @@ class PredictionColumns:
         )
 
 
+class CorrectedPrediction(NamedTuple):
+    """A prediction that is corrected: its fields as they were written, and what its outcome adds."""
+
+    event_id: Id
+    ids: tuple[Id, ...]
+    timestamp: int
+    score: float
+    probability: float | None
+    predicted: bool | float
+    features: list[float]
+    model_version: int
+    sequence: int
+    challengers: dict[str, float] | None
+    asked: bool | None
+    former: float | None
+    """The value that was learned before; None if nothing was."""
+    status: Status
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class OutcomeColumns:
     """Outcomes of consecutive sequences, column by column."""
@@ -96,6 +115,8 @@ class OutcomeColumns:
     losses: list[float | None] = field(default_factory=list)
     shared: dict[int, list[Share]] = field(default_factory=dict)
     """By row, the shares of other partitions that are learned right before the outcome."""
+    corrected: dict[int, CorrectedPrediction] = field(default_factory=dict)
+    """By row, the predictions whose label is corrected."""
     challengers: Challengers = ()
     """Those of the predictions."""
     asked: Sequence[bool | None] = ()
@@ -122,6 +143,7 @@ class OutcomeColumns:
             _joined(piece.correct for piece in pieces),
             _joined(piece.losses for piece in pieces),
             {piece.first - first + row: shares for piece in pieces for row, shares in piece.shared.items()},
+            {piece.first - first + row: each for piece in pieces for row, each in piece.corrected.items()},
             _joined(piece.challengers for piece in pieces),
             _joined(piece.asked for piece in pieces),
         )

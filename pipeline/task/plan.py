@@ -41,6 +41,16 @@ class TrainingExamples(NamedTuple):
     """Values of the labels; 0 where none came."""
 
 
+class Correction(NamedTuple):
+    """A later label of a prediction that has an outcome already."""
+
+    prediction: Pending
+    former: float | None
+    """The value that was learned before; None if nothing was."""
+    replaces: bool
+    """Whether the former label is taken back, and not kept beside the new one."""
+
+
 @dataclass
 class Plan:
     """Predictions and outcomes of messages and of passing time, before the model runs, in columns.
@@ -70,6 +80,8 @@ class Plan:
     watch_ratios: list[float | None] = field(default_factory=list)
     """Watch ratios of the labels; None where none came in time."""
     label_timestamps: list[int | None] = field(default_factory=list)
+    corrections: dict[int, Correction] = field(default_factory=dict)
+    """Those of the outcomes that are corrections, by number in the plan."""
     prior_predictions: list[Pending] = field(default_factory=list)
     """Those of the closed that were predicted before this plan, in their order."""
     received: dict[int, list[Share]] = field(default_factory=dict)
@@ -101,8 +113,11 @@ class Plan:
         label: bool | float | None,
         watch_ratio: float | None,
         label_timestamp: int | None,
+        correction: Correction | None = None,
     ) -> None:
         """Append an outcome."""
+        if correction is not None:
+            self.corrections[len(self.closed)] = correction
         self.closed.append(prediction.sequence)
         self.labels.append(label)
         self.watch_ratios.append(watch_ratio)
@@ -114,6 +129,7 @@ class Plan:
         """Append a later plan."""
         outcomes = len(self.closed)
         self.received |= {outcomes + number: shares for number, shares in later.received.items()}
+        self.corrections |= {outcomes + number: each for number, each in later.corrections.items()}
         self.event_ids += later.event_ids
         self.ids += later.ids
         self.timestamps += later.timestamps
@@ -186,7 +202,7 @@ class Plan:
     def split(self, numbers: Sequence[int]) -> list[Plan]:
         """Split the plan before the outcomes of these numbers, ascending: into one piece more.
 
-        Such an outcome is the first of its piece. Shares, dead letters and steps are in no piece.
+        Such an outcome is the first of its piece. Shares, corrections, dead letters and steps are in none.
         """
         if not numbers:
             return [self]
@@ -223,6 +239,11 @@ class Plan:
             watch_ratios=self.watch_ratios[outcomes],
             label_timestamps=self.label_timestamps[outcomes],
         )
+
+    def correction_split_points(self) -> set[int]:
+        """Return the outcomes before which to split, so that corrections stand alone."""
+        after = (number + 1 for number in self.corrections)
+        return {*self.corrections, *(number for number in after if number < len(self.closed))}
 
     def policy_split_points(self) -> list[int]:
         """Return the outcomes before which to split: each piece then closes predictions of earlier pieces."""

@@ -47,6 +47,10 @@ labels and `crowded_out` predictions have another one, too. Under a policy, `ask
 whose label was asked for, and `unasked` the labels that were joined though theirs was not."""
 
 
+CORRECTED = "corrected"
+"""The counter of labels that corrected an earlier one, which is there where they may."""
+
+
 class SnapshotReference(msgspec.Struct, frozen=True):
     """Where a snapshot is, and from where the outcomes after it are."""
 
@@ -176,6 +180,6 @@ class OffsetIndex:
         del self._sequences[:keep], self._offsets[:keep]
 
 
-def counters() -> Counter[str]:
-    """Return all counters at zero."""
-    return Counter(dict.fromkeys(COUNTERS, 0))
+def counters(corrections: bool = False) -> Counter[str]:
+    """Return all counters at zero, with that of corrections if labels may be corrected."""
+    return Counter(dict.fromkeys((*COUNTERS, CORRECTED) if corrections else COUNTERS, 0))

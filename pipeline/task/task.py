@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import UNSET
 
 from pipeline.config.tree import Join as JoinSettings
-from pipeline.join.tables import EarlyLabel, Join, Pending
+from pipeline.join.tables import Answered, EarlyLabel, Join, Pending
 from pipeline.model.comparison import Comparison
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
@@ -25,7 +25,7 @@ from pipeline.task.aligned_inbox import AlignedInbox
 from pipeline.task.batch import Batch, run_plan
 from pipeline.task.columns import OutcomeColumns
 from pipeline.task.inbox import Inbox
-from pipeline.task.plan import DeadLetter, Plan
+from pipeline.task.plan import Correction, DeadLetter, Plan
 from pipeline.task.record_queue import Position, RecordQueue
 from pipeline.task.sharing import Outbox, SharingSettings
 from pipeline.task.state import OffsetIndex, SavedLabel, SettingsEpoch, SnapshotReference, State, counters
@@ -71,7 +71,7 @@ class Task:
         """The largest timestamp merged, in milliseconds."""
         self.predicted = 0
         """Predictions made: the sequence of the next one."""
-        self.counters = counters()
+        self.counters = counters(settings.corrections != "off")
         self.prediction_offsets = OffsetIndex(0)
         self.outcome_offsets = OffsetIndex(0)
         self.snapshot: SnapshotReference | None = None
@@ -164,7 +164,7 @@ class Task:
         """Process the next messages at once, if possible; else return how many to process one by one."""
         if len(self.interactions) + len(self.labels) < fast_path.MIN_MESSAGES:
             return fast_path.MIN_MESSAGES
-        if not self.inbox.settled:
+        if not self.inbox.settled or self.join.corrections != "off":
             return fast_path.MIN_MESSAGES
         join, folded = self.join, self._plan.outcomes
         messages = fast_path.merge_queued(
@@ -270,7 +270,10 @@ class Task:
         if prediction is not None:
             self._join(label, prediction, None)
         elif event_id in join.closed:
-            if join.has_expired(event_id):
+            answered = join.answered.get(event_id)
+            if answered is not None:
+                self._correct(label, answered)
+            elif join.has_expired(event_id):
                 reason = "the label came after its prediction had expired"
                 self._reject(self.labels.source(), RejectedRecord(Fault.LATE, reason))
             else:
@@ -283,13 +286,31 @@ class Task:
             for oldest in join.orphans(self.stream_time):
                 self._reject_orphan(oldest)
 
+    def _correct(self, label: Label, answered: Answered) -> None:
+        """Append the outcome of a later label of an event, unless it says nothing new."""
+        prediction, known_at = answered.prediction, answered.label_timestamp
+        if label.ids != prediction.ids:
+            self._reject_mismatched(self.labels.source())
+            return
+        stale = known_at is not None and label.timestamp < known_at
+        if stale or label.watch_ratio == answered.value:
+            self.counters["duplicate_labels"] += 1
+            return
+        self.counters["corrected"] += 1
+        correction = Correction(prediction, answered.learned, self.join.corrections == "replace")
+        learned = self.model.target.label(label.watch_ratio)
+        self._append_outcome(prediction, learned, label.watch_ratio, label.timestamp, correction)
+
     def _join(self, label: Label, prediction: Pending, source: RawMessage | None) -> None:
         if label.ids != prediction.ids:
-            names = " or ".join(self.model.features.entity_names)
-            reason = f"{names} differ from those of the interaction"
-            self._reject(source or self.labels.source(), RejectedRecord(Fault.MISMATCHED, reason))
+            self._reject_mismatched(source or self.labels.source())
             return
         self._close(prediction, label)
+
+    def _reject_mismatched(self, source: RawMessage) -> None:
+        names = " or ".join(self.model.features.entity_names)
+        reason = f"{names} differ from those of the interaction"
+        self._reject(source, RejectedRecord(Fault.MISMATCHED, reason))
 
     def _close(self, prediction: Pending, label: Label | None) -> None:
         """Append the outcome of a prediction."""
@@ -301,10 +322,26 @@ class Task:
             ratio, known_at = label.watch_ratio, label.timestamp
             learned = self.model.target.label(ratio)
             self.counters["labelled"] += 1
+        self._append_outcome(prediction, learned, ratio, known_at)
+
+    def _append_outcome(
+        self,
+        prediction: Pending,
+        learned: bool | float | None,
+        ratio: float | None,
+        known_at: int | None,
+        correction: Correction | None = None,
+    ) -> None:
         join, sequence = self.join, self._plan.outcomes
         self._receive(self._plan, len(self._plan.closed))
-        self._plan.close(prediction, learned, ratio, known_at)
-        join.close(prediction, known_at, sequence)
+        self._plan.close(prediction, learned, ratio, known_at, correction)
+        if correction is None:
+            join.close(prediction, known_at, sequence)
+        else:
+            join.remember(prediction.event_id, prediction.timestamp, known_at, sequence)
+        if self.join.corrections != "off" and prediction.event_id in join.closed:
+            value = None if learned is None else ratio or 0.0
+            join.answered[prediction.event_id] = Answered(prediction, ratio, known_at, value)
         if not join.nothing_due(self.stream_time):
             join.forget(self.stream_time)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress, count, repeat
 from typing import Any, Final, NamedTuple
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pipeline.records import decimals
 from pipeline.records.encoding import encode, encode_all
-from pipeline.records.fields import Id
+from pipeline.records.fields import Id, Status
 from pipeline.records.names import (
     EXCEPTION_HEADER,
     MESSAGE_HEADER,
@@ -31,7 +31,7 @@ from pipeline.records.outcome_encoder import (
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import LabelRequest, Prediction
 from pipeline.task.batch import Batch
-from pipeline.task.columns import LabelRequestColumns, OutcomeColumns, PredictionColumns
+from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, OutcomeColumns, PredictionColumns
 from pipeline.task.plan import DeadLetter
 
 COMPACT_AFTER: Final = 4_096
@@ -121,16 +121,21 @@ class RecordEncoder:
         texts = _encode_predictions(predictions, self._types.prediction)
         ends = _prefix_ends(predictions, texts)
         sequences = np.frombuffer(outcomes.prediction_sequences, dtype=np.int64)
-        rows = sequences - predictions.first
+        rows, corrected = sequences - predictions.first, [*outcomes.corrected]
         before = rows < 0 if len(predictions) else np.ones(len(rows), dtype=np.bool_)
+        before[corrected] = False
         prior = self._pop(sequences[before])
-        self._keep_waiting(predictions.first, texts, ends, rows[~before])
+        closed = np.ones(len(rows), dtype=np.bool_) & ~before
+        closed[corrected] = False
+        self._keep_waiting(predictions.first, texts, ends, rows[closed])
+        again = [self._encode_again(each) for each in outcomes.corrected.values()]
         rows += len(prior)
         rows[before] = np.arange(len(prior))
+        rows[corrected] = len(prior) + len(texts) + np.arange(len(again))
         values = _encode_outcomes(
             outcomes,
-            prior + texts,
-            [*repeat(None, len(prior)), *ends],
+            [*prior, *texts, *again],
+            [*repeat(None, len(prior)), *ends, *map(prefix_end, again)],
             rows.tolist(),
             self._types.label_fields,
         )
@@ -138,6 +143,26 @@ class RecordEncoder:
             EncodedRecords(texts, predictions.keys, predictions.timestamps),
             EncodedRecords(values, outcomes.keys, outcomes.timestamps),
             _encode_requests(batch.requests, predictions, self._types.label_request),
+        )
+
+    def _encode_again(self, corrected: CorrectedPrediction) -> bytes:
+        """Return the text of a prediction that was written before."""
+        make: Any = self._types.prediction  # whose ids are the stream's
+        [features] = decimals.encode_rows(np.array([corrected.features]))
+        return encode(
+            make(
+                corrected.event_id,
+                *corrected.ids,
+                corrected.timestamp,
+                corrected.score,
+                corrected.probability,
+                corrected.predicted,
+                msgspec.Raw(features),
+                corrected.model_version,
+                corrected.sequence,
+                corrected.challengers,
+                corrected.asked,
+            )
         )
 
     def _keep_waiting(
@@ -232,14 +257,33 @@ def _encode_outcomes(
             columns.label_timestamps,
             columns.correct,
             columns.losses,
-            ["expired" if moment is None else "labelled" for moment in columns.label_timestamps],
+            _statuses(columns),
             count(columns.first),
             map(columns.shared.get, range(len(columns))) if columns.shared else repeat(None),
             columns.challengers,
             columns.asked,
+            _formers(columns),
         )
     )
     return [texts[row][: ends[row]] + rest for row, rest in zip(rows, rests, strict=True)]
+
+
+def _statuses(columns: OutcomeColumns) -> list[Status]:
+    """Return the status of each outcome."""
+    statuses: list[Status] = [
+        "expired" if moment is None else "labelled" for moment in columns.label_timestamps
+    ]
+    for row, corrected in columns.corrected.items():
+        statuses[row] = corrected.status
+    return statuses
+
+
+def _formers(columns: OutcomeColumns) -> Iterable[float | None]:
+    """Return the value that each correction found learned; None for other outcomes."""
+    corrected = columns.corrected
+    if not corrected:
+        return repeat(None)
+    return (corrected[row].former if row in corrected else None for row in range(len(columns)))
 
 
 def _encode_requests(

@@ -64,6 +64,8 @@ class Recording:
     """First offsets that retention has left, by topic; 0 where none is named."""
     requests: list[RawMessage] = field(default_factory=list)
     policy: LabelPolicy | None = None
+    join: JoinSettings = field(default_factory=JoinSettings)
+    """Settings of the join; those for missing and later labels matter."""
     stable_offset: int = BEHIND
     """No output below this offset was written after the state record."""
 
@@ -113,7 +115,7 @@ class Recording:
         earlier, result = self.state.earlier, AuditResult(0)
         current = self.model() if from_snapshot else self._new_model()
         epochs = SettingsEpochs(earlier, [model_under(epoch.settings) for epoch in earlier], current)
-        audit(self._audit_input(), epochs, result, on_missing="negative", policy=self.policy)
+        audit(self._audit_input(), epochs, result, join=self.join, policy=self.policy)
         return result
 
     def findings(self) -> list[Finding]:
@@ -181,7 +183,9 @@ def record(
     for step, snapshot in drawn:
         delivery.deliver(step)
         log.commit(task, task.advance(step.limit), snapshot and task.model.folded > 0)
-    return Recording.of(given_inputs, log)
+    recording = Recording.of(given_inputs, log)
+    recording.join = join or recording.join
+    return recording
 
 
 def eventful() -> Inputs:

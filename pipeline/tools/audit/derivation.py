@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from pipeline.config.tree import OnMissing
+from pipeline.config.tree import Join as JoinSettings
 from pipeline.kafka.topics import Topics
 from pipeline.model.columns import ModelOutput
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
+from pipeline.records.fields import Status
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.tools.audit.differences import AuditResult, field_difference, tensor_difference
@@ -26,6 +27,13 @@ OUTCOMES_CHECKED: Final = "outcomes compared with their prediction"
 OUTCOMES_LEARNED: Final = "outcomes learned"
 CHECKS: Final = (PREDICTIONS_CHECKED, OUTCOMES_CHECKED, OUTCOMES_LEARNED)
 """Checks that are reported even if their number is 0."""
+
+
+class _Answered(NamedTuple):
+    """A prediction that has an outcome, and the value that was learned; None if nothing was."""
+
+    prediction: Prediction
+    learned: float | None
 
 
 class Derivation:
@@ -43,8 +51,8 @@ class Derivation:
         Names of the topics.
     result
         Result to add differences to.
-    on_missing
-        What an expired prediction teaches: `join.on_missing` of the configuration.
+    join
+        Settings of the join, which say what expired predictions and later labels teach.
     policy
         Policy by which labels were requested; None if all labels were learned.
     asked
@@ -60,7 +68,7 @@ class Derivation:
         topics: Topics,
         result: AuditResult,
         *,
-        on_missing: OnMissing | None,
+        join: JoinSettings,
         policy: LabelPolicy | None,
         asked: int | None,
         snapshot: tuple[int, bytes, int] | None,
@@ -75,8 +83,10 @@ class Derivation:
         """Number of predictions whose label was requested; None if it is unknown."""
         self._epochs = epochs
         self._begin = epochs.current.folded
-        self._on_missing = on_missing
+        self._join = join
         self._policy = policy
+        self._correctable: OrderedDict[int, _Answered] = OrderedDict()
+        """By sequence, predictions whose labels may be corrected."""
         self._snapshot = snapshot
         self._topics = topics
         self._types = OutputTypes.of(topics.stream)
@@ -165,9 +175,13 @@ class Derivation:
         self.statuses[written.status] += 1
         self.unasked += written.asked is False and written.status == "labelled"
         prediction = self.pending.pop(written.prediction_sequence, None)
+        answered = self._correctable.pop(written.prediction_sequence, None) if written.corrects else None
+        if prediction is None and answered is not None:
+            prediction = answered.prediction
         if prediction is not None:
             self._result.checked[OUTCOMES_CHECKED] += 1
-            self._compare(self._outcome_of(prediction, written), decoded, self._topics.outcomes)
+            self._compare(self._outcome_of(prediction, written, answered), decoded, self._topics.outcomes)
+            self._keep_correctable(prediction, written)
         elif self._first_prediction is not None and written.prediction_sequence >= self._first_prediction:
             self._result.add_difference(
                 self._topics.outcomes,
@@ -176,6 +190,15 @@ class Derivation:
                 f"prediction_sequence {written.prediction_sequence}, which does not",
             )
         self._learn(written)
+
+    def _keep_correctable(self, prediction: Prediction, written: Outcome) -> None:
+        """Keep as many of the newest predictions as a worker may remember, if labels may be corrected."""
+        if self._join.corrections == "off":
+            return
+        learned = None if written.label is None else written.watch_ratio or 0.0
+        self._correctable[prediction.sequence] = _Answered(prediction, learned)
+        if len(self._correctable) > self._join.max_closed:
+            self._correctable.popitem(last=False)
 
     def _check_gap(self, decoded: DecodedRecord[Outcome]) -> None:
         """Report a missing outcome: records after it cannot be derived."""
@@ -194,12 +217,12 @@ class Derivation:
         self._result.checked[OUTCOMES_LEARNED] += 1
         self._compare_snapshot()
 
-    def _outcome_of(self, prediction: Prediction, written: Outcome) -> Outcome:
+    def _outcome_of(self, prediction: Prediction, written: Outcome, answered: _Answered | None) -> Outcome:
         """Derive an outcome from its prediction, and from the label that it holds."""
         ratio = written.watch_ratio
         model = self._epochs.model_of_outcome(written.sequence)
         target = model.target
-        label = target.missing_label(self._on_missing) if ratio is None else target.label(ratio)
+        label = target.missing_label(self._join.on_missing) if ratio is None else target.label(ratio)
         if self._policy is not None and not self._policy.learns(prediction.asked, ratio is not None):
             label = None
         names = (name for name in prediction.__struct_fields__ if name != "sequence")
@@ -213,11 +236,17 @@ class Derivation:
             label_timestamp=None if ratio is None else written.label_timestamp,
             correct=None if label is None else target.correct(prediction.score, ratio or 0.0),
             loss=None if label is None else model.loss(prediction.score, ratio or 0.0),
-            status="expired" if ratio is None else "labelled",
+            status=self._status(ratio, answered),
             sequence=written.sequence,
             shared=written.shared,
+            former=None if answered is None else answered.learned,
         )
         return outcome
+
+    def _status(self, value: float | None, answered: _Answered | None) -> Status:
+        if answered is not None:
+            return "replaced" if self._join.corrections == "replace" else "corrected"
+        return "expired" if value is None else "labelled"
 
     def _compare(
         self,

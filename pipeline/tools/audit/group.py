@@ -98,7 +98,7 @@ def run_audit(config: Config, view: View, *, from_snapshot: bool, progress: Call
                 _audit_input(reader, topics, checkpoint),
                 epochs,
                 result,
-                on_missing=config.join.on_missing,
+                join=config.join,
                 policy=label_policy(config.labels, factory.features),
             )
         checked = dict(result.checked)

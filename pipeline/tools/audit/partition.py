@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pipeline.config.tree import OnMissing
+from pipeline.config.tree import Join as JoinSettings
 from pipeline.features.feature_set import FeatureSet
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.names import Fault
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import is_outcome, is_prediction
+from pipeline.task.state import CORRECTED
 from pipeline.tools.audit.dead_letters import DeadLetters
 from pipeline.tools.audit.derivation import Derivation
 from pipeline.tools.audit.differences import AuditResult
@@ -32,7 +33,7 @@ def audit(
     epochs: SettingsEpochs,
     result: AuditResult,
     *,
-    on_missing: OnMissing | None,
+    join: JoinSettings,
     policy: LabelPolicy | None = None,
 ) -> None:
     """Check all records of a partition. Without differences, the outputs follow from the inputs.
@@ -46,12 +47,12 @@ def audit(
         before the snapshot are not derived.
     result
         Result to add checks and differences to.
-    on_missing
-        What an expired prediction teaches: `join.on_missing` of the configuration.
+    join
+        Settings of the join, which say what expired predictions and later labels teach.
     policy
         Policy by which labels were requested; None if all labels were learned.
     """
-    _Audit(audit_input, epochs, result, on_missing, policy).run()
+    _Audit(audit_input, epochs, result, join, policy).run()
 
 
 class _Audit:
@@ -62,7 +63,7 @@ class _Audit:
         audit_input: AuditInput,
         epochs: SettingsEpochs,
         result: AuditResult,
-        on_missing: OnMissing | None,
+        join: JoinSettings,
         policy: LabelPolicy | None,
     ) -> None:
         self.audit_input = audit_input
@@ -78,7 +79,7 @@ class _Audit:
             epochs,
             audit_input.topics,
             self.result,
-            on_missing=on_missing,
+            join=join,
             policy=policy,
             asked=asked,
             snapshot=snapshot,
@@ -129,7 +130,7 @@ class _Audit:
                 continue
             assert is_outcome(record)
             shares.check(record, source.offset)
-            if record.status == "labelled":
+            if record.status != "expired":
                 self.labelled.add(record.event_id, label_key(record), source.offset)
         requests.finish()
 
@@ -161,6 +162,7 @@ class _Audit:
                 "predictions": audit_input.state.predictions,
                 "labelled": statuses["labelled"],
                 "expired": statuses["expired"],
+                CORRECTED: statuses["corrected"] + statuses["replaced"],
                 "duplicate_interactions": interactions["repeated"],
                 "duplicate_labels": labels["repeated"],
                 "asked": self.derivation.requested or 0,
@@ -173,7 +175,7 @@ class _Audit:
             (audit_input.interactions, ("interactions", "duplicate_interactions")),
             (audit_input.labels, ("labels", "duplicate_labels")),
             (audit_input.predictions, ("duplicate_interactions", "asked")),
-            (audit_input.outcomes, ("labelled", "expired", "duplicate_labels", "unasked")),
+            (audit_input.outcomes, ("labelled", "expired", CORRECTED, "duplicate_labels", "unasked")),
             (audit_input.dead_letters, (*Fault, "duplicate_interactions", "duplicate_labels")),
         ):
             unknown += [] if records.complete else counters

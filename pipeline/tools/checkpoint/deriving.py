@@ -140,12 +140,13 @@ def _state(
 def _counters(
     outputs: OutputSummary, inputs: InputSummary, waiting: int, last: State | None
 ) -> dict[str, int]:
+    names = counters(corrections=outputs.join.corrections != "off")
     counted = counters() + outputs.counters + inputs.counters
     counted["predictions"] = outputs.predictions
     for name in UNRECORDED:
         counted[name] = 0 if last is None else last.counters.get(name, 0)
     counted["early"] = max(counted["early"], waiting)
-    return {name: counted[name] for name in counters()}
+    return {name: counted[name] for name in names}
 
 
 def _published(shares: Iterable[tuple[int, Share]], last: State | None) -> int:

@@ -13,7 +13,7 @@ from pipeline.model.model import Model
 from pipeline.records.fields import Id
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.recovery.restoration import INDEX_INTERVAL
-from pipeline.task.state import OffsetIndex
+from pipeline.task.state import CORRECTED, OffsetIndex
 from pipeline.tools.audit.dispositions import OutputIndex, label_key, prediction_key
 from pipeline.tools.rebuild.replay_outcomes import relearn
 
@@ -109,7 +109,7 @@ class OutputSummary:
             self.outcomes += 1
             if sequence % INDEX_INTERVAL == 0:
                 self.outcome_offsets.add(sequence, offset)
-            if outcome.status == "labelled":
+            if outcome.status != "expired":
                 self.labelled.add(outcome.event_id, label_key(outcome), offset)
             last[:] = [outcome]
             yield outcome
@@ -133,12 +133,12 @@ class OutputSummary:
                 "settings. If the settings were changed during the life of the group, the state cannot be "
                 "derived again: replay the inputs with another kafka.group and another kafka.prefix"
             )
-        del self.pending[outcome.prediction_sequence]
+        self.pending.pop(outcome.prediction_sequence, None)  # that of a correction has its outcome already
         times = (outcome.timestamp, outcome.label_timestamp)
         self.join.remember(outcome.event_id, *times, outcome.sequence)
         self.remembered_until[outcome.event_id] = self.join.remembered_until(*times)
         self.latest = max(self.latest, outcome.label_timestamp or -1)
-        self.counters[outcome.status] += 1
+        self.counters[CORRECTED if outcome.corrects else outcome.status] += 1
         self.counters["unasked"] += outcome.asked is False and outcome.status == "labelled"
         for share in outcome.shared or ():
             self.learned[share.partition] = max(share.until, self.learned.get(share.partition, 0))

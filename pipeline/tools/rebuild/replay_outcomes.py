@@ -69,7 +69,7 @@ def relearn(
             upcoming = next(predictions, None)
         if outcome.sequence != model.folded:
             raise StateError(f"outcome {model.folded} is missing: outcome {outcome.sequence} comes instead")
-        score = scores.pop(outcome.prediction_sequence, None)
+        score = scores.pop(outcome.prediction_sequence, outcome.score if outcome.corrects else None)
         if score is None:
             raise StateError(
                 f"prediction {outcome.prediction_sequence} of outcome {outcome.sequence} is missing"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks.validation import auc, log_loss, majority
-from pipeline.task.state import COUNTERS
+from pipeline.task.state import CORRECTED, COUNTERS
 from pipeline.tools.report.comparison import LearnerComparison
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts, differences
 from pipeline.tools.report.outcomes import OUTCOME, Floats, Outcomes, in_order_of_time, known_sums
@@ -49,6 +49,8 @@ class Report(msgspec.Struct, frozen=True):
     labelled: int
     expired: int
     dead_letters: int
+    corrected: int
+    """Outcomes of labels that came later for an event which had one. They count in no figure below."""
     watched: float | None
     """Share of positive labels."""
     mistakes: float | None
@@ -113,7 +115,8 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
     return Report(
         events=found["predictions"],
         predictions=found["predictions"],
-        outcomes=found["labelled"] + found["expired"],
+        outcomes=found["labelled"] + found["expired"] + found[CORRECTED],
+        corrected=found[CORRECTED],
         labelled=found["labelled"],
         expired=found["expired"],
         dead_letters=sum(found[name] for name in (*DEAD_LETTER_FAULTS, "unknown")),

@@ -26,7 +26,7 @@ from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.fields import Count, Status, Timestamp
 from pipeline.records.names import state_key
 from pipeline.records.output_types import derived
-from pipeline.task.state import SettingsEpoch
+from pipeline.task.state import CORRECTED, SettingsEpoch
 from pipeline.tools.report.comparison import LabelledScores, compare_learners
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts
 from pipeline.tools.report.figures import Report, report, window_size, without_classes
@@ -132,9 +132,8 @@ def summarize(
             before = _state(log, checkpoints, ranges[checkpoints])
             found = Counter(predictions=sum(map(len, meter.slices(log, topics.predictions, partition))))
             target = target_from(before.settings)
-            rows, scores = _outcomes(meter.slices(log, topics.outcomes, partition), decoder, target, places)
-            labelled = int(np.count_nonzero(rows["labelled"]))
-            found.update(labelled=labelled, expired=len(rows) - labelled)
+            slices = meter.slices(log, topics.outcomes, partition)
+            rows, scores = _outcomes(slices, decoder, target, places, found)
             for messages in meter.slices(log, topics.dead_letters, partition):
                 found.update(map(_fault, messages))
             after = _state(log, checkpoints, watermarks.ranges()[checkpoints])
@@ -187,11 +186,15 @@ def _outcomes(
     decoder: msgspec.json.Decoder[_Outcome],
     target: Target,
     places: list[int],
+    counted: Counter[str],
 ) -> tuple[Outcomes, list[Scores | None]]:
-    """Decode outcomes; return their rows, and the scores of the challengers for each."""
+    """Decode and count outcomes; return their rows, and the scores of the challengers for each."""
     parts, scores = [], []
     for messages in slices:
         records = [decode_record(decoder, message) for message in messages]
+        statuses = Counter(record.status for record in records)
+        counted.update(labelled=statuses["labelled"], expired=statuses["expired"])
+        counted[CORRECTED] += statuses["corrected"] + statuses["replaced"]
         parts.append(np.array([_row(record, target, places) for record in records], OUTCOME))
         scores += [record.challengers for record in records]
     return np.concatenate([np.empty(0, OUTCOME), *parts]), scores

@@ -59,7 +59,9 @@ def _counters(report: Report) -> Table:
             continue
         numbers = [f"{name.replace('_', ' ')} {report.counters[name]:,}" for name in names]
         table.add_row(Text(stage, style="bold"), Text(" · ".join(numbers)))
-    waiting = report.predictions - report.outcomes
+    waiting = report.predictions - (report.outcomes - report.corrected)
+    if report.corrected:
+        table.add_row(Text("corrected", style="bold"), Text(_number(report.corrected, "later label")))
     table.add_row(Text("in topics", style="bold"), Text(_in_topics(report, waiting)))
     return table
 
