@@ -411,10 +411,8 @@ def replace(
         Position of the list of the item's groups.
     former, x
         The former signal, and that in its place.
-    users, ring_signals, items, groups, everything
-        As in `EffectArrays`; changed.
-    ring, generations
-        As in `EffectArrays`.
+    users, ring, ring_signals, items, generations, groups, everything
+        As in `EffectArrays`; changed, but for ring and generations.
     packed : ndarray, int64
         Lists of groups.
     """

@@ -18,7 +18,7 @@ from pipeline.records.decoding import LABEL_DECODER, NO_TIMESTAMP, InputDecoder
 from pipeline.records.fields import INTEGER_LIMIT
 from pipeline.records.inputs import Label
 from pipeline.task.record_queue import Position
-from pipeline.task.state import STATE_VERSION, SavedLabel, SnapshotReference, State
+from pipeline.task.state import CORRECTED, STATE_VERSION, SavedLabel, SnapshotReference, State
 
 LATEST_TIME: Final = 2**54
 """Milliseconds. Stream time may go on after the last timestamp while the inputs are idle."""
@@ -129,9 +129,12 @@ def _check_counts(state: State) -> None:
     for name, count in _counts(state):
         if not 0 <= count < INTEGER_LIMIT:
             raise _FieldError(f"{name} is {count}")
-    if state.outcomes > state.predictions or state.pending != state.predictions - state.outcomes:
+    corrected = state.counters.get(CORRECTED, 0)
+    closed = state.outcomes - corrected
+    if not (0 <= closed <= state.predictions and state.pending == state.predictions - closed):
         raise _FieldError(
             f"pending is {state.pending}, with {state.predictions} predictions and {state.outcomes} outcomes"
+            + (f", {corrected} of them corrections" if corrected else "")
         )
     for name, count, most in (
         ("pending_from", state.pending_from, state.predictions - state.pending),

@@ -12,7 +12,9 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
+from typing import get_args
 
+from pipeline.config.tree import Corrections
 from tests.chaos.report import Options, Report
 from tests.chaos.run import run
 from tests.chaos.schedule import plan
@@ -60,10 +62,18 @@ def _options() -> tuple[Options, bool]:
     )
     parser.add_argument("--policy", action="store_true", help="with a policy that asks for some labels only")
     parser.add_argument("--challengers", action="store_true", help="with two learners in the shadow")
+    parser.add_argument(
+        "--corrections",
+        choices=get_args(Corrections),
+        default="off",
+        help="labels are corrected: add learns the later one beside the former, replace in its place",
+    )
     parser.add_argument("--keep", action="store_true", help="keep the workers' logs")
     given = parser.parse_args()
     if not 1 <= given.workers <= given.partitions:
         parser.error(f"--workers {given.workers}: 1 to as many as there are partitions ({given.partitions})")
+    if given.replay and given.corrections != "off":
+        parser.error("--corrections: the only order of a replay is known without them")
     options = Options(
         seed=secrets.randbelow(1_000_000) if given.seed is None else given.seed,
         minutes=given.minutes,
@@ -74,6 +84,7 @@ def _options() -> tuple[Options, bool]:
         replay=given.replay,
         challengers=given.challengers,
         policy=given.policy,
+        corrections=given.corrections,
     )
     return options, given.keep
 

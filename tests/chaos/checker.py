@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from pipeline.config.tree import Corrections
 from pipeline.kafka.clients import groupless_consumer
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
@@ -34,7 +35,13 @@ class Found:
 
 
 def check(
-    pipeline: Pipeline, world: World, *, replayed: bool, challenged: bool, policy: LabelPolicy | None
+    pipeline: Pipeline,
+    world: World,
+    *,
+    replayed: bool,
+    challenged: bool,
+    policy: LabelPolicy | None,
+    corrections: Corrections,
 ) -> Found:
     """Hold all that the pipeline wrote against the world.
 
@@ -50,11 +57,15 @@ def check(
         Whether there were challengers.
     policy
         By which labels were asked for, if not all were.
+    corrections
+        What later labels teach.
     """
     found = Found()
     for partition in range(pipeline.partitions):
         shadows = challengers() if challenged else {}
-        one = _Partition(pipeline, world, partition, found, challengers=shadows, policy=policy)
+        one = _Partition(
+            pipeline, world, partition, found, challengers=shadows, policy=policy, corrections=corrections
+        )
         outputs = one.replay if replayed else one.outputs
         for what in (one.inputs, outputs, one.requests, one.dead_letters, one.state):
             try:
@@ -93,7 +104,9 @@ class _Partition:
         *,
         challengers: Mapping[str, Challenger],
         policy: LabelPolicy | None,
+        corrections: Corrections,
     ) -> None:
+        self._corrections = corrections
         self._pipeline = pipeline
         self._topics = pipeline.topics
         self._world = world
@@ -170,7 +183,14 @@ class _Partition:
     def _steps(self) -> Iterator[Step]:
         predictions = self._records(self._topics.predictions, Prediction)
         outcomes = self._records(self._topics.outcomes, Outcome)
-        return derive(self._expected, predictions, outcomes, self._challengers, self._policy)
+        return derive(
+            self._expected,
+            predictions,
+            outcomes,
+            self._challengers,
+            self._policy,
+            corrections=self._corrections,
+        )
 
     def _records(self, topic: str, kind: type[Record]) -> Iterator[Record]:
         decoder = msgspec.json.Decoder(kind)

@@ -9,7 +9,7 @@ import numpy as np
 
 from forks import LOSSES, Forks, probability
 from forks.losses import loss_value
-from pipeline.config.tree import Learner
+from pipeline.config.tree import Corrections, Learner
 from pipeline.features.statistics import RunningStatistics
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.learner_settings import learner_settings
@@ -51,6 +51,8 @@ def derive(
     outcomes: Iterable[Outcome],
     challengers: Mapping[str, Challenger],
     policy: LabelPolicy | None = None,
+    *,
+    corrections: Corrections = "off",
 ) -> Iterator[Step]:
     """Go through a partition's outputs in the order in which they say that they came about.
 
@@ -63,7 +65,7 @@ def derive(
     WrongError
         At the first record that is missing, too many, or not what has to come out, to the last bit.
     """
-    derivation = _Derivation(expected, challengers, policy)
+    derivation = _Derivation(expected, challengers, policy, corrections)
     learned = iter(outcomes)
     for prediction in predictions:
         while derivation.folded < prediction.model_version:
@@ -75,12 +77,17 @@ def derive(
     for outcome in learned:
         yield derivation.learn(outcome)
     agree("the number of predictions", derivation.predicted, len(expected.predicted_events))
-    agree("the number of outcomes", derivation.folded, len(expected.predicted_events))
+    outcomes_due = len(expected.predicted_events) + expected.counters["corrected"]
+    agree("the number of outcomes", derivation.folded, outcomes_due)
 
 
 class _Derivation:
     def __init__(
-        self, expected: Expected, challengers: Mapping[str, Challenger], policy: LabelPolicy | None
+        self,
+        expected: Expected,
+        challengers: Mapping[str, Challenger],
+        policy: LabelPolicy | None,
+        corrections: Corrections,
     ) -> None:
         self.predicted = 0
         self.folded = 0
@@ -91,6 +98,9 @@ class _Derivation:
         self._learner = Forks(learner_settings(Learner(), 0))
         self._statistics = RunningStatistics(max_entities=1_000_000)
         self._waiting: dict[object, Prediction] = {}
+        self._corrections = corrections
+        self._answered: dict[object, tuple[Prediction, float]] = {}
+        """By event, what is closed, and the ratio that was learned; for those that are corrected."""
         self._received_until: Counter[int] = Counter()
         """By other partition, how many of its outcomes are known."""
 
@@ -126,12 +136,15 @@ class _Derivation:
         name = f"outcome {self.folded}"
         agree(f"{name}: sequence", outcome.sequence, self.folded)
         prediction = self._waiting.pop(outcome.event_id, None)
+        if prediction is None and outcome.event_id in self._answered:
+            return self._correct(name, outcome)
         if prediction is None:
             raise WrongError(f"{name}: event {outcome.event_id} has no prediction, or an outcome already")
         for field in SHARED:
             agree(f"{name}: {field}", getattr(outcome, field), getattr(prediction, field))
         agree(f"{name}: prediction_sequence", outcome.prediction_sequence, prediction.sequence)
         event = self._expected.predicted_events[prediction.sequence]
+        agree(f"{name}: former", outcome.former, None)
         watched, ratio = self._check_label(name, outcome, event)
         for share in outcome.shared or ():
             self._learn_share(name, share)
@@ -144,6 +157,35 @@ class _Derivation:
         else:
             expected = (None, None, None)
         agree(f"{name}: label, correct, loss", (outcome.label, outcome.correct, outcome.loss), expected)
+        if event in self._expected.world.corrected:
+            self._answered[event] = prediction, ratio
+        self.folded += 1
+        return Step(event, learned=True)
+
+    def _correct(self, name: str, outcome: Outcome) -> Step:
+        """Check the only correction of an event, and learn it."""
+        prediction, former = self._answered.pop(outcome.event_id)
+        for field in SHARED:
+            agree(f"{name}: {field}", getattr(outcome, field), getattr(prediction, field))
+        agree(f"{name}: prediction_sequence", outcome.prediction_sequence, prediction.sequence)
+        event = self._expected.predicted_events[prediction.sequence]
+        known, ratio = self._expected.world.corrected[event]
+        status = "replaced" if self._corrections == "replace" else "corrected"
+        found = (outcome.status, outcome.label_timestamp, outcome.watch_ratio, outcome.former)
+        agree(f"{name}: status, label_timestamp, watch_ratio, former", found, (status, known, ratio, former))
+        watched, features = ratio > WATCHED, np.array(prediction.features)
+        taught = 1.0 if watched else -1.0
+        loss = float(loss_value(LOSSES["logistic"], outcome.score, taught))
+        expected = (watched, watched == prediction.predicted, loss)
+        agree(f"{name}: label, correct, loss", (outcome.label, outcome.correct, outcome.loss), expected)
+        for share in outcome.shared or ():
+            self._learn_share(name, share)
+        if self._corrections == "replace":
+            self._learner.replace_one(features, 1.0 if former > WATCHED else -1.0, taught)
+            self._statistics.replace(prediction.ids, former, ratio)
+        else:
+            self._teach(prediction.features, taught)
+            self._statistics.update(prediction.ids, watched, ratio)
         self.folded += 1
         return Step(event, learned=True)
 

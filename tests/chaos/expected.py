@@ -62,6 +62,8 @@ class Expected:
             self.counters[fault] += 1
         elif given.kind is Kind.DUPLICATE:
             self.counters["duplicate_labels" if given.is_label else "duplicate_interactions"] += 1
+        elif given.kind is Kind.CORRECTION:
+            self.counters["corrected"] += 1
         elif given.is_label:
             self.counters["labelled"] += 1
         else:

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pipeline.config.tree import Corrections
 from tests.chaos.checker import Found
 from tests.chaos.schedule import Fault
 from tests.chaos.watch import Recovery
@@ -29,6 +30,8 @@ class Options:
     """Whether two learners run in the shadow."""
     policy: bool = False
     """Whether only some labels are asked for."""
+    corrections: Corrections = "off"
+    """Whether labels are corrected, and what that teaches."""
 
 
 @dataclass(frozen=True)

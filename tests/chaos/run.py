@@ -53,10 +53,18 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
     """
     begin = time.monotonic()
     minutes = options.minutes
-    world = World(options.seed, options.events, options.partitions, minutes, recent_begin(minutes))
+    world = World(
+        options.seed,
+        options.events,
+        options.partitions,
+        minutes,
+        recent_begin(minutes),
+        corrections=options.corrections != "off",
+    )
     injections = plan(options.seed, options.minutes, options.workers, options.cluster)
     extras = (CHALLENGERS if options.challengers else {}) | (POLICY if options.policy else {})
     extras |= ALIGNED if options.replay else {}
+    extras |= {} if options.corrections == "off" else {"FORKS_JOIN__CORRECTIONS": options.corrections}
     extras["FORKS_WORKER__SESSION_TIMEOUT"] = f"{session_timeout(options.cluster):.0f}s"
     with Brokers(options.workers) if options.cluster else Broker(folder / "broker") as broker:
         if options.replay:
@@ -83,6 +91,7 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
             replayed=options.replay,
             challenged=options.challengers,
             policy=policy() if options.policy else None,
+            corrections=options.corrections,
         )
         problems = deployment.worker_pool.problems + found.problems + _audit(pipeline)
         if options.replay:

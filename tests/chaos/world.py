@@ -28,6 +28,8 @@ SILENCE = 4 * WINDOW
 """Stream time between the last event and those that close all windows."""
 SHARE = 0.005
 """Of the events, poison of each kind."""
+CORRECTIONS = 5
+"""Times this share of the events whose labels are corrected, where labels are."""
 STRANGER = 1_000_000_000
 """Added to an id, it is one that nobody knows."""
 WRONG_KEY = b"somebody"
@@ -48,11 +50,12 @@ class Kind(Enum):
     ORPHAN = auto()
     LATE = auto()
     MISMATCHED = auto()
+    CORRECTION = auto()
 
     @property
     def fault(self) -> str | None:
         """The fault that its dead letter names; None if it is none."""
-        return None if self in (Kind.GOOD, Kind.DUPLICATE) else self.name.lower()
+        return None if self in (Kind.GOOD, Kind.DUPLICATE, Kind.CORRECTION) else self.name.lower()
 
 
 class Input(NamedTuple):
@@ -95,6 +98,8 @@ class World:
         How long it is to take.
     begin
         The time before all events, in milliseconds since 1970.
+    corrections
+        Whether labels are corrected; late labels are corrections then.
 
     Attributes
     ----------
@@ -104,9 +109,20 @@ class World:
         How much was watched.
     label_times
         When the event's label is known, or `NO_LABEL` if it never is in time.
+    corrected
+        By event, when its label is corrected and the ratio that it says then.
     """
 
-    def __init__(self, seed: int, events: int, partitions: int, minutes: float, begin: int = 0) -> None:
+    def __init__(
+        self,
+        seed: int,
+        events: int,
+        partitions: int,
+        minutes: float,
+        begin: int = 0,
+        *,
+        corrections: bool = False,
+    ) -> None:
         self.events = events
         self.partitions = partitions
         chance = np.random.default_rng([seed, 1])
@@ -125,9 +141,10 @@ class World:
         self.ratios = np.append(np.round(ratios, 3), np.ones(partitions))
         delays = chance.integers(1_000, 10 * MINUTE, events + partitions)
         self.label_times = self.times + delays
-        self._lay_out(chance)
+        self.corrected: dict[int, tuple[int, float]] = {}
+        self._lay_out(chance, corrections)
 
-    def _lay_out(self, chance: np.random.Generator) -> None:
+    def _lay_out(self, chance: np.random.Generator, corrections: bool) -> None:
         """Say which message is sent when."""
         every = np.arange(len(self.times))
         rows: list[tuple[Integers, Integers, bool, Kind]] = [(every, self.times, False, Kind.GOOD)]
@@ -140,7 +157,8 @@ class World:
             return chosen
 
         unlabelled, late, mismatched = sample(), sample(), sample()
-        rows.append((late, self.times[late] + 3 * WINDOW // 2, True, Kind.LATE))
+        after_all, kind = self.times[late] + 3 * WINDOW // 2, Kind.CORRECTION if corrections else Kind.LATE
+        rows.append((late, after_all, True, kind))
         rows.append((mismatched, self.label_times[mismatched], True, Kind.MISMATCHED))
         self.label_times[np.concatenate([unlabelled, late, mismatched])] = NO_LABEL
         labelled = every[self.label_times != NO_LABEL]
@@ -151,6 +169,15 @@ class World:
                 chosen = chosen[self.label_times[chosen] != NO_LABEL]
                 after = self.label_times if is_label else self.times
                 rows.append((chosen, after[chosen] + chance.integers(0, MINUTE, len(chosen)), is_label, kind))
+        if corrections:
+            self._correct(late, after_all, self.ratios[late])
+            for _ in range(CORRECTIONS):
+                chosen = sample()
+                chosen = chosen[self.label_times[chosen] != NO_LABEL]
+                at = self.label_times[chosen] + chance.integers(MINUTE, WINDOW // 2, len(chosen))
+                rows.append((chosen, at, True, Kind.CORRECTION))
+                ratios = self.ratios[chosen]
+                self._correct(chosen, at, np.where(ratios > 0.75, 0.25 * ratios, ratios + 0.9).round(3))
         orphans = sample()
         rows.append((orphans, self.times[orphans], True, Kind.ORPHAN))
         events = np.concatenate([row[0] for row in rows])
@@ -163,6 +190,10 @@ class World:
         homes = {user: partition(b"%d" % user, self.partitions) for user in set(self.users.tolist())}
         home = np.array([homes[user] for user in self.users.tolist()])[self._events]
         self._partition_of = np.where(strayed, partition(WRONG_KEY, self.partitions), home)
+
+    def _correct(self, events: Integers, times: Integers, ratios: NDArray[Any]) -> None:
+        for event, at, ratio in zip(events.tolist(), times.tolist(), ratios.tolist(), strict=True):
+            self.corrected[event] = at, ratio
 
     def inputs(self, only: int | None = None) -> Iterator[Input]:
         """All messages in the order in which they are sent, or those of one partition."""
@@ -202,6 +233,8 @@ class World:
         if is_label:
             ratio = float(self.ratios[event])
             known = int(self.label_times[event]) if kind in (Kind.GOOD, Kind.DUPLICATE) else sent
+            if kind is Kind.CORRECTION:
+                known, ratio = self.corrected[event]
             record |= {"timestamp": known, "play_duration": ratio * 10_000.0, "watch_ratio": ratio}
         else:
             record["video_duration"] = 10_000.0

@@ -108,6 +108,20 @@ expired = st.builds(
     shared=shared,
     asked=asked,
 )
+corrections = st.builds(
+    Outcome,
+    **predicted,
+    prediction_sequence=counts,
+    watch_ratio=st.floats(0, 1e9),
+    label=st.booleans(),
+    label_timestamp=times,
+    correct=st.booleans(),
+    loss=st.floats(0, 1e300),
+    status=st.sampled_from(["corrected", "replaced"]),
+    shared=shared,
+    asked=st.none(),
+    former=st.none() | st.floats(0, 1e9),
+)
 positions = st.builds(Position, counts, st.none() | times, st.none() | times)
 snapshots = st.builds(
     SnapshotReference,
@@ -147,7 +161,7 @@ WRITTEN: dict[str, st.SearchStrategy[msgspec.Struct]] = {
     "watch-label": labels,
     "prediction": predictions,
     "label-request": requests,
-    "outcome": labelled | unasked | expired,
+    "outcome": labelled | unasked | expired | corrections,
     "share": shares,
     "state": states,
 }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from pipeline.records.outputs import Outcome, Prediction, is_outcome
-from pipeline.task.state import CORRECTED, COUNTERS, State
+from pipeline.task.state import CORRECTED, State, counters
 from pipeline.tools.audit.differences import AuditResult
 from pipeline.tools.audit.topic_records import AuditInput
 
@@ -85,7 +85,8 @@ def check_state(
     """
     state = audit_input.state
     left_out = {*UNRECORDED, *unknown}
-    names = [name for name in (*COUNTERS, CORRECTED) if name not in left_out]
+    corrections = CORRECTED in state.counters or counted[CORRECTED] > 0
+    names = [name for name in counters(corrections=corrections) if name not in left_out]
     right: dict[str, int] = {f"counter {name}": counted[name] for name in names}
     found: dict[str, int] = {name: state.counters.get(name.removeprefix("counter "), 0) for name in right}
     oldest = next(iter(pending.values()), None)

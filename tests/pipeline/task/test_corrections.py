@@ -47,10 +47,11 @@ def outcomes_of(written: Written) -> list[Outcome]:
 def corrected_stream() -> Inputs:
     """Two hundred events, of which every third has its label corrected and every tenth has a late one."""
     interactions = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(200)]
-    labels = [label(n, 10 * n + 35, n % 3, user_id=n % 5, video_id=n % 7) for n in range(200) if n % 10]
-    later = [label(n, 10 * n + 95, 2.5 - n % 3, n % 5, n % 7) for n in range(0, 200, 3) if n % 10]
-    late = [label(n, 10 * n + 130, 1.0, n % 5, n % 7) for n in range(0, 200, 10)]
-    return inputs(interactions, sorted([*labels, *later, *late], key=lambda each: each.timestamp))
+    first = [(10 * n + 35, n, float(n % 3)) for n in range(200) if n % 10]
+    later = [(10 * n + 95, n, 2.5 - n % 3) for n in range(0, 200, 3) if n % 10]
+    late = [(10 * n + 130, n, 1.0) for n in range(0, 200, 10)]
+    labels = [label(n, at, ratio, n % 5, n % 7) for at, n, ratio in sorted([*first, *later, *late])]
+    return inputs(interactions, labels)
 
 
 @pytest.mark.parametrize("mode", ["add", "replace"])
