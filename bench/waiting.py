@@ -33,7 +33,8 @@ from pipeline.records.output_types import KUAIREC_TYPES
 from pipeline.sources.sender import Sender
 from pipeline.worker.encoder import RecordEncoder
 
-EVENTS: Final = 10_000_000
+EVENTS: Final = 11_000_000
+"""Of these, more than ten million wait in the end."""
 CHUNK: Final = 200_000
 """Events that are written at once."""
 LABELLED: Final = 10

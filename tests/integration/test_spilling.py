@@ -6,6 +6,7 @@ import json
 from functools import partial
 from pathlib import Path
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -19,6 +20,8 @@ from tests.integration.harness import (
 
 pytestmark = pytest.mark.slow
 IN_MEMORY = 50
+LATER = 4 * 3_600_000
+"""Milliseconds that labels come later than invented: some two hundred predictions wait."""
 
 
 def test_a_killed_worker_loses_its_file_and_nothing_else(
@@ -32,7 +35,8 @@ def test_a_killed_worker_loses_its_file_and_nothing_else(
         "FORKS_WORKER__BATCH": "200",
         "FORKS_CHECKPOINT__OUTCOMES": "700",
     }
-    events = invented_events(tmp_path, 4_000)
+    later = pl.col("label_timestamp") + LATER
+    events = invented_events(tmp_path, 4_000).with_columns(label_timestamp=later)
     topics = pipeline.topics
     pipeline.produce_events(events)
     with pipeline.follow(topics.outcomes) as follower:
