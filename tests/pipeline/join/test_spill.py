@@ -98,6 +98,18 @@ def test_an_event_that_is_not_here_is_not_found() -> None:
         spilled.remove(["b"])
 
 
+def test_what_is_moved_together_stays_in_order() -> None:
+    """Of the first block more is left than of the second, so that it is moved after it."""
+    spilled = SpilledPredictions(MemoryStore(), KUAIREC_TYPES.predictions, b"key", rows=BLOCK)
+    append(spilled, [prediction(number, 10 * number, str(number)) for number in range(16)])
+    left = ["0", "1", "4"]
+    spilled.remove([str(number) for number in range(16) if str(number) not in left])
+    spilled.compact()
+    for event_id in left:
+        assert spilled.lowest[0] == spilled.head.sequence == int(event_id)
+        spilled.remove([event_id])
+
+
 def test_the_place_of_closed_predictions_is_used_again() -> None:
     """One in ten waits very long; the others are closed a thousand later."""
     store = MemoryStore()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import NamedTuple
 from unittest.mock import patch
 
@@ -26,6 +27,7 @@ from pipeline.task.task import Task
 from tests.support.builders import (
     CHALLENGERS,
     Inputs,
+    Message,
     feed_all,
     inputs,
     interaction,
@@ -59,6 +61,8 @@ class WorkerStep(NamedTuple):
 
 
 worker_steps = st.builds(WorkerStep, step=steps, snapshot=st.booleans(), dies=st.booleans())
+SMALL_STEPS = (WorkerStep(Step(4, 4, True, 4), False, False),) * 40
+"""What is left comes in small pieces, so that something is spilled between them."""
 few_in_memory = st.builds(
     join_settings,
     window=st.sampled_from(["0ms", "100ms", "1s"]),
@@ -93,7 +97,7 @@ def written_with_spilling(
     task = new_task(join, model=model, policy=policy, spilled=small_blocks())
     delivery = Delivery(task, given_inputs)
     with patch.object(fast_path, "MIN_MESSAGES", shortest), patch.object(fast_path, "MAX_MESSAGES", 64):
-        for step, snapshot, dies in (*drawn, WorkerStep(REST, True, True)):
+        for step, snapshot, dies in (*drawn, *SMALL_STEPS, WorkerStep(REST, True, True)):
             delivery.deliver(step)
             log.commit(task, task.advance(step.limit), snapshot)
             assert len(task.join.pending) <= join.max_in_memory
@@ -147,6 +151,57 @@ def test_challengers_scores_are_spilled_too(
     assert_no_difference(given_inputs, drawn, join, challengers=True)
 
 
+def dense(drawn: list[tuple[int, int, int | None]]) -> Inputs:
+    """Return events of which many wait at once, with equal times, disorder, and late and double labels."""
+    now, interactions, labels = 1_000, list[Message](), list[tuple[int, Message]]()
+    for number, (later, moved, delay) in enumerate(drawn):
+        now += later
+        at = now + moved
+        interactions.append(interaction(number % 50, at, number % 4, number % 5))
+        if delay is not None:
+            known = at + delay
+            labels.append((known, label(number % 50, known, number % 3, number % 4, number % 5)))
+            if delay % 7 == 0:
+                labels.append((known + 5, label(number % 50, known + 5, 1.0, number % 4, number % 5)))
+    return inputs(interactions, [each for _, each in sorted(labels, key=itemgetter(0))])
+
+
+dense_streams = st.lists(
+    st.tuples(
+        st.sampled_from([0, 0, 1, 5, 20]),  # later than the event before
+        st.sampled_from([0, 0, 0, 0, -40, 30]),  # and moved by this
+        st.one_of(st.integers(0, 120), st.none()),  # its label's delay
+    ),
+    min_size=20,
+    max_size=70,
+).map(dense)
+
+
+@examples(150)
+@given(
+    given_inputs=dense_streams, drawn=st.lists(worker_steps, max_size=5), join=few_in_memory, policy=policies
+)
+def test_many_that_wait(
+    given_inputs: Inputs, drawn: list[WorkerStep], join: JoinSettings, policy: LabelPolicy | None
+) -> None:
+    assert_no_difference(given_inputs, drawn, join, policy)
+
+
+def test_what_is_closed_makes_room() -> None:
+    """Nine of ten are closed soon, the others never."""
+    interactions = [interaction(n, 10 * n, n % 5, n % 7) for n in range(400)]
+    answers = [label(n, 10 * n + 200, n % 3, n % 5, n % 7) for n in range(400) if n % 10]
+    task, _ = written_with_spilling(
+        inputs(interactions, answers),
+        [WorkerStep(Step(10, 10, False, 20), False, False)] * 50,
+        join_settings(window="1h", max_in_memory=2),
+    )
+    spilled = task.join.spilled
+    assert spilled is not None
+    assert len(spilled) == 38
+    assert spilled._columns.dead <= len(spilled) + 3
+
+
 def long_waits(events: int) -> Inputs:
     """Return events whose labels come much later, the last first in each tenth; each seventh has none."""
     interactions = [interaction(n, 10 * n, user_id=n % 5, video_id=n % 7) for n in range(events)]
@@ -170,7 +225,7 @@ def test_ids_that_look_alike_are_events_of_their_own() -> None:
     alike: list[Id] = [7, "7", -7, "-7", "s7", "i7", "\U0001f600", 2**63 - 1, -(2**63), "x" * 256]
     interactions = [interaction(event_id, 10 * n) for n, event_id in enumerate(alike)]
     answers = [label(event_id, 500 + n) for n, event_id in enumerate(reversed(alike))]
-    pieces = [WorkerStep(Step(3, 0, False, 10), False, False) for _ in range(5)]
+    pieces = [WorkerStep(Step(3, 1, False, 10), False, False) for _ in range(5)]
     join = join_settings(window="1h", max_in_memory=1)
     assert_no_difference(inputs(interactions, answers), pieces, join)
     task, _ = written_with_spilling(inputs(interactions, answers), pieces, join)
