@@ -36,6 +36,7 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
         "startup": "seconds until forks --help and completion answer, beside python -c pass",
         "throughput": "events a second of a worker, beside a bare loop over Kafka and JSON",
         "tried": "a low-rank part, laws of the noise and features of the event beside the effects",
+        "waiting": "memory and restart with ten million predictions that wait for their label",
         "worth": "what each part of the features is worth, on data that had no say in it",
     }
 )

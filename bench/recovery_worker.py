@@ -100,7 +100,7 @@ def restart(
             predictions.wait_for(there + 1, second)
             seen = time.time()
             predictions.wait_for(there + len(slices[1]), second)
-    moments = [killed, _moment(log, "assigned"), _moment(log, "restored"), seen]
+    moments = [killed, moment(log, "assigned"), moment(log, "restored"), seen]
     parts = [round(later - earlier, 2) for earlier, later in pairwise(moments)]
     return dict(zip(("to_assigned", "to_restored", "to_predicted"), parts, strict=True)) | {
         "seconds": round(seen - killed, 2)
@@ -111,7 +111,8 @@ def _send(config: Config, events: Events) -> None:
     Replay(events, config.kafka).run(None, Event())
 
 
-def _lines(log: Path, event: str) -> list[dict[str, Any]]:
+def lines_of(log: Path, event: str) -> list[dict[str, Any]]:
+    """Return the lines of an event in a worker's log."""
     lines = [line for line in log.read_bytes().splitlines(keepends=True) if line.endswith(b"}\n")]
     return [line for line in map(msgspec.json.decode, lines) if line["event"] == event]
 
@@ -119,7 +120,7 @@ def _lines(log: Path, event: str) -> list[dict[str, Any]]:
 def _predicted(log: Path, process: subprocess.Popen[bytes]) -> int:
     """Wait until a worker has restored; how many predictions it found."""
     end = time.monotonic() + TIMEOUT
-    while not (lines := _lines(log, "restored")):
+    while not (lines := lines_of(log, "restored")):
         if process.poll() is not None or time.monotonic() > end:
             raise SystemExit(f"the worker did not restore; its log is:\n{log.read_text()}")
         time.sleep(0.05)
@@ -127,5 +128,6 @@ def _predicted(log: Path, process: subprocess.Popen[bytes]) -> int:
     return found
 
 
-def _moment(log: Path, event: str) -> float:
-    return datetime.fromisoformat(_lines(log, event)[0]["timestamp"]).timestamp()
+def moment(log: Path, event: str) -> float:
+    """Return the time of the first line of an event in a worker's log, in seconds since 1970."""
+    return datetime.fromisoformat(lines_of(log, event)[0]["timestamp"]).timestamp()

@@ -9,6 +9,7 @@
     * FencedError (7): another worker runs under the same instance name and has replaced this one
     * AuthorizationError (8): the brokers deny a right
     * RegistryError (9): the schema registry does not answer
+    * StorageError (10): a local folder cannot be written
 """
 
 from __future__ import annotations
@@ -66,3 +67,9 @@ class RegistryError(ForksError):
     """The schema registry does not answer. It says nothing about any message."""
 
     exit_code = 9
+
+
+class StorageError(ForksError):
+    """A local folder cannot be written, or its disk is full."""
+
+    exit_code = 10

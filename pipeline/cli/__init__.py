@@ -32,7 +32,7 @@ app = typer.Typer(
     help="A learner that lives in a Kafka stream: predicts at once, joins labels later, learns exactly once.",
     epilog="Exit codes: 0 done, 1 a check failed, 2 wrong setting or option, 3 no broker, 4 wrong topics, "
     "5 state does not fit, 6 wrong input file, 7 replaced by another worker, 8 a right is denied, "
-    "9 no schema registry, 130 stopped by Ctrl-C.",
+    "9 no schema registry, 10 a folder cannot be written, 130 stopped by Ctrl-C.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -136,6 +136,10 @@ class Join(Section):
     """Bytes of early labels in a partition's state record; beyond that the oldest are dead-lettered."""
     max_pending: int = Field(500_000, ge=1)
     """Waiting predictions of a partition; beyond that the oldest expire early."""
+    max_in_memory: int = Field(200_000, ge=1)
+    """Those of them that are held in memory; older ones are in a temporary file."""
+    spill_folder: Path | None = None
+    """Where that file is; None for the system's folder for temporary files."""
     max_closed: int = Field(1_000_000, ge=1)
     """Closed events that a partition remembers, to recognise duplicates; the oldest are forgotten first."""
     on_missing: OnMissing | None = None

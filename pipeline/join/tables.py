@@ -6,12 +6,16 @@ is an orphan. Closed events are remembered for one more window, so that duplicat
 recognised.
 
 Each table has a capacity. Above it, the entry that is due next leaves before its deadline.
+
+Where there is a store, the newest predictions that wait are objects, and older ones are in it
+(`pipeline.join.spill`). Which they are changes nothing but the memory that they take.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -20,7 +24,8 @@ import numpy as np
 
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.join.merge import Integers
-from pipeline.join.timers import TimerQueue
+from pipeline.join.spill import SpilledPredictions
+from pipeline.join.timers import NEVER, TimerQueue
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Label, RawMessage
@@ -63,6 +68,8 @@ class Pending(msgspec.Struct, gc=False):
     """Whether its label was asked for; None where all labels are learned as they come."""
     challengers: ChallengerScores | None = None
     """None where there were no challengers."""
+    record: Prediction | None = None
+    """The record, of a prediction that was spilled."""
 
     @classmethod
     def of(cls, prediction: Prediction) -> Pending:
@@ -78,6 +85,13 @@ class Pending(msgspec.Struct, gc=False):
             prediction.asked,
             None if challengers is None else ChallengerScores.of(challengers),
         )
+
+    @classmethod
+    def of_spilled(cls, prediction: Prediction) -> Pending:
+        """Return the waiting prediction of a record that was spilled."""
+        pending = cls.of(prediction)
+        pending.record = prediction
+        return pending
 
 
 class EarlyLabel(NamedTuple):
@@ -122,17 +136,22 @@ class Join:
     ----------
     settings
         How long predictions and labels wait, and how much room there is for them.
+    spilled
+        Takes the oldest predictions beyond `JoinSettings.max_in_memory`; None to hold all in memory.
     """
 
-    def __init__(self, settings: JoinSettings) -> None:
+    def __init__(self, settings: JoinSettings, spilled: SpilledPredictions | None = None) -> None:
         self.window = settings.window
         self.early = settings.early
         self.early_bytes = settings.early_bytes
         self.max_pending = settings.max_pending
+        self.max_in_memory = settings.max_in_memory
         self.max_closed = settings.max_closed
         self.corrections = settings.corrections
         self.pending: dict[Id, Pending] = {}
-        """Predictions without an outcome, in the order in which they were made."""
+        """Predictions without an outcome, in the order in which they were made, but for those spilled."""
+        self.spilled = spilled
+        """Older predictions without an outcome; None where all are in memory."""
         self.closed: dict[Id, int] = {}
         """The outcomes not yet forgotten, in their order: twice the sequence, and 1 more if it expired."""
         self.answered: dict[Id, Answered] = {}
@@ -147,7 +166,31 @@ class Join:
 
     def knows(self, event_id: Id) -> bool:
         """Whether the event was predicted, as far as memory goes."""
-        return event_id in self.pending or event_id in self.closed
+        return event_id in self.pending or event_id in self.closed or self._spilled_any([event_id])
+
+    @property
+    def pending_count(self) -> int:
+        """Number of predictions without an outcome."""
+        return len(self.pending) + (0 if self.spilled is None else len(self.spilled))
+
+    def find(self, event_id: Id) -> Pending | None:
+        """Return the prediction of an event that waits, if there is one."""
+        found = self.find_all([event_id])
+        return None if found is None else found[0]
+
+    def find_all(self, event_ids: list[Id]) -> list[Pending] | None:
+        """Return the predictions of events, all of which wait; None if one does not."""
+        try:
+            return list(map(self.pending.__getitem__, event_ids))
+        except KeyError:
+            if not self.spilled:
+                return None
+        elsewhere = [event_id for event_id in event_ids if event_id not in self.pending]
+        records = self.spilled.find_all(elsewhere)
+        if records is None:
+            return None
+        spilled = map(Pending.of_spilled, records)
+        return [self.pending.get(event_id) or next(spilled) for event_id in event_ids]
 
     def has_expired(self, event_id: Id) -> bool:
         """Whether the event is known as one whose prediction expired."""
@@ -163,16 +206,17 @@ class Join:
             stream_time <= self._closed_timers.first
             and stream_time <= self._expiry_timers.first
             and stream_time <= self._early_timers.first
+            and stream_time <= self._spilled_deadline()
         )
 
     def next_deadline(self) -> int:
         """Return the last stream time at which no prediction has expired and no early label is an orphan."""
-        return min(self._expiry_timers.next(), self._early_timers.next())
+        return min(self._expiry_timers.next(), self._early_timers.next(), self._spilled_deadline())
 
     def has_room(self, predictions: int, outcomes: int) -> bool:
         """Tell whether the tables have room for so many more entries."""
         return (
-            len(self.pending) + predictions <= self.max_pending
+            self.pending_count + predictions <= self.max_pending
             and len(self.closed) + outcomes <= self.max_closed
         )
 
@@ -182,6 +226,7 @@ class Join:
             self.pending.keys().isdisjoint(event_ids)
             and self.closed.keys().isdisjoint(event_ids)
             and self.waiting.keys().isdisjoint(event_ids)
+            and not self._spilled_any(event_ids)
         )
 
     def open(self, prediction: Pending) -> None:
@@ -191,7 +236,7 @@ class Join:
 
     def close(self, prediction: Pending, label_timestamp: int | None, sequence: int) -> None:
         """End a prediction's wait with an outcome of this sequence; remember how for one more window."""
-        del self.pending[prediction.event_id]
+        self._drop([prediction])
         self.remember(prediction.event_id, prediction.timestamp, label_timestamp, sequence)
 
     def open_all(self, predictions: list[Pending]) -> None:
@@ -207,8 +252,7 @@ class Join:
         self, waited: list[Pending], event_ids: list[Id], label_timestamps: Integers, first: int
     ) -> None:
         """`close` the predictions of events, of which only these waited; the outcomes begin with `first`."""
-        for prediction in waited:
-            del self.pending[prediction.event_id]
+        self._drop(waited)
         numbers = 2 * np.arange(first, first + len(event_ids))
         self.closed.update(zip(event_ids, numbers.tolist(), strict=True))
         self._closed_timers.add_all(label_timestamps + self.window, numbers, event_ids)
@@ -244,11 +288,67 @@ class Join:
 
         The caller closes each before it asks for the next.
         """
-        return map(self.pending.__getitem__, self._expiry_timers.due(stream_time))
+        if not self.spilled:
+            yield from map(self.pending.__getitem__, self._expiry_timers.due(stream_time))
+            return
+        while True:
+            deadline = self._spilled_deadline()
+            # Of equal deadlines, the lower sequence is first: that of a prediction that is spilled.
+            if deadline <= self._expiry_timers.next() and self.spilled:
+                if deadline >= stream_time and not self.over_capacity():
+                    return
+                yield Pending.of_spilled(self.spilled.head)
+            elif (event_id := next(self._expiry_timers.due(stream_time), None)) is not None:
+                yield self.pending[event_id]
+            else:
+                return
 
     def over_capacity(self) -> bool:
         """Whether more predictions wait than there is room for."""
-        return len(self.pending) > self.max_pending
+        return self.pending_count > self.max_pending
+
+    def spill(self, take_records: Callable[[Integers], Sequence[bytes]]) -> None:
+        """Spill the oldest predictions, if more than `max_in_memory` are in memory.
+
+        Parameters
+        ----------
+        take_records
+            Gives the records of predictions of these sequences, which ascend.
+        """
+        if self.spilled is None:
+            return
+        if (number := len(self.pending) - self.max_in_memory) > 0:
+            oldest = list(islice(self.pending.values(), number))
+            event_ids = [each.event_id for each in oldest]
+            sequences = np.array([each.sequence for each in oldest], dtype=np.int64)
+            self.spilled.append(
+                event_ids,
+                take_records(sequences),
+                timestamps=np.array([each.timestamp for each in oldest], dtype=np.int64),
+                sequences=sequences,
+                versions=np.array([each.model_version for each in oldest], dtype=np.int64),
+            )
+            for event_id in event_ids:
+                del self.pending[event_id]
+        self.spilled.compact()
+
+    def _drop(self, predictions: Sequence[Pending]) -> None:
+        """Remove predictions that wait no longer."""
+        spilled = list[Id]()
+        for prediction in predictions:
+            if prediction.record is None:
+                del self.pending[prediction.event_id]
+            else:
+                spilled.append(prediction.event_id)
+        if spilled and self.spilled is not None:
+            self.spilled.remove(spilled)
+
+    def _spilled_any(self, event_ids: Collection[Id]) -> bool:
+        return self.spilled.knows_any(event_ids) if self.spilled else False
+
+    def _spilled_deadline(self) -> int:
+        """Return the earliest deadline of a prediction that is spilled, `NEVER` if there is none."""
+        return self.spilled.first + self.window if self.spilled else NEVER
 
     def add_early(self, early: EarlyLabel) -> None:
         """Let a label wait for its interaction."""
@@ -286,5 +386,7 @@ class Join:
         oldest = next(iter(self.pending.values()), None)
         lowest_prediction = next_prediction if oldest is None else oldest.sequence
         lowest_outcome = next_outcome if oldest is None else oldest.model_version
+        if self.spilled:
+            lowest_prediction, lowest_outcome = self.spilled.lowest
         closed = next(iter(self.closed.values()), None)
         return lowest_prediction, lowest_outcome if closed is None else min(lowest_outcome, closed // 2)

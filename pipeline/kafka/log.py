@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
@@ -182,30 +182,6 @@ def offsets_of(messages: Sequence[Message]) -> list[int]:
 
 
 Chunk = TypeVar("Chunk")
-
-
-class Records(NamedTuple, Generic[Record]):
-    """A slice of a log, decoded."""
-
-    records: list[Record]
-    offsets: list[int]
-
-    def __bool__(self) -> bool:
-        return bool(self.records)
-
-
-def read_decoded(
-    log: LogReader, decoder: msgspec.json.Decoder[Record], topic: str, partition: int, offset: int
-) -> Iterator[Records[Record]]:
-    """Read records from an offset on, in the slices of `LogReader.read`.
-
-    Raises
-    ------
-    StateError
-        At a record that no worker wrote.
-    """
-    for messages in log.read(topic, partition, offset):
-        yield Records(decode_records(decoder, messages), offsets_of(messages))
 
 
 def read_until(slices: Iterable[Chunk], left: Callable[[], int], patience: float) -> Iterator[Chunk]:

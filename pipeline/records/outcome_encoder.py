@@ -41,13 +41,8 @@ _SEQUENCE: Final = b'"sequence":'
 """The name of a prediction's sequence. No field before it can hold this text: strings escape their quotes."""
 
 
-def outcome_prefix(prediction: bytes) -> bytes:
-    """Return the part of a prediction's text that its outcome begins with: all before its sequence."""
-    return prediction[: prefix_end(prediction)]
-
-
 def prefix_end(prediction: bytes) -> int:
-    """Return where the outcome's prefix ends in the text of its prediction."""
+    """Return where the outcome's prefix ends in the text of its prediction: before its sequence."""
     return prediction.index(_SEQUENCE)
 
 
@@ -79,10 +74,11 @@ def encode_label_fields(label_fields: Iterable[LabelFields]) -> Iterator[bytes]:
     >>> from pipeline.records.encoding import encode
     >>> from pipeline.records.outputs import Prediction
     >>> prediction = encode(Prediction("e", 7, 3, 5, 0.5, None, True, [0.25], model_version=0, sequence=9))
-    >>> outcome_prefix(prediction)[-36:]
+    >>> prefix = prediction[: prefix_end(prediction)]
+    >>> prefix[-36:]
     b'"features":[0.25],"model_version":0,'
     >>> [rest] = encode_label_fields([LabelFields(9, 0.8, True, 6, True, 0.2, "labelled", sequence=4)])
-    >>> (outcome_prefix(prediction) + rest)[-59:]
+    >>> (prefix + rest)[-59:]
     b'"correct":true,"loss":0.2,"status":"labelled","sequence":4}'
     """
     left = iter(label_fields)

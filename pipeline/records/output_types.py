@@ -23,6 +23,7 @@ from pipeline.records.outputs import (
     PairCounts,
     Prediction,
     RawOutcome,
+    RawPrediction,
     Share,
 )
 
@@ -52,6 +53,7 @@ class OutputTypes:
     example: type[Example]
     share: type[Share]
     predictions: msgspec.json.Decoder[Prediction]
+    raw_predictions: msgspec.json.Decoder[RawPrediction]
     outcomes: msgspec.json.Decoder[Outcome]
     raw_outcomes: msgspec.json.Decoder[RawOutcome]
     requests: msgspec.json.Decoder[LabelRequest]
@@ -137,7 +139,7 @@ def _methods(record: type[msgspec.Struct]) -> dict[str, Any]:
 def _compile(stream: Stream) -> OutputTypes:
     layout = FeatureLayout.of(stream)
     if stream == KUAIREC:
-        records = Prediction, LabelRequest, LabelFields, Outcome, RawOutcome, Example, Share
+        records = Prediction, RawPrediction, LabelRequest, LabelFields, Outcome, RawOutcome, Example, Share
         return _types(stream, layout, *records)
     ids, length = entity_fields(len(stream.entities)), len(layout.names)
     features: Any = Annotated[list[float], msgspec.Meta(min_length=length, max_length=length)]
@@ -159,11 +161,12 @@ def _compile(stream: Stream) -> OutputTypes:
     share = _share(layout, example)
     shared: Any = {"shared": (list[share] | None, None)}  # type: ignore[valid-type]  # made just now
     own |= {"example_type": example}
-    raw = {("features",): {"features": msgspec.Raw}}
+    raw: Any = {("features",): {"features": msgspec.Raw}}
     return _types(
         stream,
         layout,
         derived(Prediction, replaced, names, own),
+        derived(RawPrediction, replaced | raw, names, own),
         derived(LabelRequest, replaced, names, own),
         derived(LabelFields, {("shared",): shared}, names),
         derived(Outcome, replaced | {("shared",): shared}, names, own),
@@ -182,6 +185,7 @@ def _types(  # noqa: PLR0917 - one type after the other
     stream: Stream,
     layout: FeatureLayout,
     prediction: type[Prediction],
+    raw_prediction: type[RawPrediction],
     request: type[LabelRequest],
     label_fields: type[LabelFields],
     outcome: type[Outcome],
@@ -201,6 +205,7 @@ def _types(  # noqa: PLR0917 - one type after the other
         example,
         share,
         decoder(prediction),
+        decoder(raw_prediction),
         decoder(outcome),
         decoder(raw),
         decoder(request),

@@ -47,6 +47,12 @@ class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         return self.user_id, self.video_id
 
 
+class RawPrediction(Prediction, frozen=True, gc=False):
+    """A prediction whose features are not yet decoded: see `RawOutcome`."""
+
+    features: msgspec.Raw  # type: ignore[assignment]  # the features' text
+
+
 class LabelRequest(msgspec.Struct, frozen=True, gc=False):
     """A prediction whose label is wanted, for whoever provides labels."""
 

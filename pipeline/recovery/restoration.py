@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from itertools import count
+from itertools import compress, count
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 from pipeline.errors import StateError
 from pipeline.join.tables import Answered, Pending
 from pipeline.records.outputs import Outcome, Prediction
+from pipeline.recovery.sequence_set import SequenceSet
 from pipeline.task.state import OffsetIndex, State
 from pipeline.task.task import Task
 
@@ -28,8 +31,13 @@ class TaskRestorer:
     state
         The last committed state record, see `pipeline.recovery.state_reader.read_snapshot`.
     keep_waiting
-        Is given the predictions that wait for their label, in the order of their sequences: an encoder needs
-        their text for their outcomes.
+        Is given the predictions that wait for their label in memory, in the order of their sequences: an
+        encoder needs their text for their outcomes.
+
+    Attributes
+    ----------
+    spill_below
+        Predictions below this sequence are spilled if they wait: no feature of theirs is needed.
     """
 
     def __init__(
@@ -41,7 +49,9 @@ class TaskRestorer:
         self._next_outcome: int | None = None
         self._first_outcome = min(state.outcomes_from, task.model.folded)
         self._next_prediction = state.pending_from
-        self._closed: set[int] = set()
+        self._closed = SequenceSet()
+        join = task.join
+        self.spill_below = max(0, state.predictions - join.max_in_memory) if join.spilled is not None else 0
 
     @property
     def remaining_outcomes(self) -> int:
@@ -103,8 +113,21 @@ class TaskRestorer:
                     join.answered[outcome.event_id] = Answered.of(outcome)
         _index_offsets(self.task.outcome_offsets, first, offsets)
 
-    def predictions(self, predictions: Sequence[Prediction], offsets: Sequence[int]) -> None:
-        """Process the next predictions of the log: each waits for its label, unless it has an outcome."""
+    def predictions(
+        self,
+        predictions: Sequence[Prediction],
+        offsets: Sequence[int],
+        texts: Sequence[bytes] | None = None,
+    ) -> None:
+        """Process the next predictions of the log: each waits for its label, unless it has an outcome.
+
+        Parameters
+        ----------
+        predictions, offsets
+            In the order of the log.
+        texts
+            The records as they were read; None if no prediction is to be spilled.
+        """
         state, first = self.state, self._next_prediction
         sequences = [prediction.sequence for prediction in predictions]
         needed = next(
@@ -112,13 +135,31 @@ class TaskRestorer:
             len(sequences),
         )
         predictions, offsets, sequences = predictions[needed:], offsets[needed:], sequences[needed:]
+        texts = None if texts is None else texts[needed:]
         self._check_sequences("prediction", sequences, offsets, range(first, state.predictions))
         self._next_prediction += len(predictions)
-        waiting = [prediction for prediction in predictions if prediction.sequence not in self._closed]
+        waits = [sequence not in self._closed for sequence in sequences]
+        waiting = list(compress(predictions, waits))
+        if texts is not None:
+            waiting = self._spill(waiting, list(compress(texts, waits)))
         for prediction in waiting:
             self.task.join.open(Pending.of(prediction))
         self._keep_waiting(waiting)
         _index_offsets(self.task.prediction_offsets, first, offsets)
+
+    def _spill(self, waiting: list[Prediction], texts: list[bytes]) -> list[Prediction]:
+        """Spill the predictions that are to be spilled, and return the others."""
+        number = bisect_left(waiting, self.spill_below, key=attrgetter("sequence"))
+        if number and self.task.join.spilled is not None:
+            older = waiting[:number]
+            self.task.join.spilled.append(
+                [each.event_id for each in older],
+                texts[:number],
+                timestamps=np.array([each.timestamp for each in older], dtype=np.int64),
+                sequences=np.array([each.sequence for each in older], dtype=np.int64),
+                versions=np.array([each.model_version for each in older], dtype=np.int64),
+            )
+        return waiting[number:]
 
     def finish(self) -> Task:
         """Check that nothing is missing; return the task as it was when the state record was written."""
@@ -128,7 +169,7 @@ class TaskRestorer:
             raise self._missing_record("prediction", self._next_prediction, "at the end")
         task, state = self.task, self.state
         task.join.forget(task.stream_time)
-        pending = len(task.join.pending)
+        pending = task.join.pending_count
         if pending != state.pending:
             raise StateError(
                 f"the log of partition {task.partition} does not add up to its state record: "

@@ -7,8 +7,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
 from pipeline.features.feature_set import FeatureSet
+from pipeline.join.spill import SpilledPredictions
 from pipeline.kafka.committed import CommittedPosition
-from pipeline.kafka.log import LogReader, read_decoded, read_until
+from pipeline.kafka.log import LogReader, read_until
 from pipeline.kafka.topics import Topics, topics_of
 from pipeline.model.label_policy import label_policy
 from pipeline.model.model import Model
@@ -18,6 +19,7 @@ from pipeline.records.inputs import Label
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Prediction
 from pipeline.recovery.outcome_reader import read_outcomes
+from pipeline.recovery.prediction_reader import read_predictions
 from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.recovery.signature import state_signer
@@ -36,6 +38,7 @@ def recover(
     *,
     labels: InputDecoder[Label],
     keep_waiting: Callable[[Sequence[Prediction]], None],
+    spilled: SpilledPredictions | None = None,
 ) -> Generator[Task | int]:
     """Build the task of a partition. Yields how many records are left to read, and the task at last.
 
@@ -54,8 +57,10 @@ def recover(
     labels
         Decodes the labels that wait for their interaction.
     keep_waiting
-        Is given the predictions that wait for their label: see
+        Is given the predictions that wait for their label in memory: see
         `pipeline.recovery.restoration.TaskRestorer`.
+    spilled
+        Takes those that have no room in memory; None to hold all in memory.
 
     Yields
     ------
@@ -83,6 +88,7 @@ def recover(
                 Position(position.labels),
                 policy=label_policy(config.labels, features),
                 sharing=_sharing_settings(settings, config),
+                spilled=spilled,
             )
             return
         state = read_state(log, topics, partition, position, state_signer(config), labels=labels)
@@ -94,6 +100,7 @@ def recover(
             config.join,
             policy=label_policy(config.labels, features),
             sharing=_sharing_settings(settings, config),
+            spilled=spilled,
             labels=labels,
         )
         restoration = TaskRestorer(task, state, keep_waiting)
@@ -103,13 +110,7 @@ def recover(
         for outcomes in read_until(chunks, lambda: restoration.remaining_outcomes, patience):
             restoration.outcomes(*outcomes)
             yield restoration.left
-        slices = read_decoded(
-            log,
-            OutputTypes.of(topics.stream).predictions,
-            topics.predictions,
-            partition,
-            state.prediction_offset,
-        )
+        slices = read_predictions(log, topics, partition, state.prediction_offset, restoration.spill_below)
         for predictions in read_until(slices, lambda: restoration.remaining_predictions, patience):
             restoration.predictions(*predictions)
             yield restoration.left

@@ -16,7 +16,7 @@ from pipeline.join.tables import ChallengerScores
 from pipeline.model.columns import InteractionColumns, ModelOutputs
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
-from pipeline.records.outputs import Example, Share
+from pipeline.records.outputs import Example, Prediction, Share
 from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, OutcomeColumns, PredictionColumns
 from pipeline.task.plan import Correction, DeadLetter, Plan, TrainingExamples
 from pipeline.task.sharing import Outbox
@@ -40,6 +40,8 @@ class Batch:
     shares: Sequence[Share] = ()
     """Shares for the other partitions."""
     requests: LabelRequestColumns = NO_REQUESTS
+    spilled: Sequence[Prediction] = ()
+    """Records of predictions that were spilled and now have an outcome."""
 
     @property
     def empty(self) -> bool:
@@ -107,6 +109,7 @@ def run_plan(
         plan.steps,
         () if outbox is None else outbox.drain(),
         _label_requests(first_request, batch_predictions),
+        [each.record for each in plan.prior_predictions if each.record is not None],
     )
 
 

@@ -132,7 +132,7 @@ def try_plan(messages: MergedMessages, join: Join, model: Model, predicted: int,
         or not (join.has_room(n, m) and join.are_new(rows_by_event))
     ):
         return None
-    found = _match_labels(label_event_ids, rows_by_event, join.pending)
+    found = _match_labels(label_event_ids, rows_by_event, join)
     if found is None:
         return None
     rows, prior_predictions = found
@@ -164,7 +164,7 @@ def try_plan(messages: MergedMessages, join: Join, model: Model, predicted: int,
 
 
 def _match_labels(
-    label_event_ids: list[Id], rows_by_event: dict[Id, int], pending: dict[Id, Pending]
+    label_event_ids: list[Id], rows_by_event: dict[Id, int], join: Join
 ) -> tuple[Integers, list[Pending]] | None:
     """Find the predictions of labels; None if one is missing.
 
@@ -174,9 +174,8 @@ def _match_labels(
     n = len(rows_by_event)
     rows = np.array([rows_by_event.get(event_id, n) for event_id in label_event_ids], dtype=np.int64)
     before = rows == n
-    try:
-        prior_predictions = [pending[label_event_ids[number]] for number in np.flatnonzero(before).tolist()]
-    except KeyError:
+    prior_predictions = join.find_all([label_event_ids[number] for number in np.flatnonzero(before).tolist()])
+    if prior_predictions is None:
         return None
     rows[before] += np.arange(len(prior_predictions))
     return rows, prior_predictions

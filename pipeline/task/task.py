@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import UNSET
 
 from pipeline.config.tree import Join as JoinSettings
+from pipeline.join.spill import SpilledPredictions
 from pipeline.join.tables import Answered, EarlyLabel, Join, Pending
 from pipeline.model.comparison import Comparison
 from pipeline.model.label_policy import LabelPolicy
@@ -48,6 +49,8 @@ class Task:
         Decides which labels are asked for; None where all are learned as they come.
     sharing
         Settings of the outbox for the other partitions; None where nothing is shared.
+    spilled
+        Takes waiting predictions that have no room in memory; None to hold all in memory.
     """
 
     def __init__(
@@ -60,13 +63,14 @@ class Task:
         *,
         policy: LabelPolicy | None = None,
         sharing: SharingSettings | None = None,
+        spilled: SpilledPredictions | None = None,
     ) -> None:
         self.partition = partition
         self.model = model
         self.policy = policy
         self.interactions = RecordQueue(interactions, settings.max_jump)
         self.labels = RecordQueue(labels, settings.max_jump)
-        self.join = Join(settings)
+        self.join = Join(settings, spilled)
         self.stream_time = NO_TIMESTAMP
         """The largest timestamp merged, in milliseconds."""
         self.predicted = 0
@@ -266,7 +270,7 @@ class Task:
 
     def _match(self, label: Label) -> None:
         event_id, join = label.event_id, self.join
-        prediction = join.pending.get(event_id)
+        prediction = join.find(event_id)
         if prediction is not None:
             self._join(label, prediction, None)
         elif event_id in join.closed:
@@ -360,7 +364,7 @@ class Task:
             labels=self.labels.position,
             predictions=self.predicted,
             outcomes=self.model.folded,
-            pending=len(self.join.pending),
+            pending=self.join.pending_count,
             pending_from=prediction,
             outcomes_from=outcome,
             prediction_offset=self.prediction_offsets.floor(prediction),
@@ -384,6 +388,7 @@ class Task:
         *,
         policy: LabelPolicy | None = None,
         sharing: SharingSettings | None = None,
+        spilled: SpilledPredictions | None = None,
         labels: InputDecoder[Label] = LABEL_DECODER,
     ) -> Task:
         """Return the task of a state record: the inverse of `state`.
@@ -397,13 +402,20 @@ class Task:
             The last committed state record.
         model
             The model of its snapshot, or one that has learned nothing.
-        settings, policy, sharing
+        settings, policy, sharing, spilled
             As for a new task.
         labels
             Decodes the labels that wait for their interaction.
         """
         task = cls(
-            state.partition, model, settings, state.interactions, state.labels, policy=policy, sharing=sharing
+            state.partition,
+            model,
+            settings,
+            state.interactions,
+            state.labels,
+            policy=policy,
+            sharing=sharing,
+            spilled=spilled,
         )
         task.stream_time = state.stream_time
         task.predicted = state.predictions

@@ -24,7 +24,6 @@ from pipeline.records.names import (
 from pipeline.records.outcome_encoder import (
     LabelFields,
     encode_label_fields,
-    outcome_prefix,
     plain_prefix_ends,
     prefix_end,
 )
@@ -35,9 +34,9 @@ from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, Outc
 from pipeline.task.plan import DeadLetter
 
 COMPACT_AFTER: Final = 4_096
-"""Prefixes that are no longer needed, at least, before their room is freed."""
+"""Texts that are no longer needed, at least, before their room is freed."""
 COMPACT_RATIO: Final = 5
-"""At most one of so many rows, beyond `COMPACT_AFTER`, holds a prefix that is no longer needed."""
+"""At most one of so many rows, beyond `COMPACT_AFTER`, holds a text that is no longer needed."""
 
 
 class EncodedRecords(NamedTuple):
@@ -75,7 +74,7 @@ class RecordEncoder:
     """Encodes the batches of one partition, in their order.
 
     An outcome begins with the text of its prediction, most of which are digits of features. So the encoder
-    keeps that text for each prediction that waits for its label.
+    keeps that text for each prediction that waits for its label, as long as it is held in memory.
 
     Parameters
     ----------
@@ -95,17 +94,17 @@ class RecordEncoder:
         self._types = types
         # Sequences ascend, so that sorted columns do: a dictionary would take three times the room.
         self._sequences = array("q")
-        self._prefixes: list[bytes | None] = []
-        """By row of `_sequences`; None once the outcome is encoded."""
+        self._texts: list[bytes | None] = []
+        """By row of `_sequences`; None once the outcome is encoded, or the prediction is spilled."""
         self._removed = 0
-        """Rows without a prefix."""
+        """Rows without a text."""
 
     def __len__(self) -> int:
-        """Return the number of predictions without an outcome."""
-        return len(self._prefixes) - self._removed
+        """Return the number of predictions without an outcome, but for those spilled."""
+        return len(self._texts) - self._removed
 
     def restore(self, predictions: Sequence[Prediction]) -> None:
-        """Keep the prefixes of predictions that were written before and still wait for their label.
+        """Keep the texts of predictions that were written before and still wait for their label.
 
         Parameters
         ----------
@@ -113,7 +112,7 @@ class RecordEncoder:
             In the order of their sequences.
         """
         self._sequences.extend(prediction.sequence for prediction in predictions)
-        self._prefixes += map(outcome_prefix, encode_all(predictions))
+        self._texts += encode_all(predictions)
 
     def encode(self, batch: Batch) -> EncodedBatch:
         """Encode the next batch."""
@@ -124,10 +123,10 @@ class RecordEncoder:
         rows, corrected = sequences - predictions.first, [*outcomes.corrected]
         before = rows < 0 if len(predictions) else np.ones(len(rows), dtype=np.bool_)
         before[corrected] = False
-        prior = self._pop(sequences[before])
-        closed = np.ones(len(rows), dtype=np.bool_) & ~before
+        prior = self._pop_prior(sequences[before], batch.spilled)
+        closed = ~before
         closed[corrected] = False
-        self._keep_waiting(predictions.first, texts, ends, rows[closed])
+        self._keep_waiting(predictions.first, texts, rows[closed])
         again = [self._encode_again(each) for each in outcomes.corrected.values()]
         rows += len(prior)
         rows[before] = np.arange(len(prior))
@@ -135,7 +134,7 @@ class RecordEncoder:
         values = _encode_outcomes(
             outcomes,
             [*prior, *texts, *again],
-            [*repeat(None, len(prior)), *ends, *map(prefix_end, again)],
+            [*map(prefix_end, prior), *ends, *map(prefix_end, again)],
             rows.tolist(),
             self._types.label_fields,
         )
@@ -165,36 +164,42 @@ class RecordEncoder:
             )
         )
 
-    def _keep_waiting(
-        self, first: int, texts: list[bytes], ends: Sequence[int], closed: NDArray[np.int64]
-    ) -> None:
-        """Keep the prefixes of new predictions but for those rows that are closed already."""
-        waits = np.ones(len(texts), dtype=np.bool_)
-        waits[closed] = False
-        rows = np.flatnonzero(waits)
-        self._sequences.frombytes((rows + first).tobytes())
-        self._prefixes += [texts[row][: ends[row]] for row in rows.tolist()]
-
-    def _pop(self, sequences: NDArray[np.int64]) -> list[bytes]:
-        """Give the prefixes of waiting predictions, which then wait no longer."""
+    def take(self, sequences: NDArray[np.int64]) -> list[bytes]:
+        """Give the texts of waiting predictions, which are kept no longer; sequences ascend."""
         if not len(sequences):
             return []
         found: list[int] = np.searchsorted(np.frombuffer(self._sequences, dtype=np.int64), sequences).tolist()
-        kept, popped = self._prefixes, list[bytes]()
+        kept, taken = self._texts, list[bytes]()
         for row in found:
-            prefix = kept[row]
-            assert prefix is not None, "a prediction has two outcomes"
-            popped.append(prefix)
+            text = kept[row]
+            assert text is not None, "a prediction has two outcomes"
+            taken.append(text)
             kept[row] = None
         self._removed += len(found)
         if self._removed >= COMPACT_AFTER and COMPACT_RATIO * self._removed >= len(kept):
             self._compact()
-        return popped
+        return taken
+
+    def _pop_prior(self, sequences: NDArray[np.int64], spilled: Sequence[Prediction]) -> list[bytes]:
+        """Return the texts of predictions of earlier batches, some of which were spilled."""
+        if not spilled:
+            return self.take(sequences)
+        texts = {each.sequence: text for each, text in zip(spilled, encode_all(spilled), strict=True)}
+        kept = iter(self.take(np.array([each for each in sequences.tolist() if each not in texts], np.int64)))
+        return [texts.get(sequence) or next(kept) for sequence in sequences.tolist()]
+
+    def _keep_waiting(self, first: int, texts: list[bytes], closed: NDArray[np.int64]) -> None:
+        """Keep the texts of new predictions but for those rows that are closed already."""
+        waits = np.ones(len(texts), dtype=np.bool_)
+        waits[closed] = False
+        rows = np.flatnonzero(waits)
+        self._sequences.frombytes((rows + first).tobytes())
+        self._texts += [texts[row] for row in rows.tolist()]
 
     def _compact(self) -> None:
-        held = [prefix is not None for prefix in self._prefixes]
+        held = [text is not None for text in self._texts]
         self._sequences = array("q", compress(self._sequences, held))
-        self._prefixes = list(compress(self._prefixes, held))
+        self._texts = list(compress(self._texts, held))
         self._removed = 0
 
 
@@ -229,7 +234,7 @@ def _prefix_ends(columns: PredictionColumns, texts: list[bytes]) -> list[int]:
 def _encode_outcomes(
     columns: OutcomeColumns,
     texts: list[bytes],
-    ends: Sequence[int | None],
+    ends: Sequence[int],
     rows: list[int],
     label_fields: type[LabelFields],
 ) -> list[bytes]:

@@ -92,7 +92,7 @@ class PartitionFigures(NamedTuple):
         return cls(
             interactions=InputFigures(len(task.interactions), task.interactions.bytes, paused[0], waiting[0]),
             labels=InputFigures(len(task.labels), task.labels.bytes, paused[1], waiting[1]),
-            pending_predictions=len(join.pending),
+            pending_predictions=join.pending_count,
             closed_events=len(join.closed),
             early_labels=len(join.waiting),
             early_label_bytes=join.waiting_bytes,

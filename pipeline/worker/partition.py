@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Generator, Sequence
 from enum import Enum, auto
@@ -10,6 +11,7 @@ from typing import Protocol, TypeAlias
 import structlog
 
 from pipeline.config.tree import Config
+from pipeline.join.spill import SpilledPredictions
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Prediction
@@ -19,6 +21,7 @@ from pipeline.task.task import Task
 from pipeline.worker.clock import IdleAdvance
 from pipeline.worker.encoder import RecordEncoder
 from pipeline.worker.laggards import Laggards
+from pipeline.worker.spill_file import SpillFile
 from pipeline.worker.throttle import DeadLetterThrottle
 from pipeline.worker.transaction import PartitionCommit
 
@@ -30,7 +33,12 @@ class Restore(Protocol):
     """Begins to restore a task."""
 
     def __call__(
-        self, position: CommittedPosition, /, *, keep_waiting: Callable[[Sequence[Prediction]], None]
+        self,
+        position: CommittedPosition,
+        /,
+        *,
+        keep_waiting: Callable[[Sequence[Prediction]], None],
+        spilled: SpilledPredictions,
     ) -> Restoration:
         """Restore from a committed position; see `pipeline.recovery.restore.recover`."""
 
@@ -55,9 +63,9 @@ class PartitionState(Enum):
 class Partition:
     """The life cycle of one partition: closed, restoring, running, kept.
 
-    It owns the partition's task and encoder, the committed position, the time of the last snapshot, the
-    throttle of dead letters and the idle time. The throttle lasts through all states, so a rebalance does not
-    reset it.
+    It owns the partition's task, encoder and spill file, the committed position, the time of the last
+    snapshot, the throttle of dead letters and the idle time. The throttle lasts through all states, so a
+    rebalance does not reset it.
 
     Parameters
     ----------
@@ -79,6 +87,7 @@ class Partition:
         self._types = OutputTypes.of(config.stream)
         self.encoder = RecordEncoder(self._types)
         """Encodes the task's batches, in their order; another one for each task."""
+        self._spill_file = SpillFile(config.join.spill_folder)
         self.throttle = DeadLetterThrottle(number, config.worker.dead_letters)
         self.laggards = Laggards(number, config.sharing.max_wait)
         lag = config.join.idle_advance
@@ -127,7 +136,8 @@ class Partition:
         self.close()
         self.position = position
         self.encoder = RecordEncoder(self._types)
-        self._restoration = self._restore(position, keep_waiting=self.encoder.restore)
+        spilled = SpilledPredictions(self._spill_file, self._types.predictions, secrets.token_bytes(16))
+        self._restoration = self._restore(position, keep_waiting=self.encoder.restore, spilled=spilled)
         self.state = PartitionState.RESTORING
 
     def restore(self) -> bool:
@@ -189,11 +199,12 @@ class Partition:
         return PartitionCommit(self.task, Batch(), self.encoder, True)
 
     def begin_commit(self, commit: PartitionCommit) -> None:
-        """Note that a transaction with this part has begun."""
+        """Note that a transaction with this part has begun; its records are encoded."""
         self._advanced_while_idle = False
         self.throttle.note(len(commit.batch.dead_letters))
         if commit.snapshot:
             self._snapshot_time = time.monotonic()
+        commit.task.join.spill(self.encoder.take)
 
     def end_commit(self, commit: PartitionCommit, position: CommittedPosition) -> None:
         """Note that a transaction with this part was committed.
@@ -222,6 +233,7 @@ class Partition:
         if self._restoration is not None:
             self._restoration.close()
         self._restoration = self._task = self.position = None
+        self._spill_file.close()
         self.encoder = RecordEncoder(self._types)
         self.records_left, self._advanced_while_idle = 0, False
         self.state = PartitionState.CLOSED

@@ -38,6 +38,7 @@ from pipeline.model.factory import ModelFactory
 from pipeline.records.decimals import encode_rows
 from pipeline.worker.metrics import Gauges, serve_metrics
 from pipeline.worker.session import Session
+from pipeline.worker.spill_file import refuse_unwritable
 
 CONFIRMATION_PERIOD = 60.0
 """Seconds after which a denied right that is denied once more counts as a new denial."""
@@ -92,12 +93,14 @@ class Worker:
 
     Raises
     ------
-    ConfigError, BrokerError, TopicError, DataError, AuthorizationError
+    ConfigError, BrokerError, TopicError, DataError, AuthorizationError, StorageError
         On construction: the pipeline cannot run with this configuration.
     """
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        if config.join.spill_folder is not None:
+            refuse_unwritable(config.join.spill_folder)
         self._factory = ModelFactory(config)
         self._instance = config.kafka.instance or f"{socket.gethostname()}-{uuid4().hex[:8]}"
         topics = topics_of(config)

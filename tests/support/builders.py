@@ -13,6 +13,7 @@ from forks import ForksSettings
 from pipeline.config.tree import Challenger, Learner
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.features.tables import Tables
+from pipeline.join.spill import SpilledPredictions
 from pipeline.model.challengers import resolve_challengers
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.learner_settings import learner_settings
@@ -94,6 +95,8 @@ def new_task(
     model: Model | None = None,
     policy: LabelPolicy | None = None,
     sharing: SharingSettings | None = None,
+    *,
+    spilled: SpilledPredictions | None = None,
 ) -> Task:
     return Task(
         partition,
@@ -103,6 +106,7 @@ def new_task(
         Position(0),
         policy=policy,
         sharing=sharing,
+        spilled=spilled,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -13,6 +13,7 @@ import msgspec
 
 from forks import ForksSettings
 from pipeline.config.tree import Join as JoinSettings
+from pipeline.join.spill import SpilledPredictions
 from pipeline.kafka.log import LogReader
 from pipeline.kafka.topics import Topics
 from pipeline.model.label_policy import LabelPolicy
@@ -20,9 +21,11 @@ from pipeline.model.model import Model
 from pipeline.model.settings_text import learner_text
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
-from pipeline.records.outputs import Outcome, Prediction, Share
+from pipeline.records.output_types import KUAIREC_TYPES
+from pipeline.records.outputs import Outcome, Share
 from pipeline.recovery.checkpoint_writer import next_slot
 from pipeline.recovery.outcome_reader import decode_outcomes
+from pipeline.recovery.prediction_reader import decode_predictions
 from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.state_reader import read_snapshot
 from pipeline.task.batch import Batch
@@ -63,6 +66,8 @@ class OutputLog:
     """Milliseconds in a window after which shares are learned; None where they are learned as they come."""
     encoder: RecordEncoder = field(default_factory=RecordEncoder)
     """Of the task that writes at present."""
+    make_spilled: Callable[[], SpilledPredictions] | None = None
+    """Makes the place to which predictions are spilled; None to hold all in memory."""
 
     def commit(self, task: Task, batch: Batch, snapshot: bool) -> None:
         """Write a batch, and the model if so asked."""
@@ -76,6 +81,7 @@ class OutputLog:
             offset = task.outcome_offsets.floor(task.model.folded)
             task.snapshot_written(self._write(task.model, task.snapshot, offset))
         self.state = msgspec.json.decode(encode(task.state(self.settings)), type=State)
+        task.join.spill(self.encoder.take)
         task.note_offsets(batch, first_prediction, first_outcome)
 
     def _write(
@@ -109,7 +115,12 @@ class OutputLog:
         model, state = read_snapshot(chunks, Topics(), self.state, partial(model_under, self.settings))
         lowest = state.snapshot.outcome_offset if state.snapshot else 0
         task = Task.restore(
-            copied(state), model, settings or join_settings(), policy=self.policy, sharing=self.sharing
+            copied(state),
+            model,
+            settings or join_settings(),
+            policy=self.policy,
+            sharing=self.sharing,
+            spilled=self.make_spilled() if self.make_spilled else None,
         )
         self.encoder = RecordEncoder()
         restoration = TaskRestorer(task, state, self.encoder.restore)
@@ -117,8 +128,8 @@ class OutputLog:
             outcomes, features = decode_outcomes(values)
             restoration.outcomes(outcomes, offsets, features)
         for offsets, values in slices(self.predictions, state.prediction_offset):
-            predictions = [msgspec.json.decode(value, type=Prediction) for value in values]
-            restoration.predictions(predictions, offsets)
+            predictions = decode_predictions(values, KUAIREC_TYPES, restoration.spill_below)
+            restoration.predictions(predictions, offsets, values)
         return restoration.finish()
 
     @property

@@ -21,8 +21,8 @@ from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.outcome_encoder import (
     LabelFields,
     encode_label_fields,
-    outcome_prefix,
     plain_prefix_ends,
+    prefix_end,
 )
 from pipeline.records.outputs import EntityCounts, Outcome, Prediction, Share
 from pipeline.task.state import SavedLabel
@@ -344,7 +344,7 @@ def test_an_outcome_made_of_its_prediction_as_written_is_the_outcome(
     in_common = msgspec.structs.asdict(prediction)
     del in_common["sequence"]
     whole = encode(Outcome(**in_common | msgspec.structs.asdict(fields)))
-    assert outcome_prefix(text) + written == whole
+    assert text[: prefix_end(text)] + written == whole
     if prediction.challengers is None and prediction.asked is None:
         assert text[: plain_prefix_ends(prediction.sequence, 1)[0]] + written == whole
 
@@ -363,7 +363,9 @@ def test_the_prefixes_of_plain_predictions_are_found_from_their_ends(first: int,
     prediction = Prediction("e", 7, 3, 5, 0.5, None, True, [0.25], model_version=0, sequence=0)
     texts = [encode(msgspec.structs.replace(prediction, sequence=first + number)) for number in range(count)]
     ends = plain_prefix_ends(first, count)
-    assert [text[:end] for text, end in zip(texts, ends, strict=True)] == list(map(outcome_prefix, texts))
+    assert [text[:end] for text, end in zip(texts, ends, strict=True)] == [
+        text[: prefix_end(text)] for text in texts
+    ]
 
 
 shares = st.builds(Share, st.just(0), st.just(0), st.just(1), st.just([]), st.just([]))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from pipeline.config.tree import Checkpoint, Config, Worker
+from pipeline.join.spill import SpilledPredictions
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.records.inputs import RawMessage
 from pipeline.records.names import Fault
@@ -30,8 +31,13 @@ class Log:
         self.closed = 0
 
     def restore(
-        self, position: CommittedPosition, *, keep_waiting: Callable[[Sequence[Prediction]], None]
+        self,
+        position: CommittedPosition,
+        *,
+        keep_waiting: Callable[[Sequence[Prediction]], None],
+        spilled: SpilledPredictions,
     ) -> Restoration:
+        assert not spilled
         self.begun.append(position)
         self.keep_waiting = keep_waiting
         task = new_task(CONFIG.join, NUMBER)
