@@ -12,7 +12,7 @@ import msgspec
 from pipeline.config.feature_layout import FeatureLayout, TableLayout
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.records.entities import entity_fields, tuple_getter
-from pipeline.records.fields import Id
+from pipeline.records.fields import Count, Id
 from pipeline.records.outcome_encoder import LabelFields
 from pipeline.records.outputs import (
     EntityCounts,
@@ -141,13 +141,15 @@ def _compile(stream: Stream) -> OutputTypes:
     ids, length = entity_fields(len(stream.entities)), len(layout.names)
     features: Any = Annotated[list[float], msgspec.Meta(min_length=length, max_length=length)]
     names = dict(zip(ids, stream.entities, strict=True)) | {"watch_ratio": stream.target.name}
-    replaced = {("user_id", "video_id"): dict.fromkeys(ids, Id), ("features",): {"features": features}}
+    named: dict[tuple[str, ...], dict[str, Any]] = {("user_id", "video_id"): dict.fromkeys(ids, Id)}
+    tables: dict[str, Any] = {"tables": dict[str, Count]} if stream.tables else {}
+    replaced = named | {("features",): {"features": features} | tables}
     own: dict[str, Any] = {"ids": property(tuple_getter(ids))}
-    example = derived(Example, replaced, names, own)
+    example = derived(Example, named | {("features",): {"features": features}}, names, own)
     share = _share(layout, example)
     shared: Any = {"shared": (list[share] | None, None)}  # type: ignore[valid-type]  # made just now
     own |= {"example_type": example}
-    raw = {("features",): {"features": msgspec.Raw}}
+    raw = {("features",): {"features": msgspec.Raw} | tables}
     return _types(
         stream,
         layout,

@@ -167,6 +167,7 @@ def _prediction_columns(ran: _Run, asked: list[bool] | None, key_entity: int | N
         plan.versions,
         outputs.challengers,
         asked,
+        plan.tables,
     )
 
 

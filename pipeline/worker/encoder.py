@@ -187,6 +187,7 @@ def _encode_predictions(columns: PredictionColumns, record: type[Prediction]) ->
             columns.probabilities,
             [score > 0.0 for score in columns.scores],
             map(msgspec.Raw, decimals.encode_rows(columns.features)),
+            *((columns.tables,) if columns.tables else ()),
             columns.versions,
             count(columns.first),
             columns.challengers,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from pipeline.records.outputs import Outcome, Prediction, is_outcome
-from pipeline.task.state import COUNTERS, State
+from pipeline.task.state import COUNTERS, TABLE_COUNTERS, State
 from pipeline.tools.audit.differences import AuditResult
 from pipeline.tools.audit.topic_records import AuditInput
 
@@ -85,7 +85,8 @@ def check_state(
     """
     state = audit_input.state
     left_out = {*UNRECORDED, *unknown}
-    right: dict[str, int] = {f"counter {name}": counted[name] for name in COUNTERS if name not in left_out}
+    names = COUNTERS + (TABLE_COUNTERS if state.tables else ())
+    right: dict[str, int] = {f"counter {name}": counted[name] for name in names if name not in left_out}
     found: dict[str, int] = {name: state.counters.get(name.removeprefix("counter "), 0) for name in right}
     oldest = next(iter(pending.values()), None)
     if audit_input.predictions.complete and audit_input.outcomes.complete:

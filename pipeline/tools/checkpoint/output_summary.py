@@ -91,9 +91,7 @@ class OutputSummary:
             self._check_sequence("prediction", sequence, self.predictions)
             self.predictions += 1
             self.pending[sequence] = prediction
-            self.predicted.add(
-                prediction.event_id, prediction_key(prediction, self._model.features.event), offset
-            )
+            self.predicted.add(prediction.event_id, prediction_key(prediction, self._model.features), offset)
             self.latest = max(self.latest, prediction.timestamp)
             self.counters["asked"] += prediction.asked is True
             if sequence % INDEX_INTERVAL == 0:
