@@ -68,7 +68,7 @@ def check(
     prefix: Prefix = None,
     json: Json = False,
 ) -> None:
-    """Read the last messages of both inputs, and say what fits the definition and what does not.
+    """Read the last messages of inputs and tables, and say what fits the definition and what does not.
 
     Exits with 1 if a message cannot be used, or if something does not look right.
     """
@@ -91,9 +91,13 @@ def check(
         [RawMessage.of(message) for message in read(settings.kafka, topic, Last(messages))]
         for topic in topics.inputs
     )
+    tables = {
+        name: [RawMessage.of(each) for each in read(settings.kafka, topics.table(name), Last(messages))]
+        for name in settings.stream.tables
+    }
     latest = int(time.time() * 1000) + settings.join.max_ahead
     found = check_sample(
-        settings.stream, decoders_of(topics), Sample(interactions, labels), topics.inputs, latest
+        settings.stream, decoders_of(topics), Sample(interactions, labels, tables), topics.inputs, latest
     )
     if json:
         print_json(found)

@@ -14,12 +14,15 @@ from pipeline.config.stream_features import (
     TimeFeature,
     VectorFeature,
 )
+from pipeline.config.stream_tables import LiveTable
 from pipeline.config.target_settings import RegressionSettings
 
 FeatureKind: TypeAlias = Literal["effects", "running"]
 """Kinds of running features, for streams whose definition does not say which there are."""
 EFFECTS_LOGIT: Final = "effects_logit"
 """The feature that the effects of two entities come to."""
+KNOWN: Final = "known"
+"""The feature that says whether a table has a row for an entity."""
 TAGS: Final = "tag"
 """What features lean on that lean on the tags of the second entity."""
 
@@ -42,7 +45,8 @@ class Part:
     entity: bool
     """Whether it is an entity, or a category of the message."""
     place: int
-    """The number of the entity, or the place of the category among the features of messages."""
+    """The number of the entity, or the place of the category among the features of messages
+    and tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,8 @@ class FeatureLayout:
         Names of the running features, in the order in which predictions carry them.
     event_names
         Names of the features of messages, which follow them.
+    table_names
+        Names of the features of tables, which come last.
 
     Examples
     --------
@@ -94,6 +100,7 @@ class FeatureLayout:
     effects: tuple[int, int] | None
     running_names: tuple[str, ...]
     event_names: tuple[str, ...]
+    table_names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, stream: Stream, kind: FeatureKind = "effects") -> FeatureLayout:
@@ -114,9 +121,11 @@ class FeatureLayout:
         """
         declared, effects = _declared(stream, kind)
         event_names = [name for each in stream.features for name in names_of(each, stream.features[each])]
+        table_names = [name for each in stream.tables for name in table_names_of(each, stream.tables[each])]
         numbers = {name: number for number, name in enumerate(declared)}
         tables = tuple(
-            _table(name, table, stream, event_names, numbers, effects) for name, table in declared.items()
+            _table(name, table, stream, event_names + table_names, numbers, effects)
+            for name, table in declared.items()
         )
         names = [
             _name(table.word, feature, TAGS if table.leans_on is None else tables[table.leans_on].word)
@@ -127,13 +136,13 @@ class FeatureLayout:
         if effects is not None:
             pair = numbers[effects[0]], numbers[effects[1]]
             names.append(EFFECTS_LOGIT)
-        _refuse_same_names([*names, *event_names], [table.name for table in tables])
-        return cls(tables, pair, tuple(names), tuple(event_names))
+        _refuse_same_names([*names, *event_names, *table_names], [table.name for table in tables])
+        return cls(tables, pair, tuple(names), tuple(event_names), tuple(table_names))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all features, in the order in which predictions carry them."""
-        return self.running_names + self.event_names
+        return self.running_names + self.event_names + self.table_names
 
     @property
     def shared(self) -> tuple[int, ...]:
@@ -168,6 +177,19 @@ def names_of(name: str, feature: EventFeature) -> list[str]:
     if isinstance(feature, TimeFeature):
         return [f"{name}_sin", f"{name}_cos"]
     return [name]
+
+
+def table_names_of(name: str, table: LiveTable) -> list[str]:
+    """Return the names of the numbers that a table gives: whether it has a row, then its features.
+
+    Examples
+    --------
+    >>> price = {"kind": "number", "field": "/price"}
+    >>> table_names_of("items", LiveTable(topic="items", entity="item", features={"price": price}))
+    ['items_known', 'items_price']
+    """
+    features = [f"{name}_{each}" for key in table.features for each in names_of(key, table.features[key])]
+    return [f"{name}_{KNOWN}", *features]
 
 
 def _declared(stream: Stream, kind: FeatureKind) -> tuple[Mapping[str, RunningTable], tuple[str, str] | None]:

@@ -15,19 +15,22 @@ from pipeline.config.section import Section
 from pipeline.config.stream_features import (
     CategoryFeature,
     EventFeature,
+    FieldFeature,
     RunningTable,
     TimeFeature,
 )
-from pipeline.config.target_settings import Name, TargetSettings
+from pipeline.config.stream_names import Name, TopicName
+from pipeline.config.stream_names import TimeUnit as TimeUnit  # noqa: PLC0414 - exported
+from pipeline.config.stream_tables import LiveTable
+from pipeline.config.target_settings import TargetSettings
 
 MAX_ENTITIES: Final = 8
 """Entities of a stream, at most."""
+MAX_TABLES: Final = 8
+"""Tables of a stream, at most."""
 EVENT_ID: Final = "event_id"
 """What `Stream.key` is where the event's id is the messages' key."""
 
-TimeUnit: TypeAlias = Literal["ms", "us", "s", "iso8601"]
-"""How times are written: whole milliseconds or microseconds since 1970, seconds since 1970 with or without a
-fraction, or text as in RFC 3339."""
 ValueKind: TypeAlias = Literal["number", "boolean", "signal"]
 """What a label's value is; true counts as 1 and false as 0, and a signal is text that counts as a number."""
 Format: TypeAlias = Literal["json", "avro", "protobuf", "json-schema"]
@@ -36,7 +39,6 @@ schema in a registry."""
 
 SignalName = Annotated[str, Field(min_length=1, max_length=256)]
 SignalValue = Annotated[float, Field(ge=-1e9, le=1e9)]
-TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
 
 
 RESERVED: Final = frozenset(
@@ -59,9 +61,10 @@ RESERVED: Final = frozenset(
         "challengers",
         "asked",
         "former",
+        "tables",
     }
 )
-"""Fields of outputs, which ids and labels cannot be called."""
+"""Fields of outputs, which ids, labels and tables cannot be called."""
 
 
 class InputDefinition(Section):
@@ -124,6 +127,8 @@ class Stream(Section):
     target: TargetSettings
     features: dict[Name, EventFeature] = Field(default_factory=dict)
     """Features that a message has by itself, by name."""
+    tables: dict[Name, LiveTable] = Field(default_factory=dict, max_length=MAX_TABLES)
+    """Compacted topics that give features of entities, by name."""
     running: dict[Name, RunningTable] | None = None
     """Running statistics by name; None for those of each entity."""
     effects: tuple[Name, Name] | None = None
@@ -132,7 +137,7 @@ class Stream(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        for name in (*self.entities, self.target.name):
+        for name in (*self.entities, self.target.name, *self.tables):
             if name in RESERVED:
                 raise ValueError(f"{name} is the name of another field of outputs: take another name")
         if self.target.name in self.entities:
@@ -141,6 +146,7 @@ class Stream(Section):
             raise ValueError(f"the key is {self.key}, which is neither an entity nor {EVENT_ID}")
         self._check_names()
         self._check_running()
+        self._check_tables()
         if self.interactions.topic == self.labels.topic:
             raise ValueError(f"interactions and labels have the same topic, {self.labels.topic}")
         for name, definition in (("interactions", self.interactions), ("labels", self.labels)):
@@ -166,9 +172,22 @@ class Stream(Section):
                     "take another name"
                 )
 
+    def _check_tables(self) -> None:
+        """Refuse tables of no entity, and topics and fields that have two meanings."""
+        topics = {self.interactions.topic: "interactions", self.labels.topic: "labels"}
+        for name, table in self.tables.items():
+            if table.entity not in self.entities:
+                raise ValueError(f"tables.{name} is of {table.entity}, which is no entity")
+            other = topics.setdefault(table.topic, f"tables.{name}")
+            if other != f"tables.{name}":
+                raise ValueError(f"{other} and tables.{name} have the same topic, {table.topic}")
+            _refuse_overlap(f"tables.{name}", dict(table.pointers()))
+
     def _check_running(self) -> None:
         crossed = {*self.entities} | {
-            name for name, each in self.features.items() if isinstance(each, CategoryFeature)
+            name
+            for name, each in (*self.features.items(), *self.table_features())
+            if isinstance(each, CategoryFeature)
         }
         for name, table in (self.running or {}).items():
             for part in table.of or (name,):
@@ -217,6 +236,12 @@ class Stream(Section):
             for name, feature in self.features.items():
                 if not isinstance(feature, TimeFeature):
                     yield f"features.{name}", feature.field
+
+    def table_features(self) -> Iterator[tuple[str, FieldFeature]]:
+        """Yield the features of all tables, by the names that predictions give them."""
+        for name, table in self.tables.items():
+            for feature, each in table.features.items():
+                yield f"{name}_{feature}", each
 
     @property
     def key_entity(self) -> int | None:

@@ -8,9 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BeforeValidator, Field
 
 from pipeline.config.section import Section
-
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
-"""A name in outputs."""
+from pipeline.config.stream_names import Name
 
 
 class BinarySettings(Section):

@@ -413,6 +413,8 @@ class Config(Section):
     def _check_corrections(self) -> Self:
         if self.join.corrections != "off" and self.labels.policy != "all":
             raise ValueError('join.corrections need labels.policy = "all": they may be of any label')
+        if self.join.corrections != "off" and self.stream.tables:
+            raise ValueError("join.corrections and stream.tables do not go together yet: take one of them")
         return self
 
     @model_validator(mode="after")

@@ -111,7 +111,7 @@ def _column(number: int, feature: EventFeature) -> Callable[[Sequence[Interactio
     if isinstance(feature, TimeFeature):
         return _times(feature)
     get = attrgetter(feature_field(number))
-    convert = _conversion(feature)
+    convert = conversion(feature)
 
     def column(interactions: Sequence[Interaction], _: Integers) -> Floats:
         found = np.array([convert(get(each)) for each in interactions], dtype=np.float64)
@@ -130,7 +130,7 @@ def _times(feature: TimeFeature) -> Callable[[Sequence[Interaction], Integers], 
     return column
 
 
-def _conversion(feature: EventFeature) -> Callable[[Any], object]:
+def conversion(feature: EventFeature) -> Callable[[Any], object]:
     """Return what makes a feature of a field's value, which is None where it is missing."""
     match feature:
         case CategoryFeature(columns=columns):

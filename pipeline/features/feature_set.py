@@ -15,6 +15,7 @@ from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.stream_features import RunningFeature
 from pipeline.features import totals
 from pipeline.features.event_features import EventFeatures
+from pipeline.features.live_tables import TableFeatures, tables_of
 
 _CODES: Final[Mapping[RunningFeature, int]] = MappingProxyType(
     {
@@ -47,6 +48,8 @@ class FeatureSet:
         Their names and places.
     event
         The features of messages.
+    tables
+        The live tables, whose features follow those.
     entity_names
         The names of the entities.
     key_entity
@@ -68,6 +71,7 @@ class FeatureSet:
     declared: bool
     layout: FeatureLayout
     event: EventFeatures
+    tables: tuple[TableFeatures, ...]
     entity_names: tuple[str, ...]
     key_entity: int | None
     codes: NDArray[np.int64]
@@ -95,6 +99,21 @@ class FeatureSet:
     def logit_column(self) -> int | None:
         """The place of what the effects come to; None without effects."""
         return self.effect_columns[-1] if self.effect_columns else None
+
+    @property
+    def own(self) -> slice:
+        """Where the features are that a message has by itself."""
+        return slice(self.running, self.running + len(self.event.names))
+
+    @property
+    def categories(self) -> tuple[tuple[int, int], ...]:
+        """Of each feature that is a category, its place among all features and its columns."""
+        found = [(self.own.start + place, columns) for place, columns in self.event.categories]
+        begin = self.own.stop
+        for table in self.tables:
+            found += [(begin + place, columns) for place, columns in table.categories]
+            begin += len(table.names)
+        return tuple(found)
 
     def places(self, feature: RunningFeature) -> list[int]:
         """Return the places of a feature of all tables, in their order."""
@@ -139,6 +158,7 @@ def _make(stream: Stream, kind: FeatureKind) -> FeatureSet:
         stream.running is not None,
         layout,
         EventFeatures.of(stream),
+        tables_of(stream),
         tuple(stream.entities),
         stream.key_entity,
         np.array(codes, dtype=np.int64).reshape(len(names), 3),

@@ -14,6 +14,7 @@ from pipeline.errors import StateError
 from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
 from pipeline.kafka.errors import BROKER_TIMEOUT, is_partition_end
 from pipeline.kafka.liveness import Liveness
+from pipeline.kafka.topics import table_partition
 from pipeline.records.inputs import KafkaMessage
 
 Record = TypeVar("Record")
@@ -126,6 +127,25 @@ class LogReader:
         topic_partition = TopicPartition(topic, partition)
         low, high = self._consumer.get_watermark_offsets(topic_partition, BROKER_TIMEOUT)
         return low == high or next(self.read_to_end(topic, partition), None) is None
+
+    def table_partition(self, topic: str, partition: int) -> int:
+        """Return which partition of a table's topic a partition reads: see `table_partition`."""
+        return table_partition(self._consumer, topic, partition)
+
+    def refuse_end_before(self, topic: str, partition: int, offset: int) -> None:
+        """Raise `StateError` if a partition ends before an offset that was read.
+
+        Raises
+        ------
+        StateError
+            The topic was deleted and created anew.
+        """
+        _, end = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), BROKER_TIMEOUT)
+        if end < offset:
+            raise StateError(
+                f"{topic} ends at offset {end} of partition {partition}, but was read up to {offset}: it was "
+                "deleted and created anew. Replay into new topics, with another kafka.prefix"
+            )
 
     def at(self, topic: str, partition: int, offset: int) -> Message:
         """Read the committed message at an offset, waiting up to `patience` for open transactions.

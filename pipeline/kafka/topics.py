@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
     ConfigResource,
     NewTopic,
@@ -35,6 +35,11 @@ WANTED_REPLICAS = 3
 """Replicas of each partition, where there are as many brokers."""
 LEAST_INPUT_RETENTION_MS = 3_600_000
 """Milliseconds for which the inputs have to be kept: shorter than a worker may be away."""
+
+TABLE_COMPACTION_LAG_MS = 7 * 86_400_000
+"""Milliseconds for which a table's earlier versions are kept: a restart needs those that were in force."""
+LEAST_COMPACTION_LAG_MS = 3_600_000
+"""Below this, a restart may miss them."""
 
 SHARED_RETENTION_MS = 30 * 86_400_000
 """Milliseconds for which shared outcomes are kept: partitions write those that they learn as their own."""
@@ -101,6 +106,22 @@ class Topics:
         return self.interactions, self.labels
 
     @property
+    def tables(self) -> tuple[str, ...]:
+        """The topics of the live tables."""
+        return tuple(map(self.table, self.stream.tables))
+
+    def table(self, name: str) -> str:
+        """Return the topic of a live table."""
+        return self._input(self.stream.tables[name].topic)
+
+    @property
+    def keyed_tables(self) -> tuple[str, ...]:
+        """The topics of those live tables whose key is that of the inputs: they may be divided alike."""
+        key = self.stream.key_entity
+        entity = None if key is None else [*self.stream.entities][key]
+        return tuple(self.table(name) for name, table in self.stream.tables.items() if table.entity == entity)
+
+    @property
     def outputs(self) -> tuple[str, ...]:
         """The topics that workers write."""
         always = (self.predictions, self.outcomes, self.dead_letters, self.checkpoints, self.shared)
@@ -109,12 +130,14 @@ class Topics:
     @property
     def all(self) -> tuple[str, ...]:
         """All topics of the pipeline."""
-        return (*self.inputs, *self.outputs)
+        return (*self.inputs, *self.tables, *self.outputs)
 
     def settings(self, name: str) -> dict[str, str]:
         """Return the settings with which a topic is created."""
         if name == self.checkpoints:
             return {"cleanup.policy": "compact"}
+        if name in self.tables:
+            return {"cleanup.policy": "compact", "min.compaction.lag.ms": str(TABLE_COMPACTION_LAG_MS)}
         if name == self.shared:
             return {"cleanup.policy": "delete", "retention.ms": str(SHARED_RETENTION_MS)}
         if name == self.dead_letters:
@@ -132,6 +155,22 @@ def topics_of(config: Config) -> Topics:
         stream=config.stream,
         registry=config.registry,
     )
+
+
+def table_partition(client: Consumer | Admin, topic: str, partition: int) -> int:
+    """Return which partition of a table's topic a partition of the inputs reads.
+
+    Parameters
+    ----------
+    client
+        Asks the brokers.
+    topic
+        The topic's name.
+    partition
+        The number of the partition.
+    """
+    found = client.list_topics(topic, BROKER_TIMEOUT).topics[topic].partitions
+    return 0 if len(found) == 1 else partition
 
 
 class TopicDifference(NamedTuple):
@@ -188,7 +227,7 @@ def create(client: Admin, topics: Topics, partitions: int, replication: int = BR
     topics
         The topics that are needed.
     partitions
-        Partitions of each.
+        Partitions of each; a table that is not keyed like the inputs has one, which all partitions read.
     replication
         Replicas of each partition; by default as many as the brokers are set to.
 
@@ -202,11 +241,15 @@ def create(client: Admin, topics: Topics, partitions: int, replication: int = BR
     TopicError
         The broker refuses to create one.
     """
+
+    def count(name: str) -> int:
+        return 1 if name in topics.tables and name not in topics.keyed_tables else partitions
+
     existing = existing_topics(client, topics.all)
     missing = [name for name in topics.all if name not in existing]
     futures = (
         client.create_topics(
-            [NewTopic(name, partitions, replication, config=topics.settings(name)) for name in missing]
+            [NewTopic(name, count(name), replication, config=topics.settings(name)) for name in missing]
         )
         if missing
         else {}
@@ -221,7 +264,7 @@ def create(client: Admin, topics: Topics, partitions: int, replication: int = BR
                 continue
             raise TopicError(f"{name} cannot be created: {error.args[0].str()}") from error
         created.append(name)
-    new = [PartitionId(name, number) for name in created for number in range(partitions)]
+    new = [PartitionId(name, number) for name in created for number in range(count(name))]
     low_watermarks(client, new)
     return created
 
@@ -290,7 +333,17 @@ def _partitions(topics: Topics, existing: dict[str, TopicMetadata]) -> list[Topi
             "all topics of a pipeline need the same number: create it anew with that many",
         )
         for name in topics.all
-        if name in existing and (count := len(existing[name].partitions)) != wanted
+        if name in existing
+        and (count := len(existing[name].partitions)) != wanted
+        and not (name in topics.tables and (count == 1 or name in topics.keyed_tables))
+    ] + [
+        TopicDifference(
+            name,
+            f"it has {len(existing[name].partitions)} partitions where {topics.interactions} has {wanted}",
+            "a table has as many, or a single one that all partitions read",
+        )
+        for name in topics.keyed_tables
+        if name in existing and len(existing[name].partitions) not in {1, wanted}
     ]
 
 
@@ -323,6 +376,12 @@ def _policy(topics: Topics, name: str, settings: dict[str, str]) -> list[TopicDi
 
 def _retention(topics: Topics, name: str, settings: dict[str, str]) -> list[TopicDifference]:
     """Report records that are deleted while something still depends on them."""
+    if name in topics.tables and (lag := int(settings["min.compaction.lag.ms"])) < LEAST_COMPACTION_LAG_MS:
+        remedy = (
+            "compaction may take away versions that a restart or an audit needs; set it to longer than all "
+            "workers are ever away"
+        )
+        return [TopicDifference(name, f"min.compaction.lag.ms is {lag}", remedy, fatal=False)]
     kept = int(settings["retention.ms"])
     if name in (topics.predictions, topics.outcomes) and kept != -1:
         remedy = "deleted records cannot be derived again; set it to -1 to keep everything"
@@ -360,7 +419,12 @@ def _sizes(topics: Topics, settings: dict[str, dict[str, str]]) -> list[TopicDif
         return []
     room = int(settings[topics.dead_letters]["max.message.bytes"])
     largest = max(
-        (int(settings[name]["max.message.bytes"]) for name in topics.inputs if name in settings), default=0
+        (
+            int(settings[name]["max.message.bytes"])
+            for name in (*topics.inputs, *topics.tables)
+            if name in settings
+        ),
+        default=0,
     )
     if room >= largest:
         return []

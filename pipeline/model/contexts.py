@@ -45,8 +45,8 @@ class ContextLayout:
     def of(cls, static_columns: int, features: FeatureSet) -> ContextLayout:
         """Return the layout of these features behind so many static columns."""
         end, categories = static_columns, list[tuple[int, int]]()
-        for place, columns in features.event.categories:
-            categories.append((features.running + place, end))
+        for place, columns in features.categories:
+            categories.append((place, end))
             end += columns
         taken = {place for place, _ in categories}
         others = tuple(place for place in range(len(features)) if place not in taken)

@@ -26,6 +26,7 @@ from pipeline.model.settings_text import (
     learner_from,
     learner_text,
     names_text,
+    tables_text,
     target_from,
     target_text,
 )
@@ -148,6 +149,7 @@ class ModelFactory:
             **kind_text(self.features.kind),
             **names_text(self._config.stream),
             **features_text(self._config.stream),
+            **tables_text(self._config.stream),
             **target_text(self.target),
             **labels_text(self._config.labels),
             **learner_text(self.learner),

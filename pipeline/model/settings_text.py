@@ -40,6 +40,8 @@ STREAM_FEATURES: Final = "stream.features"
 """The setting that names the features of a stream whose definition says which there are."""
 TARGET_KIND: Final = f"{TARGET_PREFIX}kind"
 """The setting that names the kind of the target, if it is not binary."""
+STREAM_TABLES: Final = "stream.tables"
+"""The setting that defines the live tables of a stream."""
 _TARGET_NAMES: Final = tuple(f"{TARGET_PREFIX}{name}" for name in ("above", "cap", "scale"))
 """The names of a binary target's settings, in the order of its fields."""
 _REGRESSION_NAMES: Final = tuple(f"{TARGET_PREFIX}{name}" for name in ("offset", "cap", "scale"))
@@ -152,6 +154,20 @@ def features_text(stream: Stream) -> dict[str, str]:
     said["signals"] = stream.labels.signals
     named = {name: value for name, value in said.items() if value not in (None, {})}
     return {STREAM_FEATURES: encode(named).decode()} if named else {}
+
+
+def tables_text(stream: Stream) -> dict[str, str]:
+    """Return the live tables of a definition as a setting; none where there are none.
+
+    They are derived again from their topics, so where their fields are is a part of it.
+
+    Examples
+    --------
+    >>> tables_text(KUAIREC)
+    {}
+    """
+    tables = stream.model_dump(mode="json", include={"tables"})["tables"]
+    return {STREAM_TABLES: encode(tables).decode()} if tables else {}
 
 
 def target_text(target: Target) -> dict[str, str]:

@@ -21,9 +21,11 @@ from pipeline.config.stream_features import (
     BooleanFeature,
     CategoryFeature,
     EventFeature,
+    FieldFeature,
     TimeFeature,
     VectorFeature,
 )
+from pipeline.config.stream_tables import LiveTable
 from pipeline.config.target_settings import RegressionSettings
 from pipeline.records.decoding import InputDecoder
 from pipeline.records.entities import entity_fields, tuple_getter
@@ -179,6 +181,43 @@ def event_id_decoder(definition: InputDefinition) -> Callable[[bytes], Id]:
     return lambda value: cast(Id, event_id(parse(value)))
 
 
+def table_value_decoder(table: LiveTable) -> Callable[[bytes], tuple[Any, ...]]:
+    """Return what decodes the value of a table's record.
+
+    It returns the id that the value names, its time in milliseconds and the fields of its features; an id or
+    a time that the definition does not name is None. Errors are those of `decode_value`.
+
+    Examples
+    --------
+    >>> price = {"kind": "number", "field": "/price"}
+    >>> table = LiveTable(topic="items", entity="item", time="/at", features={"price": price})
+    >>> table_value_decoder(table)(b'{"price":3.5,"at":7}')
+    (None, 7, 3.5)
+    """
+    fields = []
+    if table.id is not None:
+        fields.append(_Field("id", parts_of(table.id), Id))
+    if table.time is not None:
+        fields.append(_Field("timestamp", parts_of(table.time), _TIMES[table.time_unit]))
+    fields += [_feature_field(number, each) for number, each in enumerate(table.features.values())]
+    parse = msgspec.json.Decoder(_shape(_tree(fields))).decode
+    values = tuple_getter([_path(fields, field) for field in fields])
+    convert = _CONVERSIONS[table.time_unit]
+
+    def decode(value: bytes) -> tuple[Any, ...]:
+        found = iter(values(parse(value)))
+        own = None if table.id is None else next(found)
+        return own, None if table.time is None else convert(next(found)), *found
+
+    return decode
+
+
+def _feature_field(number: int, feature: FieldFeature) -> _Field:
+    """Return the field of a feature of this number."""
+    optional, kind = feature.missing is not None, _type_of(feature)
+    return _Field(feature_field(number), parts_of(feature.field), kind | None if optional else kind, optional)
+
+
 def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
     """Return the fields of an input, in the order in which what is wrong with one is looked for."""
     ids = zip(entity_fields(len(stream.entities)), stream.entities.values(), strict=True)
@@ -195,15 +234,7 @@ def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
         return [*fields, _Field("watch_ratio", parts_of(definition.value), _label_type(stream))]
     for number, feature in enumerate(stream.features.values()):
         if not isinstance(feature, TimeFeature):
-            optional, kind = feature.missing is not None, _type_of(feature)
-            fields.append(
-                _Field(
-                    feature_field(number),
-                    parts_of(feature.field),
-                    kind | None if optional else kind,
-                    optional,
-                )
-            )
+            fields.append(_feature_field(number, feature))
     return fields
 
 

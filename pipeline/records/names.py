@@ -17,11 +17,16 @@ class Fault(StrEnum):
     ORPHAN = "orphan"
     LATE = "late"
     MISMATCHED = "mismatched"
+    TABLE_FULL = "table_full"
 
 
 JOIN_FAULTS: Final = (Fault.ORPHAN, Fault.LATE, Fault.MISMATCHED)
 """Faults of valid labels that the join cannot use."""
-MESSAGE_FAULTS: Final = tuple(fault for fault in Fault if fault not in JOIN_FAULTS)
+TABLE_FAULTS: Final = (Fault.UNDECODABLE, Fault.INVALID, Fault.WRONG_KEY, Fault.TABLE_FULL)
+"""Faults of a table's record."""
+MESSAGE_FAULTS: Final = tuple(
+    fault for fault in Fault if fault not in JOIN_FAULTS and fault is not Fault.TABLE_FULL
+)
 """Faults of a message by itself, in either input."""
 
 ERROR_HEADERS: Final = "__streams.errors."

@@ -13,7 +13,7 @@ from pipeline.config.feature_layout import FeatureLayout, TableLayout
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.target_settings import RegressionSettings
 from pipeline.records.entities import entity_fields, tuple_getter
-from pipeline.records.fields import Id, LabelValue
+from pipeline.records.fields import Count, Id, LabelValue
 from pipeline.records.outcome_encoder import LabelFields
 from pipeline.records.outputs import (
     EntityCounts,
@@ -144,24 +144,22 @@ def _compile(stream: Stream) -> OutputTypes:
     ids, length = entity_fields(len(stream.entities)), len(layout.names)
     features: Any = Annotated[list[float], msgspec.Meta(min_length=length, max_length=length)]
     names = dict(zip(ids, stream.entities, strict=True)) | {"watch_ratio": stream.target.name}
-    replaced: dict[tuple[str, ...], Mapping[str, Any]] = {
-        ("user_id", "video_id"): dict.fromkeys(ids, Id),
-        ("features",): {"features": features},
-    }
+    named: dict[tuple[str, ...], Mapping[str, Any]] = {("user_id", "video_id"): dict.fromkeys(ids, Id)}
+    of_example = named | {("features",): {"features": features}}
     regression = isinstance(stream.target, RegressionSettings)
     if regression:
-        replaced |= {("predicted",): {"predicted": float}, ("label",): {"label": float | None}}
-    own: dict[str, Any] = {"ids": property(tuple_getter(ids))}
-    of_example = dict(replaced)
-    if regression:
+        named |= {("predicted",): {"predicted": float}, ("label",): {"label": float | None}}
         of_example[("label",)] = {"label": float}
     if regression or stream.labels.signals:
         of_example[("watch_ratio",)] = {"watch_ratio": LabelValue}
+    tables: dict[str, Any] = {"tables": dict[str, Count]} if stream.tables else {}
+    replaced = named | {("features",): {"features": features} | tables}
+    own: dict[str, Any] = {"ids": property(tuple_getter(ids))}
     example = derived(Example, of_example, names, own)
     share = _share(layout, example)
     shared: Any = {"shared": (list[share] | None, None)}  # type: ignore[valid-type]  # made just now
     own |= {"example_type": example}
-    raw: Any = {("features",): {"features": msgspec.Raw}}
+    raw: Any = {("features",): {"features": msgspec.Raw} | tables}
     return _types(
         stream,
         layout,

@@ -24,6 +24,7 @@ from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.recovery.signature import state_signer
 from pipeline.recovery.state_reader import read_snapshot, read_state
+from pipeline.recovery.table_rows import restore_tables
 from pipeline.task.record_queue import Position
 from pipeline.task.sharing import SharingSettings
 from pipeline.task.task import Task
@@ -80,6 +81,7 @@ def recover(
     with LogReader(config.kafka, patience) as log:
         if position.state_offset is None:
             _refuse_existing_outputs(log, topics, partition)
+            tables = yield from restore_tables(log, topics, partition, features.tables, None)
             yield Task(
                 partition,
                 new_model(),
@@ -89,11 +91,13 @@ def recover(
                 policy=label_policy(config.labels, features),
                 sharing=_sharing_settings(settings, config),
                 spilled=spilled,
+                tables=tables,
             )
             return
         state = read_state(log, topics, partition, position, state_signer(config), labels=labels)
         refuse_other_settings(state, settings)
         model, state = read_snapshot(log, topics, state, new_model)
+        tables = yield from restore_tables(log, topics, partition, features.tables, state)
         task = Task.restore(
             state,
             model,
@@ -102,6 +106,7 @@ def recover(
             sharing=_sharing_settings(settings, config),
             spilled=spilled,
             labels=labels,
+            tables=tables,
         )
         restoration = TaskRestorer(task, state, keep_waiting)
         yield restoration.left

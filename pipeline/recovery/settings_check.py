@@ -19,6 +19,7 @@ from pipeline.model.settings_text import (
     LEARNER_TYPES,
     STREAM_FEATURES,
     STREAM_NAMES,
+    STREAM_TABLES,
     TARGET_DEFAULTS,
     as_toml,
     parse_value,
@@ -30,7 +31,7 @@ Changes: TypeAlias = dict[str, tuple[str | None, str | None]]
 """Settings that differ, each with its stored and its current value; None where it is missing."""
 _DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {FEATURE_KIND: "running"}
-    | {STREAM_NAMES: DEFAULT_NAMES, STREAM_FEATURES: "", CORRECTIONS: "off"}
+    | {STREAM_NAMES: DEFAULT_NAMES, STREAM_FEATURES: "", STREAM_TABLES: "", CORRECTIONS: "off"}
     | dict(TARGET_DEFAULTS)
     | {LEARNER_PREFIX + name: str(default) for name, default in DEFAULTS.items() if default is not None}
 )

@@ -161,6 +161,8 @@ def _counts(state: State) -> Iterator[tuple[str, int]]:
     yield "labels.offset", state.labels.offset
     yield "published", state.published or 0
     yield from ((f"counters.{name}", count) for name, count in state.counters.items())
+    yield from ((f"tables.{name}.offset", table.offset) for name, table in (state.tables or {}).items())
+    yield from ((f"tables.{name}.rows", table.rows) for name, table in (state.tables or {}).items())
     yield from ((f"taken.{partition}", offset) for partition, offset in state.taken.items())
 
 

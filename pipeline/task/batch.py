@@ -182,6 +182,7 @@ def _prediction_columns(ran: _Run, asked: list[bool] | None, model: Model) -> Pr
         plan.versions,
         outputs.challengers,
         asked,
+        plan.tables,
     )
 
 

@@ -47,6 +47,8 @@ class PredictionColumns:
     challengers: Challengers = ()
     asked: list[bool] | None = None
     """Whether each label is asked for; None where all labels are learned as they come."""
+    tables: list[dict[str, int]] = field(default_factory=list)
+    """The offset up to which each live table was applied; empty without tables."""
 
     def __len__(self) -> int:
         return len(self.event_ids)
@@ -70,6 +72,7 @@ class PredictionColumns:
             _joined(piece.versions for piece in pieces),
             _joined(piece.challengers for piece in pieces),
             None if pieces[0].asked is None else _joined(asked),
+            _joined(piece.tables for piece in pieces),
         )
 
 

@@ -69,8 +69,10 @@ class Plan:
     """The ids of the entities."""
     timestamps: list[int] = field(default_factory=list)
     values: array[float] = field(default_factory=lambda: array("d"))
-    """The features that messages have by themselves, one interaction's after the other's."""
+    """The features of messages and of live tables, one interaction's after the other's."""
     versions: list[int] = field(default_factory=list)
+    tables: list[dict[str, int]] = field(default_factory=list)
+    """The offset up to which each live table was applied, of each prediction; empty without tables."""
     waiting: list[Pending] = field(default_factory=list)
     """Predictions that the join, or a later piece, needs: the model's output is stored in them."""
     closed: array[int] = field(default_factory=lambda: array("q"))
@@ -95,7 +97,9 @@ class Plan:
         """Number of outcomes before the next one."""
         return self.folded + len(self.closed)
 
-    def predict(self, interaction: Interaction, values: array[float]) -> Pending:
+    def predict(
+        self, interaction: Interaction, values: array[float], tables: dict[str, int] | None = None
+    ) -> Pending:
         """Append a prediction; return it as it waits for its label."""
         row = len(self.event_ids)
         self.event_ids.append(interaction.event_id)
@@ -103,6 +107,8 @@ class Plan:
         self.timestamps.append(interaction.timestamp)
         self.values += values
         self.versions.append(self.outcomes)
+        if tables is not None:
+            self.tables.append(tables)
         [prediction] = self.pending([row])
         self.waiting.append(prediction)
         return prediction
@@ -135,6 +141,7 @@ class Plan:
         self.timestamps += later.timestamps
         self.values += later.values
         self.versions += later.versions
+        self.tables += later.tables
         self.waiting += later.waiting
         self.closed += later.closed
         self.labels += later.labels
@@ -234,6 +241,7 @@ class Plan:
             timestamps=self.timestamps[rows],
             values=self.values[width * rows.start : width * rows.stop],
             versions=self.versions[rows],
+            tables=self.tables[rows],
             closed=self.closed[outcomes],
             labels=self.labels[outcomes],
             watch_ratios=self.watch_ratios[outcomes],

@@ -22,6 +22,9 @@ from pipeline.task.record_queue import Position
 
 STATE_VERSION = 3
 
+TABLE_COUNTERS = (Fault.TABLE_FULL.value,)
+"""Further counters, of streams with live tables."""
+
 COUNTERS = (
     "interactions",
     "labels",
@@ -86,6 +89,16 @@ class SavedLabel(msgspec.Struct, frozen=True):
         return EarlyLabel(decode_value(self.value, decoder), source)
 
 
+class TableState(msgspec.Struct, frozen=True):
+    """How far a live table was applied, and what it held."""
+
+    offset: Count
+    """The next record to apply."""
+    rows: Count
+    digest: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
+    """See `pipeline.features.live_tables.Rows.digest`."""
+
+
 class SettingsEpoch(msgspec.Struct, frozen=True):
     """An epoch that has ended, in which the outputs depended on other settings."""
 
@@ -134,6 +147,8 @@ class State(msgspec.Struct, frozen=True):
     windows: dict[Annotated[int, msgspec.Meta(ge=0)], Timestamp] | msgspec.UnsetType = msgspec.UNSET
     """By other partition, the earliest end of a window that its next share may have, with `sharing.align`.
     Else not written."""
+    tables: dict[str, TableState] | msgspec.UnsetType = msgspec.UNSET
+    """The live tables by name; not written where there are none."""
     version: int = STATE_VERSION
 
     @property
@@ -180,6 +195,7 @@ class OffsetIndex:
         del self._sequences[:keep], self._offsets[:keep]
 
 
-def counters(corrections: bool = False) -> Counter[str]:
-    """Return all counters at zero, with that of corrections if labels may be corrected."""
-    return Counter(dict.fromkeys((*COUNTERS, CORRECTED) if corrections else COUNTERS, 0))
+def counters(*, corrections: bool = False, tables: bool = False) -> Counter[str]:
+    """Return all counters at zero, with those of corrections and of live tables where there are such."""
+    names = (*COUNTERS, *((CORRECTED,) if corrections else ()), *(TABLE_COUNTERS if tables else ()))
+    return Counter(dict.fromkeys(names, 0))

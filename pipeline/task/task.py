@@ -7,6 +7,7 @@ merged and joined first, and then the model runs all of them at once, with the s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
@@ -26,10 +27,18 @@ from pipeline.task.aligned_inbox import AlignedInbox
 from pipeline.task.batch import Batch, run_plan
 from pipeline.task.columns import OutcomeColumns
 from pipeline.task.inbox import Inbox
+from pipeline.task.live_tables import LiveTable, LiveTables
 from pipeline.task.plan import Correction, DeadLetter, Plan
 from pipeline.task.record_queue import Position, RecordQueue
 from pipeline.task.sharing import Outbox, SharingSettings
-from pipeline.task.state import OffsetIndex, SavedLabel, SettingsEpoch, SnapshotReference, State, counters
+from pipeline.task.state import (
+    OffsetIndex,
+    SavedLabel,
+    SettingsEpoch,
+    SnapshotReference,
+    State,
+    counters,
+)
 
 
 class Task:
@@ -51,6 +60,8 @@ class Task:
         Settings of the outbox for the other partitions; None where nothing is shared.
     spilled
         Takes waiting predictions that have no room in memory; None to hold all in memory.
+    tables
+        The live tables, in the order of the stream's definition.
     """
 
     def __init__(
@@ -64,18 +75,20 @@ class Task:
         policy: LabelPolicy | None = None,
         sharing: SharingSettings | None = None,
         spilled: SpilledPredictions | None = None,
+        tables: Sequence[LiveTable] = (),
     ) -> None:
         self.partition = partition
         self.model = model
         self.policy = policy
         self.interactions = RecordQueue(interactions, settings.max_jump)
         self.labels = RecordQueue(labels, settings.max_jump)
+        self.tables = LiveTables(tables)
         self.join = Join(settings, spilled)
         self.stream_time = NO_TIMESTAMP
         """The largest timestamp merged, in milliseconds."""
         self.predicted = 0
         """Predictions made: the sequence of the next one."""
-        self.counters = counters(settings.corrections != "off")
+        self.counters = counters(corrections=settings.corrections != "off", tables=bool(self.tables))
         self.prediction_offsets = OffsetIndex(0)
         self.outcome_offsets = OffsetIndex(0)
         self.snapshot: SnapshotReference | None = None
@@ -97,12 +110,16 @@ class Task:
     def advance(self, limit: int) -> Batch:
         """Merge and process messages, as far as the inputs allow, in at most `limit` steps.
 
-        By timestamp, labels first on ties. Where an input has nothing buffered but may have more, the
-        merge waits; where it is at its end, the other goes on without it. Nothing is processed either while
-        the inbox waits for shares of other partitions.
+        By timestamp, on ties tables first, then labels. Where an input or a table has nothing buffered but
+        may have more, the merge waits; where it is at its end, the others go on without it. Nothing is
+        processed either while the inbox waits for shares of other partitions. A table's record does not move
+        stream time.
         """
         plan, slow_steps = self._begin_batch(), 0
         while plan.steps < limit and (queue := self._next_queue()) is not None and self.inbox.ready:
+            if isinstance(queue, LiveTable):
+                self._apply(queue)
+                continue
             if not slow_steps:
                 slow_steps = self._run_fast_path(min(self._fast_limit, limit - plan.steps))
                 continue
@@ -123,9 +140,10 @@ class Task:
         return self._finish_batch()
 
     def rewind(self) -> None:
-        """Drop buffered messages: both inputs will be fed again from their positions on."""
+        """Drop buffered messages: inputs and tables will be fed again from their positions on."""
         self.interactions.rewind()
         self.labels.rewind()
+        self.tables.rewind()
 
     def _begin_batch(self) -> Plan:
         self._plan = Plan(first=self.predicted, folded=self.model.folded)
@@ -153,8 +171,22 @@ class Task:
             [outcomes.watch_ratios[row] or 0.0 for row in rows],
         )
 
-    def _next_queue(self) -> RecordQueue | None:
-        """Return the input with the next message; None to wait for more."""
+    def _next_queue(self) -> RecordQueue | LiveTable | None:
+        """Return the input or the table with the next message; None to wait for more."""
+        if not self.tables:
+            return self._next_input()
+        if not (self.tables.ready and self.interactions.ready and self.labels.ready):
+            return None
+        table, queue = self.tables.next, self._next_input()
+        if table is None or queue is None:
+            return table or queue
+        time, table_time = queue.time, table.queue.time
+        assert time is not None
+        assert table_time is not None
+        return table if table_time <= time else queue
+
+    def _next_input(self) -> RecordQueue | None:
+        """Return the input with the next message, as if there were no tables."""
         next_interaction, next_label = self.interactions.time, self.labels.time
         if next_interaction is None:
             if next_label is None or not self.interactions.at_end:
@@ -171,9 +203,9 @@ class Task:
         if not self.inbox.settled or self.join.corrections != "off":
             return fast_path.MIN_MESSAGES
         join, folded = self.join, self._plan.outcomes
-        messages = fast_path.merge_queued(
-            self.interactions, self.labels, join, max_messages, self.inbox.next_window
-        )
+        ends = [self.inbox.next_window, *(table.queue.time for table in self.tables.tables)]
+        end = min((time for time in ends if time is not None), default=None)
+        messages = fast_path.merge_queued(self.interactions, self.labels, join, max_messages, end)
         n, m = len(messages.interactions), len(messages.labels)
         found = None
         if n + m >= fast_path.MIN_MESSAGES:
@@ -181,6 +213,9 @@ class Task:
         if found is None:
             self._fast_limit = max(fast_path.MIN_MESSAGES, min(max_messages, n + m) // 2)
             return fast_path.MIN_MESSAGES
+        if self.tables and n:
+            found.values = self.tables.values(found.values, found.ids)
+            found.tables = [self.tables.versions] * n
         self._fast_limit = min(fast_path.MAX_MESSAGES, 2 * (n + m))
         self.interactions.skip(n)
         self.labels.skip(m)
@@ -196,6 +231,13 @@ class Task:
         self._move_stream_time(max(self.stream_time, messages.time))
         join.forget(self.stream_time)
         return 0
+
+    def _apply(self, table: LiveTable) -> None:
+        """Apply the next record of a table."""
+        fault = self.tables.apply(table)
+        self._plan.steps += 1
+        if fault is not None and table.reports:
+            self._reject(table.queue.source(), fault)
 
     def _process(self, queue: RecordQueue) -> None:
         record = queue.pop()
@@ -257,7 +299,10 @@ class Task:
             return
         times = np.array([interaction.timestamp])
         values = self.model.features.event.values([interaction], times)
-        prediction = self._plan.predict(interaction, values)
+        versions = None
+        if self.tables:
+            values, versions = self.tables.values(values, [interaction.ids]), self.tables.versions
+        prediction = self._plan.predict(interaction, values, versions)
         self.predicted += 1
         self.counters["predictions"] += 1
         join.open(prediction)
@@ -377,6 +422,7 @@ class Task:
             published=self.outbox.since if self.outbox else None,
             taken=dict(self.inbox.taken),
             windows=self.inbox.windows or UNSET,
+            tables=self.tables.states() or UNSET,
         )
 
     @classmethod
@@ -389,6 +435,7 @@ class Task:
         policy: LabelPolicy | None = None,
         sharing: SharingSettings | None = None,
         spilled: SpilledPredictions | None = None,
+        tables: Sequence[LiveTable] = (),
         labels: InputDecoder[Label] = LABEL_DECODER,
     ) -> Task:
         """Return the task of a state record: the inverse of `state`.
@@ -402,8 +449,8 @@ class Task:
             The last committed state record.
         model
             The model of its snapshot, or one that has learned nothing.
-        settings, policy, sharing, spilled
-            As for a new task.
+        settings, policy, sharing, spilled, tables
+            As for a new task; the tables as they were.
         labels
             Decodes the labels that wait for their interaction.
         """
@@ -416,6 +463,7 @@ class Task:
             policy=policy,
             sharing=sharing,
             spilled=spilled,
+            tables=tables,
         )
         task.stream_time = state.stream_time
         task.predicted = state.predictions

@@ -21,6 +21,7 @@ from pipeline.worker.membership import Membership
 from pipeline.worker.partition import Partition
 from pipeline.worker.progress import Progress
 from pipeline.worker.source import ConsumerSource
+from pipeline.worker.table_source import TableSource
 
 POLL_TIMEOUT = 0.1
 """Seconds to wait for a message, or for news of the group."""
@@ -52,6 +53,7 @@ class Assignment:
         """All partitions that the worker has had, by number."""
         self.membership = Membership(config, consumer)
         self.source = ConsumerSource(consumer, config)
+        self.tables = TableSource(config)
         self.progress = Progress()
         self._config = config
         self._consumer = consumer
@@ -173,12 +175,14 @@ class Assignment:
         task = partition.task
         self.progress.begin(task)
         self.source.connect(partition.number, partition.queues)
+        self.tables.connect(partition.number, task.tables)
         _log.info(event, partition=partition.number, predictions=task.predicted, outcomes=task.model.folded)
 
     def _drop(self, drop: Callable[[Partition], None]) -> None:
         for partition in self.partitions.values():
             drop(partition)
         self.source.clear()
+        self.tables.clear()
         self.progress.clear()
 
     def _advanced_by_others(self, partition: Partition) -> bool:

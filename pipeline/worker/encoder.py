@@ -217,6 +217,7 @@ def _encode_predictions(columns: PredictionColumns, record: type[Prediction]) ->
             columns.probabilities,
             columns.predicted,
             map(msgspec.Raw, decimals.encode_rows(columns.features)),
+            *((columns.tables,) if columns.tables else ()),
             columns.versions,
             count(columns.first),
             columns.challengers,

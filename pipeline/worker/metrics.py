@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
@@ -14,6 +15,7 @@ from prometheus_client.registry import Collector
 from pipeline.config.tree import Config, host_and_port
 from pipeline.errors import ConfigError
 from pipeline.model.comparison import LearnerMetrics
+from pipeline.task.live_tables import LiveTable
 from pipeline.worker.partition import Partition
 from pipeline.worker.schema_lookup import SchemaLookup
 from pipeline.worker.source import ConsumerSource
@@ -36,6 +38,13 @@ INPUT_GAUGES: Final = {
     "buffered_bytes": "Bytes of the messages that were read and not yet processed.",
     "paused": "1 while the input is not read, because enough is buffered or messages wait for their schema.",
     "held_messages": "Messages that wait for their schema, which the registry has not answered yet.",
+}
+TABLE_GAUGES: Final = {
+    "rows": "Rows of the live table.",
+    "queued": "Records that were read and wait for the time from which on they hold.",
+    "applied": "Records applied since the partition was assigned.",
+    "rejected": "Records that could not be used since the partition was assigned.",
+    "lost_versions": "1 if compaction had taken away versions, so that the table was not restored as it was.",
 }
 ENTITIES: Final = "Entities that running statistics are kept for, by table."
 REGISTRY_ANSWERS: Final = ("found", "unknown", "failed")
@@ -62,6 +71,21 @@ class InputFigures(NamedTuple):
     held_messages: int = 0
 
 
+class TableFigures(NamedTuple):
+    """What a live table held at the last update: see `TABLE_GAUGES`."""
+
+    rows: int
+    queued: int
+    applied: int
+    rejected: int
+    lost_versions: int
+
+    @classmethod
+    def of(cls, table: LiveTable) -> TableFigures:
+        """Return the figures of a table."""
+        return cls(len(table.rows), len(table.queue), table.applied, table.rejected, table.lost_versions)
+
+
 class PartitionFigures(NamedTuple):
     """What a partition held at the last update: see `PARTITION_GAUGES`."""
 
@@ -82,6 +106,8 @@ class PartitionFigures(NamedTuple):
     """By table of the running statistics."""
     compared: Mapping[str, LearnerMetrics]
     """By learner: see `COMPARISON_COUNTERS`."""
+    tables: Mapping[str, TableFigures] = MappingProxyType({})
+    """By live table."""
 
     @classmethod
     def of(cls, partition: Partition, source: ConsumerSource) -> PartitionFigures:
@@ -105,6 +131,7 @@ class PartitionFigures(NamedTuple):
             held_back=throttle.active,
             entities={name: len(table) for name, table in statistics.named_tables()},
             compared=task.comparison.learner_metrics if task.comparison else {},
+            tables={table.features.name: TableFigures.of(table) for table in task.tables.tables},
         )
 
 
@@ -183,6 +210,7 @@ class Gauges(Collector):
             for table, count in held.entities.items():
                 entities.add_metric([str(partition), table], count)
         yield entities
+        yield from _collect_tables(figures)
         for name, text in INPUT_GAUGES.items():
             family = GaugeMetricFamily(f"forks_input_{name}", text, labels=["partition", "input"])
             for partition, held in figures.items():
@@ -212,6 +240,18 @@ class Gauges(Collector):
         for answer in REGISTRY_ANSWERS:
             answers.add_metric([answer], getattr(figures, answer))
         yield answers
+
+
+def _collect_tables(figures: Mapping[int, PartitionFigures]) -> Iterator[Metric]:
+    """Return the metrics of live tables, where there are some."""
+    if not any(held.tables for held in figures.values()):
+        return
+    for name, text in TABLE_GAUGES.items():
+        family = GaugeMetricFamily(f"forks_table_{name}", text, labels=["partition", "table"])
+        for partition, held in figures.items():
+            for table, found in held.tables.items():
+                family.add_metric([str(partition), table], getattr(found, name))
+        yield family
 
 
 @contextmanager

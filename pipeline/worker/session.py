@@ -133,6 +133,7 @@ class Session:
         source = self.assignment.source
         waiting = any(partition.laggards.waiting for partition in self.assignment.running)
         source.poll(0.0 if self._busy or waiting or self.assignment.restoring else POLL_TIMEOUT)
+        self.assignment.tables.poll()
         self.assignment.restore(self._restore_seconds)
         begin = time.monotonic()
         running = self.assignment.running

@@ -101,14 +101,15 @@ def rights(role: Role, config: Config, topics: Topics, partitions: int | None = 
     transactions = Right("Write", Resource.TRANSACTIONAL_ID, transactional_id(config, ""), prefixed=True)
     if role is Role.WORKER:
         return [
-            *_on_topics("Read", [*inputs, *read_back]),
+            *_on_topics("Read", [*inputs, *topics.tables, *read_back]),
             *_on_topics("Write", outputs),
             *_on_topics("DescribeConfigs", every),
             Right("Read", Resource.GROUP, group),
             transactions,
         ]
     if role is Role.PRODUCER:
-        return _on_topics("Read", inputs) + _on_topics("Write", inputs)
+        written = (*inputs, *topics.tables)
+        return _on_topics("Read", written) + _on_topics("Write", written)
     if role is Role.READER:
         return _on_topics("Read", outputs)
     audited = [*_on_topics("Read", every), *_on_topics("DescribeConfigs", every)]

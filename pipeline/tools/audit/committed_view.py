@@ -78,7 +78,7 @@ def capture_view(config: Config) -> View:
         first = watermarks.ranges()
         committed = group.committed_offsets(range(group.partitions), timeout)
     ends = watermarks.high_watermarks()
-    outputs = {partition: end for partition, end in ends.items() if partition.topic not in topics.inputs}
+    outputs = {partition: end for partition, end in ends.items() if partition.topic in topics.outputs}
     _wait_for_transactions(watermarks, outputs, timeout)
     ranges = {partition: range(offsets.start, ends[partition]) for partition, offsets in first.items()}
     return View(

@@ -14,7 +14,7 @@ from pipeline.records.decoding import decode_value
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
 from pipeline.records.inputs import RawMessage
-from pipeline.records.names import ERROR_HEADERS, MESSAGE_FAULTS, Fault
+from pipeline.records.names import ERROR_HEADERS, JOIN_FAULTS, MESSAGE_FAULTS, TABLE_FAULTS, Fault
 from pipeline.records.schemas import NOT_REGISTERED
 from pipeline.tools.audit.differences import AuditResult
 from pipeline.tools.audit.topic_records import AuditInput, DeadLetterMessage
@@ -51,10 +51,13 @@ class DeadLetters:
         self._labels = decoders_of(audit_input.topics).labels
         self._result = result
         state = audit_input.state
-        self._accepted = {
+        self._accepted: dict[str, tuple[int, tuple[Fault, ...]]] = {
             audit_input.topics.interactions: (state.interactions.offset, MESSAGE_FAULTS),
-            audit_input.topics.labels: (state.labels.offset, tuple(Fault)),
+            audit_input.topics.labels: (state.labels.offset, (*MESSAGE_FAULTS, *JOIN_FAULTS)),
         }
+        for name, table in (state.tables or {}).items():
+            if name in audit_input.tables and audit_input.tables[name].reports:
+                self._accepted[audit_input.topics.table(name)] = table.offset, TABLE_FAULTS
         self._waiting = {(saved.topic, saved.offset) for saved in state.waiting}
         self._open: dict[tuple[str, int], DeadLetterDigest] = {}
         for dead_letter_message in audit_input.dead_letters.items:

@@ -91,10 +91,9 @@ def match_key(record: Interaction | Label, event: EventFeatures) -> MatchKey:
     return record.ids, record.timestamp, None, values
 
 
-def prediction_key(prediction: Prediction, event: EventFeatures) -> MatchKey:
+def prediction_key(prediction: Prediction, features: FeatureSet) -> MatchKey:
     """Return the key of the interaction that a prediction was made from."""
-    begin = len(prediction.features) - len(event.names)
-    return prediction.ids, prediction.timestamp, None, tuple(prediction.features[begin:])
+    return prediction.ids, prediction.timestamp, None, tuple(prediction.features[features.own])
 
 
 def label_key(outcome: Outcome) -> MatchKey:

@@ -141,4 +141,5 @@ def _audit_input(reader: Reader, topics: Topics, checkpoint: CommittedCheckpoint
         requests=reader.sources(topics.label_requests)
         if topics.requests_labels
         else PartitionRecords((), 0, 0),
+        tables={name: reader.table(topics.table(name)) for name in topics.stream.tables},
     )

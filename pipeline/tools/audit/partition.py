@@ -23,6 +23,7 @@ from pipeline.tools.audit.dispositions import (
     prediction_key,
 )
 from pipeline.tools.audit.epochs import SettingsEpochs
+from pipeline.tools.audit.live_tables import LiveTableCheck
 from pipeline.tools.audit.record_checks import LabelRequestCheck, ShareCheck
 from pipeline.tools.audit.state_check import OffsetBounds, check_state
 from pipeline.tools.audit.topic_records import AuditInput, read_in_sequence
@@ -87,12 +88,12 @@ class _Audit:
 
     def run(self) -> None:
         """Run all checks, reading each topic once."""
-        self._read_outputs()
         dead_letters = DeadLetters(self.audit_input, self.result)
+        self._read_outputs(dead_letters)
         interactions, labels = self._check_inputs(dead_letters)
         self._check_state(dead_letters, interactions, labels)
 
-    def _read_outputs(self) -> None:
+    def _read_outputs(self, dead_letters: DeadLetters) -> None:
         audit_input, result = self.audit_input, self.result
         topics, state = audit_input.topics, audit_input.state
         types = OutputTypes.of(topics.stream)
@@ -120,12 +121,15 @@ class _Audit:
             topics,
             result,
         )
-        event = FeatureSet.of(topics.stream).event
+        features = FeatureSet.of(topics.stream)
+        tables = LiveTableCheck(audit_input, features, dead_letters, result)
         shares = ShareCheck(topics.outcomes, result)
         for record, source in self.derivation.run(predictions, outcomes):
             self.bounds.note(record, source.offset)
             if is_prediction(record):
-                self.predicted.add(record.event_id, prediction_key(record, event), source.offset)
+                self.predicted.add(record.event_id, prediction_key(record, features), source.offset)
+                if features.tables:
+                    tables.check(record, source.offset)
                 requests.check(record)
                 continue
             assert is_outcome(record)
@@ -133,6 +137,7 @@ class _Audit:
             if record.status != "expired":
                 self.labelled.add(record.event_id, label_key(record), source.offset)
         requests.finish()
+        tables.finish()
 
     def _check_inputs(self, dead_letters: DeadLetters) -> tuple[Counter[str], Counter[str]]:
         """Find the disposition of each input message; return the counts of interactions and of labels."""

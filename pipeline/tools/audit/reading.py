@@ -20,7 +20,7 @@ from pipeline.recovery.state_reader import read_state, snapshot_bytes
 from pipeline.task.state import State
 from pipeline.tools.audit.committed_view import View
 from pipeline.tools.audit.differences import AuditResult
-from pipeline.tools.audit.topic_records import DeadLetterMessage, PartitionRecords
+from pipeline.tools.audit.topic_records import DeadLetterMessage, PartitionRecords, TableRecords
 
 
 class CommittedCheckpoint(NamedTuple):
@@ -185,6 +185,13 @@ class Reader:
         sources = map(RawMessage.of, self._messages(topic, stop))
         return PartitionRecords(sources, self.log_start_offset(topic), self.stable_offset(topic))
 
+    def table(self, topic: str) -> TableRecords:
+        """Return the records of a live table's topic that the view has."""
+        own = PartitionId(topic, self.partition)
+        several = PartitionId(topic, 1) in self._view.ranges
+        read = own if several else PartitionId(topic, 0)
+        return TableRecords(map(RawMessage.of, self._messages_of(read, None)), reports=read == own)
+
     def dead_letters(self, topic: str) -> PartitionRecords[DeadLetterMessage]:
         """Return the dead letters of the view."""
         messages = (
@@ -194,12 +201,15 @@ class Reader:
         return PartitionRecords(messages, self.log_start_offset(topic), self.stable_offset(topic))
 
     def _messages(self, topic: str, stop: int | None) -> Iterator[ConsumerRecord]:
-        offsets = self._view.ranges[PartitionId(topic, self.partition)]
+        return self._messages_of(PartitionId(topic, self.partition), stop)
+
+    def _messages_of(self, partition: PartitionId, stop: int | None) -> Iterator[ConsumerRecord]:
+        offsets = self._view.ranges[partition]
         end = offsets.stop if stop is None else min(stop, offsets.stop)
         if offsets.start >= end:
             return
         with LogReader(self._kafka) as log:
-            for message in log.read_to_end(topic, self.partition):
+            for message in log.read_to_end(*partition):
                 if (message.offset() or 0) >= end:
                     return
                 self._meter.count()

@@ -86,7 +86,8 @@ def check_state(
     state = audit_input.state
     left_out = {*UNRECORDED, *unknown}
     corrections = CORRECTED in state.counters or counted[CORRECTED] > 0
-    names = [name for name in counters(corrections=corrections) if name not in left_out]
+    known = counters(corrections=corrections, tables=bool(state.tables))
+    names = [name for name in known if name not in left_out]
     right: dict[str, int] = {f"counter {name}": counted[name] for name in names}
     found: dict[str, int] = {name: state.counters.get(name.removeprefix("counter "), 0) for name in right}
     oldest = next(iter(pending.values()), None)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -48,6 +49,21 @@ class PartitionRecords(NamedTuple, Generic[Item]):
         return self.log_start_offset == 0
 
 
+class TableRecords(NamedTuple):
+    """The records of a live table's topic, in the partition that a partition of the inputs reads.
+
+    Attributes
+    ----------
+    messages
+        In the order of their offsets, as far as compaction has left them.
+    reports
+        Whether records that cannot be used are dead letters of this partition.
+    """
+
+    messages: Iterable[RawMessage]
+    reports: bool
+
+
 class AuditInput(NamedTuple):
     """Everything that an audit reads of one partition.
 
@@ -74,6 +90,8 @@ class AuditInput(NamedTuple):
     dead_letters: PartitionRecords[DeadLetterMessage]
     requests: PartitionRecords[RawMessage] = PartitionRecords((), 0, 0)
     """Label requests; empty without a label policy."""
+    tables: Mapping[str, TableRecords] = MappingProxyType({})
+    """Records of the live tables, by name."""
 
 
 Record = TypeVar("Record", Prediction, Outcome, LabelRequest)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from msgspec import UNSET
@@ -15,7 +16,7 @@ from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import Outcome, Prediction, Share
 from pipeline.task.aligned_inbox import next_window_end
-from pipeline.task.state import State, counters
+from pipeline.task.state import State, TableState, counters
 from pipeline.tools.audit.state_check import UNRECORDED
 from pipeline.tools.checkpoint.input_summary import InputSummary
 from pipeline.tools.checkpoint.output_summary import OutputSummary
@@ -35,6 +36,8 @@ class PartitionLogs(NamedTuple):
     labels: Iterable[RawMessage]
     shares: Callable[[int], Iterable[tuple[int, Share]]]
     """Returns what a partition has shared, with the offsets."""
+    table: Callable[[str, int], TableState]
+    """Returns the state of a live table, by name, applied up to an offset."""
 
 
 class PartitionToDerive(NamedTuple):
@@ -51,6 +54,8 @@ class PartitionToDerive(NamedTuple):
     decoders: InputDecoders
     shares: bool
     """Whether the partition shares outcomes with others."""
+    tables: Mapping[str, str] = MappingProxyType({})
+    """Topics of the live tables by name."""
 
 
 def derive_state(
@@ -105,7 +110,13 @@ def derive_state(
     interactions, labels = target.topics
     inputs.read_interactions(interactions, logs.interactions, target.offsets[0])
     inputs.read_labels(labels, logs.labels, target.offsets[1])
-    state = _state(target, outputs, inputs, logs.shares, last)
+    tables = {
+        name: logs.table(
+            name, max(outputs.tables.get(name, 0), inputs.read_table(topic), _applied(last, name))
+        )
+        for name, topic in target.tables.items()
+    }
+    state = _state(target, outputs, inputs, logs.shares, last, tables=tables)
     return state, outputs.outcome_offsets.floor(state.outcomes)
 
 
@@ -115,6 +126,8 @@ def _state(
     inputs: InputSummary,
     shares: Callable[[int], Iterable[tuple[int, Share]]],
     last: State | None,
+    *,
+    tables: dict[str, TableState],
 ) -> State:
     waiting = inputs.waiting()
     stream_time = max(inputs.stream_time, -1 if last is None else last.stream_time)
@@ -128,25 +141,32 @@ def _state(
         labels=inputs.positions[target.topics[1]],
         snapshot=None,
         waiting=waiting,
-        counters=_counters(outputs, inputs, len(waiting), last),
+        counters=_counters(outputs, inputs, len(waiting), last, tables=bool(tables)),
         earlier=[] if last is None else last.earlier,
         published=published,
         taken=taken,
         windows=windows or UNSET,
+        tables=tables or UNSET,
         **outputs.finish(stream_time, published),
     )
 
 
 def _counters(
-    outputs: OutputSummary, inputs: InputSummary, waiting: int, last: State | None
+    outputs: OutputSummary, inputs: InputSummary, waiting: int, last: State | None, *, tables: bool
 ) -> dict[str, int]:
-    names = counters(corrections=outputs.join.corrections != "off")
+    names = counters(corrections=outputs.join.corrections != "off", tables=tables)
     counted = counters() + outputs.counters + inputs.counters
     counted["predictions"] = outputs.predictions
     for name in UNRECORDED:
         counted[name] = 0 if last is None else last.counters.get(name, 0)
     counted["early"] = max(counted["early"], waiting)
     return {name: counted[name] for name in names}
+
+
+def _applied(last: State | None, name: str) -> int:
+    """Return how far a state record has applied a table."""
+    tables = {} if last is None else last.tables or {}
+    return tables[name].offset if name in tables else 0
 
 
 def _published(shares: Iterable[tuple[int, Share]], last: State | None) -> int:

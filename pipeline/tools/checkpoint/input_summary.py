@@ -81,6 +81,12 @@ class InputSummary:
         self._latest = -1
         """Latest time of the topic's messages that were read so far."""
 
+    def read_table(self, topic: str) -> int:
+        """Count the dead letters about a table's records; return the offset behind the last of them."""
+        about = {offset: each for (name, offset), each in self._dead_letters.items() if name == topic}
+        self.counters.update(each.fault for each in about.values() if each.fault is not None)
+        return max((offset + 1 for offset in about if offset is not None), default=0)
+
     def read_interactions(self, topic: str, messages: Iterable[RawMessage], end: int) -> None:
         """Read the interactions below the committed offset `end`.
 

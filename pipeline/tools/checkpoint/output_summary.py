@@ -56,6 +56,8 @@ class OutputSummary:
         self.predicted, self.labelled = OutputIndex(), OutputIndex()
         self.counters: Counter[str] = Counter()
         self.learned: dict[int, int] = {}
+        self.tables: dict[str, int] = {}
+        """The offset up to which the last prediction had applied each live table."""
         self.latest = -1
         self.prediction_offsets, self.outcome_offsets = OffsetIndex(0), OffsetIndex(0)
         self.join = Join(join)
@@ -91,10 +93,9 @@ class OutputSummary:
             self._check_sequence("prediction", sequence, self.predictions)
             self.predictions += 1
             self.pending[sequence] = prediction
-            self.predicted.add(
-                prediction.event_id, prediction_key(prediction, self._model.features.event), offset
-            )
+            self.predicted.add(prediction.event_id, prediction_key(prediction, self._model.features), offset)
             self.latest = max(self.latest, prediction.timestamp)
+            self.tables = getattr(prediction, "tables", self.tables)
             self.counters["asked"] += prediction.asked is True
             if sequence % INDEX_INTERVAL == 0:
                 self.prediction_offsets.add(sequence, offset)

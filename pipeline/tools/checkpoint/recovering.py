@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, TypeVar
 import msgspec
 
 from pipeline.errors import StateError
+from pipeline.features.live_tables import Rows
 from pipeline.kafka.committed import position_of
 from pipeline.kafka.log import LogReader, decode_record
 from pipeline.kafka.registry import decoders_of
@@ -18,7 +19,8 @@ from pipeline.records.inputs import RawMessage
 from pipeline.records.output_types import OutputTypes
 from pipeline.recovery.state_check import UnusableStateError
 from pipeline.recovery.state_reader import state_of
-from pipeline.task.state import State
+from pipeline.recovery.table_rows import replay_rows
+from pipeline.task.state import State, TableState
 from pipeline.tools.checkpoint.deriving import PartitionLogs, PartitionToDerive, derive_state
 from pipeline.tools.checkpoint.group import Group
 from pipeline.tools.checkpoint.installing import NewCheckpoint, NewSnapshot, write_checkpoints
@@ -189,6 +191,7 @@ def derive(
         group.config.join,
         decoders_of(topics),
         shares=group.config.sharing.interval_for(group.partitions) is not None,
+        tables={name: topics.table(name) for name in topics.stream.tables},
     )
     with _reader(group) as predictions, _reader(group) as outcomes:
         logs = PartitionLogs(
@@ -198,9 +201,20 @@ def derive(
             interactions=_messages(group, topics.interactions, partition),
             labels=_messages(group, topics.labels, partition),
             shares=lambda other: _records(group.log, topics.shared, other, types.shares),
+            table=lambda name, offset: _table(group, factory, partition, name, offset),
         )
         state, outcome_offset = derive_state(target, logs, model, last, progress)
     return NewCheckpoint(state, NewSnapshot(pack(model), 0, state.outcomes, outcome_offset))
+
+
+def _table(group: Group, factory: ModelFactory, partition: int, name: str, offset: int) -> TableState:
+    """Return the state of a live table that was applied up to an offset."""
+    topic = group.topics.table(name)
+    [features] = [each for each in factory.features.tables if each.name == name]
+    rows = Rows(features)
+    number = group.log.table_partition(topic, partition)
+    replay_rows(rows, group.log.read_to_end(topic, number), offset)
+    return TableState(offset, len(rows), rows.digest)
 
 
 def _reader(group: Group) -> LogReader:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks.validation import auc, log_loss, majority
-from pipeline.task.state import CORRECTED, COUNTERS
+from pipeline.task.state import CORRECTED, COUNTERS, TABLE_COUNTERS
 from pipeline.tools.report.comparison import LearnerComparison
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts, differences
 from pipeline.tools.report.outcomes import OUTCOME, Floats, Outcomes, in_order_of_time, known_sums
@@ -112,6 +112,8 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
         watched != majority(watched),
     )
     delays = events["label_timestamp"] - events["timestamp"]
+    there = [name for name in TABLE_COUNTERS if any(name in count.after for count in counts)]
+    names = (*COUNTERS, *there)
     return Report(
         events=found["predictions"],
         predictions=found["predictions"],
@@ -129,7 +131,7 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
         running_means_auc=auc(margin, watched),
         label_delay_median=float(np.median(delays)) if len(delays) else None,
         label_delay_p99=float(np.percentile(delays, 99)) if len(delays) else None,
-        counters={name: sum(count.after.get(name, 0) for count in counts) for name in COUNTERS},
+        counters={name: sum(count.after.get(name, 0) for count in counts) for name in names},
         differences=differences(counts),
         windows=_windows(events["timestamp"], wrong, window or window_size(len(events))),
     )

@@ -57,7 +57,9 @@ def _counters(report: Report) -> Table:
     for stage, names in STAGES.items():
         if stage == "label requests" and not report.counters["asked"]:
             continue
-        numbers = [f"{name.replace('_', ' ')} {report.counters[name]:,}" for name in names]
+        numbers = [
+            f"{name.replace('_', ' ')} {report.counters[name]:,}" for name in names if name in report.counters
+        ]
         table.add_row(Text(stage, style="bold"), Text(" · ".join(numbers)))
     waiting = report.predictions - (report.outcomes - report.corrected)
     if report.corrected:

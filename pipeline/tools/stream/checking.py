@@ -15,8 +15,9 @@ from pipeline.config.pointer import parts_of
 from pipeline.config.stream import InputDefinition, LabelDefinition, Stream, TimeUnit
 from pipeline.config.target_settings import BinarySettings, RegressionSettings
 from pipeline.excerpt import excerpt, shortened
+from pipeline.features.live_tables import TableFeatures, TableRecord, tables_of
 from pipeline.features.targets import target_of
-from pipeline.records.decoding import InputDecoder, RejectedRecord, decode
+from pipeline.records.decoding import NO_TIMESTAMP, InputDecoder, RejectedRecord, decode
 from pipeline.records.fields import Id
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import Interaction, Label, RawMessage
@@ -50,10 +51,11 @@ MOSTLY: Final = 10
 
 
 class Sample(NamedTuple):
-    """Messages of both inputs."""
+    """Messages of both inputs, and of the live tables by name."""
 
     interactions: Sequence[RawMessage]
     labels: Sequence[RawMessage]
+    tables: Mapping[str, Sequence[RawMessage]] = MappingProxyType({})
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -108,11 +110,14 @@ class StreamCheck(msgspec.Struct, frozen=True):
     """`target.offset` of a regression target, else None."""
     remarks: list[str]
     """What does not look right, and what to do."""
+    tables: dict[str, InputCheck] = {}
+    """The records of each live table, by name."""
 
     @property
     def fits(self) -> bool:
         """Whether every message can be used, and nothing looks wrong."""
-        return not (self.remarks or self.interactions.reasons or self.labels.reasons)
+        inputs = (self.interactions, self.labels, *self.tables.values())
+        return not (self.remarks or any(each.reasons for each in inputs))
 
 
 def check(
@@ -148,6 +153,7 @@ def check(
     target = target_of(stream.target)
     positive = sum(target.is_positive(label.watch_ratio) for label in usable)
     joined = sum(label.event_id in events for label in usable)
+    tables = {each.name: _table(stream, each, sample.tables.get(each.name, ())) for each in tables_of(stream)}
     remarks = [
         *_units("interactions", stream.interactions, sample.interactions, decoders.interactions),
         *_units("labels", stream.labels, sample.labels, decoders.labels),
@@ -163,19 +169,50 @@ def check(
         positive,
         stream.target.offset if isinstance(stream.target, RegressionSettings) else None,
         remarks,
+        tables,
     )
 
 
-_Decoded = list[tuple[RawMessage, Interaction | Label | RejectedRecord]]
+_Decoded = Sequence[tuple[RawMessage, Interaction | Label | TableRecord | RejectedRecord]]
 
 
-def _decoded(messages: Sequence[RawMessage], decoder: InputDecoder[Any], latest: int) -> _Decoded:
+def _table(stream: Stream, table: TableFeatures, messages: Sequence[RawMessage]) -> InputCheck:
+    """Check the records of a live table."""
+    decoded = [(each, table.decode(each.key, each.value, NO_TIMESTAMP)) for each in messages]
+    usable = [record for _, record in decoded if not isinstance(record, RejectedRecord)]
+    times = [record.timestamp for record in usable if record.timestamp != NO_TIMESTAMP]
+    definition, objects = stream.tables[table.name], [_object(each.value) for each in messages]
+    return InputCheck(
+        messages[0].topic if messages else definition.topic,
+        len(messages),
+        len(usable),
+        min(times, default=None),
+        max(times, default=None),
+        [_field(name, pointer, objects) for name, pointer in definition.pointers()],
+        list(_reasons(decoded)),
+    )
+
+
+def _object(value: bytes | None) -> object:
+    try:
+        return msgspec.json.decode(value or b"null")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _decoded(
+    messages: Sequence[RawMessage], decoder: InputDecoder[Any], latest: int
+) -> list[tuple[RawMessage, Interaction | Label | RejectedRecord]]:
     keys, values = [message.key for message in messages], [message.value for message in messages]
     return list(zip(messages, decode(keys, values, decoder, latest).records, strict=True))
 
 
 def _input(
-    topic: str, stream: Stream, definition: InputDefinition, decoded: _Decoded, decoder: InputDecoder[Any]
+    topic: str,
+    stream: Stream,
+    definition: InputDefinition,
+    decoded: Sequence[tuple[RawMessage, Interaction | Label | RejectedRecord]],
+    decoder: InputDecoder[Any],
 ) -> InputCheck:
     objects = [_parsed(message, decoder) for message, _ in decoded]
     times = [record.timestamp for _, record in decoded if not isinstance(record, RejectedRecord)]

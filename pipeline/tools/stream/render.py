@@ -25,6 +25,8 @@ def render(found: StreamCheck) -> RenderableType:
 def _parts(found: StreamCheck) -> Iterator[RenderableType]:
     yield from _input("interactions", found.interactions)
     yield from _input("labels", found.labels)
+    for name, table in found.tables.items():
+        yield from _input(f"table {name}", table)
     labels = found.labels.usable
     if labels:
         yield Text(

@@ -187,7 +187,7 @@ def test_an_audit_tells_messages_with_other_features_apart() -> None:
     values = [*values_of(stream, WHOLE).values()]
     running = [0.5] * features.running
     prediction = make(1, "d", WHOLE["timestamp"], 0.0, 0.5, False, [*running, *values], 0, 0)
-    key = prediction_key(prediction, features.event)
+    key = prediction_key(prediction, features)
     assert match_key(record_of(stream, WHOLE), features.event) == key
     other = record_of(stream, WHOLE | {"size": 98.0})
     assert match_key(other, features.event) != key

@@ -34,7 +34,15 @@ from pipeline.records.outputs import (
 )
 from pipeline.task.plan import DeadLetter
 from pipeline.task.record_queue import Position
-from pipeline.task.state import CORRECTED, COUNTERS, SavedLabel, SettingsEpoch, SnapshotReference, State
+from pipeline.task.state import (
+    CORRECTED,
+    COUNTERS,
+    TABLE_COUNTERS,
+    SavedLabel,
+    SettingsEpoch,
+    SnapshotReference,
+    State,
+)
 from pipeline.worker.encoder import RecordEncoder, dead_letter_headers
 from tests.support.builders import CHALLENGERS, Inputs, feed_all, join_settings, new_model, new_task
 from tests.support.examples import examples
@@ -51,7 +59,10 @@ RECORDS: dict[str, type[msgspec.Struct]] = {
     "share": Share,
     "state": State,
 }
-OPTIONAL = ("former", "shared", "challengers", "asked", "effects", "window_end", "closed_until", "windows")
+OPTIONAL = (
+    *("former", "shared", "challengers", "asked", "effects", "window_end", "closed_until"),
+    *("windows", "tables"),
+)
 """Fields that are not always written."""
 LATEST = 2**53
 ERROR = ERROR_HEADERS
@@ -125,7 +136,7 @@ def test_so_do_the_parts_of_a_state_record(part: str, struct: type[msgspec.Struc
 def test_counters_are_those_that_are_kept() -> None:
     counters = schema("state")["properties"]["counters"]
     assert counters["required"] == list(COUNTERS)
-    assert list(counters["properties"]) == [*COUNTERS, CORRECTED]
+    assert list(counters["properties"]) == [*COUNTERS, CORRECTED, *TABLE_COUNTERS]
 
 
 KUAIREC_NAMES = {"entity": "video_id", "values": "ratios"}

@@ -198,7 +198,8 @@ def test_what_is_closed_makes_room() -> None:
     )
     spilled = task.join.spilled
     assert spilled is not None
-    assert len(spilled) == 38
+    assert task.join.pending_count == 40
+    assert len(spilled) >= 38
     assert spilled._columns.dead <= len(spilled) + 3
 
 

@@ -19,9 +19,11 @@ from pipeline.worker.metrics import (
     INPUT_GAUGES,
     INPUTS,
     PARTITION_GAUGES,
+    TABLE_GAUGES,
     Gauges,
     InputFigures,
     PartitionFigures,
+    TableFigures,
     serve_metrics,
 )
 from pipeline.worker.source import ConsumerSource
@@ -39,7 +41,8 @@ def free_address() -> str:
 
 
 def test_every_figure_has_a_gauge() -> None:
-    assert PartitionFigures._fields == (*INPUTS, *PARTITION_GAUGES, "entities", "compared")
+    assert PartitionFigures._fields == (*INPUTS, *PARTITION_GAUGES, "entities", "compared", "tables")
+    assert TableFigures._fields == tuple(TABLE_GAUGES)
     assert LearnerMetrics._fields == tuple(COMPARISON_COUNTERS)
     assert InputFigures._fields == tuple(INPUT_GAUGES)
 
@@ -137,7 +140,14 @@ def test_challengers_have_counters_beside_the_champion() -> None:
     gauges, inputs = Gauges(CONFIG), InputFigures(0, 0, False)
     learner_metrics = {"champion": LearnerMetrics(10, 3, 5.5), "linear": LearnerMetrics(10, 4, None)}
     figures = PartitionFigures._make(
-        [inputs, inputs, *(0 for _ in PARTITION_GAUGES), {"users": 4}, learner_metrics]
+        [
+            inputs,
+            inputs,
+            *(0 for _ in PARTITION_GAUGES),
+            {"users": 4},
+            learner_metrics,
+            {"items": TableFigures(5, 1, 7, 2, 0)},
+        ]
     )
     gauges.publish({7: figures})
     lines = generate_latest(cast(CollectorRegistry, gauges)).decode().splitlines()

@@ -20,7 +20,7 @@ from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.outputs import Outcome, Prediction
-from pipeline.task.state import SettingsEpoch, State
+from pipeline.task.state import SettingsEpoch, State, TableState
 from pipeline.tools.audit.dispositions import ANY_TIME
 from pipeline.tools.audit.state_check import UNRECORDED
 from pipeline.tools.checkpoint.deriving import PartitionLogs, PartitionToDerive, derive_state
@@ -40,6 +40,7 @@ def logs_of(run: Recording) -> PartitionLogs:
         run.interactions,
         run.labels,
         lambda _: (),
+        lambda name, offset: TableState(offset, 0, name),
     )
 
 
