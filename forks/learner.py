@@ -146,12 +146,13 @@ class Forks:
 
         Examples
         --------
-        >>> settings = ForksSettings.practical(1, loss="squared", kernel_columns=(0, 1))
-        >>> replaced, expected = Forks(settings), Forks(settings)
-        >>> losses = replaced.learn_many([[0.5], [2.0]], [9.0, 1.0])
-        >>> replaced.replace_one([0.5], 9.0, 1.0)
-        >>> losses = expected.learn_many([[0.5], [2.0]], [1.0, 1.0])
-        >>> abs(replaced.predict_one([2.0])) < abs(9.0 - expected.predict_one([2.0]))
+        >>> settings = ForksSettings.practical(1, loss="squared", budget=20)
+        >>> wrong, right = Forks(settings), Forks(settings)
+        >>> X, y = [[x] for x in range(60)], [x / 10 for x in range(60)]
+        >>> losses = wrong.learn_many(X, [*y[:-1], 50.0]), right.learn_many(X, y)
+        >>> off = wrong.predict_one([59.0]) - right.predict_one([59.0])
+        >>> wrong.replace_one([59.0], 50.0, 5.9)
+        >>> abs(wrong.predict_one([59.0]) - right.predict_one([59.0])) < 0.2 * abs(off)
         True
         """
         event = self._row(x)
