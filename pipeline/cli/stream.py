@@ -1,4 +1,4 @@
-"""`forks stream`: draft a definition, check it against messages, and describe its outputs."""
+"""`forks stream`: draft a definition, check it against messages, describe outputs, fill tables."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from pipeline.extras import require
 DEFAULT_COUNT = 300
 DOES_NOT_FIT = 1
 """The exit code if something does not fit."""
+STOPPED = 130
+"""The exit code after Ctrl-C."""
 
 app = typer.Typer(
-    help="The definition of the stream: draft it, check it against messages, describe its outputs.",
+    help="The definition of the stream: draft it, check it against messages, describe its outputs, fill its "
+    "tables.",
     no_args_is_help=True,
 )
 
@@ -132,3 +135,47 @@ def schema(
     except OSError as error:
         raise ConfigError(f"{out} cannot be written to: {error.strerror}") from None
     typer.echo(f"{len(schemas)} schemas are written to {out}", err=True)
+
+
+@app.command(cls=Command, epilog="Example: forks stream load places places.csv --config deliveries.toml")
+def load(
+    table: Annotated[
+        str, typer.Argument(help="A table of the definition: [tables.NAME].", show_default=False)
+    ],
+    path: Annotated[Path, typer.Argument(help="Its rows: .csv, .parquet or .jsonl.", show_default=False)],
+    config: ConfigFile = None,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    json: Json = False,
+) -> None:
+    """Send the rows of a file to the topic of a live table, each as the newest record of its id.
+
+    Where the definition of the table names no time, rows hold from the beginning of the stream. Exits with 1
+    if a row cannot be used; the others are sent.
+    """
+    require("to read the rows of a table", "polars")
+    from threading import Event
+
+    from pipeline.cli.progress import progress
+    from pipeline.cli.signals import stop_on_signals
+    from pipeline.config.loader import load as load_settings
+    from pipeline.sources import table_rows
+
+    settings = load_settings(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
+    rows = table_rows.TableRows(path, settings.stream, table)
+    stop = Event()
+    with stop_on_signals(stop.set), progress("load", len(rows)) as update:
+        summary = table_rows.load(rows, settings.kafka, stop, update)
+    if json:
+        print_json(summary)
+    else:
+        typer.echo(f"rows read  {summary.rows:,}\nsent       {summary.sent:,}")
+        for reason, count in summary.skipped.items():
+            typer.echo(f"skipped    {count:,} {reason.replace('_', ' ')}")
+    if summary.example is not None:
+        typer.echo(f"{path}, {summary.example}", err=True)
+    if not summary.complete:
+        typer.echo("stopped; run the command again: a row that comes twice changes nothing", err=True)
+        raise typer.Exit(STOPPED)
+    if summary.skipped:
+        raise typer.Exit(DOES_NOT_FIT)

@@ -16,7 +16,7 @@ from pipeline.records.entities import entity_fields
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_TIMES: Final[Mapping[TimeUnit, Callable[[int], object]]] = MappingProxyType(
+TIMES: Final[Mapping[TimeUnit, Callable[[int], object]]] = MappingProxyType(
     {
         "ms": int,
         "us": lambda time: time * 1000,
@@ -125,7 +125,7 @@ class StreamWriter:
         fields = [
             (definition.event_id, "event_id", _same),
             *((pointer, f"entity_{n}", _same) for n, pointer in enumerate(stream.entities.values())),
-            (definition.time, time, _TIMES[definition.time_unit]),
+            (definition.time, time, TIMES[definition.time_unit]),
             *((pointer, f"{name}.{number}", _same) for number, pointer in definition.numbers.items()),
         ]
         return [(parts_of(pointer), self.columns.index(column), make) for pointer, column, make in fields]

@@ -8,8 +8,9 @@ from pathlib import Path
 import polars as pl
 
 from pipeline.config.pointer import parts_of
-from pipeline.config.stream import InputDefinition, LabelDefinition, Stream
+from pipeline.config.stream import LabelDefinition, Stream
 from pipeline.config.stream_features import FieldFeature, TimeFeature
+from pipeline.config.stream_names import TimeUnit
 from pipeline.config.target_settings import RegressionSettings
 from pipeline.errors import DataError
 from pipeline.excerpt import shortened
@@ -47,16 +48,16 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
     DataError
         There is no such file, it is no such table, or a column is missing.
     """
-    table = _Table(path)
+    table = TableFile(path)
     interactions, labels = stream.interactions, stream.labels
     ids = entity_fields(len(stream.entities))
-    time = table.time(interactions)
+    time = table.time(interactions.time, interactions.time_unit)
     known = table.find(labels.time)
     columns = {
         "event_id": table.ids(interactions.event_id, required=False),
         **{name: table.ids(pointer) for name, pointer in zip(ids, stream.entities.values(), strict=True)},
         "timestamp": time,
-        "label_timestamp": time + label_delay if known is None else table.time(labels),
+        "label_timestamp": time + label_delay if known is None else table.time(labels.time, labels.time_unit),
         "watch_ratio": table.label(labels),
     }
     numbers = {
@@ -114,7 +115,7 @@ def _fault(ids: list[str], numbers: list[str], features: list[str], lowest: floa
     )
 
 
-class _Table:
+class TableFile:
     """A table, and the columns that pointers lead to."""
 
     def __init__(self, path: Path) -> None:
@@ -165,18 +166,18 @@ class _Table:
             return pl.lit(None)
         return self._existing(feature.field)
 
-    def time(self, definition: InputDefinition) -> pl.Expr:
+    def time(self, pointer: str, unit: TimeUnit) -> pl.Expr:
         """Return a column of times, in milliseconds; what is no time is null."""
-        column = self._existing(definition.time)
+        column = self._existing(pointer)
         kind = self.frame.select(column).to_series().dtype
         if kind.is_temporal():
             return column.cast(pl.Datetime("ms")).cast(pl.Int64)
-        if definition.time_unit == "iso8601":
+        if unit == "iso8601":
             text = column.cast(pl.String).str.to_datetime(time_unit="ms", time_zone="UTC", strict=False)
             return text.cast(pl.Int64)
-        if definition.time_unit == "s":
+        if unit == "s":
             return (column.cast(pl.Float64, strict=False) * 1000).round().cast(pl.Int64, strict=False)
-        return column.cast(pl.Int64, strict=False) // (1000 if definition.time_unit == "us" else 1)
+        return column.cast(pl.Int64, strict=False) // (1000 if unit == "us" else 1)
 
     def _existing(self, pointer: str) -> pl.Expr:
         column = self.find(pointer)

@@ -33,14 +33,19 @@ class Sender:
         Address of Kafka.
     ack_timeout
         Seconds without any acknowledgement after which the sender fails.
+    advice
+        What to do once the broker works again.
     """
 
-    def __init__(self, kafka: Kafka, ack_timeout: float) -> None:
+    def __init__(
+        self, kafka: Kafka, ack_timeout: float, advice: str = "--resume continues from there"
+    ) -> None:
         self.sent = 0
         """Records handed to librdkafka so far."""
         self.acknowledged = 0
         """Records that Kafka has acknowledged."""
         self._kafka = kafka
+        self._advice = advice
         self._ack_timeout = ack_timeout
         self._seconds_without_ack = 0.0
         self._last_poll = time.monotonic()
@@ -164,7 +169,7 @@ class Sender:
         self._producer.purge()
         return BrokerError(
             f"Kafka at {self._kafka.bootstrap}: {what}. {self.acknowledged:,} of {self.sent:,} records are "
-            "acknowledged. Once the broker works again (see its log), --resume continues from there"
+            f"acknowledged. Once the broker works again (see its log), {self._advice}"
         )
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:

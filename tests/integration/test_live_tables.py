@@ -18,6 +18,8 @@ from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import create, topics_of
 from pipeline.records.encoding import encode
 from pipeline.records.names import EXCEPTION_HEADER, TOPIC_HEADER
+from pipeline.tools.inspect.reading import read
+from pipeline.tools.inspect.start import Last
 from tests.integration.harness import Message, Pipeline, until
 from tests.integration.test_stream import command, kill_after
 
@@ -229,3 +231,20 @@ def test_topics_of_tables_have_one_partition_or_those_of_the_inputs(
     assert (counts["places"], counts["riders"], counts["orders"]) == (1, 2, 2)
     assert "all 9 topics are as they should be" in command(pipeline, "topics", "check")
     assert create(client, pipeline.topics, 2) == []
+
+
+def test_a_file_fills_a_table(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
+    pipeline = pipeline_at(bootstrap, topic_prefix, tmp_path / "one", f"{topic_prefix}in-")
+    file = tmp_path / "places.csv"
+    file.write_text("id,since,delay,kitchen\n7,1772366400000,5.5,thai\n8,1772366400000,,pizza\n")
+    text = command(pipeline, "stream", "load", "places", str(file), exit_code=1)
+    assert "sent       1" in text
+    assert "skipped    1 invalid" in text
+    [record] = read(pipeline.kafka, f"{topic_prefix}in-places", Last(10))
+    assert (record.key(), record.timestamp()[1]) == (b"7", BEGIN)
+    assert json.loads(record.value() or b"") == {
+        "id": 7,
+        "since": BEGIN,
+        "delay": 5.5,
+        "kitchen": "thai",
+    }
