@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -27,6 +27,7 @@ from pipeline.sources.kuairec import Events
 from pipeline.sources.messages import MessageWriter, writer_of
 from pipeline.sources.schedule import Integers, merge_by_time
 from pipeline.task.live_tables import LiveTable
+from pipeline.task.plan import DeadLetter
 from pipeline.task.record_queue import PolledMessages, Position, RecordQueue
 from pipeline.task.task import Task
 from pipeline.tools.report.counts import Counts
@@ -39,11 +40,20 @@ from pipeline.tools.report.partition_run import (
     report_of,
 )
 from pipeline.worker.clock import wall_clock
-from pipeline.worker.encoder import RecordEncoder
+from pipeline.worker.encoder import EncodedBatch, RecordEncoder
 from pipeline.worker.spill_file import SpillFile
 
 CHUNK: Final = 2_000
 """Messages of an input that are made at once."""
+
+
+class TableBatch(NamedTuple):
+    """What a worker would write in one transaction."""
+
+    records: EncodedBatch
+    dead_letters: Sequence[DeadLetter]
+    counters: Mapping[str, int]
+    """The counters of the state record."""
 
 
 class TableRun(NamedTuple):
@@ -101,29 +111,37 @@ def run_table(
     """
     if not len(events):
         raise DataError(f"none of the {events.rows:,} rows can be used: {events.skipped}")
-    stream = config.stream
-    types, outcomes = OutputTypes.of(stream), OutcomeTable(stream, factory.target)
-    decoder, encoder, found = outcome_decoder(stream), RecordEncoder(types), Counter[str]()
-    begin = time.perf_counter()
+    stream, begin = config.stream, time.perf_counter()
+    outcomes, decoder, found = OutcomeTable(stream, factory.target), outcome_decoder(stream), Counter[str]()
+    counters: Mapping[str, int] = {}
+    for batch in batches(events, config, factory):
+        counters = batch.counters
+        outcomes.add([decoder.decode(value) for value in batch.records.outcomes.values])
+        found["predictions"] += len(batch.records.predictions.values)
+        found.update(letter.fault.value for letter in batch.dead_letters)
+        progress(counters["interactions"] + counters["labels"])
+    found.update(outcomes.counted)
+    state = ReportedState(dict(counters), factory.settings(1))
+    run = PartitionRun(outcomes, Counts(found, state.counters, state.counters), state)
+    return TableRun(report_of([run], stream, window), time.perf_counter() - begin)
+
+
+def batches(events: Events, config: Config, factory: ModelFactory) -> Iterator[TableBatch]:
+    """Yield what a worker would write, see `run_table`."""
+    types = OutputTypes.of(config.stream)
+    encoder, limit = RecordEncoder(types), config.worker.batch
     with closing(SpillFile(config.join.spill_folder)) as file:
         spilled = SpilledPredictions(file, types.predictions, secrets.token_bytes(16))
         task = _task(config, factory, spilled)
         inputs = _inputs(events, config, task)
         while True:
             for each in inputs:
-                each.fill(config.worker.batch)
-            batch = task.advance(config.worker.batch)
+                each.fill(limit)
+            batch = task.advance(limit)
             if batch.empty:
-                break
-            outcomes.add([decoder.decode(value) for value in encoder.encode(batch).outcomes.values])
-            found["predictions"] += len(batch.predictions)
-            found.update(letter.fault.value for letter in batch.dead_letters)
+                return
+            yield TableBatch(encoder.encode(batch), batch.dead_letters, task.counters)
             task.join.spill(encoder.take)
-            progress(task.counters["interactions"] + task.counters["labels"])
-    found.update(outcomes.counted)
-    state = ReportedState(dict(task.counters), factory.settings(1))
-    run = PartitionRun(outcomes, Counts(found, state.counters, state.counters), state)
-    return TableRun(report_of([run], stream, window), time.perf_counter() - begin)
 
 
 def _task(config: Config, factory: ModelFactory, spilled: SpilledPredictions) -> Task:
