@@ -178,7 +178,7 @@ def _defined(
     events = read_rows(data, stream, label_delay)
     _describe(events, notify)
     if not len(events):
-        raise DataError(f"{data}: no row can be used")
+        raise DataError(f"{data}: none of the {events.rows:,} rows can be used: {events.reasons}")
     batch = min(Worker().batch, max(1, 2 * len(events) // TRANSACTIONS))
     return DemoData(events, stream, _definition(definition) | {"FORKS_WORKER__BATCH": str(batch)})
 
@@ -195,8 +195,7 @@ def _note(stream: str, data: Path | None) -> str:
 
 
 def _describe(events: Events, notify: Callable[[str], None]) -> None:
-    skipped = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in events.skipped.items())
-    notify(f"{events.rows:,} rows, {len(events):,} of them usable ({skipped or 'none'} skipped)")
+    notify(f"{events.rows:,} rows, {len(events):,} of them usable ({events.reasons or 'none'} skipped)")
 
 
 def _figures(report: dict[str, Any], prefix: str, demo_run: DemoRun, rate: float) -> dict[str, Any]:

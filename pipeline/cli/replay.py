@@ -190,7 +190,9 @@ def describe_rows(rows: int, skipped: Mapping[str, int]) -> str:
     rows read      5,000
     rows skipped   2 (2 no time)
     """
-    reasons = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in skipped.items())
+    from pipeline.sources.kuairec import describe_skipped
+
+    reasons = describe_skipped(skipped)
     total = f"{sum(skipped.values()):,}" + (f" ({reasons})" if reasons else "")
     return f"rows read      {rows:,}\nrows skipped   {total}"
 

@@ -110,7 +110,7 @@ def run_table(
         There is no event.
     """
     if not len(events):
-        raise DataError(f"none of the {events.rows:,} rows can be used: {events.skipped}")
+        raise DataError(f"none of the {events.rows:,} rows can be used: {events.reasons}")
     stream, begin = config.stream, time.perf_counter()
     outcomes, decoder, found = OutcomeTable(stream, factory.target), outcome_decoder(stream), Counter[str]()
     counters: Mapping[str, int] = {}
