@@ -32,7 +32,7 @@ Examples:
     forks demo --stream orders.toml --data orders.jsonl --label-delay 30m
 """
 KUAIREC_NOTE = "Data: KuaiRec (Gao et al., CIKM 2022), CC BY-SA 4.0"
-TRANSACTIONS = 64
+TRANSACTIONS = 200
 """Transactions that the worker needs for the events of a small table, at least: else it would be done before
 it is killed."""
 
