@@ -160,6 +160,14 @@ def test_rows_that_cannot_be_used_are_counted_by_reason() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_wrong_clock_is_refused_as_by_a_worker() -> None:
+    write(Path("orders.jsonl"), [*rows(), rows()[0] | {"order": 1_000, "at": 9_000_000_000}])
+    found = evaluated("orders.jsonl")
+    assert found["counters"]["future"] == found["dead_letters"] == 2  # the order and its label
+    assert (found["predictions"], found["differences"]) == (ORDERS, [])
+
+
+@pytest.mark.usefixtures("folder")
 def test_inputs_in_other_formats_are_evaluated_without_a_registry() -> None:
     found = evaluated("orders.jsonl")
     text = Path("orders.toml").read_text()
