@@ -5,6 +5,8 @@ and videos are new, a part of the labels never comes, and a few hours of stream 
 the join may remember: entities are forgotten, predictions expire early, and closed events are dropped, all
 the time. Inputs are written ahead of the worker, but not by much, and the broker keeps only a part of the
 topics.
+
+Before that, the bytes of memory are counted that a waiting prediction takes, see `bench.waiting_bytes`.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from bench.deployment import Deployment, invented
 from bench.event_chunks import EventChunks
 from bench.group_progress import CommittedOffsets
 from bench.options import Options
+from bench.waiting_bytes import bytes_of_waiting
 from pipeline.broker.temporary import temporary_broker
 from pipeline.cli.logs import configure
 from pipeline.kafka.access.connection import Admin
@@ -60,13 +63,17 @@ class Sample(NamedTuple):
 
 
 def run(options: Options) -> dict[str, Any]:
-    """Return resident memory after the warm-up and at the end, its slope between, and the whole series."""
+    """Return bytes of waiting predictions, and resident memory: after the warm-up, at the end, its slope."""
     configure()
     count = options.events or EVENTS
     with TemporaryDirectory() as name, temporary_broker() as bootstrap:
         folder = Path(name)
         options.say("inventing events ...")
-        chunks = EventChunks(invented(folder, min(CHUNK, count)))
+        events = invented(folder, min(CHUNK, count))
+        options.say("counting the bytes of waiting predictions ...")
+        waiting = bytes_of_waiting(events)
+        options.say(", ".join(f"{name} {each:,g}" for name, each in waiting.items()))
+        chunks = EventChunks(events)
         number = -(-count // chunks.events)
         deployment = Deployment.create(folder, bootstrap, "memory", more=LIMITS)
         _limit_retention(deployment)
@@ -76,7 +83,7 @@ def run(options: Options) -> dict[str, Any]:
     per_event = chunks.events / chunks.messages
     series = [Sample(round(sample.messages * per_event), sample.mib) for sample in samples]
     warm = [sample for sample in series if sample.messages >= WARM_UP * series[-1].messages]
-    return {
+    return waiting | {
         "mib_per_million_events": round(1e6 * slope(warm), 3),
         "mib_after_warm_up": warm[0].mib,
         "mib_at_the_end": warm[-1].mib,

@@ -19,13 +19,14 @@ from bench.recovery_worker import Tail, restart, worker
 from pipeline.broker.temporary import temporary_broker
 from pipeline.cli.logs import configure
 from pipeline.config.loader import load
+from pipeline.config.stream import KUAIREC
 from pipeline.config.tree import Config
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.topics import Topics, create
 from pipeline.sources.kuairec import Events, read_events, tables_beside
 from pipeline.sources.synth.files import write_files
 from pipeline.sources.synth.size import Size
-from pipeline.tools.demo import fill_topics
+from pipeline.tools.demo import DemoData, fill_topics
 
 RUNS: Final = 5
 SINCE: Final = 100_000
@@ -89,7 +90,7 @@ def _configuration(folder: Path, bootstrap: str) -> Path:
 
 def _write_log(config: Config, file: Path, events: Events) -> None:
     """Let a worker predict and learn all events, and kill it."""
-    fill_topics(events, config.kafka, lambda _: None)
+    fill_topics(DemoData(events, KUAIREC, {}), config.kafka, lambda _: None)
     outcomes = Topics(config.kafka.prefix).outcomes
     with worker(file, file.with_suffix(".log"), None) as process, Tail(config, outcomes) as tail:
         tail.wait_for(len(events), process)

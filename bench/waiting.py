@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import time
-import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,14 +23,12 @@ from bench.event_chunks import EventChunks
 from bench.group_progress import CommittedOffsets
 from bench.options import Options
 from bench.recovery_worker import lines_of, moment
+from bench.waiting_bytes import IN_MEMORY, bytes_in_memory
 from pipeline.broker.temporary import temporary_broker
 from pipeline.cli.logs import configure
 from pipeline.config.tree import Config
-from pipeline.join.tables import Join, Pending
 from pipeline.kafka.log import LogReader
-from pipeline.records.output_types import KUAIREC_TYPES
 from pipeline.sources.sender import Sender
-from pipeline.worker.encoder import RecordEncoder
 
 EVENTS: Final = 11_000_000
 """Of these, more than ten million wait in the end."""
@@ -45,8 +42,6 @@ PAUSE: Final = 1.0
 """Seconds between two looks at the worker."""
 STALL_TIMEOUT: Final = 300.0
 """Seconds without progress after which something is wrong."""
-IN_MEMORY: Final = 20_000
-"""Predictions of which it is counted what they take in memory."""
 MIB: Final = 2**20
 
 Message = tuple[str, bytes, bytes, int]
@@ -170,17 +165,7 @@ def _bytes_in_memory(deployment: Deployment) -> float:
         texts = list[bytes]()
         while len(texts) < IN_MEMORY and (messages := next(slices)):
             texts += [message.value() or b"" for message in messages]
-    tracemalloc.start()
-    join, encoder = Join(config.join), RecordEncoder()
-    before, _ = tracemalloc.get_traced_memory()
-    for text in texts:
-        record = KUAIREC_TYPES.predictions.decode(text)
-        join.open(Pending.of(record))
-        encoder.restore([record])
-    del record
-    after, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return (after - before) / len(texts)
+    return bytes_in_memory(config.join, texts)
 
 
 def _file_bytes(process: psutil.Process, deployment: Deployment) -> int:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pipeline.cli.output import print_json
-from pipeline.errors import ForksError
+from pipeline.cli.replay import DEFAULT_DELAY, parse_delay
+from pipeline.errors import ConfigError, DataError, ForksError
 from pipeline.extras import require
 from pipeline.sources.kuairec_files import DEFAULT_MATRIX
 
 if TYPE_CHECKING:
     from pipeline.sources.kuairec import Events
-    from pipeline.tools.demo import DemoRun
+    from pipeline.tools.demo import DemoData, DemoRun
 
 EPILOG = """
 Examples:
@@ -24,15 +26,36 @@ Examples:
     forks demo
 
     forks demo --data KuaiRec/data --json
+
+    forks demo --stream deliveries
+
+    forks demo --stream orders.toml --data orders.jsonl --label-delay 30m
 """
 KUAIREC_NOTE = "Data: KuaiRec (Gao et al., CIKM 2022), CC BY-SA 4.0"
+TRANSACTIONS = 200
+"""Transactions that the worker needs for the events of a small table, at least: else it would be done before
+it is killed."""
 
 
 def demo(
+    stream: Annotated[
+        str,
+        typer.Option(
+            metavar="kuairec|deliveries|FILE",
+            help="What is learned: plays of videos, invented deliveries, or the stream that a file defines.",
+        ),
+    ] = "kuairec",
     data: Annotated[
         Path | None,
-        typer.Option(help="A KuaiRec folder or CSV.", show_default="invented data, see forks synth"),
+        typer.Option(
+            help="A KuaiRec folder or CSV; with the definition of another stream, a table of its events.",
+            show_default="invented data, see forks synth",
+        ),
     ] = None,
+    label_delay: Annotated[
+        str,
+        typer.Option(help="How long after its event a label comes, where a stream's table lacks its time."),
+    ] = DEFAULT_DELAY,
     matrix: Annotated[str, typer.Option(help="The CSV to read if --data is a folder.")] = DEFAULT_MATRIX,
     out: Annotated[Path, typer.Option(help="Where to draw mistakes over events, .svg or .png.")] = Path(
         "forks-data/demo.svg"
@@ -50,9 +73,6 @@ def demo(
 
     from pipeline.broker.available import available_broker
     from pipeline.cli.progress import progress
-    from pipeline.sources.kuairec import tables_beside
-    from pipeline.sources.synth.files import write_files
-    from pipeline.sources.synth.size import Size
     from pipeline.tools.demo import consume, demo_kafka, fill_topics
     from pipeline.tools.report import render, summarize
     from pipeline.tools.report.picture import check_format, draw
@@ -65,52 +85,124 @@ def demo(
         console.print(f"[bold]·[/bold] {text}")
 
     with tempfile.TemporaryDirectory(prefix="forks-demo-") as scratch:
-        if data is None:
-            notify("inventing users, videos and plays in KuaiRec's format")
-            write_files(Path(scratch), Size())
-        source = Path(scratch) if data is None else data
-        events = _events(source, matrix, notify)
+        if stream == "kuairec":
+            sent = _kuairec(data, matrix, Path(scratch), notify)
+        elif stream == "deliveries":
+            sent = _deliveries(data, Path(scratch), notify)
+        else:
+            sent = _defined(Path(stream), data, parse_delay(label_delay), notify)
+        events = len(sent.events)
         notify("starting Apache Kafka; the first time, its jars are downloaded")
         with available_broker() as bootstrap:
             kafka = demo_kafka(bootstrap)
             notify(f"Kafka is at {bootstrap}; topics have the prefix {kafka.prefix}")
-            with progress("send", 2 * len(events)) as update:
-                fill_topics(events, kafka, update)
+            with progress("send", 2 * events) as update:
+                fill_topics(sent, kafka, update)
             notify("starting a worker; the very first one compiles the learner, which takes some seconds")
-            with progress("outcomes", len(events)) as update:
+            with progress("outcomes", events) as update:
                 log = Path(scratch) / "worker.log"
-                demo_run = consume(
-                    kafka, len(events), tables_beside(source), log, notify=notify, progress=update
-                )
-            found = summarize(kafka)
+                demo_run = consume(kafka, sent, log, notify=notify, progress=update)
+            found = summarize(kafka, stream=sent.stream)
     if not json:
-        Console(highlight=False).print(render(found))
-    draw(found, out, KUAIREC_NOTE if data else "Invented data")
-    notify(f"mistakes over events are drawn in {out}")
-    rate = len(events) / demo_run.seconds
+        Console(highlight=False).print(render(found, sent.stream))
+    if found.labelled:
+        draw(found, out, _note(stream, data))
+        notify(f"mistakes over events are drawn in {out}")
+    rate = events / demo_run.seconds
     notify(f"{rate:,.0f} events/s from first prediction to last outcome, kill and recovery included")
     if json:
         print_json(_figures(msgspec.to_builtins(found), kafka.prefix, demo_run, rate))
-    if not found.events == found.outcomes == len(events):
+    read = found.counters["interactions"], found.counters["labels"]
+    if read != (events, events) or found.differences:
+        raise ForksError(f"{events} events were sent, but {read[0]} and {read[1]} labels were read")
+    if data is None and not found.events == found.outcomes == events:
         raise ForksError(
-            f"{len(events)} events were sent, but there are {found.events} predictions and "
+            f"{events} events were sent, but there are {found.events} predictions and "
             f"{found.outcomes} outcomes"
         )
 
 
-def _events(source: Path, matrix: str, notify: Callable[[str], None]) -> Events:
-    from pipeline.sources.kuairec import read_events
+def _kuairec(data: Path | None, matrix: str, scratch: Path, notify: Callable[[str], None]) -> DemoData:
+    from importlib.resources import files
 
+    from pipeline.config.stream import KUAIREC
+    from pipeline.sources.kuairec import read_events, tables_beside
+    from pipeline.sources.synth.files import write_files
+    from pipeline.sources.synth.size import Size
+    from pipeline.tools.demo import DemoData
+
+    if data is None:
+        notify("inventing users, videos and plays in KuaiRec's format")
+        write_files(scratch, Size())
+    source = scratch if data is None else data
     events = read_events(source, matrix)
-    skipped = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in events.skipped.items())
-    notify(f"{events.rows:,} rows, {len(events):,} of them usable ({skipped or 'none'} skipped)")
-    return events
+    _describe(events, notify)
+    definition = scratch / "kuairec.toml"
+    definition.write_bytes(files("pipeline.config").joinpath("streams/kuairec.toml").read_bytes())
+    tables = {f"FORKS_FEATURES__{name.upper()}": str(path) for name, path in tables_beside(source).items()}
+    return DemoData(events, KUAIREC, _definition(definition) | tables)
+
+
+def _deliveries(data: Path | None, scratch: Path, notify: Callable[[str], None]) -> DemoData:
+    from pipeline.sources.synth.files import DEFINITION, DELIVERIES, write_files
+    from pipeline.sources.synth.size import Size
+
+    if data is not None:
+        raise ConfigError(
+            f"--data {data}: deliveries are invented. For a table of your own, give the file with the "
+            "definition of its stream: --stream FILE.toml"
+        )
+    notify("inventing couriers, restaurants and orders")
+    write_files(scratch, Size(), stream="deliveries")
+    return _defined(scratch / DEFINITION, scratch / DELIVERIES, 0, notify)
+
+
+def _defined(
+    definition: Path, data: Path | None, label_delay: int, notify: Callable[[str], None]
+) -> DemoData:
+    from pipeline.config.loader import read_definition
+    from pipeline.config.tree import Worker
+    from pipeline.sources.messages import writer_of
+    from pipeline.sources.rows import read_rows
+    from pipeline.tools.demo import DemoData
+
+    if not definition.is_file():
+        raise ConfigError(
+            f"--stream {definition}: there is no such file. It is kuairec, deliveries, or the file with the "
+            "definition of a stream, such as `forks stream init` drafts"
+        )
+    stream = read_definition(definition)
+    writer_of(stream)
+    if data is None:
+        raise ConfigError(f"--stream {definition}: add --data TABLE, a table of the events of this stream")
+    events = read_rows(data, stream, label_delay)
+    _describe(events, notify)
+    if not len(events):
+        raise DataError(f"{data}: none of the {events.rows:,} rows can be used: {events.reasons}")
+    batch = min(Worker().batch, max(1, 2 * len(events) // TRANSACTIONS))
+    return DemoData(events, stream, _definition(definition) | {"FORKS_WORKER__BATCH": str(batch)})
+
+
+def _definition(file: Path) -> dict[str, str]:
+    """Return the variable that names a stream's definition, whatever `forks.toml` names."""
+    return {"FORKS_STREAM": dumps(str(file.absolute()))}
+
+
+def _note(stream: str, data: Path | None) -> str:
+    if data is None:
+        return "Invented data"
+    return KUAIREC_NOTE if stream == "kuairec" else f"Data: {data.name}"
+
+
+def _describe(events: Events, notify: Callable[[str], None]) -> None:
+    notify(f"{events.rows:,} rows, {len(events):,} of them usable ({events.reasons or 'none'} skipped)")
 
 
 def _figures(report: dict[str, Any], prefix: str, demo_run: DemoRun, rate: float) -> dict[str, Any]:
+    recovery = demo_run.recovery_s
     return report | {
         "prefix": prefix,
         "events_per_s": round(rate, 1),
         "killed_at": demo_run.killed_at,
-        "recovery_s": round(demo_run.recovery_s, 2),
+        "recovery_s": None if recovery is None else round(recovery, 2),
     }

@@ -1,18 +1,23 @@
-"""`forks evaluate`: run a preset on a file, each event predicted before it is learned."""
+"""`forks evaluate`: run settings on a file, each event predicted before it is learned."""
 
 from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from pipeline.cli.options import ConfigFile
 from pipeline.cli.output import print_json
+from pipeline.cli.replay import DEFAULT_DELAY, describe_rows, parse_delay
 from pipeline.errors import ConfigError
 from pipeline.excerpt import shortened
 from pipeline.extras import require
 from pipeline.sources.kuairec_files import DEFAULT_MATRIX
+
+if TYPE_CHECKING:
+    from pipeline.config.tree import Config
 
 EPILOG = """
 Examples:
@@ -26,21 +31,30 @@ Examples:
     forks evaluate clicks.csv --label clicked --limit 10000
 
     forks evaluate a9a.libsvm
+
+    forks evaluate orders.jsonl --config forks.toml --label-delay 30m --set budget=200
 """
+TABLES = (".csv", ".parquet", ".jsonl", ".ndjson")
+"""Endings of tables of a stream's events."""
 
 
 def evaluate(
     data: Annotated[
         Path,
         typer.Argument(
-            help="KuaiRec's folder or a CSV in its columns; .npz of X and y, or of a sparse matrix and y; "
+            help="With the definition of a stream, a table of its events: .csv, .parquet or .jsonl. Without, "
+            "KuaiRec's folder or a CSV in its columns; .npz of X and y, or of a sparse matrix and y; "
             "any other .csv; under any other ending, text in LIBSVM's format.",
             show_default=False,
         ),
     ],
     preset: Annotated[
-        Literal["practical", "paper"], typer.Option(help="Settings to start from.")
-    ] = "practical",
+        Literal["practical", "paper"] | None,
+        typer.Option(
+            help="Settings of the learner to start from.",
+            show_default="practical; for a stream, those of the configuration",
+        ),
+    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A setting that differs; may be given again."),
@@ -69,20 +83,45 @@ def evaluate(
         str | None, typer.Option(help="Column of a CSV's labels.", show_default="the last")
     ] = None,
     matrix: Annotated[str, typer.Option(help="The CSV to read if DATA is a folder.")] = DEFAULT_MATRIX,
+    label_delay: Annotated[
+        str | None,
+        typer.Option(
+            help="How long after its event a label comes, where a stream's table lacks its time.",
+            show_default=DEFAULT_DELAY,
+        ),
+    ] = None,
     window: Annotated[
-        int | None, typer.Option(min=1, help="Events in a window.", show_default="a tenth of all")
+        int | None,
+        typer.Option(
+            min=1, help="Events in a window.", show_default="a tenth of all; for a stream, a hundredth"
+        ),
     ] = None,
     regret: Annotated[
-        bool, typer.Option(help="Compute the best fixed linear predictor, to measure regret against.")
+        bool,
+        typer.Option(
+            help="Compute the best fixed linear predictor, to measure regret against; not for a stream."
+        ),
     ] = True,
+    config: ConfigFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Evaluate a preset on a file: predict each event, count it, then learn its label.
+    """Evaluate settings on a file: predict each event, count it, then learn its label.
 
     Every event counts, from the first on. Labels are -1 and 1, or 0 and 1.
     Plays of KuaiRec get the pipeline's features: running statistics.
+
+    With the definition of a stream, as "stream" in the configuration, the pipeline itself runs on a table of
+    its events, without Kafka and in one partition. The figures are those of "forks report" after a replay.
     """
     require("to read the events to evaluate on", "polars")
+    settings = _stream_settings(data, config, label)
+    if settings is not None:
+        _refuse_order(permutation, delays, label)
+        settings = _with_learner(settings, preset, parse_changes(changes or []))
+        _evaluate_stream(data, settings, label_delay or DEFAULT_DELAY, limit, window, as_json=json)
+        return
+    if label_delay is not None:
+        raise ConfigError(f"--label-delay {label_delay}: {data} is not read as the table of a stream")
     from rich.console import Console
 
     from pipeline.cli.progress import progress
@@ -90,7 +129,7 @@ def evaluate(
     from pipeline.model.warm_up import warm_up
     from pipeline.tools import evaluate as evaluation
 
-    learner = Learner.model_validate({**parse_changes(changes or []), "preset": preset})
+    learner = Learner.model_validate({**parse_changes(changes or []), "preset": preset or "practical"})
     console = Console(stderr=True)
     with console.status(f"Reading {data} ..."):
         order = evaluation.Order(permutation, limit, delays)
@@ -106,6 +145,86 @@ def evaluate(
         print_json(found)
     else:
         Console(highlight=False).print(evaluation.render(found))
+
+
+def _stream_settings(data: Path, config: Path | None, label: str | None) -> Config | None:
+    """Return the configuration if the file is a table of a stream's events, else None."""
+    if config is None and (label is not None or data.suffix not in TABLES or data.is_dir()):
+        return None
+    from pipeline.config.loader import load
+    from pipeline.config.stream import KUAIREC
+
+    settings = load(config)
+    if settings.stream != KUAIREC:
+        return settings
+    if config is not None:
+        raise ConfigError(
+            f"--config {config}: it names no stream, and on KuaiRec's data an evaluation takes the settings "
+            "of --preset and --set alone"
+        )
+    if data.suffix != ".csv":
+        raise ConfigError(
+            f"{data}: there is no definition of its stream. `forks stream init {data} --out stream.toml` "
+            'drafts one; then put stream = "stream.toml" into forks.toml'
+        )
+    return None
+
+
+def _refuse_order(permutation: int | None, delays: bool | None, label: str | None) -> None:
+    """Refuse options that do not fit a stream, whose definition says what they would say."""
+    if permutation is not None:
+        raise ConfigError(f"--permutation {permutation}: the events of a stream come in the order of time")
+    if delays is not None:
+        raise ConfigError(
+            f"{'--delays' if delays else '--at-once'}: labels of a stream come at the time in its table, "
+            "or else --label-delay after their events"
+        )
+    if label is not None:
+        raise ConfigError(
+            f"--label {label}: the stream's definition says where the label is, as labels.value"
+        )
+
+
+def _with_learner(settings: Config, preset: str | None, changes: dict[str, Any]) -> Config:
+    """Return a configuration whose learner has another preset, or settings that differ."""
+    from pipeline.model.challengers import parse_learner
+
+    learner = settings.learner
+    begin = {"preset": learner.preset, **learner.overrides} if preset is None else {"preset": preset}
+    return settings.model_copy(update={"learner": parse_learner("learner", begin | changes)})
+
+
+def _evaluate_stream(
+    data: Path, settings: Config, label_delay: str, limit: int | None, window: int | None, *, as_json: bool
+) -> None:
+    import msgspec
+    from rich.console import Console
+
+    from pipeline.cli.progress import progress
+    from pipeline.model.factory import ModelFactory
+    from pipeline.sources.rows import read_rows
+    from pipeline.tools import evaluate as evaluation
+    from pipeline.tools.report import render
+
+    settings = evaluation.without_schemas(settings)
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    with console.status(f"Reading {data} ..."):
+        events = read_rows(data, settings.stream, parse_delay(label_delay)).first(limit)
+        factory = ModelFactory(settings)
+    if settings.stream.tables:
+        names = ", ".join(settings.stream.tables)
+        console.print(f"note: the rows of {names} come from Kafka. Here no entity has a row")
+    with console.status("Compiling the learner, which takes some seconds the first time ..."):
+        factory.warm_up()
+    with progress("evaluate", 2 * len(events)) as update:
+        done = evaluation.run_table(events, settings, factory, window=window, progress=update)
+    if as_json:
+        rows = {"rows": events.rows, "skipped": events.skipped, "seconds": done.seconds}
+        print_json(msgspec.to_builtins(done.report) | rows)
+        return
+    typer.echo(describe_rows(events.rows, events.skipped))
+    typer.echo(f"time           {done.seconds:.1f} s, {len(events) / done.seconds:,.0f} events/s\n")
+    Console(highlight=False).print(render(done.report, settings.stream, where="written"))
 
 
 def parse_changes(changes: list[str]) -> dict[str, Any]:

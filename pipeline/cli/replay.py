@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated
@@ -35,6 +36,8 @@ Examples:
 """
 
 STOPPED = 130
+DEFAULT_DELAY = "10s"
+"""How long after its event a label comes, where a table lacks its time."""
 
 
 def parse_speed(text: str) -> float | None:
@@ -105,7 +108,7 @@ def replay(
     label_delay: Annotated[
         str,
         typer.Option(help="How long after its interaction a label comes, where a table lacks its time."),
-    ] = "10s",
+    ] = DEFAULT_DELAY,
     speed: Annotated[str, typer.Option(help="Multiple of real time, such as 60; or max.")] = "max",
     limit: Annotated[
         int | None,
@@ -168,16 +171,30 @@ def replay(
 
 def describe(summary: Summary) -> str:
     """Return the summary as text of several lines."""
-    skipped = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in summary.skipped.items())
     lines = [
-        f"rows read      {summary.rows:,}",
-        f"rows skipped   {sum(summary.skipped.values()):,}" + (f" ({skipped})" if skipped else ""),
+        describe_rows(summary.rows, summary.skipped),
         f"there before   {summary.there_before:,} records",
         f"sent           {summary.interactions:,} interactions and {summary.labels:,} labels "
         f"of {summary.events:,} events",
         f"time           {summary.seconds:.1f} s, {summary.events_per_s:,.0f} events/s",
     ]
     return "\n".join(lines)
+
+
+def describe_rows(rows: int, skipped: Mapping[str, int]) -> str:
+    """Return two lines on how many rows a table has, and how many of them cannot be used.
+
+    Examples
+    --------
+    >>> print(describe_rows(5_000, {"no_time": 2}))
+    rows read      5,000
+    rows skipped   2 (2 no time)
+    """
+    from pipeline.sources.kuairec import describe_skipped
+
+    reasons = describe_skipped(skipped)
+    total = f"{sum(skipped.values()):,}" + (f" ({reasons})" if reasons else "")
+    return f"rows read      {rows:,}\nrows skipped   {total}"
 
 
 def command_to_resume() -> list[str]:

@@ -58,7 +58,11 @@ def init(
         raise ConfigError(f"{out} exists already: name another file, or remove it") from None
     except OSError as error:
         raise ConfigError(f"{out} cannot be written: {error.strerror}") from None
-    typer.echo(f'{out} is written. Look through it, and put stream = "{out}" into forks.toml', err=True)
+    typer.echo(
+        f'{out} is written. Look through it, and put stream = "{out}" into forks.toml. Then '
+        f"`forks evaluate {path}` says how well its labels are predicted, without Kafka",
+        err=True,
+    )
 
 
 @app.command(cls=Command, epilog="Example: forks stream check --config deliveries.toml --messages 1000")

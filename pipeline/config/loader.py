@@ -62,6 +62,22 @@ def _read_definition(stream: object) -> object:
         raise ValueError(_explain_unreadable(error, file)) from None
 
 
+def read_definition(file: Path) -> Stream:
+    """Read the definition of a stream from a TOML file of its own.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read, or the definition is refused. The message names the file and the setting.
+    """
+    try:
+        definition = _read_definition(str(file))
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    assert isinstance(definition, Stream)
+    return definition
+
+
 class _Loaded(Config, BaseSettings):
     """The configuration, with sources to read it from."""
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Self
 
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from pipeline.config.tree import Kafka
-from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
+from pipeline.kafka.access.new_client import new_client
+from pipeline.kafka.clients import (
+    LIBRDKAFKA_LOGGER,
+    client_settings,
+    groupless_consumer,
+    raise_unless_retriable,
+)
+from pipeline.kafka.committed import committed_offsets
 from pipeline.kafka.offsets import PartitionId
 
 MAX_POLL_RECORDS: Final = 10_000
@@ -79,3 +86,35 @@ class RecordCounter:
         new = sum(message.error() is None for message in messages)
         self.count += new
         return new
+
+
+class ProcessedCounter:
+    """Counter of the input messages that a group has processed, by the offsets that it has committed.
+
+    Use as a context manager. It is never a member of the group.
+
+    Parameters
+    ----------
+    kafka
+        Connection of the topics, and the group.
+    topics
+        Names of the inputs, each with one partition.
+    """
+
+    def __init__(self, kafka: Kafka, topics: Iterable[str]) -> None:
+        # The admin client's question for offsets ends the process in librdkafka 2.16 where the broker has
+        # not had a group yet.
+        settings = client_settings(kafka) | {"group.id": kafka.group, "isolation.level": "read_uncommitted"}
+        self._consumer = new_client(Consumer, settings, logger=LIBRDKAFKA_LOGGER)
+        self._inputs = [PartitionId(topic, 0) for topic in topics]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+
+    def count(self) -> int:
+        """Return how many there are now; those of a transaction only once it is committed."""
+        [found] = committed_offsets(self._consumer, self._inputs).values()
+        return sum(each.offset or 0 for each in found.values())

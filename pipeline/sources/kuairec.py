@@ -5,6 +5,7 @@ Gao et al., "KuaiRec: A Fully-observed Dataset and Insights for Evaluating Recom
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -62,9 +63,25 @@ class Events:
         """Return the number of usable interactions."""
         return self.frame.height
 
+    @property
+    def reasons(self) -> str:
+        """The reasons why rows cannot be used, with the numbers of these rows, as text."""
+        return describe_skipped(self.skipped)
+
     def first(self, count: int | None) -> Events:
         """Keep the first `count` interactions and their labels; all of them if `count` is None."""
         return self if count is None else replace(self, frame=self.frame.head(count))
+
+
+def describe_skipped(skipped: Mapping[str, int]) -> str:
+    """Return numbers of rows by the reason why they cannot be used as text.
+
+    Examples
+    --------
+    >>> describe_skipped({"no_time": 2, "out_of_range": 1_000})
+    '2 no time, 1,000 out of range'
+    """
+    return ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in skipped.items())
 
 
 def read_events(path: Path, matrix: str = DEFAULT_MATRIX) -> Events:

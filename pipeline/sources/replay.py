@@ -113,7 +113,7 @@ class Replay:
         ack_timeout: float = 120.0,
     ) -> None:
         if len(events) == 0:
-            raise DataError(f"none of the {events.rows} rows can be used: {events.skipped}")
+            raise DataError(f"none of the {events.rows:,} rows can be used: {events.reasons}")
         self._kafka = kafka
         self._ack_timeout = ack_timeout
         self._messages = writer_of(stream)

@@ -14,10 +14,11 @@ from threading import Event
 from typing import NamedTuple
 from uuid import uuid4
 
+from pipeline.config.stream import Stream
 from pipeline.config.tree import Kafka
 from pipeline.errors import ForksError
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.follow import RecordCounter
+from pipeline.kafka.follow import ProcessedCounter, RecordCounter
 from pipeline.kafka.topics import Topics, create
 from pipeline.sources.kuairec import Events
 from pipeline.sources.replay import Replay
@@ -26,7 +27,16 @@ FORKS = (sys.executable, "-c", "from pipeline.cli import main; main()")
 STOP_TIMEOUT = 60.0
 """Seconds for a worker to stop."""
 STALL_TIMEOUT = 120.0
-"""Seconds without a new record after which the demo fails."""
+"""Seconds without progress after which the demo fails."""
+
+
+class DemoData(NamedTuple):
+    """What a demo sends, and what its worker needs to know of it."""
+
+    events: Events
+    stream: Stream
+    environment: Mapping[str, str]
+    """Settings of the worker, by variable."""
 
 
 class DemoRun(NamedTuple):
@@ -36,8 +46,8 @@ class DemoRun(NamedTuple):
     """Seconds from the first prediction to the last outcome, including kill and recovery."""
     killed_at: int
     """Number of outcomes that were committed when the worker was killed."""
-    recovery_s: float
-    """Seconds from the kill to the next new prediction."""
+    recovery_s: float | None
+    """Seconds from the kill to the next new prediction; None if all was done before the kill."""
 
 
 def demo_kafka(bootstrap: str) -> Kafka:
@@ -46,16 +56,15 @@ def demo_kafka(bootstrap: str) -> Kafka:
     return Kafka(bootstrap=bootstrap, prefix=prefix, group=f"{prefix}group")
 
 
-def fill_topics(events: Events, kafka: Kafka, progress: Callable[[int], None]) -> None:
+def fill_topics(data: DemoData, kafka: Kafka, progress: Callable[[int], None]) -> None:
     """Create the topics and send all interactions and labels."""
-    create(Admin(kafka), Topics(kafka.prefix), partitions=1, replication=1)
-    Replay(events, kafka).run(None, Event(), progress)
+    create(Admin(kafka), Topics(kafka.prefix, stream=data.stream), partitions=1, replication=1)
+    Replay(data.events, kafka, stream=data.stream).run(None, Event(), progress)
 
 
 def consume(
     kafka: Kafka,
-    events: int,
-    tables: Mapping[str, Path],
+    data: DemoData,
     log: Path,
     *,
     notify: Callable[[str], None],
@@ -67,10 +76,8 @@ def consume(
     ----------
     kafka
         Connection of `demo_kafka`, with filled topics.
-    events
-        Number of events in the topics.
-    tables
-        Tables of the worker, by `features` setting.
+    data
+        What the topics were filled with.
     log
         File for the worker's log.
     notify
@@ -86,44 +93,55 @@ def consume(
     Raises
     ------
     ForksError
-        If the worker ends by itself, or writes no record for `STALL_TIMEOUT` seconds.
+        If the worker ends by itself, or makes no progress for `STALL_TIMEOUT` seconds.
     """
-    topics = Topics(kafka.prefix)
+    topics, events = Topics(kafka.prefix, stream=data.stream), len(data.events)
     with (
         RecordCounter(kafka, topics.predictions) as predictions,
         RecordCounter(kafka, topics.outcomes) as outcomes,
+        ProcessedCounter(kafka, topics.inputs) as inputs,
     ):
-        with _worker(kafka, tables, log) as worker:
-            _wait_for_records(predictions, 1, worker, log, lambda _: None)
+
+        def done() -> bool:
+            return inputs.count() == 2 * events
+
+        with _worker(kafka, data.environment, log) as worker:
+            _wait(predictions, lambda: predictions.count > 0 or done(), worker, log)
             begin = time.monotonic()
-            killed_at = _wait_for_records(outcomes, events // 2, worker, log, progress)
+            _wait(outcomes, lambda: outcomes.count >= events // 2 or done(), worker, log, progress)
+            killed_at = outcomes.count
             worker.send_signal(signal.SIGKILL)
             worker.wait()
-        killed = time.monotonic()
+        killed = end = time.monotonic()
         while predictions.poll():
             pass
-        notify(f"kill -9 after {killed_at:,} outcomes; the same worker starts again")
-        with _worker(kafka, tables, log) as worker:
-            _wait_for_records(predictions, min(predictions.count + 1, events), worker, log, lambda _: None)
-            recovery = time.monotonic() - killed
-            notify(f"recovered: the next prediction was committed {recovery:.1f} s after the kill")
-            _wait_for_records(outcomes, events, worker, log, progress)
-            seconds = time.monotonic() - begin
-            worker.send_signal(signal.SIGTERM)
-            worker.wait(STOP_TIMEOUT)
-    return DemoRun(seconds, killed_at, recovery)
+        before, recovery = predictions.count, None
+        if done():
+            notify("kill -9 when all was done: there are too few events to stop halfway")
+        else:
+            notify(f"kill -9 after {killed_at:,} outcomes; the same worker starts again")
+            with _worker(kafka, data.environment, log) as worker:
+                _wait(predictions, lambda: predictions.count > before or done(), worker, log)
+                recovery = time.monotonic() - killed
+                notify(f"recovered: the next prediction was committed {recovery:.1f} s after the kill")
+                _wait(outcomes, done, worker, log, progress)
+                end = time.monotonic()
+                worker.send_signal(signal.SIGTERM)
+                worker.wait(STOP_TIMEOUT)
+        while outcomes.poll():
+            progress(outcomes.count)
+        return DemoRun(end - begin, killed_at, recovery)
 
 
 @contextmanager
-def _worker(kafka: Kafka, tables: Mapping[str, Path], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def _worker(kafka: Kafka, environment: Mapping[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     options = ("--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group)
-    features = {f"FORKS_FEATURES__{name.upper()}": str(path) for name, path in tables.items()}
     with log.open("ab") as file:
         process = subprocess.Popen(
             (*FORKS, "run", *options, "--instance", "demo"),
             stdout=file,
             stderr=file,
-            env=os.environ | features,
+            env=os.environ | environment,
         )
     try:
         yield process
@@ -132,16 +150,16 @@ def _worker(kafka: Kafka, tables: Mapping[str, Path], log: Path) -> Iterator[sub
         process.wait()
 
 
-def _wait_for_records(
+def _wait(
     counter: RecordCounter,
-    count: int,
+    reached: Callable[[], bool],
     worker: subprocess.Popen[bytes],
     log: Path,
-    progress: Callable[[int], None],
-) -> int:
-    """Wait until a topic has that many records, and return their number."""
+    progress: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Count the records of a topic until something is reached."""
     last = time.monotonic()
-    while counter.count < count:
+    while not reached():
         if counter.poll():
             last = time.monotonic()
             progress(counter.count)
@@ -149,7 +167,6 @@ def _wait_for_records(
         if ended is not None or time.monotonic() - last > STALL_TIMEOUT:
             problem = "makes no progress" if ended is None else f"ended with exit code {ended}"
             raise ForksError(
-                f"the worker {problem} at {counter.count} of {count} records in {counter.topic}. "
+                f"the worker {problem} at {counter.count} records in {counter.topic}. "
                 "Its log ends:\n" + "\n".join(log.read_text(errors="replace").splitlines()[-20:])
             )
-    return counter.count

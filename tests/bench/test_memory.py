@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import msgspec
 import polars as pl
@@ -8,9 +9,12 @@ import pytest
 
 from bench.event_chunks import EventChunks
 from bench.memory import Sample, slope
+from bench.waiting_bytes import bytes_of_waiting
 from pipeline.kafka.topics import Topics
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
-from pipeline.sources.kuairec import Events
+from pipeline.sources.kuairec import Events, read_events
+from pipeline.sources.synth.files import write_files
+from pipeline.sources.synth.size import Size
 
 TOPICS = Topics()
 
@@ -62,3 +66,10 @@ def test_a_fifth_of_the_events_has_no_label(chunks: EventChunks) -> None:
 
 def test_the_slope_is_that_of_a_line() -> None:
     assert slope([Sample(n, 3.0 + 0.25 * n) for n in (0, 1, 5, 7)]) == pytest.approx(0.25)
+
+
+def test_a_spilled_prediction_takes_a_fraction_of_one_in_memory(tmp_path: Path) -> None:
+    write_files(tmp_path, Size(events=1_500, users=40, videos=100, days=1))
+    found = bytes_of_waiting(read_events(tmp_path), spilled=150_000)
+    assert found["bytes_each_spilled"] < found["bytes_each_in_memory"] / 2
+    assert 400 < found["bytes_each_in_memory"] < 2_000

@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from pipeline.cli import app
 from pipeline.config.tree import Learner
 from pipeline.features.tables import Tables
 from pipeline.model.learner_settings import learner_settings
 from pipeline.sources.kuairec import read_events, tables_beside
+from pipeline.sources.synth.files import write_files
+from pipeline.sources.synth.size import Size
 from tests.integration.harness import FORKS, TIMEOUT, Pipeline
 from tests.support.offline import offline, pairs_of
 
@@ -56,3 +62,88 @@ def test_demo_on_real_rows(bootstrap: str, kuairec: Path, tmp_path: Path) -> Non
     assert committed == [
         (pair.interaction.event_id, float.hex(score)) for pair, score in zip(pairs, scores, strict=True)
     ]
+
+
+OTHER = """
+[stream]
+name = "other"
+[stream.interactions]
+topic = "a"
+event_id = "/id"
+time = "/t"
+[stream.labels]
+topic = "b"
+event_id = "/id"
+time = "/t"
+value = "/v"
+[stream.target]
+name = "v"
+above = 0.5
+cap = 1.0
+scale = 0.5
+"""
+
+
+def demo(bootstrap: str, *arguments: object) -> dict[str, Any]:
+    """Run the demo in this process; return its figures."""
+    environment = {"FORKS_KAFKA__BOOTSTRAP": bootstrap}
+    result = CliRunner().invoke(app, ["demo", *map(str, arguments), "--json"], env=environment)
+    assert result.exit_code == 0, (result.exception, result.output)
+    assert "recovered: the next prediction was committed" in result.stderr
+    found: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+    assert 0 < found["killed_at"] < found["outcomes"]
+    assert found["differences"] == []
+    return found
+
+
+@pytest.mark.slow
+def test_demo_of_a_table_of_ones_own(bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the folder's configuration says; what a row cannot give is counted and no failure."""
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path, Size(events=2_000, users=40, videos=30, days=2), stream="deliveries")
+    table = Path("deliveries.jsonl")
+    rows = table.read_text().splitlines()
+    unusable = json.dumps(json.loads(rows[0]) | {"minutes": None})
+    table.write_text("\n".join([*rows, rows[7], unusable]) + "\n")
+    Path("forks.toml").write_text(OTHER)
+    found = demo(bootstrap, "--stream", "deliveries.toml", "--data", table, "--out", "mine.svg")
+    assert found["events"] == found["labelled"] == 2_000
+    assert found["counters"]["interactions"] == 2_001
+    assert found["regression"]["mae"] < found["regression"]["running_mean"]
+    assert "Data: deliveries.jsonl" in Path("mine.svg").read_text()
+
+
+@pytest.mark.slow
+def test_demo_of_invented_deliveries(bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pipeline.sources.synth.size.Size", partial(Size, events=1_000, users=30, days=1))
+    found = demo(bootstrap, "--stream", "deliveries")
+    assert found["events"] == found["labelled"] == 1_000
+    assert found["regression"]["mae"] < found["regression"]["running_mean"]
+    assert "Invented data" in Path("forks-data/demo.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--stream", "nowhere.toml"), "--stream nowhere.toml: there is no such file"),
+        (("--stream", "other.toml"), "add --data TABLE"),
+        (("--stream", "deliveries", "--data", "t.csv"), "--data t.csv: deliveries are invented"),
+        (("--stream", "bad.toml", "--data", "t.csv"), "bad.toml: "),
+        (("--stream", "avro.toml", "--data", "t.csv"), "only JSON can be sent"),
+        (("--stream", "other.toml", "--data", "nowhere.csv"), "nowhere.csv: there is no such file"),
+        (("--stream", "other.toml", "--data", "t.csv"), "t.csv: none of the 1 rows can be used: 1 no time"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_a_broker_starts(
+    options: tuple[str, ...], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = OTHER.replace("stream.", "").replace("[stream]", "")
+    Path("other.toml").write_text(text)
+    Path("bad.toml").write_text(text.replace("above", "over"))
+    Path("avro.toml").write_text(text.replace('topic = "a"', 'topic = "a"\nformat = "avro"'))
+    Path("t.csv").write_text("id,t,v\n1,,0\n")
+    result = CliRunner().invoke(app, ["demo", *options])
+    assert reason in str(result.exception)
+    assert "starting Apache Kafka" not in result.stderr

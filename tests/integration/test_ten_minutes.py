@@ -61,3 +61,8 @@ def test_a_sample_becomes_a_running_pipeline_by_four_edits(
     assert report["labelled"] == EVENTS
     assert report["mistakes"] < report["running_means"] < 0.5
     assert "no difference" in command(pipeline, "audit", "--group", pipeline.kafka.group)
+    evaluated = CliRunner().invoke(app, ["evaluate", "orders.jsonl", "--json"])
+    assert evaluated.exit_code == 0, evaluated.output
+    found = json.loads(evaluated.stdout)
+    assert {name: found[name] for name in report} == report
+    assert (found["rows"], found["skipped"]) == (EVENTS, {})

@@ -1,7 +1,19 @@
-"""Evaluate a preset on a file by progressive validation."""
+"""Evaluate settings on a file by progressive validation, or by a run of the pipeline without Kafka."""
 
 from pipeline.tools.evaluate.evaluation import Evaluation, evaluate, run
 from pipeline.tools.evaluate.render import render
+from pipeline.tools.evaluate.table_run import TableRun, run_table, without_schemas
 from pipeline.tools.evaluate.trial import Order, Trial, prepare
 
-__all__ = ["Evaluation", "Order", "Trial", "evaluate", "prepare", "render", "run"]
+__all__ = [
+    "Evaluation",
+    "Order",
+    "TableRun",
+    "Trial",
+    "evaluate",
+    "prepare",
+    "render",
+    "run",
+    "run_table",
+    "without_schemas",
+]

@@ -137,7 +137,7 @@ def _of_plays(path: Path, learner: config.Learner, order: Order, matrix: str) ->
         raise ConfigError("--delays cannot be used with --permutation: events in random order have no times")
     events = read_events(path, matrix)
     if not len(events):
-        raise DataError(f"{path}: none of the {events.rows} rows can be used: {events.skipped}")
+        raise DataError(f"{path}: none of the {events.rows:,} rows can be used: {events.reasons}")
     delayed = order.permutation is None if order.delayed is None else order.delayed
     chosen = replace(events, frame=events.frame[order.rows(len(events))])
     settings = learner_settings(learner, static_columns=0)

@@ -2,78 +2,36 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
-import numpy as np
 
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.target_settings import RegressionSettings
-from pipeline.config.tree import CHAMPION, Kafka
-from pipeline.features.feature_set import FeatureSet
-from pipeline.features.regression import RegressionTarget
-from pipeline.features.target import Target
+from pipeline.config.tree import Kafka
 from pipeline.kafka.log import LogReader, decode_record
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import Topics
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.kafka.watermarks import Watermarks, last_messages
-from pipeline.model.settings_text import challengers_from, target_from
+from pipeline.model.settings_text import target_from
 from pipeline.records.dead_letter import read_dead_letter
-from pipeline.records.fields import Count, Status, Timestamp
 from pipeline.records.names import state_key
-from pipeline.records.output_types import derived
-from pipeline.task.state import CORRECTED, SettingsEpoch
-from pipeline.tools.report.comparison import LabelledScores, compare_learners
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts
-from pipeline.tools.report.figures import Report, report, window_size, without_classes
-from pipeline.tools.report.outcomes import OUTCOME, Outcomes
-from pipeline.tools.report.regression import regression_figures
+from pipeline.tools.report.figures import Report
+from pipeline.tools.report.partition_run import (
+    OutcomeTable,
+    PartitionRun,
+    ReportedState,
+    outcome_decoder,
+    report_of,
+)
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Function to call with the number of offsets read so far, and the number of all offsets."""
-Scores: TypeAlias = dict[str, float]
-"""Scores of an event, by challenger."""
 
-NO_MEAN: Final = 0.5
-"""The baseline's probability where no entity has a running mean."""
-
-
-class _Outcome(msgspec.Struct):
-    """The fields of an outcome that the figures need."""
-
-    sequence: Count
-    prediction_sequence: Count
-    model_version: Count
-    timestamp: Timestamp
-    label_timestamp: Timestamp | None
-    score: float
-    probability: float | None
-    predicted: bool
-    features: list[float]
-    watch_ratio: float | None
-    label: bool | None
-    status: Status
-    challengers: dict[str, float] | None = None
-
-
-class _State(msgspec.Struct):
-    """The fields of a state record that the figures need."""
-
-    counters: dict[str, int]
-    settings: dict[str, str]
-    earlier: list[SettingsEpoch] = []
-
-    @property
-    def since(self) -> int:
-        """Sequence of the first prediction of the current settings epoch."""
-        return self.earlier[-1].predictions if self.earlier else 0
-
-
-_STATES = msgspec.json.Decoder(_State)
+_STATES: Final = msgspec.json.Decoder(ReportedState)
 
 
 def summarize(
@@ -108,14 +66,7 @@ def summarize(
     StateError
         A topic holds a record that no worker has written.
     """
-    topics, regression = Topics(kafka.prefix), isinstance(stream.target, RegressionSettings)
-    numbers: dict[tuple[str, ...], dict[str, Any]] = {
-        ("predicted",): {"predicted": float},
-        ("label",): {"label": float | None},
-    }
-    outcome = derived(_Outcome, numbers if regression else {}, {"watch_ratio": stream.target.name})
-    decoder = msgspec.json.Decoder(outcome)
-    places = FeatureSet.of(stream).places("value_mean" if regression else "label_mean")
+    topics, decoder = Topics(kafka.prefix), outcome_decoder(stream)
     watermarks = Watermarks(
         kafka, (topics.predictions, topics.outcomes, topics.dead_letters, topics.checkpoints)
     )
@@ -124,35 +75,21 @@ def summarize(
     meter = _Meter(
         sum(len(offsets) for each, offsets in ranges.items() if each.topic != topics.checkpoints), progress
     )
-    outcomes, counts, labelled_scores = [], [], []
-    settings: dict[str, str] = {}
+    runs = []
     with LogReader(kafka) as log:
         for partition in partitions:
             checkpoints = PartitionId(topics.checkpoints, partition)
             before = _state(log, checkpoints, ranges[checkpoints])
             found = Counter(predictions=sum(map(len, meter.slices(log, topics.predictions, partition))))
-            target = target_from(before.settings)
-            slices = meter.slices(log, topics.outcomes, partition)
-            rows, scores = _outcomes(slices, decoder, target, places, found)
+            outcomes = OutcomeTable(stream, target_from(before.settings))
+            for messages in meter.slices(log, topics.outcomes, partition):
+                outcomes.add([decode_record(decoder, message) for message in messages])
+            found.update(outcomes.counted)
             for messages in meter.slices(log, topics.dead_letters, partition):
                 found.update(map(_fault, messages))
             after = _state(log, checkpoints, watermarks.ranges()[checkpoints])
-            outcomes.append(rows)
-            counts.append(Counts(found, before.counters, after.counters))
-            labelled_scores.append(_labelled_scores(rows, scores, after))
-            settings |= after.settings
-    found_report = report(outcomes, counts, window)
-    if isinstance(stream.target, RegressionSettings):
-        figures = regression_figures(
-            outcomes,
-            stream.target.offset,
-            labelled_scores,
-            stream.target.scale,
-            window or window_size(found_report.labelled),
-        )
-        return without_classes(found_report, figures)
-    comparison = compare_learners(labelled_scores, _with_log_odds(settings))
-    return msgspec.structs.replace(found_report, comparison=comparison)
+            runs.append(PartitionRun(outcomes, Counts(found, before.counters, after.counters), after))
+    return report_of(runs, stream, window)
 
 
 class _Meter:
@@ -174,77 +111,11 @@ class _Meter:
             yield messages
 
 
-def _state(log: LogReader, partition: PartitionId, offsets: range) -> _State:
+def _state(log: LogReader, partition: PartitionId, offsets: range) -> ReportedState:
     """Read the last state record of a partition; an empty one if none was committed yet."""
     key = state_key(partition.partition).encode()
     found = last_messages(log, partition, offsets, 1, lambda message: message.key() == key)
-    return decode_record(_STATES, found[0]) if found else _State({}, {})
-
-
-def _outcomes(
-    slices: Iterator[Sequence[ConsumerRecord]],
-    decoder: msgspec.json.Decoder[_Outcome],
-    target: Target,
-    places: list[int],
-    counted: Counter[str],
-) -> tuple[Outcomes, list[Scores | None]]:
-    """Decode and count outcomes; return their rows, and the scores of the challengers for each."""
-    parts, scores = [], []
-    for messages in slices:
-        records = [decode_record(decoder, message) for message in messages]
-        statuses = Counter(record.status for record in records)
-        counted.update(labelled=statuses["labelled"], expired=statuses["expired"])
-        counted[CORRECTED] += statuses["corrected"] + statuses["replaced"]
-        parts.append(np.array([_row(record, target, places) for record in records], OUTCOME))
-        scores += [record.challengers for record in records]
-    return np.concatenate([np.empty(0, OUTCOME), *parts]), scores
-
-
-def _labelled_scores(rows: Outcomes, scores: list[Scores | None], state: _State) -> LabelledScores:
-    """Return the scores of the current settings epoch: before, a name may be that of another learner."""
-    names = challengers_from(state.settings)
-    compared = rows["labelled"] & (rows["prediction_sequence"] >= state.since)
-    chosen = [scores[row] or {} for row in np.flatnonzero(compared)] if names else []
-    columns = {CHAMPION: rows["score"][compared]}
-    columns |= {name: np.array([by_name.get(name, np.nan) for by_name in chosen]) for name in names}
-    return LabelledScores(rows["watched"][compared], columns, rows["value"][compared])
-
-
-def _with_log_odds(settings: dict[str, str]) -> frozenset[str]:
-    """Return the names of the learners whose scores are log-odds."""
-    losses = {CHAMPION: settings.get("learner.loss", "")}
-    losses |= {name: str(each.loss) for name, each in challengers_from(settings).items()}
-    return frozenset(name for name, loss in losses.items() if loss == "logistic")
-
-
-def _row(outcome: _Outcome, target: Target, places: list[int]) -> tuple[float | bool, ...]:
-    """Return the columns of `OUTCOME`, in their order, given the places of the entities' label means."""
-    value = outcome.watch_ratio or 0.0
-    return (
-        outcome.sequence,
-        outcome.prediction_sequence,
-        outcome.model_version,
-        outcome.timestamp,
-        outcome.timestamp if outcome.label_timestamp is None else outcome.label_timestamp,
-        outcome.score,
-        outcome.predicted,
-        *_means(outcome, target, places),
-        target.label(value) if isinstance(target, RegressionTarget) else value,
-        outcome.label is not None,
-        target.is_positive(value),
-        outcome.status == "labelled",
-        outcome.probability is not None,
-    )
-
-
-def _means(outcome: _Outcome, target: Target, places: list[int]) -> tuple[float, float]:
-    """Return the running means of two entities, or what stands for one that there is not."""
-    means = [outcome.features[place] for place in places[:2]]
-    if isinstance(target, RegressionTarget):
-        first, second = [*(target.value_of(mean) for mean in means), math.nan, math.nan][:2]
-    else:
-        first, second = (means if len(means) > 1 else 2 * means) or (NO_MEAN, NO_MEAN)
-    return first, second
+    return decode_record(_STATES, found[0]) if found else ReportedState({}, {})
 
 
 def _fault(message: ConsumerRecord) -> str:

@@ -33,11 +33,21 @@ COLUMNS: Final = 50
 """Number of bars, at most."""
 
 
-def render(report: Report, stream: Stream = KUAIREC) -> RenderableType:
-    """Render a report for a terminal of 80 columns or more."""
+def render(report: Report, stream: Stream = KUAIREC, *, where: str = "in topics") -> RenderableType:
+    """Render a report for a terminal of 80 columns or more.
+
+    Parameters
+    ----------
+    report
+        The report.
+    stream
+        Definition of the stream, which names the entities.
+    where
+        What is said of where the records are.
+    """
     if not any(report.counters.values()) and not report.outcomes and not report.predictions:
         return Text("Nothing was written yet: no prediction, no outcome, no dead letter.")
-    parts: list[RenderableType] = [_counters(report)]
+    parts: list[RenderableType] = [_counters(report, where)]
     if report.regression is not None:
         parts += _regression(report, report.regression, stream)
     elif report.labelled:
@@ -51,7 +61,7 @@ def render(report: Report, stream: Stream = KUAIREC) -> RenderableType:
     return Group(*parts)
 
 
-def _counters(report: Report) -> Table:
+def _counters(report: Report, where: str) -> Table:
     """Render every counter, also those that are 0; those of label requests only with a label policy."""
     table = Table.grid(padding=(0, 2))
     for stage, names in STAGES.items():
@@ -64,7 +74,7 @@ def _counters(report: Report) -> Table:
     waiting = report.predictions - (report.outcomes - report.corrected)
     if report.corrected:
         table.add_row(Text("corrected", style="bold"), Text(_number(report.corrected, "later label")))
-    table.add_row(Text("in topics", style="bold"), Text(_in_topics(report, waiting)))
+    table.add_row(Text(where, style="bold"), Text(_in_topics(report, waiting)))
     return table
 
 

@@ -29,7 +29,8 @@ _ACTOR: Final = re.compile(
     r"user|customer|client|account|courier|driver|player|device|session|member", re.IGNORECASE
 )
 _LABEL: Final = re.compile(
-    r"click|like|view|watch|conver|purchas|bought|fraud|success|on_time|target|rating|ratio", re.IGNORECASE
+    r"click|like|view|watch|conver|purchas|bought|fraud|success|on_time|target|rating|(?<!du)ratio",
+    re.IGNORECASE,
 )
 """Names that say what a column may be."""
 _OF_PARENT: Final = frozenset({"id", "key", "uuid", "value"})

@@ -29,7 +29,7 @@ def test_a_file_without_usable_rows_is_refused_before_anything_is_connected(tmp_
     file.write_text(f"{HEADER}1,2,3,4,,5\n")
     result = CliRunner().invoke(app, ["replay", str(file), "--bootstrap", "127.0.0.1:1"])
     assert isinstance(result.exception, DataError)
-    assert str(result.exception) == "none of the 1 rows can be used: {'no_timestamp': 1}"
+    assert str(result.exception) == "none of the 1 rows can be used: 1 no timestamp"
 
 
 def test_without_a_broker_the_address_is_named(tmp_path: Path) -> None:

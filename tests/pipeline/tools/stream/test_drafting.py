@@ -54,6 +54,13 @@ def drafted(folder: Path, rows: list[dict[str, Any]], suffix: str = ".jsonl") ->
     return Stream.model_validate(tomllib.loads(text)), text, path
 
 
+def test_a_duration_may_be_a_feature_though_a_ratio_may_be_a_label(tmp_path: Path) -> None:
+    rows = [clicks(number) | {"duration": 3 * number + 7, "watch_ratio": number / 50} for number in range(60)]
+    _, text, _ = drafted(tmp_path, rows)
+    assert '# duration = { kind = "number", field = "/duration" }' in text
+    assert "# watch_ratio =" not in text
+
+
 def test_columns_are_found_by_name_and_value(tmp_path: Path) -> None:
     stream, text, path = drafted(tmp_path, [clicks(number) for number in range(60)], ".csv")
     assert stream.entities == {"user_id": "/user_id", "advert_id": "/advert_id"}
