@@ -34,6 +34,7 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
         "recovery": "seconds to restore a partition, and from SIGKILL to the next prediction",
         "scaling": "events a second by partitions and workers, and what a million of them take",
         "startup": "seconds until forks --help and completion answer, beside python -c pass",
+        "stores": "records of waiting predictions in a plain file, beside SQLite and RocksDB",
         "throughput": "events a second of a worker, beside a bare loop over Kafka and JSON",
         "tried": "a low-rank part, laws of the noise and features of the event beside the effects",
         "waiting": "memory and restart with ten million predictions that wait for their label",
