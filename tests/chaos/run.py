@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pipeline.config.tree import Kafka
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.topics import create
+from pipeline.kafka.topics import Topics, create
 from tests.chaos.broker import Broker
 from tests.chaos.brokers import Brokers
 from tests.chaos.challengers import SETTINGS as CHALLENGERS
@@ -60,6 +60,7 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
         minutes,
         recent_begin(minutes),
         corrections=options.corrections != "off",
+        tables=options.tables,
     )
     injections = plan(options.seed, options.minutes, options.workers, options.cluster)
     extras = (CHALLENGERS if options.challengers else {}) | (POLICY if options.policy else {})
@@ -117,7 +118,11 @@ def _pipeline(
     logs = folder / prefix
     logs.mkdir()
     copies = broker.replication
-    pipeline = Pipeline(broker.bootstrap, prefix, logs, world.partitions, replication=copies)
+    if world.definition is not None:
+        (logs / "plays.toml").write_text(world.definition)
+        (logs / "forks.toml").write_text('stream = "plays.toml"')
+    topics = Topics(prefix, stream=world.stream)
+    pipeline = Pipeline(broker.bootstrap, prefix, logs, world.partitions, replication=copies, topics=topics)
     pipeline.environment = SETTINGS | settings
     pipeline.program = FORKS
     requests_labels = replace(pipeline.topics, requests_labels=True)
