@@ -35,6 +35,8 @@ SETTINGS = {
 }
 ALIGNED = {"FORKS_SHARING__ALIGN": "10m"}
 """Without it, what a replay writes depends on when partitions hear of one another."""
+SPILLED = {"FORKS_JOIN__MAX_IN_MEMORY": "200"}
+"""Most predictions wait in the file, but those of the undisturbed run."""
 SMALL = {"FORKS_WORKER__BATCH": "50"}
 """Small transactions, so that much is left to strike at; how messages fall into them must not show."""
 
@@ -71,7 +73,8 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
         if options.replay:
             say("the undisturbed run")
             calm = _undisturbed(broker, world, folder, extras)
-        pipeline = _pipeline(broker, world, "chaos-", folder, extras | (SMALL if options.replay else {}))
+        extras |= SPILLED | (SMALL if options.replay else {})
+        pipeline = _pipeline(broker, world, "chaos-", folder, extras)
         seconds = 0.0 if options.replay else 60.0 * options.minutes
         with Deployment(pipeline, world, options.workers, seconds, broker.bootstrap_of) as deployment:
             strike = broker.faults(pipeline, deployment) if isinstance(broker, Brokers) else None
