@@ -18,10 +18,11 @@ from pipeline.config.stream import Stream
 from pipeline.config.stream_features import CategoryFeature, VectorFeature
 from pipeline.config.stream_tables import LiveTable
 from pipeline.features.event_features import conversion
-from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord
+from pipeline.records.decoding import NO_TIMESTAMP, LoneSurrogateError, RejectedRecord
 from pipeline.records.fields import Id
 from pipeline.records.input_decoders import table_value_decoder
 from pipeline.records.names import Fault
+from pipeline.records.surrogates import replace_lone_surrogates
 
 MAX_KEY: Final = 256
 """Characters of a key, at most: as many as an id in a message."""
@@ -105,11 +106,13 @@ class TableFeatures:
         if value is None:
             return TableRecord(key, time, None)
         try:
-            own, at, *fields = self._value(value)
+            own, at, *fields = self._decode_value(value)
         except msgspec.ValidationError as error:
             return RejectedRecord(Fault.INVALID, str(error))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            return RejectedRecord(Fault.UNDECODABLE, f"the value is not a JSON object: {error}")
+            used = isinstance(error, LoneSurrogateError)
+            reason = str(error) if used else f"the value is not a JSON object: {error}"
+            return RejectedRecord(Fault.UNDECODABLE, reason)
         if own is not None and str(own).encode() != key:
             reason = f"the key is {key!r:.80}, but the record names {own!r}"
             return RejectedRecord(Fault.WRONG_KEY, reason)
@@ -117,6 +120,21 @@ class TableFeatures:
         for convert, field in zip(self._conversions, fields, strict=True):
             _append(numbers, convert(field))
         return TableRecord(key, time if at is None else at, array("d", numbers).tobytes())
+
+    def _decode_value(self, value: bytes) -> tuple[Any, ...]:
+        """Decode a value; half of a surrogate pair is accepted in fields that are ignored, as in messages."""
+        try:
+            return self._value(value)
+        except msgspec.ValidationError:
+            raise
+        except msgspec.DecodeError:
+            first, second = (replace_lone_surrogates(value, escape) for escape in (rb"\ufffd", rb"\ufffc"))
+            if first == second:  # there is none, and something else is wrong
+                raise
+        found = self._value(first)
+        if found != self._value(second):
+            raise LoneSurrogateError("a field has half a surrogate pair, which stands for no character")
+        return found
 
 
 def tables_of(stream: Stream) -> tuple[TableFeatures, ...]:

@@ -29,6 +29,9 @@ REFUSAL_INTERVAL = 1.0
 METADATA_REFRESH_MS = 1_000
 """How often a worker's producer asks for leaders. It forgets what is three times as old."""
 
+DEFAULT_PREFETCH = 2**26
+"""Bytes that a consumer reads ahead, by librdkafka's default."""
+
 _log = structlog.get_logger()
 _last_logged: dict[str, float] = {}
 
@@ -102,7 +105,9 @@ def group_consumer(config: Config) -> Consumer:
     return new_client(Consumer, settings, logger=LIBRDKAFKA_LOGGER)
 
 
-def groupless_consumer(kafka: Kafka, fetch_max_wait_ms: int = 100) -> Consumer:
+def groupless_consumer(
+    kafka: Kafka, fetch_max_wait_ms: int = 100, prefetch: int = DEFAULT_PREFETCH
+) -> Consumer:
     """Make a consumer outside any group that reads committed records and reports the ends of partitions.
 
     Parameters
@@ -112,6 +117,8 @@ def groupless_consumer(kafka: Kafka, fetch_max_wait_ms: int = 100) -> Consumer:
     fetch_max_wait_ms
         Milliseconds for which a broker holds a fetch at the end of a partition. So much later the consumer
         reports the end, or reads another partition.
+    prefetch
+        Bytes that the client reads ahead, about: it exceeds them by up to one fetch.
 
     Returns
     -------
@@ -131,6 +138,7 @@ def groupless_consumer(kafka: Kafka, fetch_max_wait_ms: int = 100) -> Consumer:
             "enable.partition.eof": True,
             "fetch.queue.backoff.ms": 10,
             "fetch.wait.max.ms": fetch_max_wait_ms,
+            "queued.max.messages.kbytes": prefetch // 1024,
         },
         logger=LIBRDKAFKA_LOGGER,
     )

@@ -38,10 +38,17 @@ class LogReader:
         Where to read.
     patience
         Seconds to wait for records that are known to be there, while an open transaction hides them.
+
+    Attributes
+    ----------
+    end
+        Offset at which `read` has met the end of its partition; -1 while it has not. A leader that is new may
+        say for a moment that a partition ends earlier than it does.
     """
 
     def __init__(self, kafka: Kafka, patience: float = 0.0) -> None:
         self.patience = patience
+        self.end = -1
         self._kafka = kafka
         self._consumer: Consumer = groupless_consumer(kafka, FETCH_MAX_WAIT_MS)
         self._known_topics: set[str] = set()
@@ -86,6 +93,7 @@ class LogReader:
             self._known_topics.add(topic)
         topic_partition = TopicPartition(topic, partition, offset)
         self._consumer.assign([topic_partition])
+        self.end = -1
         liveness = Liveness(self._consumer, topic)
         at_end = False  # the client reports the end once
         while True:
@@ -104,7 +112,7 @@ class LogReader:
                     messages.append(message)
                     at_end = False
                 elif is_partition_end(error):
-                    at_end = True
+                    at_end, self.end = True, message.offset() or 0
                 else:
                     raise_unless_retriable(message, self._kafka)
             if messages:

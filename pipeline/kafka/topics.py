@@ -168,9 +168,16 @@ def table_partition(client: Consumer | Admin, topic: str, partition: int) -> int
         The topic's name.
     partition
         The number of the partition.
+
+    Raises
+    ------
+    KafkaException
+        No broker answers, or the one that does knows nothing of the topic, as one that has just started.
     """
-    found = client.list_topics(topic, BROKER_TIMEOUT).topics[topic].partitions
-    return 0 if len(found) == 1 else partition
+    found = client.list_topics(topic, BROKER_TIMEOUT).topics[topic]
+    if found.error is not None:
+        raise KafkaException(found.error)
+    return 0 if len(found.partitions) == 1 else partition
 
 
 class TopicDifference(NamedTuple):

@@ -104,7 +104,7 @@ class TaskRestorer:
                 outbox.add(outcome.example)
         self._next_outcome = first + len(outcomes)
         for outcome in outcomes[max(0, state.outcomes_from - first) :]:
-            if outcome.prediction_sequence >= state.pending_from:
+            if state.pending_from <= outcome.prediction_sequence < state.predictions:
                 self._closed.add(outcome.prediction_sequence)
             times = (outcome.timestamp, outcome.label_timestamp)
             if join.remembered_until(*times) >= state.stream_time:

@@ -8,7 +8,8 @@ import structlog
 
 from pipeline.errors import StateError
 from pipeline.features.live_tables import Rows, TableFeatures
-from pipeline.kafka.log import LogReader
+from pipeline.kafka.errors import timed_out
+from pipeline.kafka.log import LogReader, read_until
 from pipeline.kafka.topics import Topics
 from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord
 from pipeline.records.inputs import KafkaMessage
@@ -50,6 +51,8 @@ def restore_tables(
     ------
     StateError
         A topic ends before the offset up to which it was applied, or the state record lacks a table.
+    KafkaException
+        A topic cannot be read that far for now.
     """
     saved = {} if state is None else state.tables or {}
     tables = []
@@ -62,16 +65,51 @@ def restore_tables(
             tables.append(LiveTable(rows, reports=number == partition))
             continue
         log.refuse_end_before(topic, number, found.offset)
-        for messages in log.read(topic, number):
-            replay_rows(rows, messages, found.offset)
-            read = (messages[-1].offset() or 0) + 1 if messages else found.offset
-            if read >= found.offset:
-                break
-            yield found.offset - read
+        yield from replay(log, topic, number, rows, found.offset)
         table = LiveTable(rows, found.offset, reports=number == partition)
         table.lost_versions = int(_differs(table, found, topic, partition))
         tables.append(table)
     return tables
+
+
+def replay(log: LogReader, topic: str, number: int, rows: Rows, end: int) -> Generator[int]:
+    """Apply the records below an offset, of which compaction may have taken away any.
+
+    Parameters
+    ----------
+    log
+        Reads the topic.
+    topic, number
+        The topic and the partition.
+    rows
+        The rows, of which there are none yet.
+    end
+        The offset.
+
+    Yields
+    ------
+    int
+        Offsets that are left to read.
+
+    Raises
+    ------
+    KafkaException
+        The topic cannot be read that far for now.
+    """
+    read = 0
+
+    def left() -> int:
+        return end - max(read, log.end)
+
+    for messages in read_until(log.read(topic, number), left, log.patience):
+        if messages:
+            replay_rows(rows, messages, end)
+            read = (messages[-1].offset() or 0) + 1
+        if left() <= 0:
+            return
+        yield left()
+    if left() > 0:
+        raise timed_out(f"{topic} cannot be read up to offset {end} of partition {number}")
 
 
 def replay_rows(rows: Rows, messages: Iterable[KafkaMessage], end: int) -> None:

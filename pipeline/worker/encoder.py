@@ -165,7 +165,7 @@ class RecordEncoder:
         )
 
     def take(self, sequences: NDArray[np.int64]) -> list[bytes]:
-        """Give the texts of waiting predictions, which are kept no longer; sequences ascend."""
+        """Give the texts of waiting predictions, which are kept no longer."""
         if not len(sequences):
             return []
         found: list[int] = np.searchsorted(np.frombuffer(self._sequences, dtype=np.int64), sequences).tolist()

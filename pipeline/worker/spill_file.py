@@ -70,8 +70,11 @@ class SpillFile:
 
     def truncate(self, size: int) -> None:
         """Forget what stands from a place on."""
-        if size < os.fstat(self.open()).st_size:
-            os.truncate(self.open(), size)
+        try:
+            if size < os.fstat(self.open()).st_size:
+                os.truncate(self.open(), size)
+        except OSError as error:
+            raise self._failed("cannot be written", error) from error
 
     def _failed(self, what: str, error: OSError) -> StorageError:
         return StorageError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 
@@ -22,6 +23,8 @@ MAX_QUEUED = 20_000
 """Records of a table that are read ahead, at most, beside those of one poll."""
 CONSUME_SIZE = 1_000
 """Records that one poll reads, at most."""
+PREFETCH = 2**21
+"""Bytes that the client of each partition reads ahead, about."""
 
 
 class TableReader:
@@ -41,15 +44,15 @@ class TableReader:
 
     def __init__(self, config: Config, partition: int, tables: LiveTables) -> None:
         self._kafka: Kafka = config.kafka
-        self._max_ahead = config.join.max_ahead
-        self._max_bytes = config.worker.buffer // 8
+        self._join = config.join
         self._tables: Mapping[str, LiveTable] = _by_topic(topics_of(config), tables)
-        self._consumer: Consumer = groupless_consumer(config.kafka)
+        self._consumer: Consumer = groupless_consumer(config.kafka, prefetch=PREFETCH)
         self._places = {
             topic: (topic, table_partition(self._consumer, topic, partition)) for topic in self._tables
         }
         self._positions = {topic: table.offset for topic, table in self._tables.items()}
         self._ends = dict.fromkeys(self._tables, -1)
+        self._last_record_at = dict.fromkeys(self._tables, time.monotonic())
         self._paused = dict.fromkeys(self._tables, False)
         self._liveness = Liveness(self._consumer, next(iter(self._tables)))
         self._consumer.assign(
@@ -60,8 +63,18 @@ class TableReader:
         """Close the connections."""
         self._consumer.close()
 
-    def poll(self) -> None:
+    @property
+    def tables(self) -> int:
+        """Number of tables."""
+        return len(self._tables)
+
+    def poll(self, share: int) -> None:
         """Read what is there, without waiting.
+
+        Parameters
+        ----------
+        share
+            Bytes above which a table's queue is not filled any more.
 
         Raises
         ------
@@ -81,11 +94,12 @@ class TableReader:
                 self._ends[topic] = message.offset() or 0
             else:
                 raise_unless_retriable(message, self._kafka)
-        latest = wall_clock() + self._max_ahead
+        latest = wall_clock() + self._join.max_ahead
         for topic, found in delivered.items():
             self._feed(topic, found, latest)
         for topic, table in self._tables.items():
-            self._update(topic, table)
+            self._update_at_end(topic, table)
+            self._apply_backpressure(topic, table, share)
 
     def _feed(self, topic: str, messages: list[Message], latest: int) -> None:
         table, position = self._tables[topic], self._positions[topic]
@@ -99,18 +113,28 @@ class TableReader:
         timed = [each if isinstance(each, RejectedRecord) else in_force(each, latest) for each in records]
         table.feed(messages, timed)
         self._positions[topic] = (messages[-1].offset() or 0) + 1
+        self._last_record_at[topic] = time.monotonic()
 
-    def _update(self, topic: str, table: LiveTable) -> None:
-        """Note whether a table is at its end, and read as far ahead as there is room."""
+    def _update_at_end(self, topic: str, table: LiveTable) -> None:
+        """Find out whether a table is at its end, for which the merge need not wait.
+
+        A leader that is new may know of an end before the position, which is no end.
+        """
+        if table.queue.ready:
+            return
+        _, end = self._consumer.get_watermark_offsets(TopicPartition(*self._places[topic]), cached=True)
+        ended = self._positions[topic] <= self._ends[topic] or end == self._positions[topic]
+        quiet = (time.monotonic() - self._last_record_at[topic]) * 1000
+        table.queue.at_end = ended and quiet >= self._join.max_idle
+
+    def _apply_backpressure(self, topic: str, table: LiveTable, share: int) -> None:
+        """Read as far ahead as there is room."""
         queue, place = table.queue, TopicPartition(*self._places[topic])
-        if not queue.ready:
-            _, end = self._consumer.get_watermark_offsets(place, cached=True)
-            queue.at_end = self._positions[topic] <= self._ends[topic] or 0 <= end <= self._positions[topic]
-        full = len(queue) > MAX_QUEUED or queue.bytes > self._max_bytes
+        full = len(queue) > MAX_QUEUED or queue.bytes > share
         if full and not self._paused[topic]:
             self._consumer.pause([place])
             self._paused[topic] = True
-        elif self._paused[topic] and not full and len(queue) < MAX_QUEUED // 2:
+        elif self._paused[topic] and len(queue) < MAX_QUEUED // 2 and queue.bytes <= share // 2:
             self._consumer.resume([place])
             self._paused[topic] = False
 
@@ -126,6 +150,7 @@ class TableSource:
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        self._buffer = config.worker.buffer // 8
         self._readers: dict[int, TableReader] = {}
 
     def connect(self, partition: int, tables: LiveTables) -> None:
@@ -142,8 +167,9 @@ class TableSource:
 
     def poll(self) -> None:
         """Read what is there for each partition: see `TableReader.poll`."""
+        share = self._buffer // max(1, sum(reader.tables for reader in self._readers.values()))
         for reader in self._readers.values():
-            reader.poll()
+            reader.poll(share)
 
 
 def _by_topic(topics: Topics, tables: LiveTables) -> dict[str, LiveTable]:

@@ -68,12 +68,15 @@ def _options() -> tuple[Options, bool]:
         default="off",
         help="labels are corrected: add learns the later one beside the former, replace in its place",
     )
+    parser.add_argument("--tables", action="store_true", help="with live tables of videos and of users")
     parser.add_argument("--keep", action="store_true", help="keep the workers' logs")
     given = parser.parse_args()
     if not 1 <= given.workers <= given.partitions:
         parser.error(f"--workers {given.workers}: 1 to as many as there are partitions ({given.partitions})")
     if given.replay and given.corrections != "off":
         parser.error("--corrections: the only order of a replay is known without them")
+    if given.tables and given.corrections != "off":
+        parser.error("--corrections: not together with live tables")
     options = Options(
         seed=secrets.randbelow(1_000_000) if given.seed is None else given.seed,
         minutes=given.minutes,
@@ -84,6 +87,7 @@ def _options() -> tuple[Options, bool]:
         replay=given.replay,
         challengers=given.challengers,
         policy=given.policy,
+        tables=given.tables,
         corrections=given.corrections,
     )
     return options, given.keep

@@ -8,8 +8,8 @@ from typing import Any, Final, TypeAlias
 from forks import Forks
 from forks.rivals import AROW, Standardised
 from pipeline.config.tree import Learner
+from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
 from pipeline.model.learner_settings import learner_settings
-from pipeline.records.fields import FEATURES_LENGTH
 
 Challenger: TypeAlias = Forks | Standardised
 _SMALL: Final[dict[str, Any]] = {"budget": 60, "cycle": 300}
@@ -18,7 +18,7 @@ SETTINGS: Final = {
 }
 
 
-def challengers() -> dict[str, Challenger]:
+def challengers(features: FeatureSet = KUAIREC_FEATURES) -> dict[str, Challenger]:
     """The same two, which know nothing."""
-    small = learner_settings(Learner.model_validate(_SMALL), 0)
-    return {"linear": Standardised(AROW(FEATURES_LENGTH)), "small": Forks(small)}
+    small = learner_settings(Learner.model_validate(_SMALL), 0, features=features)
+    return {"linear": Standardised(AROW(len(features))), "small": Forks(small)}

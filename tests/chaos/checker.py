@@ -12,8 +12,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from pipeline.config.tree import Corrections
+from pipeline.features.feature_set import FeatureSet
 from pipeline.kafka.clients import groupless_consumer
 from pipeline.model.label_policy import LabelPolicy
+from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 from tests.chaos.challengers import Challenger, challengers
 from tests.chaos.derivation import WrongError, agree, derive
@@ -62,9 +64,16 @@ def check(
     """
     found = Found()
     for partition in range(pipeline.partitions):
-        shadows = challengers() if challenged else {}
+        shadows = challengers(FeatureSet.of(world.stream)) if challenged else {}
         one = _Partition(
-            pipeline, world, partition, found, challengers=shadows, policy=policy, corrections=corrections
+            pipeline,
+            world,
+            partition,
+            found,
+            challengers=shadows,
+            policy=policy,
+            corrections=corrections,
+            replayed=replayed,
         )
         outputs = one.replay if replayed else one.outputs
         for what in (one.inputs, outputs, one.requests, one.dead_letters, one.state):
@@ -105,7 +114,10 @@ class _Partition:
         challengers: Mapping[str, Challenger],
         policy: LabelPolicy | None,
         corrections: Corrections,
+        replayed: bool,
     ) -> None:
+        self._replayed = replayed
+        self._types = OutputTypes.of(world.stream)
         self._corrections = corrections
         self._pipeline = pipeline
         self._topics = pipeline.topics
@@ -122,6 +134,14 @@ class _Partition:
             sent = (each for each in self._world.inputs(self._partition) if each.is_label == is_label)
             for offset, (there, given) in enumerate(zip_longest(self._read(topic), sent)):
                 agree(f"{topic} at {offset}", there and there[1:3], given and (given.key, given.value))
+        for table in self._expected.tables:
+            topic, number = (
+                self._topics.table(table.table.name),
+                self._partition if table.table.divided else 0,
+            )
+            records = _written(self._pipeline, topic, number)
+            for offset, (found, record) in enumerate(zip_longest(records, table.records)):
+                agree(f"{topic} at {offset}", found and found[1:3], record and (record.key, record.value))
 
     def outputs(self) -> None:
         """Every prediction and outcome, in the order that they tell of."""
@@ -138,23 +158,27 @@ class _Partition:
         """The labels of the predictions that say so are asked for, once each, and no others."""
         if self._policy is None:
             return
-        predictions = (each for each in self._records(self._topics.predictions, Prediction) if each.asked)
-        wanted = [LabelRequest.of(each, number) for number, each in enumerate(predictions)]
-        requests = list(self._records(self._topics.label_requests, LabelRequest))
+        predictions = (
+            each for each in self._records(self._topics.predictions, self._types.predictions) if each.asked
+        )
+        wanted = [self._types.label_request.of(each, number) for number, each in enumerate(predictions)]
+        requests = list(self._records(self._topics.label_requests, self._types.requests))
         agree("what asks for labels", requests, wanted)
-        outcomes = self._records(self._topics.outcomes, Outcome)
+        outcomes = self._records(self._topics.outcomes, self._types.outcomes)
         unasked = sum(each.asked is False and each.status == "labelled" for each in outcomes)
         self._expected.counters.update(asked=len(requests), unasked=unasked)
 
     def dead_letters(self) -> None:
         """Every message that cannot be used is in dead-letters, once, as it came, and no other."""
         left = dict(self._expected.dead_letters)
+        sources = {self._topics.interactions: "interactions", self._topics.labels: "labels"}
+        sources |= {self._topics.table(each.table.name): each.table.name for each in self._expected.tables}
         for dead_letter in self._read(self._topics.dead_letters):
             about = {
                 name.removeprefix("__streams.errors."): text.decode() for name, text in dead_letter.headers
             }
             agree("the partition that a dead letter names", about["partition"], str(self._partition))
-            source = about["topic"] == self._topics.labels, int(about["offset"])
+            source = sources[about["topic"]], int(about["offset"])
             wanted = left.pop(source, None)
             agree(f"dead letter for {about['topic']}, {source[1]}", _dead_letter(dead_letter, about), wanted)
             self._found.dead_letters += 1
@@ -172,6 +196,10 @@ class _Partition:
                 agree(f"counter {name}", count, counters[name])
         for name in ("interactions", "labels"):
             agree(f"position in {name}", state[name]["offset"], counters[name])
+        for table in self._expected.tables:
+            name, found = table.table.name, state["tables"][table.table.name]
+            wanted = len(table.records), self._expected.rows[name]
+            agree(f"offset and rows of table {name}", (found["offset"], found["rows"]), wanted)
         agree("predictions that wait, and labels", (state["pending"], state["waiting"]), (0, []))
 
     def _count(self, step: Step) -> None:
@@ -181,8 +209,8 @@ class _Partition:
             self._found.predictions += 1
 
     def _steps(self) -> Iterator[Step]:
-        predictions = self._records(self._topics.predictions, Prediction)
-        outcomes = self._records(self._topics.outcomes, Outcome)
+        predictions = self._records(self._topics.predictions, self._types.predictions)
+        outcomes = self._records(self._topics.outcomes, self._types.outcomes)
         return derive(
             self._expected,
             predictions,
@@ -190,13 +218,13 @@ class _Partition:
             self._challengers,
             self._policy,
             corrections=self._corrections,
+            replayed=self._replayed,
         )
 
-    def _records(self, topic: str, kind: type[Record]) -> Iterator[Record]:
-        decoder = msgspec.json.Decoder(kind)
+    def _records(self, topic: str, decoder: msgspec.json.Decoder[Record]) -> Iterator[Record]:
         for written in self._read(topic):
             record = decoder.decode(written.value or b"")
-            agree(f"key of {written.value!r}", written.key, str(record.user_id).encode())
+            agree(f"key of {written.value!r}", written.key, str(record.ids[0]).encode())
             yield record
 
     def _read(self, topic: str) -> Iterator[Written]:

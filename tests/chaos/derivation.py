@@ -10,6 +10,7 @@ import numpy as np
 from forks import LOSSES, Forks, probability
 from forks.losses import loss_value
 from pipeline.config.tree import Corrections, Learner
+from pipeline.features.feature_set import FeatureSet
 from pipeline.features.statistics import RunningStatistics
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.learner_settings import learner_settings
@@ -21,8 +22,7 @@ from tests.chaos.world import NO_LABEL
 WATCHED = 0.75
 SHARED = (
     "event_id",
-    "user_id",
-    "video_id",
+    "ids",
     "timestamp",
     "score",
     "probability",
@@ -31,6 +31,7 @@ SHARED = (
     "model_version",
     "challengers",
     "asked",
+    "tables",
 )
 """Fields that an outcome has from its prediction."""
 
@@ -53,19 +54,21 @@ def derive(
     policy: LabelPolicy | None = None,
     *,
     corrections: Corrections = "off",
+    replayed: bool = False,
 ) -> Iterator[Step]:
     """Go through a partition's outputs in the order in which they say that they came about.
 
     A prediction was made when as many outcomes had been folded as its `model_version` says. Statistics and
     learners are fed in that order by a plain loop, which knows no task, join or merge. The challengers know
-    nothing at first. Without a policy all labels are learned.
+    nothing at first. Without a policy all labels are learned. Features of live tables follow from the records
+    below the offsets that a prediction names, which in a replay follow from its time.
 
     Raises
     ------
     WrongError
         At the first record that is missing, too many, or not what has to come out, to the last bit.
     """
-    derivation = _Derivation(expected, challengers, policy, corrections)
+    derivation = _Derivation(expected, challengers, policy, corrections, replayed=replayed)
     learned = iter(outcomes)
     for prediction in predictions:
         while derivation.folded < prediction.model_version:
@@ -88,6 +91,8 @@ class _Derivation:
         challengers: Mapping[str, Challenger],
         policy: LabelPolicy | None,
         corrections: Corrections,
+        *,
+        replayed: bool,
     ) -> None:
         self.predicted = 0
         self.folded = 0
@@ -95,8 +100,10 @@ class _Derivation:
         self._policy = policy
         self._expected = expected
         self._challengers = challengers
-        self._learner = Forks(learner_settings(Learner(), 0))
-        self._statistics = RunningStatistics(max_entities=1_000_000)
+        self._replayed = replayed
+        features = FeatureSet.of(expected.world.stream)
+        self._learner = Forks(learner_settings(Learner(), 0, features=features))
+        self._statistics = RunningStatistics(1_000_000, features=features)
         self._waiting: dict[object, Prediction] = {}
         self._corrections = corrections
         self._answered: dict[object, tuple[Prediction, float]] = {}
@@ -113,10 +120,9 @@ class _Derivation:
         agree(f"{name}: event_id", prediction.event_id, event)
         agree(f"{name}: model_version", prediction.model_version, self.folded)
         user, video = int(world.users[event]), int(world.videos[event])
-        agree(f"{name}: user_id", prediction.user_id, user)
-        agree(f"{name}: video_id", prediction.video_id, video)
+        agree(f"{name}: ids", prediction.ids, (user, video))
         agree(f"{name}: timestamp", prediction.timestamp, int(world.times[event]))
-        features = self._statistics.features((user, video))
+        features = self._statistics.features((user, video)) + self._rows(name, prediction)
         score = self._learner.predict_one(np.array(features))
         agree(f"{name}: features", _bits(prediction.features), _bits(features))
         agree(f"{name}: score", _bits([prediction.score]), _bits([score]))
@@ -141,7 +147,7 @@ class _Derivation:
         if prediction is None:
             raise WrongError(f"{name}: event {outcome.event_id} has no prediction, or an outcome already")
         for field in SHARED:
-            agree(f"{name}: {field}", getattr(outcome, field), getattr(prediction, field))
+            agree(f"{name}: {field}", getattr(outcome, field, None), getattr(prediction, field, None))
         agree(f"{name}: prediction_sequence", outcome.prediction_sequence, prediction.sequence)
         event = self._expected.predicted_events[prediction.sequence]
         agree(f"{name}: former", outcome.former, None)
@@ -166,7 +172,7 @@ class _Derivation:
         """Check the only correction of an event, and learn it."""
         prediction, former = self._answered.pop(outcome.event_id)
         for field in SHARED:
-            agree(f"{name}: {field}", getattr(outcome, field), getattr(prediction, field))
+            agree(f"{name}: {field}", getattr(outcome, field, None), getattr(prediction, field, None))
         agree(f"{name}: prediction_sequence", outcome.prediction_sequence, prediction.sequence)
         event = self._expected.predicted_events[prediction.sequence]
         known, ratio = self._expected.world.corrected[event]
@@ -188,6 +194,23 @@ class _Derivation:
             self._statistics.update(prediction.ids, watched, ratio)
         self.folded += 1
         return Step(event, learned=True)
+
+    def _rows(self, name: str, prediction: Prediction) -> list[float]:
+        """Return the features of the live tables, as far as the prediction says that they were applied."""
+        tables, found = self._expected.tables, list[float]()
+        versions: dict[str, int] = getattr(prediction, "tables", {})
+        agree(f"{name}: tables", [*versions], [each.table.name for each in tables])
+        for each, version in zip(tables, versions.values(), strict=True):
+            if not each.end <= version <= len(each.records):
+                raise WrongError(
+                    f"{name}: table {each.table.name} was applied up to {version}, has to be from {each.end} "
+                    f"to {len(each.records)}"
+                )
+            if self._replayed:
+                agree(f"{name}: table {each.table.name}", version, each.end_at(prediction.timestamp))
+            each.apply_until(version)
+            found += each.row(prediction.ids)
+        return found
 
     def _asks(self, prediction: Prediction) -> bool | None:
         if self._policy is None:

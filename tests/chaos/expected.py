@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from river import stream
 
+from tests.chaos.tables import TableFold
 from tests.chaos.world import NO_LABEL, WINDOW, Input, Kind, World
 
 
@@ -38,10 +39,14 @@ class Expected:
 
     Attributes
     ----------
-    shown
+    predicted_events
         The events of the valid interactions, in the order of the input.
-    letters
-        By whether it was a label, and its offset in the input.
+    dead_letters
+        By source (`interactions`, `labels` or a table) and offset in it.
+    tables
+        The live tables, of which nothing is applied yet.
+    rows
+        Rows of each table when all of its records are applied, by name.
     counters
         Those of the state record, without `early`, which depends on when things arrive.
     """
@@ -49,16 +54,20 @@ class Expected:
     def __init__(self, world: World, partition: int) -> None:
         self.world = world
         self.predicted_events: list[int] = []
-        self.dead_letters: dict[tuple[bool, int], DeadLetter] = {}
+        self.dead_letters: dict[tuple[str, int], DeadLetter] = {}
         self.counters: Counter[str] = Counter()
         for given in world.inputs(partition):
             source = "labels" if given.is_label else "interactions"
-            self._expect(given, self.counters[source])
+            self._expect(given, source, self.counters[source])
             self.counters[source] += 1
+        self.tables = self._tables(partition)
+        self.rows: dict[str, int] = {}
+        for table in self._tables(partition):
+            self._apply_all(table, reports=table.table.divided or partition == 0)
 
-    def _expect(self, given: Input, offset: int) -> None:
+    def _expect(self, given: Input, source: str, offset: int) -> None:
         if fault := given.kind.fault:
-            self.dead_letters[given.is_label, offset] = DeadLetter(fault, given.key, given.value)
+            self.dead_letters[source, offset] = DeadLetter(fault, given.key, given.value)
             self.counters[fault] += 1
         elif given.kind is Kind.DUPLICATE:
             self.counters["duplicate_labels" if given.is_label else "duplicate_interactions"] += 1
@@ -70,6 +79,21 @@ class Expected:
             self.predicted_events.append(given.event)
             self.counters["predictions"] += 1
             self.counters["expired"] += self.world.label_times[given.event] == NO_LABEL
+
+    def _tables(self, partition: int) -> list[TableFold]:
+        return [
+            TableFold(table, table.of_partition(partition, self.world.partitions))
+            for table in self.world.tables
+        ]
+
+    def _apply_all(self, table: TableFold, *, reports: bool) -> None:
+        """Note what becomes of a table's records; where all partitions read them, the first one reports."""
+        table.apply_until(len(table.records))
+        self.rows[table.table.name] = len(table)
+        for offset, fault in table.faults.items() if reports else ():
+            record = table.records[offset]
+            self.dead_letters[table.table.name, offset] = DeadLetter(fault, record.key, record.value)
+            self.counters[fault] += 1
 
     def replayed(self) -> Iterator[Step]:
         """The order in which a log that is there is worked through, by River's `simulate_qa`.

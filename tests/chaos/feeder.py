@@ -6,6 +6,7 @@ import time
 from itertools import islice
 from threading import Event
 
+from tests.chaos.tables import TableRecord
 from tests.chaos.world import Input, World
 from tests.integration.harness import Pipeline, input_producer
 
@@ -39,7 +40,7 @@ class Feeder:
     def send_events(self) -> None:
         """Send all but the closing events, in the order of time."""
         begin, chunk = time.monotonic(), CHUNK if self._seconds else 20 * CHUNK
-        inputs = (given for given in self._world.inputs() if not self._world.is_final(given))
+        inputs = self._world.sent(final=False)
         sent = 0
         while some := list(islice(inputs, chunk)):
             sent += len(some)
@@ -54,12 +55,16 @@ class Feeder:
         A live merge may take an input that is slow for one that is at its end. With hours between two
         events, labels on their way would then come too late.
         """
-        self._send([given for given in self._world.inputs() if self._world.is_final(given)])
+        self._send(list(self._world.sent(final=True)))
 
-    def _send(self, inputs: list[Input]) -> None:
-        topics = self._pipeline.topics
+    def _send(self, inputs: list[Input | TableRecord]) -> None:
         for given in inputs:
-            topic = topics.labels if given.is_label else topics.interactions
-            self._producer.produce(topic, given.value, given.key, timestamp=given.timestamp)
+            self._producer.produce(self._topic(given), given.value, given.key, timestamp=given.timestamp)
         if left := self._producer.flush(TIMEOUT):
             raise TimeoutError(f"{left} messages were not acknowledged within {TIMEOUT:.0f} s")
+
+    def _topic(self, given: Input | TableRecord) -> str:
+        topics = self._pipeline.topics
+        if isinstance(given, TableRecord):
+            return topics.table(given.table)
+        return topics.labels if given.is_label else topics.interactions

@@ -30,6 +30,8 @@ class Options:
     """Whether two learners run in the shadow."""
     policy: bool = False
     """Whether only some labels are asked for."""
+    tables: bool = False
+    """Whether there are live tables."""
     corrections: Corrections = "off"
     """Whether labels are corrected, and what that teaches."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pipeline.config.tree import Kafka
 from pipeline.kafka.access.connection import Admin
-from pipeline.kafka.topics import create
+from pipeline.kafka.topics import Topics, create
 from tests.chaos.broker import Broker
 from tests.chaos.brokers import Brokers
 from tests.chaos.challengers import SETTINGS as CHALLENGERS
@@ -35,6 +35,8 @@ SETTINGS = {
 }
 ALIGNED = {"FORKS_SHARING__ALIGN": "10m"}
 """Without it, what a replay writes depends on when partitions hear of one another."""
+SPILLED = {"FORKS_JOIN__MAX_IN_MEMORY": "200"}
+"""Most predictions wait in the file, but those of the undisturbed run."""
 SMALL = {"FORKS_WORKER__BATCH": "50"}
 """Small transactions, so that much is left to strike at; how messages fall into them must not show."""
 
@@ -60,6 +62,7 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
         minutes,
         recent_begin(minutes),
         corrections=options.corrections != "off",
+        tables=options.tables,
     )
     injections = plan(options.seed, options.minutes, options.workers, options.cluster)
     extras = (CHALLENGERS if options.challengers else {}) | (POLICY if options.policy else {})
@@ -70,7 +73,8 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
         if options.replay:
             say("the undisturbed run")
             calm = _undisturbed(broker, world, folder, extras)
-        pipeline = _pipeline(broker, world, "chaos-", folder, extras | (SMALL if options.replay else {}))
+        extras |= SPILLED | (SMALL if options.replay else {})
+        pipeline = _pipeline(broker, world, "chaos-", folder, extras)
         seconds = 0.0 if options.replay else 60.0 * options.minutes
         with Deployment(pipeline, world, options.workers, seconds, broker.bootstrap_of) as deployment:
             strike = broker.faults(pipeline, deployment) if isinstance(broker, Brokers) else None
@@ -117,7 +121,11 @@ def _pipeline(
     logs = folder / prefix
     logs.mkdir()
     copies = broker.replication
-    pipeline = Pipeline(broker.bootstrap, prefix, logs, world.partitions, replication=copies)
+    if world.definition is not None:
+        (logs / "plays.toml").write_text(world.definition)
+        (logs / "forks.toml").write_text('stream = "plays.toml"')
+    topics = Topics(prefix, stream=world.stream)
+    pipeline = Pipeline(broker.bootstrap, prefix, logs, world.partitions, replication=copies, topics=topics)
     pipeline.environment = SETTINGS | settings
     pipeline.program = FORKS
     requests_labels = replace(pipeline.topics, requests_labels=True)

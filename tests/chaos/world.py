@@ -5,8 +5,10 @@ Everything follows from the seed. Nothing of the pipeline is used but the partit
 
 from __future__ import annotations
 
+import heapq
 import json
 import time
+import tomllib
 from collections.abc import Iterator
 from enum import Enum, auto
 from itertools import count
@@ -15,7 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.kafka.partitioner import partition
+from tests.chaos.tables import Table, TableRecord, definition, invented_tables
 
 Integers = NDArray[np.int64]
 
@@ -100,6 +104,8 @@ class World:
         The time before all events, in milliseconds since 1970.
     corrections
         Whether labels are corrected; late labels are corrections then.
+    tables
+        Whether there are live tables.
 
     Attributes
     ----------
@@ -109,6 +115,12 @@ class World:
         How much was watched.
     label_times
         When the event's label is known, or `NO_LABEL` if it never is in time.
+    tables
+        The live tables with their records.
+    definition
+        The definition of the stream, as TOML; None for KuaiRec's.
+    stream
+        The same, read.
     corrected
         By event, when its label is corrected and the ratio that it says then.
     """
@@ -122,6 +134,7 @@ class World:
         begin: int = 0,
         *,
         corrections: bool = False,
+        tables: bool = False,
     ) -> None:
         self.events = events
         self.partitions = partitions
@@ -143,6 +156,13 @@ class World:
         self.label_times = self.times + delays
         self.corrected: dict[int, tuple[int, float]] = {}
         self._lay_out(chance, corrections)
+        self.tables: tuple[Table, ...] = ()
+        self.definition: str | None = None
+        self.stream = KUAIREC
+        if tables:
+            self.tables = invented_tables(seed, self.users, self.videos, begin, begin + span)
+            self.definition = definition(self.tables)
+            self.stream = Stream.model_validate(tomllib.loads(self.definition))
 
     def _lay_out(self, chance: np.random.Generator, corrections: bool) -> None:
         """Say which message is sent when."""
@@ -204,6 +224,12 @@ class World:
             key = WRONG_KEY if kind is Kind.WRONG_KEY else b"%d" % self.users[event]
             yield Input(is_label, kind, event, key, self._value(event, is_label, kind, sent), sent)
 
+    def sent(self, *, final: bool) -> Iterator[Input | TableRecord]:
+        """What closes the windows, or all that comes before it, with the tables' records, in its order."""
+        inputs = (given for given in self.inputs() if self.is_final(given) == final)
+        records = [] if final else [table.records for table in self.tables]
+        return heapq.merge(*records, inputs, key=lambda given: given.timestamp)
+
     def positions(self, *, final: bool) -> dict[tuple[bool, int], int]:
         """Messages by whether they are labels, and partition; with the closing events or without."""
         labels = np.array([is_label for is_label, _ in self._rows])[self._which]
@@ -217,7 +243,7 @@ class World:
     @property
     def size(self) -> int:
         """Messages, all told."""
-        return len(self._sent)
+        return len(self._sent) + sum(len(table.records) for table in self.tables)
 
     def is_final(self, given: Input) -> bool:
         """Whether it belongs to an event that closes the windows of its partition."""

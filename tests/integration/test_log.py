@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from array import array
 from functools import partial
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 
 from pipeline.config.tree import Kafka
 from pipeline.errors import StateError
+from pipeline.features.live_tables import Rows
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.clients import LIBRDKAFKA_LOGGER
 from pipeline.kafka.log import LogReader
-from pipeline.kafka.topics import Topics, create
+from pipeline.kafka.topics import Topics, create, table_partition
+from pipeline.recovery.table_rows import replay
 from tests.integration.harness import TIMEOUT, settled, until
+from tests.support.live_tables import FEATURES, STREAM
 
 
 def write(producer: Producer, topic: str, values: list[bytes]) -> None:
@@ -72,3 +76,41 @@ def test_a_record_that_a_transaction_hides_is_waited_for_no_longer_than_patience
             log.at(topics.outcomes, 0, 0)
         commit(producer, bootstrap, topics)
         assert log.at(topics.outcomes, 0, 0).value() == b"hidden"
+
+
+def test_a_table_is_restored_as_far_as_it_was_applied_though_it_seems_to_end_before(
+    bootstrap: str, topic_prefix: str
+) -> None:
+    topics = Topics(topic_prefix, stream=STREAM)
+    create(Admin(Kafka(bootstrap=bootstrap)), topics, 1, 1)
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "transactional.id": f"{topic_prefix}writer"},
+        logger=LIBRDKAFKA_LOGGER,
+    )
+    producer.init_transactions(TIMEOUT)
+    topic, features = topics.table("couriers"), FEATURES.tables[1]
+    write(producer, topic, [b'{"speed":1.0}'])
+    producer.commit_transaction(TIMEOUT)
+    write(producer, topic, [b'{"speed":2.0}'])
+    with LogReader(Kafka(bootstrap=bootstrap, prefix=topic_prefix), patience=TIMEOUT) as log:
+        rows = Rows(features)
+        restoring = replay(log, topic, 0, rows, 3)  # offset 1 has the marker of a transaction
+        assert next(left for left in restoring if log.end >= 0) == 1
+        producer.commit_transaction(TIMEOUT)
+        assert set(restoring) <= {1}
+        assert rows.of("key") == array("d", [1.0, 2.0]).tobytes()
+        log.patience = 0.0
+        with pytest.raises(KafkaException, match=f"{topic} cannot be read up to offset 9 of partition 0"):
+            list(replay(log, topic, 0, Rows(features), 9))
+
+
+def test_a_topic_that_a_broker_does_not_know_has_no_partition_for_a_table(
+    bootstrap: str, topic_prefix: str
+) -> None:
+    topics = Topics(topic_prefix, stream=STREAM)
+    client = Admin(Kafka(bootstrap=bootstrap))
+    with pytest.raises(KafkaException, match="UNKNOWN_TOPIC_OR_PART"):
+        table_partition(client, topics.table("items"), 1)
+    create(client, topics, 2, 1)
+    found = [table_partition(client, topics.table(name), 1) for name in ("items", "couriers")]
+    assert found == [0, 1]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.features.live_tables import Rows, TableRecord, in_force
-from pipeline.records.decoding import NO_TIMESTAMP
+from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import RawMessage
 from pipeline.records.output_types import OutputTypes
@@ -281,6 +281,8 @@ def test_a_deleted_row_is_unknown_again() -> None:
         (b"a", b'{"x":' + b"[" * 100_000, "undecodable", "not a JSON object"),
         (b"a", b"\xff", "undecodable", "not a JSON object"),
         (b"a", b"", "undecodable", "not a JSON object"),
+        (b"a", rb'{"speed":"\ud800"}', "invalid", "Expected `float`, got `str`"),
+        (b"a", rb'{"speed":1.0,"x":"\ud800"', "undecodable", "not a JSON object"),
     ],
 )
 def test_what_cannot_be_used_is_a_dead_letter(
@@ -294,6 +296,15 @@ def test_what_cannot_be_used_is_a_dead_letter(
     assert reason in dead.reason
     assert task.counters[fault] == 1
     assert task.tables.versions == {"items": 0, "couriers": 5}
+
+
+def test_half_a_surrogate_pair_matters_in_fields_that_are_used() -> None:
+    items, couriers = FEATURES.tables
+    ignored = couriers.decode(b"a", rb'{"speed":1.0,"name":"\ud83d"}', 5)
+    assert ignored == couriers.decode(b"a", b'{"speed":1.0}', 5)
+    used = items.decode(b"i", rb'{"id":"i","at":1,"price":1.0,"genre":"\ud83d"}', 5)
+    assert isinstance(used, RejectedRecord)
+    assert (used.fault, used.reason[:36]) == ("undecodable", "a field has half a surrogate pair, w")
 
 
 def test_only_the_partition_that_reports_writes_dead_letters() -> None:

@@ -59,3 +59,15 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         store.write(0, b"abc")
     assert taken == [b"ab"]
     store.close()
+
+
+def test_a_file_that_cannot_be_made_shorter_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def truncate(descriptor: int, size: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "truncate", truncate)
+    store = SpillFile(tmp_path)
+    store.write(0, b"abc")
+    with pytest.raises(StorageError, match=f"{tmp_path} cannot be written: Input/output error"):
+        store.truncate(1)
+    store.close()
