@@ -163,6 +163,23 @@ def test_gradient_descent_repeats_its_step(weight: int, loss: Any, score: float)
     assert score + moved == pytest.approx(f, abs=1e-12)
 
 
+@pytest.mark.parametrize("weight", [0.5, 1.0, 2.75, 6.0])
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared_hinge"])
+def test_stage_one_stores_a_point_once_with_all_its_steps(loss: Any, weight: float) -> None:
+    settings = ForksSettings.paper(1, budget=5, landmarks=2, rank=1, loss=loss, decay=0.0)
+    learner, expected, points = Forks(settings), np.zeros(0), np.zeros((0, 1))
+    for x, label in zip([0.0, 0.3, 1.0, -0.4], [1.0, -1.0, 1.0, 1.0], strict=True):
+        kernel = np.exp(-((points[:, 0] - x) ** 2) / (2.0 * settings.width**2))
+        score, steps = float(kernel @ expected), 0.0
+        for part in parts(weight):
+            steps -= part * settings.step * loss_slope(LOSSES[loss], score + steps, label)
+        if loss_value(LOSSES[loss], score, label) > 0.0:
+            points, expected = np.vstack([points, [[x]]]), np.append(expected, steps)
+        learner.learn_one([x], label, weight)
+    np.testing.assert_allclose(learner.state()["coefficients"], expected, rtol=1e-9)
+    np.testing.assert_allclose(learner.state()["points"], points)
+
+
 @every_setting
 def test_weights_of_one_are_no_weights(name: str) -> None:
     plain, weighted, single = (Forks(SETTINGS[name]) for _ in range(3))
