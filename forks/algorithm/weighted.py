@@ -47,7 +47,7 @@ def weighted_project_and_step(
 
     Parameters
     ----------
-    weights, z, u, excess, root
+    weights, z, u, excess
         As there.
     score
         Score of the event, within +-``clip``.
@@ -64,6 +64,8 @@ def weighted_project_and_step(
         Bound of the scores.
     projects
         Whether scores beyond the bound are projected.
+    root
+        As there.
     """
     along = max(dot(z, u), 0.0)
     step, added, left = 0.0, 0.0, importance  # the step along u, and the curvature added to A, so far
