@@ -134,7 +134,6 @@ def corrected_scores(
 @njit(cache=True, inline="always")
 def track(
     label: float,
-    importance: float,
     score: float,
     slow: float,
     fast: float,
@@ -152,8 +151,6 @@ def track(
     ----------
     label
         Label, -1 or +1.
-    importance
-        Weight of the label, > 0: how often its likelihood counts, and how far steps go.
     score, slow, fast, renewed
         The four scores of the event before the label was learned.
     z : ndarray, shape (n,), float64
@@ -167,28 +164,76 @@ def track(
     of_slow = max(probability(label * slow), FLOOR)
     of_fast = max(probability(label * fast), FLOOR)
     of_renewed = max(probability(label * renewed), FLOOR)
-    for_own, for_slow, for_fast, for_renewed = of_own, of_slow, of_fast, of_renewed
-    if importance != 1.0:  # relative to the best, which no power takes to 0
-        best = max(of_own, of_slow, of_fast, of_renewed)
-        for_own, for_slow = (of_own / best) ** importance, (of_slow / best) ** importance
-        for_fast, for_renewed = (of_fast / best) ** importance, (of_renewed / best) ** importance
-    total = shares[0] * for_own + shares[1] * for_slow + shares[2] * for_fast + shares[3] * for_renewed
+    total = shares[0] * of_own + shares[1] * of_slow + shares[2] * of_fast + shares[3] * of_renewed
     kept = (1.0 - SWITCHING) / total
-    shares[0] = shares[0] * for_own * kept + SWITCHING * FIRST_SHARES[0]
-    shares[1] = shares[1] * for_slow * kept + SWITCHING * FIRST_SHARES[1]
-    shares[2] = shares[2] * for_fast * kept + SWITCHING * FIRST_SHARES[2]
-    shares[3] = shares[3] * for_renewed * kept + SWITCHING * FIRST_SHARES[3]
+    shares[0] = shares[0] * of_own * kept + SWITCHING * FIRST_SHARES[0]
+    shares[1] = shares[1] * of_slow * kept + SWITCHING * FIRST_SHARES[1]
+    shares[2] = shares[2] * of_fast * kept + SWITCHING * FIRST_SHARES[2]
+    shares[3] = shares[3] * of_renewed * kept + SWITCHING * FIRST_SHARES[3]
     length = dot(z, z)  # at least 1, by the intercept
     slow_step = SLOW_STEP * (1.0 - of_slow) * label / length
     fast_step = max(0.0, MARGIN - label * fast) * label / length
-    if importance != 1.0:
-        slow_step = -SLOW_STEP * repeated_slope(LOGISTIC, slow, label, importance, SLOW_STEP) / length
-        fast_step *= min(importance, 1.0)  # a whole step reaches the margin
     for j in range(z.shape[0]):
         corrections[0, j] = fma(slow_step, z[j], corrections[0, j])
         corrections[1, j] = fma(fast_step, z[j], FAST_KEEPS * corrections[1, j])
     if phase[0] != UNCHANGED:
-        _step(label, importance, renewed, of_renewed, z, corrections[2], covariance, workspace[: z.shape[0]])
+        _step(label, of_renewed, z, corrections[2], covariance, workspace[: z.shape[0]])
+    _turn(corrections, shares, covariance, phase)
+
+
+@njit(cache=True)
+def track_weighted(
+    label: float,
+    importance: float,
+    score: float,
+    slow: float,
+    fast: float,
+    renewed: float,
+    z: FloatArray,
+    corrections: FloatArray,
+    shares: FloatArray,
+    covariance: FloatArray,
+    phase: FloatArray,
+    workspace: FloatArray,
+) -> None:
+    """Learn a label whose weight is ``importance``, > 0; else as `track`, which this would slow down.
+
+    Its likelihoods count as often as the weight says. The slow and the renewed correction take as many steps
+    along the same direction, each at the score that the one before has left. A step of the fast one reaches
+    the margin, so it takes at most one.
+    """
+    of_own = max(probability(label * score), FLOOR)
+    of_slow = max(probability(label * slow), FLOOR)
+    of_fast = max(probability(label * fast), FLOOR)
+    of_renewed = max(probability(label * renewed), FLOOR)
+    best = max(of_own, of_slow, of_fast, of_renewed)  # relative to it, as no power takes it to 0
+    of_own, of_slow = (of_own / best) ** importance, (of_slow / best) ** importance
+    of_fast, of_renewed = (of_fast / best) ** importance, (of_renewed / best) ** importance
+    total = shares[0] * of_own + shares[1] * of_slow + shares[2] * of_fast + shares[3] * of_renewed
+    kept = (1.0 - SWITCHING) / total
+    shares[0] = shares[0] * of_own * kept + SWITCHING * FIRST_SHARES[0]
+    shares[1] = shares[1] * of_slow * kept + SWITCHING * FIRST_SHARES[1]
+    shares[2] = shares[2] * of_fast * kept + SWITCHING * FIRST_SHARES[2]
+    shares[3] = shares[3] * of_renewed * kept + SWITCHING * FIRST_SHARES[3]
+    length = dot(z, z)
+    slow_step = -SLOW_STEP * repeated_slope(LOGISTIC, slow, label, importance, SLOW_STEP) / length
+    fast_step = min(importance, 1.0) * max(0.0, MARGIN - label * fast) * label / length
+    for j in range(z.shape[0]):
+        corrections[0, j] = fma(slow_step, z[j], corrections[0, j])
+        corrections[1, j] = fma(fast_step, z[j], FAST_KEEPS * corrections[1, j])
+    if phase[0] != UNCHANGED:
+        u = workspace[: z.shape[0]]
+        vecmat(z, covariance, u)
+        weighted_project_and_step(
+            corrections[2], z, u, 0.0, renewed, label, importance, LOGISTIC, 0.0, True, np.inf, False, u
+        )
+        rank_one_downdate(covariance, u)
+    _turn(corrections, shares, covariance, phase)
+
+
+@njit(cache=True, inline="always")
+def _turn(corrections: FloatArray, shares: FloatArray, covariance: FloatArray, phase: FloatArray) -> None:
+    """Begin or end a renewed correction, if the weights of the scores say so."""
     quick = shares[1] + shares[2]
     if phase[0] != NEW and quick > CHANGED:
         _start(phase, NEW, corrections, covariance)
@@ -200,24 +245,12 @@ def track(
 
 @njit(cache=True)
 def _step(
-    label: float,
-    importance: float,
-    score: float,
-    likelihood: float,
-    z: FloatArray,
-    v: FloatArray,
-    covariance: FloatArray,
-    u: FloatArray,
+    label: float, likelihood: float, z: FloatArray, v: FloatArray, covariance: FloatArray, u: FloatArray
 ) -> None:
     """Take Newton's step of the renewed correction ``v``; ``u`` (n,) is overwritten."""
     vecmat(z, covariance, u)
-    if importance == 1.0:
-        slope = label * (likelihood - 1.0)
-        project_and_step(v, z, u, 0.0, slope, likelihood * (1.0 - likelihood), u)
-    else:
-        weighted_project_and_step(
-            v, z, u, 0.0, score, label, importance, LOGISTIC, 0.0, True, np.inf, False, u
-        )
+    slope = label * (likelihood - 1.0)
+    project_and_step(v, z, u, 0.0, slope, likelihood * (1.0 - likelihood), u)
     rank_one_downdate(covariance, u)
 
 

@@ -24,7 +24,7 @@ from forks.algorithm.feature_map import FeatureMap
 from forks.algorithm.kogd import Expansion, expansion_value
 from forks.algorithm.moments import standardize
 from forks.algorithm.newton import NewtonState, clipped, project_and_step
-from forks.algorithm.tracking import Tracker, corrected_scores, track
+from forks.algorithm.tracking import Tracker, corrected_scores, track, track_weighted
 from forks.algorithm.weighted import weighted_project_and_step
 from forks.arrays import FloatArray, IntArray
 from forks.compiled.alignment import aligned_rows, aligned_zeros, padded_length
@@ -222,8 +222,22 @@ def run(  # noqa: PLR0912 - calls cost more than branches
                         root,
                     )
                 downdate_pending = True
-            if tracking:
+            if tracking and importance == 1.0:
                 track(
+                    label,
+                    score,
+                    slow,
+                    fast,
+                    renewed,
+                    linear,
+                    corrections,
+                    shares,
+                    covariance,
+                    phase,
+                    u,
+                )
+            elif tracking:
+                track_weighted(
                     label,
                     importance,
                     score,

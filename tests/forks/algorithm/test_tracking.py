@@ -92,7 +92,7 @@ def wrong(X: FloatArray, y: FloatArray, **changes: Any) -> FloatArray:
 
 def learn(tracker: Tracker, own: float, z: FloatArray, label: float, clip: float) -> None:
     scores = corrected_scores(True, own, z, clip, tracker.corrections, tracker.shares, tracker.phase)
-    track(label, 1.0, own, *scores[1:], z, *tracker, np.empty(len(z)))
+    track(label, own, *scores[1:], z, *tracker, np.empty(len(z)))
 
 
 def array(state: State, name: str) -> FloatArray:
