@@ -19,6 +19,9 @@ LARGEST = 1e100
 # inexact.
 LARGEST_UNSTANDARDIZED = 1e6
 
+# Largest accepted weight of a label, which is learned in as many steps: see `forks.algorithm.weighted`.
+LARGEST_WEIGHT = 1000.0
+
 
 def check_vector(name: str, x: ArrayLike, dimension: int, largest: float = LARGEST) -> FloatArray:
     """Return ``x`` as a (1, dimension) float64 array, or raise a ValueError that names it."""
@@ -67,6 +70,29 @@ def check_labels(
         number = first if required is None else int(required[first])
         check_label(f"{name}[{number}]", array[number], loss)
     return array
+
+
+def check_weights(name: str, weights: ArrayLike, count: int) -> FloatArray:
+    """Return ``weights`` as a (count,) float64 array of labels' weights, or raise a ValueError."""
+    array = _numbers(name, weights)
+    if array.shape != (count,):
+        raise ValueError(f"{name} must have shape ({count},), one weight for each row, not {array.shape}")
+    accepted = (array >= 0.0) & (array <= LARGEST_WEIGHT)
+    if not accepted.all():
+        first = int(np.argmin(accepted))
+        raise ValueError(f"{name}[{first}] must be from 0 to {LARGEST_WEIGHT:g}, not {array[first]:g}")
+    return array
+
+
+def check_weight(name: str, weight: float) -> float:
+    """Return ``weight`` as a float that is a label's weight, or raise a ValueError that names it."""
+    try:
+        number = float(weight)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must be a number: {error}") from error
+    if not 0.0 <= number <= LARGEST_WEIGHT:
+        raise ValueError(f"{name} must be from 0 to {LARGEST_WEIGHT:g}, not {number:g}")
+    return number
 
 
 def check_order(name: str, order: ArrayLike, events: int) -> IntArray:

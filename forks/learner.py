@@ -9,11 +9,19 @@ from numpy.typing import ArrayLike
 
 from forks.algorithm.kernels import precision
 from forks.arrays import FloatArray
-from forks.checks import check_label, check_labels, check_matrix, check_order, check_vector
+from forks.checks import (
+    check_label,
+    check_labels,
+    check_matrix,
+    check_order,
+    check_vector,
+    check_weight,
+    check_weights,
+)
 from forks.learning import event_loop
 from forks.learning.entities import EntityEvents
 from forks.learning.events import EventSource, Rows
-from forks.learning.stages import Stages
+from forks.learning.stages import UNWEIGHTED, Stages
 from forks.losses import LOSSES, loss_value
 from forks.settings import ForksSettings
 from forks.state import State
@@ -104,7 +112,7 @@ class Forks:
             ``x`` has another shape, or a number that is not finite.
         """
         out = np.empty(1)
-        self._stages.run_on_fixed_map(self._row(x), SCORE, NO_LABELS, out)
+        self._stages.run_on_fixed_map(self._row(x), SCORE, NO_LABELS, UNWEIGHTED, out)
         return float(out[0])
 
     def predict_many(self, X: ArrayLike | EntityEvents) -> FloatArray:
@@ -115,18 +123,38 @@ class Forks:
         events = self._events(X)
         return self._stages.run(events, np.arange(len(events)), NO_LABELS)
 
-    def learn_one(self, x: ArrayLike, y: float) -> float:
+    def learn_one(self, x: ArrayLike, y: float, weight: float = 1.0) -> float:
         """Learn the label ``y`` of ``x``, (dimension,), and return the loss of the score before.
+
+        Parameters
+        ----------
+        x : ndarray, shape (dimension,)
+            Event.
+        y
+            Label of the event.
+        weight
+            Weight of the label, from 0 to 1000: it counts as so many labels. One of weight 0 changes nothing.
 
         Raises
         ------
         ValueError
-            `predict_one` does not accept ``x``, or ``y`` is not a label for the loss. The learner has not
-            changed.
+            `predict_one` does not accept ``x``, ``y`` is not a label for the loss, or ``weight`` is not from
+            0 to 1000. The learner has not changed.
+
+        Examples
+        --------
+        The heavier a label, the nearer the score comes to it:
+
+        >>> light, heavy = (Forks(ForksSettings.practical(1)) for _ in range(2))
+        >>> light.learn_one([0.5], 1, weight=0.5) == heavy.learn_one([0.5], 1, weight=5.0)
+        True
+        >>> 0.0 < light.predict_one([0.5]) < heavy.predict_one([0.5])
+        True
         """
         event = self._row(x)
         label = check_label("y", y, self.settings.loss)
-        score = self._stages.run(event, LEARN, np.array([label]))[0]
+        importances = UNWEIGHTED if weight == 1.0 else np.array([check_weight("weight", weight)])
+        score = self._stages.run(event, LEARN, np.array([label]), importances)[0]
         return float(loss_value(self._loss, score, label))
 
     def replace_one(self, x: ArrayLike, former: float, y: float) -> None:
@@ -159,19 +187,35 @@ class Forks:
         former = check_label("former", former, self.settings.loss)
         self._stages.replace(event, former, check_label("y", y, self.settings.loss))
 
-    def learn_many(self, X: ArrayLike | EntityEvents, y: ArrayLike) -> FloatArray:
-        """Learn the rows of ``X`` (n, dimension) in order; return the losses, (n,), of the scores before."""
+    def learn_many(
+        self, X: ArrayLike | EntityEvents, y: ArrayLike, weights: ArrayLike | None = None
+    ) -> FloatArray:
+        """Learn the rows of ``X`` (n, dimension) in order; return the losses, (n,), of the scores before.
+
+        ``weights`` (n,) are those of the labels, see `learn_one`; None for 1 each.
+        """
         events = self._events(X)
         labels = check_labels("y", y, len(events), self.settings.loss)
-        losses: FloatArray = event_loop.loss_values(self._learn(events, labels), labels, self._loss)
+        losses: FloatArray = event_loop.loss_values(self._learn(events, labels, weights), labels, self._loss)
         return losses
 
-    def predict_and_learn_many(self, X: ArrayLike | EntityEvents, y: ArrayLike) -> FloatArray:
-        """Predict and then learn each row of ``X`` (n, dimension) in order; return the scores, (n,)."""
-        events = self._events(X)
-        return self._learn(events, check_labels("y", y, len(events), self.settings.loss))
+    def predict_and_learn_many(
+        self, X: ArrayLike | EntityEvents, y: ArrayLike, weights: ArrayLike | None = None
+    ) -> FloatArray:
+        """Predict and then learn each row of ``X`` (n, dimension) in order; return the scores, (n,).
 
-    def run(self, X: ArrayLike | EntityEvents, y: ArrayLike, order: ArrayLike) -> FloatArray:
+        ``weights`` are as in `learn_many`.
+        """
+        events = self._events(X)
+        return self._learn(events, check_labels("y", y, len(events), self.settings.loss), weights)
+
+    def run(
+        self,
+        X: ArrayLike | EntityEvents,
+        y: ArrayLike,
+        order: ArrayLike,
+        weights: ArrayLike | None = None,
+    ) -> FloatArray:
         """Score and learn events in any order, with the same bits as one by one.
 
         Parameters
@@ -183,6 +227,8 @@ class Forks:
         order : ndarray, shape (steps,), integers
             Steps: i scores event i with the current state, n + i learns it. An event may lack either step,
             which may be part of another call.
+        weights : ndarray, shape (n,)
+            Weights of the labels, see `learn_one`; None for 1 each.
 
         Returns
         -------
@@ -192,7 +238,7 @@ class Forks:
         Raises
         ------
         ValueError
-            The events, a step or a label to learn is not accepted. The learner has not changed.
+            The events, a step, a weight or a label to learn is not accepted. The learner has not changed.
 
         Examples
         --------
@@ -208,7 +254,9 @@ class Forks:
         n = len(events)
         steps = check_order("order", order, n)
         labels = check_labels("y", y, n, self.settings.loss, steps[steps >= n] - n)
-        found = self._stages.run(events, steps, labels[steps % n])
+        rows = steps % n
+        importances = UNWEIGHTED if weights is None else check_weights("weights", weights, n)[rows]
+        found = self._stages.run(events, steps, labels[rows], importances)
         scores = np.full(n, np.nan)
         is_score = steps < n
         scores[steps[is_score]] = found[is_score]
@@ -247,6 +295,8 @@ class Forks:
             return X.checked_against(self.settings)
         return Rows(check_matrix("X", X, self.settings.dimension, self._largest), self.settings, self._gamma)
 
-    def _learn(self, events: EventSource, y: FloatArray) -> FloatArray:
+    def _learn(self, events: EventSource, y: FloatArray, weights: ArrayLike | None) -> FloatArray:
         """Learn the events in order; return the scores before learning."""
-        return self._stages.run(events, np.arange(len(events), 2 * len(events)), y)
+        n = len(events)
+        importances = UNWEIGHTED if weights is None else check_weights("weights", weights, n)
+        return self._stages.run(events, np.arange(n, 2 * n), y, importances)

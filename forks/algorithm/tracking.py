@@ -33,10 +33,11 @@ import numpy as np
 from numba import njit
 
 from forks.algorithm.newton import clipped, project_and_step
+from forks.algorithm.weighted import repeated_slope, weighted_project_and_step
 from forks.arrays import FloatArray
 from forks.compiled.products import dot, rank_one_downdate, vecmat
 from forks.compiled.simd import fma
-from forks.losses import probability
+from forks.losses import LOGISTIC, probability
 
 FIRST_SHARES: Final = (0.97, 0.01, 0.01, 0.01)
 """Weights of the own, the slow, the fast and the renewed score at first."""
@@ -177,6 +178,62 @@ def track(
         corrections[1, j] = fma(fast_step, z[j], FAST_KEEPS * corrections[1, j])
     if phase[0] != UNCHANGED:
         _step(label, of_renewed, z, corrections[2], covariance, workspace[: z.shape[0]])
+    _turn(corrections, shares, covariance, phase)
+
+
+@njit(cache=True)
+def track_weighted(
+    label: float,
+    importance: float,
+    score: float,
+    slow: float,
+    fast: float,
+    renewed: float,
+    z: FloatArray,
+    corrections: FloatArray,
+    shares: FloatArray,
+    covariance: FloatArray,
+    phase: FloatArray,
+    workspace: FloatArray,
+) -> None:
+    """Learn a label whose weight is ``importance``, > 0; else as `track`, which this would slow down.
+
+    Its likelihoods count as often as the weight says. The slow and the renewed correction take as many steps
+    along the same direction, each at the score that the one before has left. A step of the fast one reaches
+    the margin, so it takes at most one.
+    """
+    of_own = max(probability(label * score), FLOOR)
+    of_slow = max(probability(label * slow), FLOOR)
+    of_fast = max(probability(label * fast), FLOOR)
+    of_renewed = max(probability(label * renewed), FLOOR)
+    best = max(of_own, of_slow, of_fast, of_renewed)  # relative to it, as no power takes it to 0
+    of_own, of_slow = (of_own / best) ** importance, (of_slow / best) ** importance
+    of_fast, of_renewed = (of_fast / best) ** importance, (of_renewed / best) ** importance
+    total = shares[0] * of_own + shares[1] * of_slow + shares[2] * of_fast + shares[3] * of_renewed
+    kept = (1.0 - SWITCHING) / total
+    shares[0] = shares[0] * of_own * kept + SWITCHING * FIRST_SHARES[0]
+    shares[1] = shares[1] * of_slow * kept + SWITCHING * FIRST_SHARES[1]
+    shares[2] = shares[2] * of_fast * kept + SWITCHING * FIRST_SHARES[2]
+    shares[3] = shares[3] * of_renewed * kept + SWITCHING * FIRST_SHARES[3]
+    length = dot(z, z)
+    slow_step = -SLOW_STEP * repeated_slope(LOGISTIC, slow, label, importance, SLOW_STEP) / length
+    fast_step = min(importance, 1.0) * max(0.0, MARGIN - label * fast) * label / length
+    for j in range(z.shape[0]):
+        corrections[0, j] = fma(slow_step, z[j], corrections[0, j])
+        corrections[1, j] = fma(fast_step, z[j], FAST_KEEPS * corrections[1, j])
+    if phase[0] != UNCHANGED:
+        u = workspace[: z.shape[0]]
+        vecmat(z, covariance, u)
+        weighted_project_and_step(
+            corrections[2], z, u, 0.0, renewed, label, importance, LOGISTIC, 0.0, True, np.inf, False, u
+        )
+        rank_one_downdate(covariance, u)
+    _turn(corrections, shares, covariance, phase)
+
+
+@njit(cache=True, inline="always")
+def _turn(corrections: FloatArray, shares: FloatArray, covariance: FloatArray, phase: FloatArray) -> None:
+    """Begin or end a renewed correction, if the weights of the scores say so."""
     quick = shares[1] + shares[2]
     if phase[0] != NEW and quick > CHANGED:
         _start(phase, NEW, corrections, covariance)

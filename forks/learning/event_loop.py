@@ -24,7 +24,8 @@ from forks.algorithm.feature_map import FeatureMap
 from forks.algorithm.kogd import Expansion, expansion_value
 from forks.algorithm.moments import standardize
 from forks.algorithm.newton import NewtonState, clipped, project_and_step
-from forks.algorithm.tracking import Tracker, corrected_scores, track
+from forks.algorithm.tracking import Tracker, corrected_scores, track, track_weighted
+from forks.algorithm.weighted import weighted_project_and_step
 from forks.arrays import FloatArray, IntArray
 from forks.compiled.alignment import aligned_rows, aligned_zeros, padded_length
 from forks.compiled.products import dot, downdate_and_vecmat, rank_one_downdate, vecmat
@@ -126,13 +127,14 @@ def _vector_views(
 
 
 @njit(cache=True, nogil=True)
-def run(
+def run(  # noqa: PLR0912 - calls cost more than branches
     X: FloatArray,
     first: int,
     factors: FloatArray,
     slots: IntArray,
     order: IntArray,
     labels: FloatArray,
+    importances: FloatArray,
     params: Params,
     learned: int,
     mean: FloatArray,
@@ -154,7 +156,8 @@ def run(
     """Run the steps of `Steps` on the arrays of a `Hypothesis`; return the number of events learned in all.
 
     ``learned`` is the number of events learned before. The score of each step is written to ``out`` (steps,),
-    for a step that learns the score before learning. ``labels`` (steps,) are read only at steps that learn.
+    for a step that learns the score before learning. ``labels`` (steps,) are read only at steps that learn,
+    and so are their weights ``importances`` (steps,), > 0; without any, ``importances`` (0,), all are 1.
     These change the moments, Newton's state and the tracker in place, not the feature map and the expansion.
     ``own`` (1,) is overwritten by the last step's score as it is without tracking.
     """
@@ -165,6 +168,7 @@ def run(
     features, linear = z[: inverse_hessian.shape[0]], z[: corrections.shape[1]]
     loss, sigma, own_curvature = params[0].loss, params[0].sigma, params[0].own_curvature
     tracking, clip = params[0].tracking, params[0].clip
+    weighted = importances.shape[0] > 0
     n = X.shape[0]
     downdate_pending = False  # whether the downdate in ``root`` is not applied to A^-1 yet
     for start in range(0, order.shape[0], TILE_STEPS):
@@ -189,6 +193,7 @@ def run(
             if not learns:
                 continue
             label = labels[start + i]
+            importance = importances[start + i] if weighted else 1.0
             slope = loss_slope(loss, score, label)
             curvature = sigma * slope * slope
             if own_curvature:
@@ -198,11 +203,43 @@ def run(
                     downdate_and_vecmat(inverse_hessian, root, z, u)
                 else:
                     vecmat(features, inverse_hessian, u)
-                project_and_step(weights, z, u, excess, slope, curvature, root)
+                if importance == 1.0:
+                    project_and_step(weights, z, u, excess, slope, curvature, root)
+                else:
+                    weighted_project_and_step(
+                        weights,
+                        z,
+                        u,
+                        excess,
+                        score,
+                        label,
+                        importance,
+                        loss,
+                        sigma,
+                        own_curvature,
+                        clip,
+                        points.shape[0] == 0,
+                        root,
+                    )
                 downdate_pending = True
-            if tracking:
+            if tracking and importance == 1.0:
                 track(
                     label,
+                    score,
+                    slow,
+                    fast,
+                    renewed,
+                    linear,
+                    corrections,
+                    shares,
+                    covariance,
+                    phase,
+                    u,
+                )
+            elif tracking:
+                track_weighted(
+                    label,
+                    importance,
                     score,
                     slow,
                     fast,

@@ -14,6 +14,7 @@ from forks.algorithm.kogd import Expansion
 from forks.algorithm.newton import NewtonState
 from forks.algorithm.sketched_kernel import SketchedKernel
 from forks.algorithm.tracking import Tracker
+from forks.algorithm.weighted import repeated_slope
 from forks.arrays import FloatArray, IntArray
 from forks.learning import event_loop
 from forks.learning.events import EventSource
@@ -27,6 +28,9 @@ from forks.state import State, StateReader
 # after a twentieth of the cycle, or a twentieth of the events learned so far if that is more.
 WARM_UP_CYCLES = 20
 WARM_UP_SPEED = 20
+
+UNWEIGHTED = np.empty(0)
+"""The weights of labels that all have the weight 1."""
 
 
 class Stages:
@@ -114,7 +118,9 @@ class Stages:
             stages._set_hypothesis(hypothesis._replace(feature_map=stages._kernel.feature_map))
         return stages
 
-    def run(self, events: EventSource, order: IntArray, y: FloatArray) -> FloatArray:
+    def run(
+        self, events: EventSource, order: IntArray, y: FloatArray, importances: FloatArray = UNWEIGHTED
+    ) -> FloatArray:
         """Run the steps of ``order``: i scores event i, n + i learns it.
 
         Parameters
@@ -125,6 +131,8 @@ class Stages:
             Steps to run: i scores event i, n + i learns it.
         y : ndarray, shape (steps,), float64
             Labels of the steps' events, read only at steps that learn.
+        importances : ndarray, shape (steps,) or (0,), float64
+            Weights of the labels, all 1 if there are none. A label of weight 0 is not learned.
 
         Returns
         -------
@@ -132,22 +140,35 @@ class Stages:
             Score of each step; for a step that learns, the score before learning.
         """
         out = np.empty(len(order))
+        if len(importances):
+            order = np.where((importances == 0.0) & (order >= len(events)), order - len(events), order)
         start = 0
         while start < len(order):
             stop = event_loop.segment_end(order, len(events), start, self._learns_until_map_change())
             if start < stop:
-                start += self.run_on_fixed_map(events, order[start:stop], y[start:stop], out[start:stop])
+                part = slice(start, stop)
+                start += self.run_on_fixed_map(events, order[part], y[part], importances[part], out[part])
             else:
-                stop = start + 1
-                self._learn_changing_map(events, order[start:stop], y[start:stop], out[start:stop])
+                part = slice(start, stop := start + 1)
+                self._learn_changing_map(events, order[part], y[part], importances[part], out[part])
                 start = stop
         return out
 
-    def run_on_fixed_map(self, events: EventSource, order: IntArray, y: FloatArray, out: FloatArray) -> int:
+    def run_on_fixed_map(
+        self, events: EventSource, order: IntArray, y: FloatArray, importances: FloatArray, out: FloatArray
+    ) -> int:
         """Run steps that do not change the map or the expansion; return their number, at least one."""
         part = events.steps_for(order, self._hypothesis.feature_map)
         updates = event_loop.run(
-            *part, y, self._params, self.updates, *self._arrays, self._workspace, self._own_score, out
+            *part,
+            y,
+            importances,
+            self._params,
+            self.updates,
+            *self._arrays,
+            self._workspace,
+            self._own_score,
+            out,
         )
         self._since_change += updates - self.updates
         self.updates = updates
@@ -158,7 +179,7 @@ class Stages:
 
         See `forks.Forks.replace_one`.
         """
-        self.run_on_fixed_map(event, np.zeros(1, dtype=np.int64), np.empty(0), np.empty(1))
+        self.run_on_fixed_map(event, np.zeros(1, dtype=np.int64), np.empty(0), UNWEIGHTED, np.empty(1))
         score = float(self._own_score[0])
         slope = loss_slope(self._loss, score, label) - loss_slope(self._loss, score, former)
         weights, inverse_hessian = self._arrays[2:4]
@@ -179,26 +200,29 @@ class Stages:
         return min(cycle, max(1, cycle // WARM_UP_SPEED, self.updates // WARM_UP_CYCLES))
 
     def _learn_changing_map(
-        self, events: EventSource, order: IntArray, y: FloatArray, out: FloatArray
+        self, events: EventSource, order: IntArray, y: FloatArray, importances: FloatArray, out: FloatArray
     ) -> None:
         """Learn one event, the only step given, which also changes the map or the expansion."""
         row = events.row(int(order[0]) - len(events))
         if self._kernel is None and len(self._hypothesis.expansion.points) < self._settings.budget:
             point = self._kernel_point(row)
-            self.run_on_fixed_map(events, order, y, out)
-            self._descend(point, self._own_score[0], y[0])
+            self.run_on_fixed_map(events, order, y, importances, out)
+            self._descend(point, self._own_score[0], y[0], importances[0] if len(importances) else 1.0)
         else:
-            self.run_on_fixed_map(events, order - len(events), y, out)
+            self.run_on_fixed_map(events, order - len(events), y, importances, out)
             score = out[0]  # with the old map: no prediction was made with the new one
             self._change_map(row)
-            self.run_on_fixed_map(events, order, y, out)
+            self.run_on_fixed_map(events, order, y, importances, out)
             out[0] = score
 
-    def _descend(self, point: FloatArray, score: float, label: float) -> None:
+    def _descend(self, point: FloatArray, score: float, label: float, importance: float) -> None:
         """Apply stage 1's step of KOGD; the linear part, if any, has already learned from the same loss."""
+        slope = loss_slope(self._loss, score, label)
+        if importance != 1.0:
+            slope = repeated_slope(self._loss, score, label, importance, self._settings.step)
         expansion = self._hypothesis.expansion.descend(
             point,
-            loss_slope(self._loss, score, label),
+            slope,
             store=loss_value(self._loss, score, label) > 0.0,
             step=self._settings.step,
             decay=self._settings.decay,

@@ -39,6 +39,7 @@ schema in a registry."""
 
 SignalName = Annotated[str, Field(min_length=1, max_length=256)]
 SignalValue = Annotated[float, Field(ge=-1e9, le=1e9)]
+SignalWeight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 
 
 RESERVED: Final = frozenset(
@@ -65,6 +66,8 @@ RESERVED: Final = frozenset(
     }
 )
 """Fields of outputs, which ids, labels and tables cannot be called."""
+WEIGHT: Final = "weight"
+"""One more, where labels have weights."""
 
 
 class InputDefinition(Section):
@@ -100,17 +103,37 @@ class LabelDefinition(InputDefinition):
     """Whether it is a number, a boolean or a signal."""
     signals: dict[SignalName, SignalValue] = Field(default_factory=dict, max_length=100)
     """What each signal counts as, by its text."""
+    weight: Pointer | None = None
+    """How many labels the label counts as when it is learned; None where each counts as one."""
+    weights: dict[SignalName, SignalWeight] = Field(default_factory=dict, max_length=100)
+    """The same by signal; a signal that is not named counts as one label."""
 
     @model_validator(mode="after")
     def _check_signals(self) -> Self:
         if (self.value_kind == "signal") != bool(self.signals):
             raise ValueError('signals say what each text of value counts as: with value_kind = "signal" only')
+        if self.weights and not self.signals:
+            raise ValueError('weights are those of signals: with value_kind = "signal" only')
+        unknown = [name for name in self.weights if name not in self.signals]
+        if unknown:
+            raise ValueError(
+                f"weights.{unknown[0]} is of no signal: there are {', '.join(sorted(self.signals))}"
+            )
+        if self.weights and self.weight is not None:
+            raise ValueError("weight and weights both say how much a label counts: take one of them")
         return self
+
+    @property
+    def weighted(self) -> bool:
+        """Whether labels have weights."""
+        return self.weight is not None or bool(self.weights)
 
     def pointers(self) -> Iterator[tuple[str, str]]:
         """Yield the settings that are pointers, with their names."""
         yield from super().pointers()
         yield "value", self.value
+        if self.weight is not None:
+            yield "weight", self.weight
 
 
 class Stream(Section):
@@ -137,8 +160,9 @@ class Stream(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        reserved = RESERVED | {WEIGHT} if self.labels.weighted else RESERVED
         for name in (*self.entities, self.target.name, *self.tables):
-            if name in RESERVED:
+            if name in reserved:
                 raise ValueError(f"{name} is the name of another field of outputs: take another name")
         if self.target.name in self.entities:
             raise ValueError(f"the label and an id are both called {self.target.name}")

@@ -62,6 +62,13 @@ class ModelOutputs(NamedTuple):
     challengers: list[dict[str, float]] | list[None]
 
 
+def label_weights(records: Sequence[Outcome | Example]) -> NDArray[np.float64] | None:
+    """Return the weights of records' labels, shape (n,); None where the stream's labels have none."""
+    if not (records and records[0].weighted):
+        return None
+    return np.array([each.weight for each in records], dtype=np.float64)
+
+
 def feature_rows(records: Sequence[Outcome | Example], features: int) -> NDArray[np.float64]:
     """Return the features of records, shape (n, features)."""
     pack = Struct(f"{features}d").pack  # the quickest way from lists to an array

@@ -121,6 +121,7 @@ class ModelFactory:
             self.challengers,
             features=self.features,
             target=self.target,
+            weighted=self._config.stream.labels.weighted,
         )
 
     def warm_up(self) -> None:

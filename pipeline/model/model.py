@@ -23,6 +23,7 @@ from pipeline.model.columns import (
     ModelOutput,
     ModelOutputs,
     feature_rows,
+    label_weights,
 )
 from pipeline.model.contexts import ContextLayout
 from pipeline.model.shadow import ChallengerSettings, ShadowLearner
@@ -49,11 +50,15 @@ class Model:
         Which features there are.
     target
         The rules that say what labels mean.
+    weighted
+        Whether labels have weights.
 
     Attributes
     ----------
     features
         Which features there are.
+    weighted
+        Whether labels have weights.
     learner
         The champion.
     challengers
@@ -73,8 +78,10 @@ class Model:
         *,
         features: FeatureSet = KUAIREC_FEATURES,
         target: Target = TARGET,
+        weighted: bool = False,
     ) -> None:
         self.tables = tables
+        self.weighted = weighted
         self.target = target
         self.features = features
         self.learner = Forks(settings)
@@ -129,6 +136,8 @@ class Model:
         known_features: NDArray[np.float64],
         labels: NDArray[np.float64],
         values: NDArray[np.float64] | None = None,
+        *,
+        weights: NDArray[np.float64] | None = None,
     ) -> ModelOutputs:
         """Predict and learn in a given order, with the same bits as one by one.
 
@@ -145,6 +154,8 @@ class Model:
         values
             The features that the messages of the others have by themselves, shape (n - known, features); None
             where messages have none.
+        weights
+            Weights of the labels, shape (n,), which only learners look at; None where all are 1.
 
         Returns
         -------
@@ -167,12 +178,12 @@ class Model:
         loss = self.learner.settings.loss
         y = self.target.taught_many(loss, labels)
         X = self._contexts(interactions, features)
-        scores = self.learner.run(X, y, order)[new]
+        scores = self.learner.run(X, y, order, weights)[new]
         p = probabilities(scores).tolist() if loss == "logistic" else [None] * len(scores)
         challenger_scores: list[dict[str, float]] | list[None] = [None] * len(scores)
         if self.challengers:
             shadows = self.challengers.values()
-            columns = [shadow.run(X, labels, order)[new].tolist() for shadow in shadows]
+            columns = [shadow.run(X, labels, order, weights)[new].tolist() for shadow in shadows]
             challenger_scores = [
                 dict(zip(self.challengers, row, strict=True)) for row in zip(*columns, strict=True)
             ]
@@ -243,7 +254,8 @@ class Model:
         examples = [example for share in shares for example in share.examples]
         labels = np.array([example.watch_ratio for example in examples], dtype=np.float64)
         columns = InteractionColumns.of(examples, self.features.entities)
-        self._learn_columns(columns, feature_rows(examples, len(self.features)), labels)
+        features = feature_rows(examples, len(self.features))
+        self._learn_columns(columns, features, labels, label_weights(examples))
 
     def _learn_chunk(self, outcomes: Sequence[Outcome], features: NDArray[np.float64]) -> None:
         """Learn from outcomes of which only the first may hold shares of other partitions.
@@ -261,7 +273,7 @@ class Model:
             features = features[[outcome.label is not None for outcome in outcomes]]
         n, interactions = len(labelled), InteractionColumns.of(labelled, self.features.entities)
         labels = np.array([outcome.watch_ratio or 0.0 for outcome in labelled], dtype=np.float64)
-        self._learn_columns(interactions, features, labels)
+        self._learn_columns(interactions, features, labels, label_weights(labelled))
         self.statistics.run(
             np.arange(n, 2 * n),
             interactions.ids,
@@ -275,7 +287,7 @@ class Model:
         if outcome.replaces:
             self._replace(outcome, outcome.features)
         else:
-            self.learn_example(outcome, outcome.features, outcome.watch_ratio or 0.0)
+            self.learn_example(outcome, outcome.features, outcome.watch_ratio or 0.0, outcome.weight)
 
     def _replace(self, outcome: Outcome, features: list[float]) -> None:
         assert outcome.former is not None
@@ -292,15 +304,18 @@ class Model:
         values = features[self.features.running :]
         self.statistics.replace(interaction.ids, former, label, interaction.timestamp, values)
 
-    def learn_example(self, interaction: InteractionLike, features: list[float], label: float) -> None:
+    def learn_example(
+        self, interaction: InteractionLike, features: list[float], label: float, weight: float = 1.0
+    ) -> None:
         """Learn the value of one label, with the features that its prediction was made from.
 
-        `pipeline.features.target.Target.taught` is what each learner is taught.
+        `pipeline.features.target.Target.taught` is what each learner is taught. The running statistics count
+        events, whatever their labels weigh.
         """
         x = self._context(interaction, features)
-        self.learner.learn_one(x, self.target.taught(self.learner.settings.loss, label))
+        self.learner.learn_one(x, self.target.taught(self.learner.settings.loss, label), weight)
         for shadow in self.challengers.values():
-            shadow.learn_one(x, label)
+            shadow.learn_one(x, label, weight)
         values, positive = features[self.features.running :], self.target.is_positive(label)
         self.statistics.update(interaction.ids, positive, label, interaction.timestamp, values)
 
@@ -309,13 +324,14 @@ class Model:
         interactions: InteractionColumns,
         features: NDArray[np.float64],
         labels: NDArray[np.float64],
+        weights: NDArray[np.float64] | None,
     ) -> None:
         """Let all learners, but not the statistics, learn labels, with the features of each."""
         y = self.target.taught_many(self.learner.settings.loss, labels)
         X = self._contexts(interactions, features)
-        self.learner.predict_and_learn_many(X, y)  # its losses are not needed
+        self.learner.predict_and_learn_many(X, y, weights)  # its losses are not needed
         for shadow in self.challengers.values():
-            shadow.learn_many(X, labels)
+            shadow.learn_many(X, labels, weights)
 
     def _contexts(
         self, interactions: InteractionColumns, features: NDArray[np.float64]

@@ -152,6 +152,8 @@ def features_text(stream: Stream) -> dict[str, str]:
     for name, feature in said["features"].items():
         said["features"][name] = {key: value for key, value in feature.items() if key != "field"}
     said["signals"] = stream.labels.signals
+    said["weight"] = None if stream.labels.weight is None else True
+    said["weights"] = stream.labels.weights
     named = {name: value for name, value in said.items() if value not in (None, {})}
     return {STREAM_FEATURES: encode(named).decode()} if named else {}
 

@@ -57,9 +57,13 @@ class ShadowLearner:
         score = self.learner.predict_one(x[self._first_column :])
         return score if isfinite(score) else NON_FINITE_SCORE
 
-    def learn_one(self, x: Floats, label: float) -> None:
-        """Learn the value of a context vector's label."""
-        self.learner.learn_one(x[self._first_column :], self._target.taught(self.loss, label))
+    def learn_one(self, x: Floats, label: float, weight: float = 1.0) -> None:
+        """Learn the value of a context vector's label. A rival knows no weight."""
+        taught = self._target.taught(self.loss, label)
+        if isinstance(self.learner, Forks):
+            self.learner.learn_one(x[self._first_column :], taught, weight)
+        else:
+            self.learner.learn_one(x[self._first_column :], taught)
 
     def replace_one(self, x: Floats, former: float, label: float) -> None:
         """Replace the value of a label that was learned; a rival learns the new one beside it."""
@@ -69,11 +73,17 @@ class ShadowLearner:
         else:
             self.learn_one(x, label)
 
-    def learn_many(self, X: Floats, labels: Floats) -> None:
+    def learn_many(self, X: Floats, labels: Floats, weights: Floats | None = None) -> None:
         """Learn the labels of context vectors, shape (n, dimension), one after the other."""
-        self.learner.learn_many(X[:, self._first_column :], self._target.taught_many(self.loss, labels))
+        y = self._target.taught_many(self.loss, labels)
+        if isinstance(self.learner, Forks):
+            self.learner.learn_many(X[:, self._first_column :], y, weights)
+        else:
+            self.learner.learn_many(X[:, self._first_column :], y)
 
-    def run(self, X: Floats, labels: Floats, order: NDArray[np.int64]) -> Floats:
+    def run(
+        self, X: Floats, labels: Floats, order: NDArray[np.int64], weights: Floats | None = None
+    ) -> Floats:
         """Predict and learn in a given order: see `forks.Forks.run`.
 
         Returns
@@ -82,7 +92,10 @@ class ShadowLearner:
             The scores, shape (n,); any number in rows that `order` does not predict.
         """
         y = self._target.taught_many(self.loss, labels)
-        scores = self.learner.run(X[:, self._first_column :], y, order)
+        if isinstance(self.learner, Forks):
+            scores = self.learner.run(X[:, self._first_column :], y, order, weights)
+        else:
+            scores = self.learner.run(X[:, self._first_column :], y, order)
         return np.where(np.isfinite(scores), scores, NON_FINITE_SCORE)
 
     def restore(self, state: Mapping[str, Any]) -> None:

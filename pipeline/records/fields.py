@@ -20,6 +20,8 @@ WatchRatio = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 """Play duration over video duration; above 1 where a video was watched more than once."""
 LabelValue = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]
 """A label's value, where it may be negative."""
+LabelWeight = Annotated[float, msgspec.Meta(ge=0, le=1000)]
+"""How many labels a label counts as, which a test holds to `forks.checks.LARGEST_WEIGHT`."""
 Count = Annotated[int, msgspec.Meta(ge=0)]
 FEATURES_LENGTH = 10
 """Features of KuaiRec's stream, which a test holds to `pipeline.config.feature_layout.FeatureLayout`."""

@@ -29,7 +29,7 @@ from pipeline.config.stream_tables import LiveTable
 from pipeline.config.target_settings import RegressionSettings
 from pipeline.records.decoding import InputDecoder
 from pipeline.records.entities import entity_fields, tuple_getter
-from pipeline.records.fields import Duration, Id, LabelValue, Timestamp, WatchRatio
+from pipeline.records.fields import Duration, Id, LabelValue, LabelWeight, Timestamp, WatchRatio
 from pipeline.records.framing import FramedDecoder
 from pipeline.records.inputs import Interaction, Label, feature_field
 from pipeline.records.schemas import SchemaSource, WantedField
@@ -231,6 +231,8 @@ def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
         ),
     ]
     if isinstance(definition, LabelDefinition):
+        if definition.weight is not None:
+            fields.append(_Field("weight", parts_of(definition.weight), LabelWeight))
         return [*fields, _Field("watch_ratio", parts_of(definition.value), _label_type(stream))]
     for number, feature in enumerate(stream.features.values()):
         if not isinstance(feature, TimeFeature):
@@ -247,6 +249,13 @@ def _label_type(stream: Stream) -> Any:
         case "signal":
             return Literal[tuple(definition.signals)]
     return LabelValue if isinstance(stream.target, RegressionSettings) else WatchRatio
+
+
+def _signal_weights(definition: InputDefinition) -> dict[str, float]:
+    """Return the weight of each signal; none where they have no weights."""
+    if not (isinstance(definition, LabelDefinition) and definition.weights):
+        return {}
+    return dict.fromkeys(definition.signals, 1.0) | definition.weights
 
 
 def _type_of(feature: EventFeature) -> Any:
@@ -283,6 +292,7 @@ def _decoder(
     value_of: Callable[[Any], float] | None = None
     if isinstance(definition, LabelDefinition) and definition.value_kind != "number":
         value_of = float if definition.value_kind == "boolean" else definition.signals.__getitem__
+    weights = _signal_weights(definition)
     namespace = {"ids": property(tuple_getter(ids))}
     if definition.time_unit == "ms" and value_of is None and all(len(field.parts) == 1 for field in fields):
         flat = msgspec.defstruct(
@@ -300,8 +310,9 @@ def _decoder(
         )
         return to_shape(flat)
     names = [field.name for field in fields]
+    of_message = [*names, "weight"] if weights else names
     made = msgspec.defstruct(
-        record.__name__, names, bases=(record,), namespace=namespace, frozen=True, gc=False
+        record.__name__, of_message, bases=(record,), namespace=namespace, frozen=True, gc=False
     )
     parse = to_shape(_shape(_tree(fields)))
     values = tuple_getter([_path(fields, field) for field in fields])
@@ -311,8 +322,11 @@ def _decoder(
     def decode(value: Any) -> Any:
         found = list(values(parse(value)))
         found[at] = convert(found[at])
+        said = found[-1]
         if value_of is not None:
-            found[-1] = value_of(found[-1])
+            found[-1] = value_of(said)
+        if weights:
+            found.append(weights[said])
         return made(*found)
 
     return decode

@@ -46,6 +46,11 @@ class Label(InputRecord, frozen=True, gc=False):
     """What became of an interaction."""
 
     @property
+    def weight(self) -> float:
+        """How many labels it counts as when it is learned; a field where the stream's labels have weights."""
+        return 1.0
+
+    @property
     def watch_ratio(self) -> float:
         """The label's value."""
         raise NotImplementedError

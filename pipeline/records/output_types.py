@@ -13,7 +13,7 @@ from pipeline.config.feature_layout import FeatureLayout, TableLayout
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.target_settings import RegressionSettings
 from pipeline.records.entities import entity_fields, tuple_getter
-from pipeline.records.fields import Count, Id, LabelValue
+from pipeline.records.fields import Count, Id, LabelValue, LabelWeight, WatchRatio
 from pipeline.records.outcome_encoder import LabelFields
 from pipeline.records.outputs import (
     EntityCounts,
@@ -113,10 +113,12 @@ def derived(
                 (field.name, field.type) if field.required else (field.name, field.type, field.default)
             )
     settings = record.__struct_config__
+    own = {name for name, *_ in fields}
+    methods = {name: value for name, value in _methods(record).items() if name not in own}
     made = msgspec.defstruct(
         record.__name__,
         fields,
-        namespace=_methods(record) | dict(attributes or {}),
+        namespace=methods | dict(attributes or {}),
         rename={name: names[name] for name, *_ in fields if name in names},
         frozen=settings.frozen,
         gc=settings.gc,
@@ -150,11 +152,13 @@ def _compile(stream: Stream) -> OutputTypes:
     if regression:
         named |= {("predicted",): {"predicted": float}, ("label",): {"label": float | None}}
         of_example[("label",)] = {"label": float}
-    if regression or stream.labels.signals:
-        of_example[("watch_ratio",)] = {"watch_ratio": LabelValue}
+    weight: dict[str, Any] = {"weight": LabelWeight} if stream.labels.weighted else {}
+    value: Any = LabelValue if regression or stream.labels.signals else WatchRatio
+    of_example[("watch_ratio",)] = {"watch_ratio": value} | weight
+    of_label = {("watch_ratio",): {"watch_ratio": float | None} | weight}
     tables: dict[str, Any] = {"tables": dict[str, Count]} if stream.tables else {}
     replaced = named | {("features",): {"features": features} | tables}
-    own: dict[str, Any] = {"ids": property(tuple_getter(ids))}
+    own: dict[str, Any] = {"ids": property(tuple_getter(ids)), "weighted": bool(weight)}
     example = derived(Example, of_example, names, own)
     share = _share(layout, example)
     shared: Any = {"shared": (list[share] | None, None)}  # type: ignore[valid-type]  # made just now
@@ -166,11 +170,11 @@ def _compile(stream: Stream) -> OutputTypes:
         derived(Prediction, replaced, names, own),
         derived(RawPrediction, replaced | raw, names, own),
         derived(LabelRequest, replaced, names, own),
-        derived(LabelFields, {("shared",): shared}, names),
-        derived(Outcome, replaced | {("shared",): shared}, names, own),
+        derived(LabelFields, of_label | {("shared",): shared}, names),
+        derived(Outcome, replaced | of_label | {("shared",): shared}, names, own),
         derived(
             RawOutcome,
-            replaced | raw | {("shared",): shared},
+            replaced | of_label | raw | {("shared",): shared},
             names,
             own | {"features_decoder": msgspec.json.Decoder(features)},
         ),

@@ -129,6 +129,14 @@ class Example(msgspec.Struct, frozen=True, gc=False, array_like=True):
     watch_ratio: WatchRatio
     """0 if none came."""
 
+    weighted: ClassVar[bool] = False
+    """Whether the stream's labels have weights; `weight` is a field then."""
+
+    @property
+    def weight(self) -> float:
+        """How many labels its label counts as."""
+        return 1.0
+
     @property
     def ids(self) -> tuple[Id, ...]:
         """The ids of the stream's entities."""
@@ -207,6 +215,13 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Of a correction, the value that was learned before; not written if nothing was."""
 
     example_type: ClassVar[type[Example]] = Example
+    weighted: ClassVar[bool] = False
+    """Whether the stream's labels have weights; `weight` is a field then, behind the label's value."""
+
+    @property
+    def weight(self) -> float:
+        """How many labels its label counts as when it is learned: 1 if none came."""
+        return 1.0
 
     @property
     def ids(self) -> tuple[Id, ...]:
@@ -219,8 +234,8 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         if self.label is None or self.replaces:
             return None
         make: Callable[..., Example] = self.example_type
-        ratio = self.watch_ratio or 0.0
-        return make(*self.ids, self.timestamp, self.decoded_features(), self.label, ratio)
+        ratio, weight = self.watch_ratio or 0.0, (self.weight,) if self.weighted else ()
+        return make(*self.ids, self.timestamp, self.decoded_features(), self.label, ratio, *weight)
 
     @property
     def corrects(self) -> bool:

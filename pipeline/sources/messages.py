@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from pipeline.config.pointer import nested, parts_of
-from pipeline.config.stream import KUAIREC, InputDefinition, Stream, TimeUnit
+from pipeline.config.stream import KUAIREC, WEIGHT, InputDefinition, Stream, TimeUnit
 from pipeline.config.stream_features import TimeFeature
 from pipeline.errors import ConfigError
 from pipeline.records.encoding import encode
@@ -104,11 +104,13 @@ class StreamWriter:
             *("event_id", *ids, "timestamp", "label_timestamp", "watch_ratio"),
             *numbers,
             *(f"features.{name}" for name in features),
+            *(() if labels.weight is None else (WEIGHT,)),
+            *(("signal",) if labels.value_kind == "signal" else ()),
         )
         self.key_column = "event_id" if stream.key_entity is None else ids[stream.key_entity]
-        value: Callable[[Any], object] = bool if labels.value_kind == "boolean" else float
-        if labels.value_kind == "signal":
-            value = {number: text for text, number in labels.signals.items()}.__getitem__
+        value: tuple[str, Callable[[Any], object]] = ("watch_ratio", float)
+        if labels.value_kind != "number":
+            value = ("watch_ratio", bool) if labels.value_kind == "boolean" else ("signal", _same)
         self._interaction = self._fields(stream, interactions, "interactions", "timestamp")
         self._interaction += [
             (parts_of(each.field), self.columns.index(f"features.{name}"), _same)
@@ -116,7 +118,10 @@ class StreamWriter:
             if not isinstance(each, TimeFeature)
         ]
         self._label = self._fields(stream, labels, "labels", "label_timestamp")
-        self._label.append((parts_of(labels.value), self.columns.index("watch_ratio"), value))
+        column, make = value
+        self._label.append((parts_of(labels.value), self.columns.index(column), make))
+        if labels.weight is not None:
+            self._label.append((parts_of(labels.weight), self.columns.index(WEIGHT), float))
 
     def _fields(
         self, stream: Stream, definition: InputDefinition, name: str, time: str

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import polars as pl
 
+from forks.checks import LARGEST_WEIGHT
 from pipeline.config.pointer import parts_of
-from pipeline.config.stream import LabelDefinition, Stream
+from pipeline.config.stream import WEIGHT, LabelDefinition, Stream
 from pipeline.config.stream_features import FieldFeature, TimeFeature
 from pipeline.config.stream_names import TimeUnit
 from pipeline.config.target_settings import RegressionSettings
@@ -65,6 +66,10 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
         for name, definition in (("interactions", interactions), ("labels", labels))
         for number, pointer in definition.numbers.items()
     }
+    if labels.weight is not None:
+        numbers[WEIGHT] = table.number(labels.weight)
+    if labels.value_kind == "signal":
+        columns["signal"] = table.text(labels.value)
     features = {
         f"features.{name}": table.feature(feature)
         for name, feature in stream.features.items()
@@ -93,7 +98,8 @@ def _fault(ids: list[str], numbers: list[str], features: list[str], lowest: floa
     """Return the expression for the reason why a row cannot be used; null where it can."""
     no_feature = pl.any_horizontal(pl.col(features).is_null()) if features else pl.lit(value=False)
     times, values = pl.col("timestamp", "label_timestamp"), pl.col("watch_ratio", *numbers)
-    amounts = [pl.col(name).is_between(0, LONGEST_DURATION) for name in numbers]
+    most = {WEIGHT: LARGEST_WEIGHT}
+    amounts = [pl.col(name).is_between(0, most.get(name, LONGEST_DURATION)) for name in numbers]
     latest = LATEST_TIMESTAMP - LONGEST_DURATION
     label = pl.col("watch_ratio").is_between(lowest, HIGHEST_WATCH_RATIO)
     in_range = pl.all_horizontal(times.is_between(0, latest), label, *amounts)
@@ -157,8 +163,11 @@ class TableFile:
         if definition.value_kind != "signal":
             return self.number(definition.value)
         signals = {name: float(value) for name, value in definition.signals.items()}
-        text = self._existing(definition.value).cast(pl.String)
-        return text.replace_strict(signals, default=None, return_dtype=pl.Float64)
+        return self.text(definition.value).replace_strict(signals, default=None, return_dtype=pl.Float64)
+
+    def text(self, pointer: str) -> pl.Expr:
+        """Return a column of text."""
+        return self._existing(pointer).cast(pl.String)
 
     def feature(self, feature: FieldFeature) -> pl.Expr:
         """Return the column of a feature; nulls where there is no such column and it may be missing."""

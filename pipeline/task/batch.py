@@ -136,6 +136,10 @@ def _run_piece(plan: Plan, model: Model, correction: Correction | None) -> _Run:
     n, outcome_mask, rows = len(interactions.timestamps), plan.outcome_mask(), examples.rows
     labels = np.zeros(n)
     labels[rows] = examples.values
+    weights = None
+    if examples.weights is not None:
+        weights = np.ones(n)
+        weights[rows] = examples.weights
     order, included = np.empty(len(outcome_mask), dtype=np.int64), np.ones(len(outcome_mask), dtype=np.bool_)
     order[~outcome_mask], order[outcome_mask] = np.arange(len(prior), n), n + rows
     included[outcome_mask] = examples.learned
@@ -144,7 +148,7 @@ def _run_piece(plan: Plan, model: Model, correction: Correction | None) -> _Run:
         model.replace_example(correction.prediction, features, correction.former, value)
         included[outcome_mask] = False
     values = np.frombuffer(plan.values).reshape(len(plan.event_ids), -1) if plan.values else None
-    outputs = model.run(order[included], interactions, prior[:, 1:], labels, values)
+    outputs = model.run(order[included], interactions, prior[:, 1:], labels, values, weights=weights)
     model.folded += len(rows)
     return _Run(plan, interactions, examples, prior, outputs)
 
@@ -233,6 +237,7 @@ def _outcome_columns(
         {0: _correction_columns(correction, model)} if correction else {},
         _select_optional([*scores_by_name, *outputs.challengers], rows),
         _select_optional(asked_column, rows),
+        plan.weights,
     )
 
 
@@ -278,12 +283,14 @@ def _examples(ran: _Run, make: Any) -> Iterator[Example | None]:
     """Yield the training example of each outcome; None where nothing is learned."""
     plan, interactions, examples, prior, outputs = ran
     features = np.concatenate([prior[:, 1:], outputs.features])
-    for row, label, value in zip(examples.rows.tolist(), plan.labels, plan.watch_ratios, strict=True):
+    weights: list[tuple[float, ...]] = [(each,) for each in plan.weights] or [()] * len(plan.labels)
+    columns = zip(examples.rows.tolist(), plan.labels, plan.watch_ratios, weights, strict=True)
+    for row, label, value, weight in columns:
         if label is None:
             yield None
             continue
         ids = [column[row] for column in interactions.ids]
-        yield make(*ids, interactions.timestamps[row], features[row].tolist(), label, value or 0.0)
+        yield make(*ids, interactions.timestamps[row], features[row].tolist(), label, value or 0.0, *weight)
 
 
 def _select(column: Sequence[Value], rows: list[int]) -> list[Value]:

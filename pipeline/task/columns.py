@@ -124,6 +124,8 @@ class OutcomeColumns:
     """Those of the predictions."""
     asked: Sequence[bool | None] = ()
     """That of the predictions."""
+    weights: Sequence[float] = ()
+    """Weights of the labels; empty where the stream's labels have none."""
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -149,6 +151,7 @@ class OutcomeColumns:
             {piece.first - first + row: each for piece in pieces for row, each in piece.corrected.items()},
             _joined(piece.challengers for piece in pieces),
             _joined(piece.asked for piece in pieces),
+            _joined(piece.weights for piece in pieces),
         )
 
 

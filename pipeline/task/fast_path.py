@@ -148,6 +148,7 @@ def try_plan(messages: MergedMessages, join: Join, model: Model, predicted: int,
         labels=[*model.target.labels(ratios)],
         watch_ratios=list(ratios),
         label_timestamps=list(messages.label_times.tolist()),
+        weights=[each.weight for each in labels] if model.weighted else [],
         prior_predictions=prior_predictions,
         steps=n + m,
     )

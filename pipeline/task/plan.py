@@ -39,6 +39,8 @@ class TrainingExamples(NamedTuple):
     """Whether anything is learned from them."""
     values: NDArray[np.float64]
     """Values of the labels; 0 where none came."""
+    weights: NDArray[np.float64] | None
+    """Weights of the labels; None where the stream's labels have none."""
 
 
 class Correction(NamedTuple):
@@ -82,6 +84,8 @@ class Plan:
     watch_ratios: list[float | None] = field(default_factory=list)
     """Watch ratios of the labels; None where none came in time."""
     label_timestamps: list[int | None] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+    """Weights of the labels, 1 where none came in time; empty where the stream's labels have none."""
     corrections: dict[int, Correction] = field(default_factory=dict)
     """Those of the outcomes that are corrections, by number in the plan."""
     prior_predictions: list[Pending] = field(default_factory=list)
@@ -119,15 +123,19 @@ class Plan:
         label: bool | float | None,
         watch_ratio: float | None,
         label_timestamp: int | None,
+        *,
         correction: Correction | None = None,
+        weight: float | None = None,
     ) -> None:
-        """Append an outcome."""
+        """Append an outcome; `weight` is None where the stream's labels have none."""
         if correction is not None:
             self.corrections[len(self.closed)] = correction
         self.closed.append(prediction.sequence)
         self.labels.append(label)
         self.watch_ratios.append(watch_ratio)
         self.label_timestamps.append(label_timestamp)
+        if weight is not None:
+            self.weights.append(weight)
         if prediction.sequence < self.first:
             self.prior_predictions.append(prediction)
 
@@ -147,6 +155,7 @@ class Plan:
         self.labels += later.labels
         self.watch_ratios += later.watch_ratios
         self.label_timestamps += later.label_timestamps
+        self.weights += later.weights
         self.prior_predictions += [
             prediction for prediction in later.prior_predictions if prediction.sequence < self.first
         ]
@@ -196,6 +205,7 @@ class Plan:
             rows,
             np.array([label is not None for label in self.labels], dtype=np.bool_),
             np.array([ratio or 0.0 for ratio in self.watch_ratios]),
+            np.array(self.weights) if self.weights else None,
         )
 
     def outcome_mask(self) -> NDArray[np.bool_]:
@@ -246,6 +256,7 @@ class Plan:
             labels=self.labels[outcomes],
             watch_ratios=self.watch_ratios[outcomes],
             label_timestamps=self.label_timestamps[outcomes],
+            weights=self.weights[outcomes],
         )
 
     def correction_split_points(self) -> set[int]:

@@ -348,7 +348,7 @@ class Task:
         self.counters["corrected"] += 1
         correction = Correction(prediction, answered.learned, self.join.corrections == "replace")
         learned = self.model.target.label(label.watch_ratio)
-        self._append_outcome(prediction, learned, label.watch_ratio, label.timestamp, correction)
+        self._append_outcome(prediction, learned, label.watch_ratio, label.timestamp, correction=correction)
 
     def _join(self, label: Label, prediction: Pending, source: RawMessage | None) -> None:
         if label.ids != prediction.ids:
@@ -367,11 +367,12 @@ class Task:
             ratio, known_at = None, None
             learned: bool | float | None = self._missing_label
             self.counters["expired"] += 1
+            weight = 1.0
         else:
-            ratio, known_at = label.watch_ratio, label.timestamp
+            ratio, known_at, weight = label.watch_ratio, label.timestamp, label.weight
             learned = self.model.target.label(ratio)
             self.counters["labelled"] += 1
-        self._append_outcome(prediction, learned, ratio, known_at)
+        self._append_outcome(prediction, learned, ratio, known_at, weight=weight)
 
     def _append_outcome(
         self,
@@ -379,11 +380,14 @@ class Task:
         learned: bool | float | None,
         ratio: float | None,
         known_at: int | None,
+        *,
+        weight: float = 1.0,
         correction: Correction | None = None,
     ) -> None:
         join, sequence = self.join, self._plan.outcomes
         self._receive(self._plan, len(self._plan.closed))
-        self._plan.close(prediction, learned, ratio, known_at, correction)
+        own = weight if self.model.weighted else None
+        self._plan.close(prediction, learned, ratio, known_at, correction=correction, weight=own)
         if correction is None:
             join.close(prediction, known_at, sequence)
         else:

@@ -259,6 +259,7 @@ def _encode_outcomes(
             label_fields,
             columns.prediction_sequences,
             columns.watch_ratios,
+            *((columns.weights,) if columns.weights else ()),
             columns.labels,
             columns.label_timestamps,
             columns.correct,

@@ -83,6 +83,13 @@ TABLES = {
     "one": ["couriers", "tastes"],
     "three": ["couriers", "restaurants", "cuisines", "places"],
 }
+WEIGHTS = (0.0, 0.25, 1.0, 1.0, 3.0, 40.0)
+"""Weights of labels, in the stream with one entity."""
+WEIGHTED = """
+[challengers.wider]
+learner = "forks"
+budget = 120
+"""
 ENTITIES = {"none": [], "one": ["courier"], "three": ["restaurant", "courier", "district"]}
 
 
@@ -104,6 +111,8 @@ def messages(shape: str, interactions: str, labels: str) -> list[Message]:
         key = str(ids["order"] if shape == "none" else who["courier"]).encode()
         found.append(Message(interactions, key, encode(order), at))
         arrival = ids | {"arrived": at + 1_200_000, "on_time": chance.random() > late}
+        if shape == "one":
+            arrival["worth"] = WEIGHTS[number % len(WEIGHTS)]
         found.append(Message(labels, key, encode(arrival), at + 1_200_000))
     return found
 
@@ -119,6 +128,8 @@ def test_any_number_of_entities_and_features_are_learned_over_kills(
 ) -> None:
     settings, sections = SHAPES[shape]
     definition = f"[stream]\n{settings}{COMMON}{sections}{WORKER}"
+    if shape == "one":
+        definition = definition.replace("[stream.labels]", '[stream.labels]\nweight = "/worth"') + WEIGHTED
     pipeline = pipeline_of(bootstrap, topic_prefix, tmp_path / shape, definition)
     sent = messages(shape, *pipeline.topics.inputs)
     pipeline.produce(sent)
@@ -134,11 +145,17 @@ def test_any_number_of_entities_and_features_are_learned_over_kills(
     [dead] = pipeline.read(pipeline.topics.dead_letters)
     assert b"`array` of length >= 2 - at `$.load`" in dict(dead.headers)[MESSAGE_HEADER]
     outcomes = pipeline.read_json(pipeline.topics.outcomes)
+    weights = {each["event_id"]: each.get("weight") for each in outcomes}
+    expected = WEIGHTS if shape == "one" else [None]
+    assert weights == {f"o{number}": expected[number % len(expected)] for number in range(EVENTS)}
     late = [each for each in outcomes if each["sequence"] >= EVENTS // 4]
     rare = min(sum(each["label"] is label for each in late) for label in (True, False))
     assert sum(not each["correct"] for each in late) < 0.95 * rare
     if shape == "three":
         assert all(shares(pipeline, table) > 100 for table in ("restaurants", "cuisines", "places"))
+    if shape == "one":
+        taught = [each for share in pipeline.read_json(pipeline.topics.shared) for each in share["examples"]]
+        assert {example[-1] for example in taught} == {*WEIGHTS}
     group = ("--group", pipeline.kafka.group)
     assert "no difference" in command(pipeline, "audit", *group)
     assert "identical" in command(pipeline, "rebuild", *group)

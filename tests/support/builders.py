@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from forks import ForksSettings
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import Challenger, Learner
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.features.tables import Tables
@@ -23,8 +24,10 @@ from pipeline.model.shadow import ChallengerSettings
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
+from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
+from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
@@ -63,6 +66,11 @@ def small_learner(**changes: Any) -> ForksSettings:
 
 LEARNER = small_learner()
 
+WEIGHTED = Stream.model_validate(
+    KUAIREC.model_dump() | {"labels": KUAIREC.labels.model_dump() | {"weight": "/weight"}}
+)
+"""KuaiRec's stream, but for weights of labels."""
+
 
 CHALLENGERS: Mapping[str, ChallengerSettings] = resolve_challengers(
     {
@@ -80,13 +88,16 @@ def new_model(
     learner: ForksSettings = LEARNER,
     max_entities: int = 3,
     challengers: Mapping[str, ChallengerSettings] = MappingProxyType({}),
+    *,
+    weighted: bool = False,
 ) -> Model:
-    return Model(learner, Tables(), max_entities, challengers)
+    return Model(learner, Tables(), max_entities, challengers, weighted=weighted)
 
 
-def model_under(settings: Mapping[str, str]) -> Model:
+def model_under(settings: Mapping[str, str], stream: Stream = KUAIREC) -> Model:
     """Return a model of the settings in a state record."""
-    return new_model(learner_from(settings), challengers=challengers_from(settings))
+    learner, challengers = learner_from(settings), challengers_from(settings)
+    return new_model(learner, challengers=challengers, weighted=stream.labels.weighted)
 
 
 def new_task(
@@ -148,6 +159,27 @@ def _entries(topic: str, messages: Sequence[Message], decoder: InputDecoder[Any]
     return entries(sources, decoder, LATEST)
 
 
+WEIGHTS: Sequence[float | None] = (1, 0.5, 0, 3.0, 1, 2.25, 40, 1000, -1, None)
+"""Weights of labels, the last two of which are refused."""
+
+
+def with_weights(given: Inputs, weights: Sequence[float | None] = WEIGHTS) -> Inputs:
+    """Return the messages of `WEIGHTED`, with labels that have these weights."""
+    decoders = InputDecoders.of(WEIGHTED)
+
+    def weigh(number: int, source: RawMessage) -> RawMessage:
+        if not (source.value or b"").endswith(b"}") or source.value == b"{}":
+            return source
+        label = msgspec.json.decode(source.value or b"")
+        return source._replace(value=encode(label | {"weight": weights[number * 7 % len(weights)]}))
+
+    labels = [weigh(number, entry.source) for number, entry in enumerate(given.labels)]
+    return Inputs(
+        entries([entry.source for entry in given.interactions], decoders.interactions, LATEST),
+        entries(labels, decoders.labels, LATEST),
+    )
+
+
 def feed_all(task: Task, given: Inputs) -> None:
     """Give a task all that there is."""
     task.interactions.feed(queued(given.interactions))
@@ -185,9 +217,9 @@ class Written(NamedTuple):
     requests: list[bytes]
 
     @classmethod
-    def of(cls, batches: Sequence[Batch]) -> Written:
+    def of(cls, batches: Sequence[Batch], stream: Stream = KUAIREC) -> Written:
         """Return what the first batches of a task write."""
-        encoder = RecordEncoder()
+        encoder = RecordEncoder(OutputTypes.of(stream))
         encoded = [encoder.encode(batch) for batch in batches]
         return cls(
             [value for batch in encoded for value in batch.predictions.values],
@@ -206,4 +238,4 @@ def run(
     """Everything in one go."""
     task = new_task(settings, model=model, policy=policy)
     feed_all(task, given)
-    return task, Written.of([task.advance(ALL)])
+    return task, Written.of([task.advance(ALL)], WEIGHTED if task.model.weighted else KUAIREC)

@@ -12,6 +12,7 @@ from typing import TypeAlias, cast
 import msgspec
 
 from forks import ForksSettings
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.join.spill import SpilledPredictions
 from pipeline.kafka.log import LogReader
@@ -21,7 +22,8 @@ from pipeline.model.model import Model
 from pipeline.model.settings_text import learner_text
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
-from pipeline.records.output_types import KUAIREC_TYPES
+from pipeline.records.input_decoders import InputDecoders
+from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Share
 from pipeline.recovery.checkpoint_writer import next_slot
 from pipeline.recovery.outcome_reader import decode_outcomes
@@ -68,6 +70,17 @@ class OutputLog:
     """Of the task that writes at present."""
     make_spilled: Callable[[], SpilledPredictions] | None = None
     """Makes the place to which predictions are spilled; None to hold all in memory."""
+    stream: Stream = KUAIREC
+    """KuaiRec's definition, with weights of labels or without."""
+
+    def __post_init__(self) -> None:
+        """Encode with the types of the stream."""
+        self.encoder = RecordEncoder(self.types)
+
+    @property
+    def types(self) -> OutputTypes:
+        """The types of the stream's outputs."""
+        return OutputTypes.of(self.stream)
 
     def commit(self, task: Task, batch: Batch, snapshot: bool) -> None:
         """Write a batch, and the model if so asked."""
@@ -76,7 +89,7 @@ class OutputLog:
         first_outcome = _append(self.outcomes, encoded.outcomes.values)
         _append(self.requests, encoded.requests.values)
         self.dead_letters += batch.dead_letters
-        self.shares += [msgspec.json.decode(encode(share), type=Share) for share in batch.shares]
+        self.shares += [self.types.shares.decode(encode(share)) for share in batch.shares]
         if snapshot:
             offset = task.outcome_offsets.floor(task.model.folded)
             task.snapshot_written(self._write(task.model, task.snapshot, offset))
@@ -112,7 +125,8 @@ class OutputLog:
         """Restore the task as it was at the last commit, from what was written."""
         assert self.state is not None
         chunks = cast(LogReader, FakeLog(dict(enumerate(self.snapshots))))
-        model, state = read_snapshot(chunks, Topics(), self.state, partial(model_under, self.settings))
+        new_model = partial(model_under, self.settings, self.stream)
+        model, state = read_snapshot(chunks, Topics(), self.state, new_model)
         lowest = state.snapshot.outcome_offset if state.snapshot else 0
         task = Task.restore(
             copied(state),
@@ -121,21 +135,24 @@ class OutputLog:
             policy=self.policy,
             sharing=self.sharing,
             spilled=self.make_spilled() if self.make_spilled else None,
+            labels=InputDecoders.of(self.stream).labels,
         )
-        self.encoder = RecordEncoder()
+        self.encoder = RecordEncoder(self.types)
         restoration = TaskRestorer(task, state, self.encoder.restore)
         for offsets, values in slices(self.outcomes, min(lowest, state.outcome_offset)):
-            outcomes, features = decode_outcomes(values)
+            outcomes, features = decode_outcomes(values, self.types)
             restoration.outcomes(outcomes, offsets, features)
         for offsets, values in slices(self.predictions, state.prediction_offset):
-            predictions = decode_predictions(values, KUAIREC_TYPES, restoration.spill_below)
+            predictions = decode_predictions(values, self.types, restoration.spill_below)
             restoration.predictions(predictions, offsets, values)
         return restoration.finish()
 
     @property
     def sharing(self) -> SharingSettings | None:
         """What is shared, with two other partitions."""
-        return SharingSettings(3, self.interval, align=self.align) if self.interval else None
+        if not self.interval:
+            return None
+        return SharingSettings(3, self.interval, align=self.align, types=self.types)
 
     @property
     def written(self) -> Written:

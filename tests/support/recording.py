@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.config.tree import Labels
 from pipeline.kafka.topics import Topics
@@ -22,6 +23,7 @@ from pipeline.model.snapshot import unpack
 from pipeline.records.dead_letter import DeadLetterHeaders
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import RawMessage
+from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
 from pipeline.task.state import State
 from pipeline.tools.audit.differences import AuditResult, Finding
@@ -66,6 +68,8 @@ class Recording:
     policy: LabelPolicy | None = None
     join: JoinSettings = field(default_factory=JoinSettings)
     """Settings of the join; those for missing and later labels matter."""
+    stream: Stream = KUAIREC
+    """KuaiRec's definition, with weights of labels or without."""
     stable_offset: int = BEHIND
     """No output below this offset was written after the state record."""
 
@@ -96,6 +100,7 @@ class Recording:
             {},
             [_source("label-requests", slot, LabelRequest) for slot in log.requests],
             log.policy,
+            stream=log.stream,
         )
 
     def change_state(self, **changes: Any) -> None:
@@ -104,7 +109,8 @@ class Recording:
 
     def change_outcome(self, number: int, **changes: Any) -> None:
         """Write other things into an outcome."""
-        self.outcomes[number] = changed(self.outcomes[number], Outcome, **changes)
+        outcome = OutputTypes.of(self.stream).outcome
+        self.outcomes[number] = changed(self.outcomes[number], outcome, **changes)
 
     def change_prediction(self, number: int, **changes: Any) -> None:
         """Write other things into a prediction."""
@@ -114,7 +120,8 @@ class Recording:
         """Audit the recording."""
         earlier, result = self.state.earlier, AuditResult(0)
         current = self.model() if from_snapshot else self._new_model()
-        epochs = SettingsEpochs(earlier, [model_under(epoch.settings) for epoch in earlier], current)
+        before = [model_under(epoch.settings, self.stream) for epoch in earlier]
+        epochs = SettingsEpochs(earlier, before, current)
         audit(self._audit_input(), epochs, result, join=self.join, policy=self.policy)
         return result
 
@@ -135,14 +142,14 @@ class Recording:
         return model
 
     def _new_model(self) -> Model:
-        return model_under(self.state.settings)
+        return model_under(self.state.settings, self.stream)
 
     def _audit_input(self) -> AuditInput:
         def records(topic: str, items: list[Any], stable_offset: int = BEHIND) -> PartitionRecords[Any]:
             return PartitionRecords(items, self.log_start_offsets.get(topic, 0), stable_offset)
 
         return AuditInput(
-            topics=Topics(),
+            topics=Topics(stream=self.stream),
             state=self.state,
             state_offset=STATE_OFFSET,
             snapshot=self.snapshot,
@@ -173,12 +180,14 @@ def record(
     join: JoinSettings | None = None,
     challengers: Mapping[str, ChallengerSettings] = MappingProxyType({}),
     policy: LabelPolicy | None = None,
+    *,
+    stream: Stream = KUAIREC,
 ) -> Recording:
     """Run batch by batch, each with a snapshot or without."""
-    model = new_model(challengers=challengers)
+    model = new_model(challengers=challengers, weighted=stream.labels.weighted)
     task = new_task(join, model=model, policy=policy)
     settings = learner_text(model.learner.settings) | challengers_text(challengers)
-    log = OutputLog(settings=settings, policy=policy)
+    log = OutputLog(settings=settings, policy=policy, stream=stream)
     delivery = Delivery(task, given_inputs)
     for step, snapshot in drawn:
         delivery.deliver(step)

@@ -227,6 +227,8 @@ class Derivation:
             label = None
         names = (name for name in prediction.__struct_fields__ if name != "sequence")
         fields: dict[str, Any] = {name: getattr(prediction, name) for name in names}
+        if model.weighted:
+            fields["weight"] = 1.0 if ratio is None else written.weight
         make: Any = self._types.outcome  # whose label is that of the stream
         outcome: Outcome = make(
             **fields,

@@ -23,7 +23,7 @@ from pipeline.tools.audit.differences import AuditResult
 from pipeline.tools.audit.topic_records import AuditInput, PartitionRecords
 
 MatchKey: TypeAlias = tuple[tuple[Id, ...], int, float | None, tuple[float, ...]]
-"""Ids, time in milliseconds and, for a label, its value, for an interaction, its features."""
+"""Ids, time in milliseconds and, for a label, its value and its weight, for an interaction, its features."""
 
 
 class OutputIndex:
@@ -86,7 +86,7 @@ def match_key(record: Interaction | Label, event: EventFeatures) -> MatchKey:
         The features of interactions.
     """
     if isinstance(record, Label):
-        return record.ids, record.timestamp, record.watch_ratio, ()
+        return record.ids, record.timestamp, record.watch_ratio, (record.weight,)
     values = tuple(event.values([record], np.array([record.timestamp])))
     return record.ids, record.timestamp, None, values
 
@@ -98,7 +98,7 @@ def prediction_key(prediction: Prediction, features: FeatureSet) -> MatchKey:
 
 def label_key(outcome: Outcome) -> MatchKey:
     """Return the key of the label that a labelled outcome was made from."""
-    return outcome.ids, outcome.label_timestamp or 0, outcome.watch_ratio, ()
+    return outcome.ids, outcome.label_timestamp or 0, outcome.watch_ratio, (outcome.weight,)
 
 
 ANY_TIME: Final = 2**53

@@ -160,6 +160,7 @@ def check(
         *_repeated(record for _, record in interactions if isinstance(record, Interaction)),
         *_joins(usable, events, joined),
         *_targets(stream, [label.watch_ratio for label in usable]),
+        *_weights(usable),
     ]
     return StreamCheck(
         stream.name,
@@ -362,6 +363,15 @@ def _positives(target: BinarySettings, labels: LabelDefinition, values: Sequence
         )
     if labels.value_kind == "boolean" and not 0.0 <= target.above < 1.0:
         yield f"true counts as 1, which is not above target.above = {target.above:g}: set it to 0.5"
+
+
+def _weights(labels: Sequence[Label]) -> Iterator[str]:
+    """Yield a remark if no label has a weight."""
+    if labels and not any(label.weight for label in labels):
+        yield (
+            f"each of {len(labels)} labels has the weight 0, so nothing would be learned: look at "
+            "labels.weight and labels.weights"
+        )
 
 
 def _numbers(target: RegressionSettings, values: Sequence[float]) -> Iterator[str]:

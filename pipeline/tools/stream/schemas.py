@@ -56,4 +56,5 @@ def _features(definition: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if "features" in definition.get("properties", {}):
         yield definition["properties"]["features"]
     if definition.get("title") == "Example":
-        yield definition["prefixItems"][-3]
+        [features] = [each for each in definition["prefixItems"] if each.get("type") == "array"]
+        yield features

@@ -40,16 +40,23 @@ class PlainTracker:
     def score(self, own: float, z: FloatArray) -> float:
         return float(self.shares @ self.scores(own, z))
 
-    def learn(self, own: float, z: FloatArray, label: float) -> None:
+    def learn(self, own: float, z: FloatArray, label: float, weight: float) -> None:
+        """Learn a label; a weight above 1 is that many steps of slow and renewed, and one of fast."""
         scores = self.scores(own, z)
         p = np.array([likelihood(label, score) for score in scores])
-        posterior = self.shares * p / (self.shares @ p)
+        posterior = self.shares * p**weight / (self.shares @ p**weight)
         self.shares = 0.999 * posterior + 0.001 * np.array([0.97, 0.01, 0.01, 0.01])
-        self.slow = self.slow + 0.3 * (1.0 - p[1]) * label * z / (z @ z)
-        self.fast = 0.99 * self.fast + max(0.0, 1.0 - label * scores[2]) * label * z / (z @ z)
-        if self.precision is not None:
-            self.precision += p[3] * (1.0 - p[3]) * np.outer(z, z)
-            self.renewed = self.renewed + (1.0 - p[3]) * label * np.linalg.solve(self.precision, z)
+        reach = min(weight, 1.0) * max(0.0, 1.0 - label * scores[2])
+        self.fast = 0.99 * self.fast + reach * label * z / (z @ z)
+        slow, renewed = scores[1], scores[3]
+        for part in [1.0] * int(weight) + [weight % 1.0]:
+            step = part * 0.3 * (1.0 - likelihood(label, slow)) * label
+            self.slow, slow = self.slow + step * z / (z @ z), slow + step
+            if self.precision is not None:
+                likely = likelihood(label, renewed)
+                self.precision += part * likely * (1.0 - likely) * np.outer(z, z)
+                newton = part * (1.0 - likely) * label * np.linalg.solve(self.precision, z)
+                self.renewed, renewed = self.renewed + newton, renewed + newton @ z
         quick = self.shares[1] + self.shares[2]
         if self.may_start and quick > 0.5:
             self.may_start, self.precision, self.renewed = False, 2.0 * np.eye(len(z)), np.zeros(len(z))
@@ -94,8 +101,9 @@ def array(state: State, name: str) -> FloatArray:
     return entry
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("offset_column", [None, 2])
-def test_scores_are_those_of_the_equations(offset_column: int | None) -> None:
+def test_scores_are_those_of_the_equations(offset_column: int | None, weighted: bool) -> None:
     """The own scores are those of a learner without tracking, in both stages."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(1500, 3)) * [1.0, 5.0, 0.5] + [0.0, 20.0, 0.0]
@@ -107,7 +115,8 @@ def test_scores_are_those_of_the_equations(offset_column: int | None) -> None:
     tracking = Forks(ForksSettings.practical(3, **settings))
     without = Forks(ForksSettings.practical(3, **settings, tracking=False))
     plain = PlainTracker(4, 3.0)
-    for i, (x, label) in enumerate(zip(X, y, strict=True)):
+    weights = rng.choice([0.25, 1.0, 1.5, 3.0], size=1500) if weighted else np.ones(1500)
+    for i, (x, label, weight) in enumerate(zip(X, y, weights, strict=True)):
         spread = X[:i].std(axis=0) if i else np.zeros(3)
         safe = np.where(spread > 0, spread, 1.0)
         centred = (x - X[:i].mean(axis=0)) / safe if i else np.zeros(3)
@@ -115,8 +124,8 @@ def test_scores_are_those_of_the_equations(offset_column: int | None) -> None:
         expected = plain.score(without.predict_one(x), z)
         assert tracking.predict_one(x) == pytest.approx(expected, rel=1e-9, abs=1e-11)
         # Learning scores once more, under the map that the event may change.
-        tracking.learn_one(x, label)
-        plain.learn(_own_score_of_the_step(without, x, label), z, label)
+        tracking.learn_one(x, label, weight)
+        plain.learn(_own_score_of_the_step(without, x, label, weight), z, label, weight)
         state = tracking.state()
         np.testing.assert_allclose(array(state, "shares"), plain.shares, rtol=1e-6, err_msg=f"event {i}")
         phases.add(array(state, "phase")[0])
@@ -125,9 +134,9 @@ def test_scores_are_those_of_the_equations(offset_column: int | None) -> None:
     np.testing.assert_allclose(array(tracking.state(), "corrections"), corrections, rtol=1e-6, atol=1e-12)
 
 
-def _own_score_of_the_step(learner: Forks, x: FloatArray, label: float) -> float:
+def _own_score_of_the_step(learner: Forks, x: FloatArray, label: float, weight: float) -> float:
     """Learn a label; return the score of the step, which a change of the map comes before."""
-    learner.learn_one(x, label)
+    learner.learn_one(x, label, weight)
     return float(learner._stages._own_score[0])
 
 

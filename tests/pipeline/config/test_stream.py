@@ -8,15 +8,20 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from pydantic import ValidationError
 
+from forks.checks import LARGEST_WEIGHT
 from pipeline.config.loader import load
-from pipeline.config.stream import KUAIREC, RESERVED, Stream
+from pipeline.config.stream import KUAIREC, RESERVED, LabelDefinition, Stream
 from pipeline.config.tree import Config, Features
 from pipeline.errors import ConfigError
 from pipeline.kafka.topics import topics_of
+from pipeline.model.settings_text import features_text
+from pipeline.records.fields import LabelWeight
 from pipeline.records.outputs import Outcome, Prediction
+from pipeline.recovery.settings_check import differences
 
 DEFINITION = KUAIREC.model_dump()
 
@@ -181,3 +186,80 @@ def test_signals_go_with_their_kind_of_value(labels: dict[str, Any]) -> None:
     definition = KUAIREC.model_dump(mode="json")
     with pytest.raises(ValidationError, match="signals"):
         Stream.model_validate(definition | {"labels": definition["labels"] | labels})
+
+
+SIGNALS: dict[str, Any] = {"value_kind": "signal", "signals": {"click": 1.0, "hide": -1.0}}
+
+
+def with_labels(**labels: Any) -> dict[str, Any]:
+    definition = KUAIREC.model_dump(mode="json")
+    return definition | {"labels": definition["labels"] | labels}
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ({"weight": "weight"}, 'like "/user_id" or "/user/id"'),
+        ({"weight": "/timestamp"}, "labels: time and weight are both /timestamp"),
+        ({"weight": "/watch_ratio/weight"}, "weight is /watch_ratio/weight: one is within the other"),
+        ({"weight": 3.0}, "labels.weight"),
+        ({"weights": {"click": 2.0}}, 'weights are those of signals: with value_kind = "signal" only'),
+        (SIGNALS | {"weights": {"like": 2.0}}, "weights.like is of no signal: there are click, hide"),
+        (SIGNALS | {"weights": {"click": 2.0}, "weight": "/weight"}, "take one of them"),
+        (SIGNALS | {"weights": {"click": -0.5}}, "labels.weights.click"),
+        (SIGNALS | {"weights": {"click": 1000.5}}, "labels.weights.click"),
+        (SIGNALS | {"weights": {"click": float("nan")}}, "labels.weights.click"),
+        (SIGNALS | {"weights": {"click": "heavy"}}, "labels.weights.click"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused_by_name(labels: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match="labels") as caught:
+        Stream.model_validate(with_labels(**labels))
+    assert message.replace("labels.weights.", "") in str(caught.value)
+    assert message.startswith("labels.weights.") <= ("labels.weights.click" in str(caught.value))
+
+
+def test_only_outputs_with_weights_have_a_field_of_this_name() -> None:
+    definition = with_labels()
+    definition["target"]["name"] = "weight"
+    assert Stream.model_validate(definition).target.name == "weight"
+    definition["labels"]["weight"] = "/weight"
+    with pytest.raises(ValidationError, match="weight is the name of another field of outputs"):
+        Stream.model_validate(definition)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"join": {"corrections": "add"}}, "join.corrections and labels' weights do not go together yet"),
+        (
+            {"challengers": {"a": {"learner": "nogd"}}},
+            "challengers.a.learner is nogd, which knows no weights",
+        ),
+    ],
+)
+def test_what_does_not_go_with_weights_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=re.escape(message)):
+        Config.model_validate({"stream": with_labels(weight="/weight")} | settings)
+    Config.model_validate({"stream": with_labels()} | settings)
+    Config.model_validate(
+        {"stream": with_labels(weight="/weight"), "challengers": {"a": {"learner": "forks"}}}
+    )
+
+
+def test_weights_are_settings_that_outputs_depend_on() -> None:
+    texts = [
+        features_text(Stream.model_validate(with_labels(**labels)))
+        for labels in ({}, {"weight": "/weight"}, SIGNALS, SIGNALS | {"weights": {"click": 2.0}})
+    ]
+    for number, one in enumerate(texts):
+        assert all(differences(one, other) for other in texts[number + 1 :])
+    moved = features_text(Stream.model_validate(with_labels(weight="/more/weight")))
+    assert not differences(moved, texts[1])  # where it is may change
+
+
+def test_the_range_of_weights_is_the_same_everywhere() -> None:
+    [schema] = [msgspec.json.schema(LabelWeight)]
+    assert (schema["minimum"], schema["maximum"]) == (0, LARGEST_WEIGHT)
+    of_signals = LabelDefinition.model_json_schema()["properties"]["weights"]["additionalProperties"]
+    assert (of_signals["minimum"], of_signals["maximum"]) == (0, LARGEST_WEIGHT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 import tracemalloc
 from io import BytesIO
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from pipeline.config.stream import Stream, TimeUnit
 from pipeline.records.decoding import Record, RejectedRecord, decode
 from pipeline.records.input_decoders import InputDecoders
-from pipeline.records.inputs import Interaction
+from pipeline.records.inputs import Interaction, Label
 from pipeline.records.names import Fault
 from pipeline.records.schemas import WriterSchema
 from tests.support.examples import examples
@@ -357,6 +358,47 @@ def test_a_vector_of_another_type_or_length_is_invalid(kind: Any, values: Any, r
     schema = ORDER | {"fields": [*ORDER["fields"], {"name": "load", "type": kind}]}
     compiled = with_features(schema).interactions
     [record] = decode([b"c7"], [avro(schema, order() | {"load": values})], compiled, LATEST).records
+    assert isinstance(record, RejectedRecord)
+    assert record.fault is Fault.INVALID
+    assert reason in record.reason
+
+
+def label_of(kind: Any, weight: Any) -> Record:
+    """Decode a label whose weight has a type of Avro."""
+    labels = {"time": "/times/at", "time_unit": "ms", "weight": "/worth"}
+    stream = stream_of("avro").model_dump(mode="json")
+    more = [{"name": "on_time", "type": "boolean"}, {"name": "worth", "type": kind}]
+    schema = ORDER | {"fields": [*ORDER["fields"], *more]}
+    made = Stream.model_validate(stream | {"labels": stream["labels"] | labels})
+    found = InputDecoders.of(made, Schemas(avro_schema(schema))).labels
+    [record] = decode([b"c7"], [avro(schema, order(on_time=True, worth=weight))], found, LATEST).records
+    return record
+
+
+@pytest.mark.parametrize(
+    ("kind", "weight"),
+    [("double", 2.5), ("float", 0.5), ("int", 3), ("long", 1000), (["null", "double"], 0.0)],
+)
+def test_a_label_s_weight_is_any_number(kind: Any, weight: float) -> None:
+    record = label_of(kind, weight)
+    assert isinstance(record, Label)
+    assert (record.weight, record.watch_ratio) == (weight, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "weight", "reason"),
+    [
+        ("double", math.nan, "Expected `float` >= 0.0 - at `$.worth`"),
+        ("double", math.inf, "Expected `float` <= 1000.0 - at `$.worth`"),
+        ("double", -0.5, "Expected `float` >= 0.0 - at `$.worth`"),
+        ("long", 1001, "Expected `float` <= 1000.0 - at `$.worth`"),
+        (["null", "double"], None, "Expected `float`, got `null` - at `$.worth`"),
+        ("string", "2.0", "Expected `float`, got `string` - at `$.worth`"),
+        ("boolean", True, "Expected `float`, got `boolean` - at `$.worth`"),
+    ],
+)
+def test_what_is_no_weight_is_invalid_with_its_field(kind: Any, weight: Any, reason: str) -> None:
+    record = label_of(kind, weight)
     assert isinstance(record, RejectedRecord)
     assert record.fault is Fault.INVALID
     assert reason in record.reason

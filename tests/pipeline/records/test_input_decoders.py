@@ -14,6 +14,7 @@ from pipeline.records.decoding import (
     INTERACTION_DECODER,
     LABEL_DECODER,
     InputDecoder,
+    Record,
     RejectedRecord,
     decode,
 )
@@ -204,3 +205,76 @@ def test_a_signal_that_is_not_named_is_invalid(text: object) -> None:
 
 def signals() -> InputDecoder[Label]:
     return decoders(labels=SIGNALS).labels
+
+
+def weighed(**labels: Any) -> InputDecoder[Label]:
+    return decoders(labels=DELIVERIES["labels"] | {"weight": "/worth/weight"} | labels).labels
+
+
+def labels_of(decoder: InputDecoder[Label], **fields: Any) -> Record:
+    [found] = decode([b"c7"], [encode(arrival(**fields))], decoder, LATEST).records
+    return found
+
+
+@pytest.mark.parametrize("weight", [0, 1, 0.25, 1000, 1e-300, -0.0])
+@pytest.mark.parametrize("kind", ["number", "boolean", "signal"])
+def test_a_weight_is_found_wherever_it_is(kind: str, weight: float) -> None:
+    signals_ = {"signals": {"yes": 1.0}} if kind == "signal" else {}
+    value = {"number": 1.0, "boolean": True, "signal": "yes"}[kind]
+    found = labels_of(weighed(value_kind=kind, **signals_), worth={"weight": weight}, on_time=value)
+    assert isinstance(found, Label)
+    assert (found.watch_ratio, found.weight) == (1.0, weight)
+    assert isinstance(found.weight, float)
+
+
+def test_a_weight_at_the_top_of_a_message_costs_no_more_than_another_field() -> None:
+    flat = KUAIREC.model_dump() | {"labels": KUAIREC.labels.model_dump() | {"weight": "/weight"}}
+    decoder = InputDecoders.of(Stream.model_validate(flat)).labels
+    value = (
+        b'{"event_id":1,"user_id":7,"video_id":3,"timestamp":5,"play_duration":1,"watch_ratio":2,"weight":3}'
+    )
+    found = decoder.decode(value)
+    assert (found.weight, found.watch_ratio, found.ids) == (3.0, 2.0, (7, 3))
+    assert isinstance(decoder.decode, type(msgspec.json.Decoder().decode))
+
+
+@pytest.mark.parametrize(
+    ("worth", "reason"),
+    [
+        ({}, "Object missing required field `weight` - at `$.worth`"),
+        (None, "Expected `object`, got `null` - at `$.worth`"),
+        ({"weight": None}, "Expected `float`, got `null` - at `$.worth.weight`"),
+        ({"weight": "2"}, "Expected `float`, got `str` - at `$.worth.weight`"),
+        ({"weight": True}, "Expected `float`, got `bool` - at `$.worth.weight`"),
+        ({"weight": [1.0]}, "Expected `float`, got `array` - at `$.worth.weight`"),
+        ({"weight": -1e-300}, "Expected `float` >= 0.0 - at `$.worth.weight`"),
+        ({"weight": 1000.0000000000001}, "Expected `float` <= 1000.0 - at `$.worth.weight`"),
+        ({"weight": 2**70}, "Expected `float` <= 1000.0 - at `$.worth.weight`"),
+    ],
+)
+def test_what_is_no_weight_is_invalid_with_its_field(worth: object, reason: str) -> None:
+    found = labels_of(weighed(), worth=worth)
+    assert found == RejectedRecord(Fault.INVALID, reason)
+
+
+@given(weight=literals)
+def test_hostile_weights_are_rejected_or_in_range(weight: str) -> None:
+    value = encode(arrival(worth={"weight": 7654321.0})).replace(b"7654321.0", weight.encode())
+    [found] = decode([b"c7"], [value], weighed(), LATEST).records
+    assert isinstance(found, RejectedRecord) or 0.0 <= getattr(found, "weight", -1.0) <= 1000.0
+
+
+@pytest.mark.parametrize(("text", "value", "weight"), [("click", 1, 1), ("like", 2, 3.5), ("hide", -1, 0)])
+def test_a_signal_has_its_weight_and_1_where_none_is_said(text: str, value: float, weight: float) -> None:
+    decoder = decoders(labels=SIGNALS | {"weights": {"like": 3.5, "hide": 0}}).labels
+    found = labels_of(decoder, on_time=text)
+    assert isinstance(found, Label)
+    assert (found.watch_ratio, found.weight) == (value, weight)
+    assert isinstance(labels_of(decoder, on_time="share"), RejectedRecord)
+
+
+def test_without_weights_a_label_counts_as_one() -> None:
+    found = labels_of(decoders().labels, worth={"weight": 3})
+    assert isinstance(found, Label)
+    assert found.weight == 1.0
+    assert "weight" not in found.__struct_fields__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -55,6 +56,8 @@ def encoded(file: FileDescriptorProto, *others: FileDescriptorProto, **changes: 
     message.order, message.courier.id = changes.get("order", "o1"), changes.get("courier", "c7")
     setattr(message, "from", changes.get("item", 3))
     message.times.at.FromMilliseconds(changes.get("at", TIME))
+    for name in changes.keys() & {"on_time", "worth"}:
+        setattr(message, name, changes[name])
     if "load" in changes:
         message.load.extend(changes["load"])
     return bytes(message.SerializeToString())
@@ -255,3 +258,30 @@ def test_features_are_read_where_the_schema_has_them() -> None:
     [rejected] = decode([b"c7"], [framed(1, SECOND_TYPE + encoded(order_file()))], compiled, 2**53).records
     assert isinstance(rejected, RejectedRecord)
     assert "missing required field `load`" in rejected.reason
+
+
+@pytest.mark.parametrize(
+    ("weight", "expected"),
+    [
+        (2.5, 2.5),
+        (None, 0.0),  # the default of proto3, which no message tells from a weight of 0
+        (-1.0, "Expected `float` >= 0.0 - at `$.worth`"),
+        (math.nan, "Expected `float` >= 0.0 - at `$.worth`"),
+        (math.inf, "Expected `float` <= 1000.0 - at `$.worth`"),
+    ],
+)
+def test_a_label_s_weight_is_a_number_from_0_to_1000(weight: float | None, expected: object) -> None:
+    file = order_file()
+    file.message_type[1].field.append(proto_field("on_time", 8, "bool"))
+    file.message_type[1].field.append(proto_field("worth", 9, "double"))
+    given_stream = stream_of("protobuf").model_dump(mode="json")
+    labels = {"time": "/times/at", "time_unit": "ms", "weight": "/worth"}
+    stream = Stream.model_validate(given_stream | {"labels": given_stream["labels"] | labels})
+    found = InputDecoders.of(stream, Schemas(proto_schema(file))).labels
+    value = SECOND_TYPE + encoded(file, on_time=True, **({} if weight is None else {"worth": weight}))
+    [record] = decode([b"c7"], [framed(1, value)], found, 2**53).records
+    if isinstance(record, RejectedRecord):
+        assert record.fault is Fault.INVALID
+        assert str(expected) in record.reason
+    else:
+        assert getattr(record, "weight", None) == expected

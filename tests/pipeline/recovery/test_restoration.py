@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.errors import StateError
 from pipeline.model.label_policy import LabelPolicy
@@ -86,10 +87,12 @@ def run_with_deaths(
     join: JoinSettings | None = None,
     challengers: Mapping[str, ChallengerSettings] = MappingProxyType({}),
     policy: LabelPolicy | None = None,
+    *,
+    stream: Stream = KUAIREC,
 ) -> tuple[Task, OutputLog]:
     join = join or join_settings()
-    model = new_model(challengers=challengers)
-    task, log = new_task(join, model=model, policy=policy), OutputLog(policy=policy)
+    model = new_model(challengers=challengers, weighted=stream.labels.weighted)
+    task, log = new_task(join, model=model, policy=policy), OutputLog(policy=policy, stream=stream)
     log.settings |= challengers_text(challengers)
     delivery = Delivery(task, given_inputs)
     for step, snapshot, dies, loses in (*drawn, WorkerStep(REST, True, True, False)):

@@ -238,3 +238,25 @@ def test_signals_of_a_table_are_sent_as_their_text(tmp_path: Path) -> None:
     rows = events.frame.select(writer.columns).rows()
     assert [decoders.labels.decode(writer.label(row)).watch_ratio for row in rows] == [2.0, -1.0]
     assert b'"action":"hide"' in writer.label(rows[1])
+
+
+def test_a_signal_that_counts_as_another_does_is_sent_as_itself(tmp_path: Path) -> None:
+    labels = FLAT.labels.model_dump(mode="json")
+    labels |= {"value_kind": "signal", "signals": {"click": 1, "buy": 1}, "weights": {"buy": 5.0}}
+    stream = Stream.model_validate(FLAT.model_dump(mode="json") | {"labels": labels})
+    rows = [ROWS[0] | {"clicked": "buy"}, ROWS[1] | {"clicked": "click"}]
+    found = decoded(read_rows(written(tmp_path, rows), stream, label_delay=10), stream)
+    assert [(label.watch_ratio, label.weight) for _, label in found] == [(1.0, 1.0), (1.0, 5.0)]
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl", "rows.parquet"])
+def test_weights_of_a_table_are_sent(tmp_path: Path, name: str) -> None:
+    labels = FLAT.labels.model_dump(mode="json") | {"weight": "/worth"}
+    stream = Stream.model_validate(FLAT.model_dump(mode="json") | {"labels": labels})
+    worth = [2.5, 0.0, 1000.0, -0.5, 1000.5, None]
+    rows = [ROWS[0] | {"at": 1_000 + number, "worth": each} for number, each in enumerate(worth)]
+    events = read_rows(written(tmp_path, rows, name), stream, label_delay=10)
+    assert events.skipped == {"out_of_range": 2, "no_number": 1}
+    assert [label.weight for _, label in decoded(events, stream)] == [2.5, 0.0, 1000.0]
+    with pytest.raises(DataError, match="no column for /worth"):
+        read_rows(written(tmp_path, ROWS, name), stream, label_delay=10)

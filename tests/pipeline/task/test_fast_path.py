@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
@@ -23,6 +24,7 @@ from tests.support.builders import (
     interaction,
     join_settings,
     label,
+    new_model,
     new_task,
 )
 from tests.support.consumer import REST, Delivery, Step, steps
@@ -38,23 +40,31 @@ def run(
     join: JoinSettings,
     shortest: int,
     policy: LabelPolicy | None = None,
+    *,
+    stream: Stream = KUAIREC,
 ) -> tuple[Task, Written]:
     """All of the inputs in pieces, on the fast path where so many messages are at hand."""
     with patch.object(fast_path, "MIN_MESSAGES", shortest), patch.object(fast_path, "MAX_MESSAGES", 64):
-        task, batches = new_task(join, policy=policy), []
+        model = new_model(weighted=stream.labels.weighted)
+        task, batches = new_task(join, model=model, policy=policy), []
         delivery = Delivery(task, given_inputs)
         for step in (*pieces, REST):
             delivery.deliver(step)
             batches.append(task.advance(step.limit))
-    return task, Written.of(batches)
+    return task, Written.of(batches, stream)
 
 
 def assert_no_difference(
-    given_inputs: Inputs, pieces: list[Step], join: JoinSettings, policy: LabelPolicy | None = None
+    given_inputs: Inputs,
+    pieces: list[Step],
+    join: JoinSettings,
+    policy: LabelPolicy | None = None,
+    *,
+    stream: Stream = KUAIREC,
 ) -> None:
-    plain, expected = run(given_inputs, pieces, join, NEVER, policy)
+    plain, expected = run(given_inputs, pieces, join, NEVER, policy, stream=stream)
     for shortest in (1, 4):
-        task, written = run(given_inputs, pieces, join, shortest, policy)
+        task, written = run(given_inputs, pieces, join, shortest, policy, stream=stream)
         assert written == expected
         assert pack(task.model) == pack(plain.model)
         assert encode(task.state({})) == encode(plain.state({}))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.stream import KUAIREC
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.errors import StateError
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.shadow import ChallengerSettings
@@ -20,23 +20,32 @@ from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.names import Fault
+from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.task.state import SettingsEpoch, State, TableState
 from pipeline.tools.audit.dispositions import ANY_TIME
 from pipeline.tools.audit.state_check import UNRECORDED
 from pipeline.tools.checkpoint.deriving import PartitionLogs, PartitionToDerive, derive_state
-from tests.support.builders import CHALLENGERS, Inputs, join_settings, model_under
-from tests.support.consumer import Step, steps
+from tests.support.builders import (
+    CHALLENGERS,
+    WEIGHTED,
+    Inputs,
+    join_settings,
+    model_under,
+    with_weights,
+)
+from tests.support.consumer import REST, Step, steps
 from tests.support.entries import entries
 from tests.support.examples import examples
-from tests.support.recording import Recording, changed, eventful_run, record
+from tests.support.recording import Recording, changed, eventful, eventful_run, record
 from tests.support.streams import policies, streams
 
 
 def logs_of(run: Recording) -> PartitionLogs:
+    outcomes = OutputTypes.of(run.stream).outcomes
     return PartitionLogs(
         [(each.offset, msgspec.json.decode(each.value or b"", type=Prediction)) for each in run.predictions],
-        [(each.offset, msgspec.json.decode(each.value or b"", type=Outcome)) for each in run.outcomes],
+        [(each.offset, outcomes.decode(each.value or b"")) for each in run.outcomes],
         [message.dead_letter for message in run.dead_letters],
         run.interactions,
         run.labels,
@@ -53,18 +62,18 @@ def derived(
 ) -> State:
     """Derive the state of a run, without its state record, under settings that may differ."""
     under = run.state.settings | ({} if width is None else {"learner.width": width})
-    model = model_under(under)
+    model = model_under(under, run.stream)
     target = PartitionToDerive(
         partition=0,
         topics=("interactions", "watch-labels"),
         offsets=offsets or (run.state.interactions.offset, run.state.labels.offset),
         settings=under,
         join=join_settings(),
-        decoders=InputDecoders.of(KUAIREC),
+        decoders=InputDecoders.of(run.stream),
         shares=False,
     )
     state, _ = derive_state(target, logs_of(run), model, last, lambda _: None)
-    again = model_under(under)
+    again = model_under(under, run.stream)
     for _, outcome in logs_of(run).outcomes:
         again.learn_one(outcome)
     assert pack(model) == pack(again)
@@ -113,14 +122,17 @@ def _event_of(value: bytes | None) -> object:
     drawn=st.lists(st.tuples(steps, st.booleans()), min_size=1, max_size=12),
     policy=policies,
     challengers=st.sampled_from([{}, CHALLENGERS]),
+    stream=st.sampled_from([KUAIREC, WEIGHTED]),
 )
 def test_the_state_of_any_run_is_derived_and_audits_clean(
     given_inputs: Inputs,
     drawn: list[tuple[Step, bool]],
     policy: LabelPolicy | None,
     challengers: Mapping[str, ChallengerSettings],
+    stream: Stream,
 ) -> None:
-    run = record(given_inputs, drawn, challengers=challengers, policy=policy)
+    given_inputs = with_weights(given_inputs) if stream == WEIGHTED else given_inputs
+    run = record(given_inputs, drawn, challengers=challengers, policy=policy, stream=stream)
     state = derived(run)
     assert comparable(state) == comparable(run.state)
     assert_waits(state, run)
@@ -199,6 +211,14 @@ def test_a_dead_letter_that_is_missing_is_named() -> None:
     run = eventful_run()
     run.dead_letters = [each for each in run.dead_letters if each.dead_letter.fault != "undecodable"]
     with pytest.raises(StateError, match=r"it cannot be used .* but has no dead letter"):
+        derived(run)
+
+
+def test_a_label_of_another_weight_is_not_accounted_for() -> None:
+    run = record(with_weights(eventful()), [(REST, False)], join_settings(), stream=WEIGHTED)
+    number = next(n for n, each in enumerate(run.outcomes) if b'"labelled"' in (each.value or b""))
+    run.change_outcome(number, weight=17.0)
+    with pytest.raises(StateError, match=r"does not follow|still waits for it|no dead letter"):
         derived(run)
 
 

@@ -17,6 +17,7 @@ from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
 from pipeline.tools.stream import Sample, StreamCheck, check, render
 from pipeline.tools.stream.checking import unit_of
+from tests.support.builders import WEIGHTED
 
 NOW = 1_772_366_400_000
 TOPICS = ("interactions", "watch-labels")
@@ -165,3 +166,19 @@ def test_hostile_messages_are_only_counted(values: list[bytes | None]) -> None:
     assert found.interactions.usable == 0
     assert sum(reason.messages for reason in found.interactions.reasons) == len(values)
     text(found)
+
+
+def test_weights_are_looked_at_like_other_fields() -> None:
+    watches = [each | {"weight": number} for number, each in enumerate(WATCHES)]
+    found = checked(PLAYS, watches, WEIGHTED)
+    assert found.fits
+    [field] = [each for each in found.labels.fields if each.name == "weight"]
+    assert (field.pointer, field.found, field.kinds) == ("/weight", 10, {"whole number": 10})
+    lacking = checked(PLAYS, [*watches[:9], WATCHES[9]], WEIGHTED)
+    assert [each.reason for each in lacking.labels.reasons] == ["Object missing required field `weight`"]
+    assert not lacking.fits
+
+
+def test_labels_none_of_which_weighs_anything_are_remarked() -> None:
+    found = checked(PLAYS, [each | {"weight": 0} for each in WATCHES], WEIGHTED)
+    assert any("each of 10 labels has the weight 0" in remark for remark in found.remarks)

@@ -18,6 +18,7 @@ from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import EffectSums, EntityCounts
 from pipeline.tools.stream import schemas_of
 from tests.pipeline.features.test_declared import DECLARED, stream_of
+from tests.support.builders import WEIGHTED
 
 STREAMS = {name: stream_of(name) for name in DECLARED} | {"kuairec": KUAIREC}
 
@@ -63,6 +64,20 @@ def test_what_is_written_is_accepted_and_what_lacks_an_id_or_a_feature_is_not(na
     if len(features) > 1:
         written["share"]["examples"][0][-3] = [0.5]
         assert not Draft202012Validator(schemas["share"]).is_valid(written["share"])
+
+
+def test_only_outcomes_with_weights_have_one() -> None:
+    plain, number = schemas_of(KUAIREC), {"type": "number", "minimum": 0, "maximum": 1000}
+    for kind, schema in schemas_of(WEIGHTED).items():
+        properties = schema["properties"]
+        assert ("weight" in properties) == (kind == "outcome")
+        assert "weight" not in plain[kind]["properties"]
+        if kind == "outcome":
+            assert properties["weight"] == number
+            assert "weight" in schema["required"]
+        if "$defs" in schema:
+            before, items = (each["$defs"]["Example"]["prefixItems"] for each in (plain[kind], schema))
+            assert items == [*before, number]
 
 
 def test_a_command_writes_them(tmp_path: Path) -> None:
