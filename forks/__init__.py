@@ -30,8 +30,18 @@ True
 
 from forks.learner import Forks
 from forks.learning.entities import EntityTables
+from forks.learning.explanation import Explanation
 from forks.losses import LOSSES, LossName, probability
 from forks.settings import ForksSettings
 from forks.state import State
 
-__all__ = ["LOSSES", "EntityTables", "Forks", "ForksSettings", "LossName", "State", "probability"]
+__all__ = [
+    "LOSSES",
+    "EntityTables",
+    "Explanation",
+    "Forks",
+    "ForksSettings",
+    "LossName",
+    "State",
+    "probability",
+]

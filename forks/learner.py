@@ -21,6 +21,7 @@ from forks.checks import (
 from forks.learning import event_loop
 from forks.learning.entities import EntityEvents
 from forks.learning.events import EventSource, Rows
+from forks.learning.explanation import Explanation
 from forks.learning.stages import UNWEIGHTED, Stages
 from forks.losses import LOSSES, loss_value
 from forks.settings import ForksSettings
@@ -114,6 +115,26 @@ class Forks:
         out = np.empty(1)
         self._stages.run_on_fixed_map(self._row(x), SCORE, NO_LABELS, UNWEIGHTED, out)
         return float(out[0])
+
+    def explain_one(self, x: ArrayLike) -> Explanation:
+        """Return the terms that the score of ``x``, (dimension,), is the sum of.
+
+        Raises
+        ------
+        ValueError
+            `predict_one` does not accept ``x``.
+
+        Examples
+        --------
+        >>> learner = Forks(ForksSettings.practical(2))
+        >>> loss = learner.learn_one([1.0, 0.5], 1)
+        >>> explanation = learner.explain_one([1.0, 0.5])
+        >>> explanation.score == learner.predict_one([1.0, 0.5])
+        True
+        >>> bool(abs(explanation.terms.sum() - explanation.score) < 1e-12)
+        True
+        """
+        return self._stages.explain(self._row(x))
 
     def predict_many(self, X: ArrayLike | EntityEvents) -> FloatArray:
         """Return the scores, (n,), of the rows of ``X`` (n, dimension), with the same bits as one by one.

@@ -270,6 +270,13 @@ def step_along_last(
 
 
 @njit(cache=True)
+def last_features(params: Params, inverse_hessian: FloatArray, workspace: FloatArray) -> FloatArray:
+    """Return the features, (features,), of the step that `run` did last."""
+    z = _vector_views(workspace, params[0], inverse_hessian)[1]
+    return z[: inverse_hessian.shape[0]].copy()
+
+
+@njit(cache=True)
 def segment_end(order: IntArray, n: int, start: int, learn_steps: int) -> int:
     """Return the end of the longest run of steps from ``start`` with at most ``learn_steps`` that learn."""
     for step in range(start, order.shape[0]):

@@ -10,7 +10,7 @@ import numpy as np
 from forks.algorithm.carry_over import carry_over, first_weights, forget, transfer
 from forks.algorithm.feature_map import FeatureMap
 from forks.algorithm.kernels import gaussian_matrix, precision
-from forks.algorithm.kogd import Expansion
+from forks.algorithm.kogd import Expansion, expansion_value
 from forks.algorithm.newton import NewtonState
 from forks.algorithm.sketched_kernel import SketchedKernel
 from forks.algorithm.tracking import Tracker
@@ -18,6 +18,7 @@ from forks.algorithm.weighted import repeated_slope
 from forks.arrays import FloatArray, IntArray
 from forks.learning import event_loop
 from forks.learning.events import EventSource
+from forks.learning.explanation import Explanation, split
 from forks.learning.params import params_of
 from forks.linalg.blas import on_one_thread
 from forks.losses import LOSSES, loss_slope, loss_value
@@ -184,6 +185,25 @@ class Stages:
         slope = loss_slope(self._loss, score, label) - loss_slope(self._loss, score, former)
         weights, inverse_hessian = self._arrays[2:4]
         event_loop.step_along_last(slope, self._params, weights, inverse_hessian, self._workspace)
+
+    def explain(self, event: EventSource) -> Explanation:
+        """Return the terms of the score of the only event given."""
+        score = np.empty(1)
+        self.run_on_fixed_map(event, np.zeros(1, dtype=np.int64), np.empty(0), UNWEIGHTED, score)
+        row, settings, hypothesis = event.row(0), self._settings, self._hypothesis
+        offset = 0.0 if settings.offset_column is None else float(row[settings.offset_column])
+        expansion = 0.0
+        if len(hypothesis.expansion.points):
+            expansion = float(expansion_value(self._kernel_point(row), hypothesis.expansion, self._gamma))
+        return split(
+            settings,
+            float(score[0]),
+            z=event_loop.last_features(self._params, self._arrays[3], self._workspace),
+            weights=hypothesis.newton.weights,
+            offset=max(min(offset, settings.clip), -settings.clip),
+            expansion=expansion,
+            tracker=hypothesis.tracker,
+        )
 
     def _set_hypothesis(self, hypothesis: event_loop.Hypothesis) -> None:
         self._hypothesis, self._arrays = hypothesis.aligned()
