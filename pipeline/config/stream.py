@@ -158,6 +158,18 @@ class Stream(Section):
         """Whether the schemas of an input are in a registry."""
         return not self.interactions.format == self.labels.format == "json"
 
+    @property
+    def in_json(self) -> Stream:
+        """The same definition, with all messages in plain JSON."""
+        plain = {"format": "json"}
+        inputs = {name: getattr(self, name).model_copy(update=plain) for name in ("interactions", "labels")}
+        return self.model_copy(update=inputs)
+
+    @property
+    def is_kuairec(self) -> bool:
+        """Whether it is KuaiRec's stream, however its messages are written."""
+        return self.in_json == KUAIREC
+
     def _check_names(self) -> None:
         """Refuse features with the name of an entity, and entities that outputs could not tell apart."""
         both = self.features.keys() & self.entities.keys()

@@ -26,7 +26,10 @@ def main() -> int:
     """Run, and give the exit code: 1 if the verdict is bad."""
     options, keep = _options()
     print(f"seed {options.seed}: {options}")
-    for strike in plan(options.seed, options.minutes, options.workers, options.cluster):
+    strikes = plan(
+        options.seed, options.minutes, options.workers, options.cluster, registry=options.avro
+    )
+    for strike in strikes:
         print(f"  {strike}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that all servers end
     begin = time.monotonic()
@@ -68,6 +71,9 @@ def _options() -> tuple[Options, bool]:
         default="off",
         help="labels are corrected: add learns the later one beside the former, replace in its place",
     )
+    parser.add_argument(
+        "--avro", action="store_true", help="messages are in Avro, and their registry is killed, too"
+    )
     parser.add_argument("--keep", action="store_true", help="keep the workers' logs")
     given = parser.parse_args()
     if not 1 <= given.workers <= given.partitions:
@@ -85,6 +91,7 @@ def _options() -> tuple[Options, bool]:
         challengers=given.challengers,
         policy=given.policy,
         corrections=given.corrections,
+        avro=given.avro,
     )
     return options, given.keep
 

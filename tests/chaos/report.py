@@ -32,6 +32,8 @@ class Options:
     """Whether only some labels are asked for."""
     corrections: Corrections = "off"
     """Whether labels are corrected, and what that teaches."""
+    avro: bool = False
+    """Whether messages are in Avro, with their schemas in a registry."""
 
 
 @dataclass(frozen=True)
