@@ -46,7 +46,8 @@ def inspect(
         bool, typer.Option("--follow", "-f", help="Wait for new records, until Ctrl-C.")
     ] = False,
     detail: Annotated[
-        bool, typer.Option("--detail", "-d", help="Every field of inputs, predictions and outcomes; all of shares.")
+        bool,
+        typer.Option("--detail", "-d", help="Every field of messages, predictions, outcomes; all of shares."),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:
@@ -57,6 +58,7 @@ def inspect(
     from rich.console import Console
 
     from pipeline.config.loader import load
+    from pipeline.kafka.output_values import OutputValues
     from pipeline.kafka.registry import decoders_of
     from pipeline.kafka.topics import topics_of
     from pipeline.tools.inspect.objects import as_object
@@ -71,7 +73,8 @@ def inspect(
     inputs = decoders_of(topics) if what in (Kind.INTERACTIONS, Kind.LABELS) else None
     how = Format.of(settings.stream, settings.features.kind, inputs)
     parse = how.inputs.labels.parse if what is Kind.LABELS else how.inputs.interactions.parse
-    messages = islice(read(settings.kafka, topic, begin, partition, follow=follow), limit)
+    found = read(settings.kafka, topic, begin, partition, follow=follow, values=OutputValues(topics))
+    messages = islice(found, limit)
     console = Console(soft_wrap=True, highlight=False)
     count = 0
     for message in messages:

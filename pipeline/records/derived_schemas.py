@@ -80,7 +80,7 @@ def _avro_field(name: str, wanted: WantedField | WantedTree, record: str) -> dic
         raise UnfitSchemaError(f"Avro has no field of the name {name!r}")
     if isinstance(wanted, dict):
         types: list[Any] = [_avro_record(wanted, f"{record}_{name}")]
-    elif wanted.time_unit in _AVRO_TIMES:
+    elif wanted.time_unit is not None and wanted.time_unit in _AVRO_TIMES:
         types = [{"type": "long", "logicalType": _AVRO_TIMES[wanted.time_unit]}]
     else:
         types = _sorted(wanted.kinds, _AVRO_TYPES)

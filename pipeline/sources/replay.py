@@ -134,7 +134,9 @@ class Replay:
         self.order = self._schedule.order
         """Numbers of the records to send, see `Schedule`."""
         if resume:
-            self.order = remaining_records(self._schedule, self._log.topics, self._initial_tails, stream, registry)
+            self.order = remaining_records(
+                self._schedule, self._log.topics, self._initial_tails, stream, schemas=registry
+            )
 
     @property
     def there_before(self) -> int:

@@ -51,6 +51,7 @@ def remaining_records(
     topics: tuple[str, str],
     tails: Tails,
     stream: Stream = KUAIREC,
+    *,
     schemas: SchemaSource | None = None,
 ) -> Integers:
     """Return the records of a schedule that are still to be sent, in order.
@@ -79,10 +80,10 @@ def remaining_records(
         The topics hold something else than the beginning of this replay.
     """
     sent = np.zeros(len(schedule.order), dtype=bool)
-    decoders = zip((stream.interactions, stream.labels), InputDecoders.of(stream, schemas), strict=True)
+    interactions, labels = InputDecoders.of(stream, schemas)
     event_ids = [
         event_id_decoder(definition) if definition.format == "json" else _event_id_of(decoder)
-        for definition, decoder in decoders
+        for definition, decoder in ((stream.interactions, interactions), (stream.labels, labels))
     ]
     parts = zip(topics, schedule.records_by_partition(), tails, event_ids, strict=True)
     for topic, by_partition, ends, event_id in parts:

@@ -26,9 +26,7 @@ def main() -> int:
     """Run, and give the exit code: 1 if the verdict is bad."""
     options, keep = _options()
     print(f"seed {options.seed}: {options}")
-    strikes = plan(
-        options.seed, options.minutes, options.workers, options.cluster, registry=options.avro
-    )
+    strikes = plan(options.seed, options.minutes, options.workers, options.cluster, registry=options.avro)
     for strike in strikes:
         print(f"  {strike}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that all servers end

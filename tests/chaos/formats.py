@@ -1,19 +1,20 @@
-"""Inputs in Avro, whose schemas are in a real registry, and the settings of a pipeline that reads them."""
+"""Messages in Avro, whose schemas are in a real registry, and the settings of a pipeline that has them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
 import fastavro
 
+from pipeline.config.stream import KUAIREC
 from pipeline.config.tree import Registry
 from pipeline.kafka.registry import registry_of
+from pipeline.kafka.topics import Topics
 from pipeline.records.schemas import WriterSchema
 from tests.chaos.world import Kind
 from tests.support.apicurio import Apicurio, apicurio
@@ -78,11 +79,17 @@ def registry_in(folder: Path) -> Iterator[Apicurio]:
         yield found
 
 
-def settings(folder: Path, url: str) -> dict[str, str]:
-    """Return the settings of a pipeline of KuaiRec's stream in Avro, with its definition in a folder."""
-    text = files("pipeline.config").joinpath("streams/kuairec.toml").read_text("utf-8")
-    for topic in ("interactions", "watch-labels"):
-        text = text.replace(f'topic = "{topic}"', f'topic = "{topic}"\nformat = "avro"')
-    definition = folder / "kuairec-avro.toml"
-    definition.write_text(text)
-    return {"FORKS_STREAM": str(definition), "FORKS_REGISTRY__URL": url, "FORKS_REGISTRY__TIMEOUT": "2s"}
+def topics(prefix: str, url: str) -> Topics:
+    """Return the topics of a pipeline of KuaiRec's stream with inputs and outputs in Avro."""
+    avro = {"format": "avro"}
+    parts = ("interactions", "labels", "outputs")
+    stream = KUAIREC.model_copy(
+        update={name: getattr(KUAIREC, name).model_copy(update=avro) for name in parts}
+    )
+    return Topics(prefix, stream=stream, registry=Registry(url=url))
+
+
+def settings(url: str) -> dict[str, str]:
+    """Return the settings of such a pipeline, by variable."""
+    stream = topics("", url).stream.model_dump_json()
+    return {"FORKS_STREAM": stream, "FORKS_REGISTRY__URL": url, "FORKS_REGISTRY__TIMEOUT": "2s"}

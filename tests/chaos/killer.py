@@ -41,6 +41,7 @@ class FaultInjector:
         injections: list[FaultInjection],
         say: Callable[[str], None],
         cluster_faults: ClusterFaults | None = None,
+        *,
         registry: Apicurio | None = None,
     ) -> None:
         self._registry = registry

@@ -20,6 +20,7 @@ from tests.chaos.checker import check, compare
 from tests.chaos.deployment import Deployment
 from tests.chaos.formats import AvroMessages, registry_in
 from tests.chaos.formats import settings as avro_settings
+from tests.chaos.formats import topics as avro_topics
 from tests.chaos.killer import FaultInjector
 from tests.chaos.policies import SETTINGS as POLICY
 from tests.chaos.policies import policy
@@ -59,9 +60,7 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
         return _run(options, folder, say, registry)
 
 
-def _run(
-    options: Options, folder: Path, say: Callable[[str], None], registry: Apicurio | None
-) -> Report:
+def _run(options: Options, folder: Path, say: Callable[[str], None], registry: Apicurio | None) -> Report:
     begin = time.monotonic()
     minutes = options.minutes
     world = World(
@@ -79,7 +78,7 @@ def _run(
     extras = (CHALLENGERS if options.challengers else {}) | (POLICY if options.policy else {})
     extras |= ALIGNED if options.replay else {}
     extras |= {} if options.corrections == "off" else {"FORKS_JOIN__CORRECTIONS": options.corrections}
-    extras |= {} if registry is None else avro_settings(folder, registry.url)
+    extras |= {} if registry is None else avro_settings(registry.url)
     extras["FORKS_WORKER__SESSION_TIMEOUT"] = f"{session_timeout(options.cluster):.0f}s"
     with Brokers(options.workers) if options.cluster else Broker(folder / "broker") as broker:
         if options.replay:
@@ -89,7 +88,7 @@ def _run(
         seconds = 0.0 if options.replay else 60.0 * options.minutes
         with Deployment(pipeline, world, options.workers, seconds, broker.bootstrap_of) as deployment:
             strike = broker.faults(pipeline, deployment) if isinstance(broker, Brokers) else None
-            killer = FaultInjector(broker, deployment, injections, say, strike, registry)
+            killer = FaultInjector(broker, deployment, injections, say, strike, registry=registry)
             try:
                 while not (deployment.finished() and killer.done):
                     deployment.poll()
@@ -134,7 +133,9 @@ def _pipeline(
     logs = folder / prefix
     logs.mkdir()
     copies = broker.replication
-    pipeline = Pipeline(broker.bootstrap, prefix, logs, world.partitions, replication=copies)
+    url = settings.get("FORKS_REGISTRY__URL")
+    topics = None if url is None else avro_topics(prefix, url)
+    pipeline = Pipeline(broker.bootstrap, prefix, logs, world.partitions, replication=copies, topics=topics)
     pipeline.environment = SETTINGS | settings
     pipeline.program = FORKS
     requests_labels = replace(pipeline.topics, requests_labels=True)

@@ -45,9 +45,7 @@ class Format(NamedTuple):
     """Decoders of the inputs."""
 
     @classmethod
-    def of(
-        cls, stream: Stream, kind: FeatureKind = "effects", inputs: InputDecoders | None = None
-    ) -> Self:
+    def of(cls, stream: Stream, kind: FeatureKind = "effects", inputs: InputDecoders | None = None) -> Self:
         """Return the format of a stream's records, with this kind of features; inputs are JSON by default."""
         layout = FeatureLayout.of(stream, kind)
         words = ("watched", "not") if stream.is_kuairec else ("positive", "negative")

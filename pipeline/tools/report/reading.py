@@ -12,12 +12,13 @@ import numpy as np
 
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.target_settings import RegressionSettings
-from pipeline.config.tree import CHAMPION, Kafka
+from pipeline.config.tree import CHAMPION, Kafka, Registry
 from pipeline.features.feature_set import FeatureSet
 from pipeline.features.regression import RegressionTarget
 from pipeline.features.target import Target
 from pipeline.kafka.log import LogReader, decode_record
 from pipeline.kafka.offsets import PartitionId
+from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.topics import Topics
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.kafka.watermarks import Watermarks, last_messages
@@ -77,7 +78,12 @@ _STATES = msgspec.json.Decoder(_State)
 
 
 def summarize(
-    kafka: Kafka, *, stream: Stream = KUAIREC, window: int | None = None, progress: Progress | None = None
+    kafka: Kafka,
+    *,
+    stream: Stream = KUAIREC,
+    registry: Registry | None = None,
+    window: int | None = None,
+    progress: Progress | None = None,
 ) -> Report:
     """Sum up what a run has written so far.
 
@@ -89,6 +95,8 @@ def summarize(
         Connection of the topics, and their prefix.
     stream
         Definition of the stream, which names the fields of outcomes.
+    registry
+        Has the schemas of outputs that are not plain JSON; None where there are none.
     window
         Labelled events in a window of the report; by default a hundredth of all.
     progress
@@ -108,7 +116,8 @@ def summarize(
     StateError
         A topic holds a record that no worker has written.
     """
-    topics, regression = Topics(kafka.prefix), isinstance(stream.target, RegressionSettings)
+    topics = Topics(kafka.prefix, stream=stream, registry=registry or Registry())
+    regression = isinstance(stream.target, RegressionSettings)
     numbers: dict[tuple[str, ...], dict[str, Any]] = {
         ("predicted",): {"predicted": float},
         ("label",): {"label": float | None},
@@ -126,7 +135,7 @@ def summarize(
     )
     outcomes, counts, labelled_scores = [], [], []
     settings: dict[str, str] = {}
-    with LogReader(kafka) as log:
+    with LogReader(kafka, values=OutputValues(topics)) as log:
         for partition in partitions:
             checkpoints = PartitionId(topics.checkpoints, partition)
             before = _state(log, checkpoints, ranges[checkpoints])
