@@ -163,7 +163,8 @@ class _Decoder:
 class JsonMessage:
     """A message whose value is JSON that is made when it is asked for.
 
-    A value of which no JSON can be made stays as it is: whoever decodes it then finds that it is none.
+    A value of which no JSON can be made stays as it is: whoever decodes it then finds that it is none. One
+    that is plain JSON is no value of this topic; it counts as empty, so that nobody takes it for one.
     """
 
     __slots__ = ("_decode", "_message", "_value", "fault")
@@ -182,6 +183,8 @@ class JsonMessage:
                 self._value = self._decode(self._value or b"")
             except UnusableValueError as error:
                 self.fault = str(error)
+                if self._value is not None and self._value[:1] != b"\0":
+                    self._value = b""
             self._decode = None
         return self._value
 

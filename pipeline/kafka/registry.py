@@ -114,7 +114,7 @@ class SchemaRegistry:
         RegistryError
             The registry does not say.
         """
-        found = self.kept(schema_id) or self.keep(schema_id, _asked(lambda: self.fetch(schema_id)))
+        found = self.kept(schema_id) or self.keep(schema_id, asked(lambda: self.fetch(schema_id)))
         if found is None:
             raise UnknownSchemaError(schema_id)
         return found
@@ -127,7 +127,7 @@ class SchemaRegistry:
         RegistryError
             The registry does not say.
         """
-        return _asked(lambda: self._latest(subject))
+        return asked(lambda: self._latest(subject))
 
     def _latest(self, subject: str) -> Registered | None:
         from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415 - of an extra
@@ -176,17 +176,16 @@ class SchemaRegistry:
         self.keep(schema_id, schema)
         return schema_id
 
-    def serializer(self, subject: str, registered: Registered) -> Callable[[object], bytes]:
-        """Return what writes messages in a schema: Confluent's own serializer, which checks each.
+    def serializer(self, topic: str, schema: WriterSchema) -> Callable[[object], bytes]:
+        """Return what writes a topic's messages in the latest schema of its subject, which is this one.
 
-        Whatever it raises is about the message.
+        It is Confluent's own serializer, which checks each message: whatever it raises is about that.
         """
         from confluent_kafka.schema_registry.avro import AvroSerializer  # noqa: PLC0415 - of an extra
         from confluent_kafka.serialization import MessageField, SerializationContext  # noqa: PLC0415 - as above
 
-        schema_id, schema = registered
-        settings = {"auto.register.schemas": False, "use.schema.id": schema_id}
-        context = SerializationContext(subject.removesuffix("-value"), MessageField.VALUE)
+        settings = {"auto.register.schemas": False, "use.latest.version": True}
+        context = SerializationContext(topic, MessageField.VALUE)
         if schema.kind == "AVRO":
             serialize: Any = AvroSerializer(self._client, schema.text, conf=settings)
         else:
@@ -251,11 +250,13 @@ class SchemaRegistry:
         return RegistryError(f"the schema registry at {self.url} does not answer: {kind}: {reason}")
 
 
-def _asked(ask: Callable[[], Answer]) -> Answer:
-    """Ask some times, until there is an answer."""
+def asked(ask: Callable[[], Answer]) -> Answer:
+    """Ask some times, until there is an answer; a refusal is one."""
     for _ in range(ATTEMPTS - 1):
         try:
             return ask()
+        except SchemaRefusedError:
+            raise
         except RegistryError:
             time.sleep(PAUSE)
     return ask()

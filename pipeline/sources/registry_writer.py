@@ -11,7 +11,8 @@ import structlog
 from pipeline.config.stream import InputDefinition, Stream
 from pipeline.errors import ConfigError, DataError
 from pipeline.excerpt import shortened
-from pipeline.kafka.registry import Registered, SchemaRegistry
+from pipeline.kafka.output_values import subject_of
+from pipeline.kafka.registry import Registered, SchemaRegistry, asked
 from pipeline.records import avro
 from pipeline.records.derived_schemas import derived_schema
 from pipeline.records.input_decoders import wanted_fields
@@ -81,7 +82,7 @@ class RegistryWriter:
         """Return the definition of an input in JSON, and what makes its messages of that JSON."""
         if definition.format == "json":
             return definition, bytes
-        subject = f"{topic}-value"
+        subject = subject_of(topic)
         registered = self._registered(stream, definition, subject)
         name = f"schema {registered.schema_id}, the latest of {subject},"
         if registered.schema.kind != KINDS[definition.format]:
@@ -94,7 +95,7 @@ class RegistryWriter:
                 unit = avro.parsed_by(registered.schema, wanted_fields(stream, definition)).time_unit
             except UnfitSchemaError as error:
                 raise ConfigError(f"{name} does not fit the stream's definition: {error}") from None
-        serialize = self._registry.serializer(subject, registered)
+        serialize = self._registry.serializer(topic, registered.schema)
 
         def framed(text: bytes) -> bytes:
             message = msgspec.json.decode(text)
@@ -120,7 +121,7 @@ class RegistryWriter:
             schema = derived_schema(stream, definition)
         except UnfitSchemaError as error:
             raise ConfigError(f"{subject} has no schema, and none can be derived: {error}") from None
-        schema_id = self._registry.register(subject, schema)
+        schema_id = asked(lambda: self._registry.register(subject, schema))
         _log.info(
             "there is no schema: one was derived from the definition and registered",
             subject=subject,

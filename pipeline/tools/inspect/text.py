@@ -111,7 +111,9 @@ def show(kind: Kind, message: ConsumerRecord, *, detail: bool = False, how: Form
         lines = list(_FORMATTERS[kind](message, detail, how))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         lines = [
-            Text(f"cannot be decoded: {printable(str(error))}", style="red"),
+            Text(
+                f"cannot be decoded: {printable(getattr(message, 'fault', None) or str(error))}", style="red"
+            ),
             Text.assemble(("key    ", "dim"), described(message.key())),
             Text.assemble(("value  ", "dim"), described(message.value())),
         ]
