@@ -115,7 +115,8 @@ def _values(writer: Any, reader: Any, *, bounded: bool) -> Parse:
     """Return what reads values of a writer's schema with a reader's; None where it is the same."""
     from fastavro import schemaless_reader  # noqa: PLC0415 - of the extra `registry`
 
-    stream: type[BytesIO] = BytesIO if bounded else _Bounded
+    # What is not skipped is read, and its end found.
+    stream: type[BytesIO] = BytesIO if bounded or reader is None else _Bounded
 
     def parse(value: bytes) -> object:
         # One byte more than there is: what goes beyond the end is then seen, also if it was only skipped.

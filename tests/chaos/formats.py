@@ -9,8 +9,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
-import fastavro
-
 from pipeline.config.stream import KUAIREC
 from pipeline.config.tree import Registry
 from pipeline.kafka.registry import registry_of
@@ -42,6 +40,9 @@ class AvroMessages:
     """
 
     def __init__(self, url: str) -> None:
+        from fastavro import parse_schema, schemaless_writer  # noqa: PLC0415 - of the extra `registry`
+
+        self._write = schemaless_writer
         registry = registry_of(Registry(url=url))
         self._ids: dict[tuple[bool, str], int] = {}
         self._schemas: dict[tuple[bool, str], Any] = {}
@@ -57,7 +58,7 @@ class AvroMessages:
                 text = json.dumps(schema)
                 subject = f"chaos-{name}-{version}"
                 self._ids[is_label, version] = registry.register(subject, WriterSchema("AVRO", text))
-                self._schemas[is_label, version] = fastavro.parse_schema(schema)
+                self._schemas[is_label, version] = parse_schema(schema)
 
     def __call__(self, is_label: bool, kind: Kind, record: dict[str, Any]) -> bytes:
         """Return a message's value."""
@@ -66,7 +67,7 @@ class AvroMessages:
             version = "invalid"
         file = BytesIO()
         file.write(b"\0" + self._ids[is_label, version].to_bytes(4))
-        fastavro.schemaless_writer(file, self._schemas[is_label, version], record | {"title": "T"})
+        self._write(file, self._schemas[is_label, version], record | {"title": "T"})
         return file.getvalue()
 
 

@@ -36,7 +36,9 @@ import fastavro
 from pipeline.records.avro_outputs import AvroRecord
 
 PREFIX = b"\0\0\0\0\1"
-KINDS = {kind: AvroRecord(kind, "forks.kuairec") for kind in (Prediction, Outcome, LabelRequest, Share)}
+KINDS: dict[type[msgspec.Struct], AvroRecord] = {
+    kind: AvroRecord(kind, "forks.kuairec") for kind in (Prediction, Outcome, LabelRequest, Share)
+}
 
 DEFINITION = {
     "name": "food",
