@@ -109,13 +109,15 @@ def _outputs(count: int, runs: int) -> dict[str, dict[str, float]]:
     """Return what it takes to write and to read predictions and outcomes of KuaiRec's stream."""
     chance = random.Random(1)
     predictions, outcomes = [], []
+    prediction: Any = Prediction
+    outcome: Any = Outcome
     for number in range(count):
         features = [chance.random() for _ in range(KUAIREC_TYPES.features)]
         first = number, chance.randrange(7_000), chance.randrange(3_000), 1_594_000_000_000 + number
-        score: Any = chance.random(), chance.random(), True, features, number
-        predictions.append(Prediction(*first, *score, number))
-        label: Any = number, chance.random(), False, 1_594_000_060_000 + number, False, chance.random()
-        outcomes.append(Outcome(*first, *score, *label, "labelled", number))
+        score = chance.random(), chance.random(), True, features, number
+        predictions.append(prediction(*first, *score, number))
+        label = number, chance.random(), False, 1_594_000_060_000 + number, False, chance.random()
+        outcomes.append(outcome(*first, *score, *label, "labelled", number))
     found = {}
     for name, records, decode in (
         ("predictions", predictions, KUAIREC_TYPES.predictions.decode),
