@@ -9,6 +9,7 @@
     * FencedError (7): another worker runs under the same instance name and has replaced this one
     * AuthorizationError (8): the brokers deny a right
     * RegistryError (9): the schema registry does not answer
+        * SchemaRefusedError (9): it refuses a schema that is to be registered
     * StorageError (10): a local folder cannot be written
 """
 
@@ -67,6 +68,10 @@ class RegistryError(ForksError):
     """The schema registry does not answer. It says nothing about any message."""
 
     exit_code = 9
+
+
+class SchemaRefusedError(RegistryError):
+    """The schema registry refuses a schema that is to be registered, now and as long as nobody acts."""
 
 
 class StorageError(ForksError):

@@ -20,6 +20,7 @@ EXTRA_OF_PACKAGE: Final[Mapping[str, str]] = MappingProxyType(
         "river": "river",
         "testcontainers": "docker",
         "fastavro": "registry",
+        "jsonschema": "registry",
     }
 )
 """The extra of pyproject.toml that brings each optional package, by the name that is imported."""

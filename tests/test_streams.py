@@ -9,7 +9,7 @@ from typing import get_args
 
 from pipeline.config.feature_layout import FeatureLayout
 from pipeline.config.section import Section
-from pipeline.config.stream import InputDefinition, LabelDefinition, Stream
+from pipeline.config.stream import InputDefinition, LabelDefinition, OutputDefinition, Stream
 from pipeline.config.stream_features import (
     BooleanFeature,
     CategoryFeature,
@@ -30,6 +30,7 @@ def test_every_setting_is_there_once() -> None:
     sections: dict[str, type[Section]] = {
         "interactions": InputDefinition,
         "labels": LabelDefinition,
+        "outputs": OutputDefinition,
         "target": RegressionSettings,
     }
     settings = {f"{name}.{key}" for name, section in sections.items() for key in section.model_fields}

@@ -162,7 +162,6 @@ def _defined(
 ) -> DemoData:
     from pipeline.config.loader import read_definition
     from pipeline.config.tree import Worker
-    from pipeline.sources.messages import writer_of
     from pipeline.sources.rows import read_rows
     from pipeline.tools.demo import DemoData
 
@@ -172,7 +171,11 @@ def _defined(
             "definition of a stream, such as `forks stream init` drafts"
         )
     stream = read_definition(definition)
-    writer_of(stream)
+    if stream.needs_registry or stream.outputs.format != "json":
+        raise ConfigError(
+            f"--stream {definition}: the demo starts no schema registry. Set the formats there to "
+            '"json", or use your own Kafka and registry with forks replay and forks run'
+        )
     if data is None:
         raise ConfigError(f"--stream {definition}: add --data TABLE, a table of the events of this stream")
     events = read_rows(data, stream, label_delay)

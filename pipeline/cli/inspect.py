@@ -46,17 +46,20 @@ def inspect(
         bool, typer.Option("--follow", "-f", help="Wait for new records, until Ctrl-C.")
     ] = False,
     detail: Annotated[
-        bool, typer.Option("--detail", "-d", help="Every field of predictions and outcomes; all of shares.")
+        bool,
+        typer.Option("--detail", "-d", help="Every field of messages, predictions, outcomes; all of shares."),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:
-    """Show the records that workers have written and committed.
+    """Show the records that workers have written and committed, and the messages of the inputs.
 
     The time is the record's timestamp in Kafka: for predictions and outcomes, when the interaction happened.
     """
     from rich.console import Console
 
     from pipeline.config.loader import load
+    from pipeline.kafka.output_values import OutputValues
+    from pipeline.kafka.registry import decoders_of
     from pipeline.kafka.topics import topics_of
     from pipeline.tools.inspect.objects import as_object
     from pipeline.tools.inspect.reading import read
@@ -65,14 +68,18 @@ def inspect(
 
     begin = parse_start(start) if start is not None else Last(limit or DEFAULT_COUNT)
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
-    topic = what.topic(topics_of(settings))
-    how = Format.of(settings.stream, settings.features.kind)
-    messages = islice(read(settings.kafka, topic, begin, partition, follow=follow), limit)
+    topics = topics_of(settings)
+    topic = what.topic(topics)
+    inputs = decoders_of(topics) if what in (Kind.INTERACTIONS, Kind.LABELS) else None
+    how = Format.of(settings.stream, settings.features.kind, inputs)
+    parse = how.inputs.labels.parse if what is Kind.LABELS else how.inputs.interactions.parse
+    found = read(settings.kafka, topic, begin, partition, follow=follow, values=OutputValues(topics))
+    messages = islice(found, limit)
     console = Console(soft_wrap=True, highlight=False)
     count = 0
     for message in messages:
         if json:
-            print_json(as_object(what, message))
+            print_json(as_object(what, message, parse))
         else:
             if not count:
                 console.print(heading(what, how))

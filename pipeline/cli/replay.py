@@ -141,16 +141,19 @@ def replay(
 
     from pipeline.cli.progress import progress
     from pipeline.config.loader import load
-    from pipeline.config.stream import KUAIREC
+    from pipeline.kafka.registry import registry_of
     from pipeline.sources.kuairec import read_events
     from pipeline.sources.replay import Replay
     from pipeline.sources.rows import read_rows
 
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
     kafka, stream = settings.kafka, settings.stream
+    registry = registry_of(settings.registry) if stream.needs_registry else None
     with Console(stderr=True).status(f"Reading {path} ..."):
-        events = read_events(path, matrix) if stream == KUAIREC else read_rows(path, stream, delay)
-        run = Replay(events.first(limit), kafka, stream=stream, resume=resume, ack_timeout=patience)
+        events = read_events(path, matrix) if stream.is_kuairec else read_rows(path, stream, delay)
+        run = Replay(
+            events.first(limit), kafka, stream=stream, registry=registry, resume=resume, ack_timeout=patience
+        )
     if run.there_before and not resume:
         typer.echo(
             f"note: the topics hold {run.there_before:,} records already; --resume continues after them",

@@ -58,7 +58,13 @@ def report(
         check_format(out)
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
     with _progress() as progress:
-        found = summarize(settings.kafka, stream=settings.stream, window=window, progress=progress)
+        found = summarize(
+            settings.kafka,
+            stream=settings.stream,
+            registry=settings.registry,
+            window=window,
+            progress=progress,
+        )
     if json:
         print_json(found)
     else:

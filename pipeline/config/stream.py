@@ -70,6 +70,13 @@ WEIGHT: Final = "weight"
 """One more, where labels have weights."""
 
 
+class OutputDefinition(Section):
+    """How predictions, outcomes and label requests are written."""
+
+    format: Literal["json", "avro"] = "json"
+    """Plain JSON, or Avro in the wire format of Confluent's serializers."""
+
+
 class InputDefinition(Section):
     """What the messages of an input have in common."""
 
@@ -147,6 +154,7 @@ class Stream(Section):
     and without entities for the event's id."""
     interactions: InputDefinition
     labels: LabelDefinition
+    outputs: OutputDefinition = OutputDefinition()
     target: TargetSettings
     features: dict[Name, EventFeature] = Field(default_factory=dict)
     """Features that a message has by itself, by name."""
@@ -179,8 +187,20 @@ class Stream(Section):
 
     @property
     def needs_registry(self) -> bool:
-        """Whether the schemas of an input are in a registry."""
-        return not self.interactions.format == self.labels.format == "json"
+        """Whether there are schemas in a registry, of inputs or of outputs."""
+        return not self.interactions.format == self.labels.format == self.outputs.format == "json"
+
+    @property
+    def in_json(self) -> Stream:
+        """The same definition, with all messages in plain JSON."""
+        plain = {"format": "json"}
+        parts = ("interactions", "labels", "outputs")
+        return self.model_copy(update={name: getattr(self, name).model_copy(update=plain) for name in parts})
+
+    @property
+    def is_kuairec(self) -> bool:
+        """Whether it is KuaiRec's stream, however its messages are written."""
+        return self.in_json == KUAIREC
 
     def _check_names(self) -> None:
         """Refuse features with the name of an entity, and entities that outputs could not tell apart."""

@@ -106,7 +106,7 @@ def _registry_url(text: str) -> str:
 
 
 class Registry(Section):
-    """The schema registry of inputs that are not plain JSON."""
+    """The schema registry of messages that are not plain JSON."""
 
     url: Annotated[str, AfterValidator(_registry_url)] | None = None
     """Where it is; several addresses of one registry have commas between them."""

@@ -14,6 +14,7 @@ from pipeline.errors import StateError
 from pipeline.kafka.clients import groupless_consumer, raise_unless_retriable
 from pipeline.kafka.errors import BROKER_TIMEOUT, is_partition_end
 from pipeline.kafka.liveness import Liveness
+from pipeline.kafka.output_values import PLAIN, OutputValues
 from pipeline.kafka.topics import table_partition
 from pipeline.records.inputs import KafkaMessage
 
@@ -38,6 +39,8 @@ class LogReader:
         Where to read.
     patience
         Seconds to wait for records that are known to be there, while an open transaction hides them.
+    values
+        Makes JSON of values that are not; by default all are left as they are.
 
     Attributes
     ----------
@@ -46,7 +49,8 @@ class LogReader:
         say for a moment that a partition ends earlier than it does.
     """
 
-    def __init__(self, kafka: Kafka, patience: float = 0.0) -> None:
+    def __init__(self, kafka: Kafka, patience: float = 0.0, values: OutputValues = PLAIN) -> None:
+        self._values = values
         self.patience = patience
         self.end = -1
         self._kafka = kafka
@@ -116,7 +120,7 @@ class LogReader:
                 else:
                     raise_unless_retriable(message, self._kafka)
             if messages:
-                yield messages
+                yield self._values.converted(topic, messages)
             if at_end:
                 yield []
 
@@ -183,9 +187,10 @@ def decode_record(decoder: msgspec.json.Decoder[Record], message: KafkaMessage) 
     try:
         return decoder.decode(message.value() or b"")
     except DECODE_ERRORS as error:
+        reason = getattr(message, "fault", None) or error
         raise StateError(
             f"{message.topic()}, partition {message.partition()}, offset {message.offset()}: no worker wrote "
-            f"this record: {error}. Something else writes to this topic"
+            f"this record: {reason}. Something else writes to this topic"
         ) from error
 
 

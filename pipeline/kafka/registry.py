@@ -1,4 +1,4 @@
-"""Ask a schema registry for schemas, with confluent-kafka's own client.
+"""Ask a schema registry for schemas, and register schemas, with confluent-kafka's own client.
 
 What a schema id stands for never changes, so schemas are kept for as long as there is room. That there is
 none may change, and is asked again after a while. Any answer that is neither says nothing about the messages:
@@ -12,11 +12,13 @@ import time
 import weakref
 from base64 import b64decode
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pipeline.config.tree import Registry
-from pipeline.errors import ConfigError, RegistryError
+from pipeline.errors import ConfigError, RegistryError, SchemaRefusedError
 from pipeline.excerpt import shortened
 from pipeline.extras import require
 from pipeline.kafka.topics import Topics
@@ -31,12 +33,34 @@ MAX_REFERENCES: Final = 100
 """Schemas that a schema may refer to, at most, with those that these refer to."""
 RECHECK: Final = 10.0
 """Seconds after which the registry is asked again for a schema that it did not have."""
+SUBJECT_NOT_FOUND: Final = (40401, 40402)
+"""The registry's own codes for a subject without a schema."""
+REMEDIES: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        401: "check the credentials in [registry.client]",
+        403: "let the user of [registry.client] write this subject",
+        409: "it is not compatible with those that the subject has: set the subject's compatibility to NONE, "
+        "or take other topics, with another kafka.prefix",
+        422: "see what it says of the schema",
+    }
+)
+"""What to do where the registry refuses a schema, by the status of HTTP."""
 SCHEMA_NOT_FOUND: Final = 40403
 """The registry's own code for an id that it does not have; any other 404 of HTTP means a wrong address."""
 ATTEMPTS: Final = 3
 """How often commands ask, before they give up."""
 PAUSE: Final = 1.0
 """Seconds between two attempts."""
+
+
+Answer = TypeVar("Answer")
+
+
+class Registered(NamedTuple):
+    """A schema and its id."""
+
+    schema_id: int
+    schema: WriterSchema
 
 
 class SchemaRegistry:
@@ -55,7 +79,7 @@ class SchemaRegistry:
 
     def __init__(self, settings: Registry) -> None:
         if settings.url is None:
-            raise ConfigError('registry.url is not set: inputs whose format is not "json" need a registry')
+            raise ConfigError('registry.url is not set: formats other than "json" need a registry')
         require("to read messages with schemas", "fastavro")
         self.url: Final = settings.url
         self.timeout: Final = settings.timeout / 1000
@@ -90,18 +114,86 @@ class SchemaRegistry:
         RegistryError
             The registry does not say.
         """
-        found = self.kept(schema_id) or self.keep(schema_id, self._asked(schema_id))
+        found = self.kept(schema_id) or self.keep(schema_id, asked(lambda: self.fetch(schema_id)))
         if found is None:
             raise UnknownSchemaError(schema_id)
         return found
 
-    def _asked(self, schema_id: int) -> WriterSchema | None:
-        for _ in range(ATTEMPTS - 1):
-            try:
-                return self.fetch(schema_id)
-            except RegistryError:
-                time.sleep(PAUSE)
-        return self.fetch(schema_id)
+    def latest(self, subject: str) -> Registered | None:
+        """Return the latest schema of a subject, None if it has none; asks some times if nothing answers.
+
+        Raises
+        ------
+        RegistryError
+            The registry does not say.
+        """
+        return asked(lambda: self._latest(subject))
+
+    def _latest(self, subject: str) -> Registered | None:
+        from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415 - of an extra
+
+        try:
+            self._client.clear_caches()
+            version = self._client.get_latest_version(subject)
+            return Registered(version.schema_id, _with_references(self._client, version.schema))
+        except SchemaRegistryError as error:
+            if error.http_status_code == 404 and error.error_code in SUBJECT_NOT_FOUND:
+                return None
+            raise self._unanswered(error) from None
+        except MemoryError:
+            raise
+        except Exception as error:  # as in `fetch`
+            raise self._unanswered(error) from None
+
+    def register(self, subject: str, schema: WriterSchema) -> int:
+        """Register a schema under a subject, unless it is there already, and return its id; asks once.
+
+        Raises
+        ------
+        SchemaRefusedError
+            The registry refuses it.
+        RegistryError
+            The registry does not say.
+        """
+        from confluent_kafka.schema_registry import Schema  # noqa: PLC0415 - of an extra
+        from confluent_kafka.schema_registry.error import SchemaRegistryError  # noqa: PLC0415 - of an extra
+
+        try:
+            self._client.clear_caches()
+            schema_id = int(self._client.register_schema(subject, Schema(schema.text, schema.kind)))
+        except SchemaRegistryError as error:
+            remedy = REMEDIES.get(error.http_status_code)
+            if remedy is None:
+                raise self._unanswered(error) from None
+            raise SchemaRefusedError(
+                f"the schema registry at {self.url} refuses the schema of {subject}: "
+                f"HTTP {error.http_status_code}: {_text(error.error_message)}; {remedy}"
+            ) from None
+        except MemoryError:
+            raise
+        except Exception as error:  # as in `fetch`
+            raise self._unanswered(error) from None
+        self.keep(schema_id, schema)
+        return schema_id
+
+    def serializer(self, topic: str, schema: WriterSchema) -> Callable[[object], bytes]:
+        """Return what writes a topic's messages in the latest schema of its subject, which is this one.
+
+        It is Confluent's own serializer, which checks each message: whatever it raises is about that.
+        """
+        from confluent_kafka.schema_registry.avro import AvroSerializer  # noqa: PLC0415 - of an extra
+        from confluent_kafka.serialization import MessageField, SerializationContext  # noqa: PLC0415 - as above
+
+        settings = {"auto.register.schemas": False, "use.latest.version": True}
+        context = SerializationContext(topic, MessageField.VALUE)
+        if schema.kind == "AVRO":
+            serialize: Any = AvroSerializer(self._client, schema.text, conf=settings)
+        else:
+            require("to write messages with JSON Schema", "jsonschema")
+            from confluent_kafka.schema_registry.json_schema import JSONSerializer  # noqa: PLC0415 - as above
+
+            serialize = JSONSerializer(schema.text, self._client, conf=settings)
+        return lambda message: bytes(serialize(message, context))
 
     def keep(self, schema_id: int, answer: WriterSchema | None) -> WriterSchema | None:
         """Keep an answer of `fetch`, and return it."""
@@ -140,9 +232,7 @@ class SchemaRegistry:
         except SchemaRegistryError as error:
             if (error.http_status_code, error.error_code) == (404, SCHEMA_NOT_FOUND):
                 return None
-            raise RegistryError(
-                self._away(f"HTTP {error.http_status_code}: {_text(error.error_message)}")
-            ) from None
+            raise self._unanswered(error) from None
         except UnfitSchemaError as error:
             return WriterSchema("", "", refusal=str(error))
         except MemoryError:
@@ -150,10 +240,26 @@ class SchemaRegistry:
         except (
             Exception
         ) as error:  # of the network, of TLS, of a token, or of what is no answer of a registry
-            raise RegistryError(self._away(f"{type(error).__name__}: {_text(error)}")) from None
+            raise self._unanswered(error) from None
 
-    def _away(self, reason: str) -> str:
-        return f"the schema registry at {self.url} does not answer: {reason}"
+    def _unanswered(self, error: Any) -> RegistryError:
+        """Return the error of a question that has no answer, for whatever the client raised."""
+        status = getattr(error, "http_status_code", None)
+        reason = _text(error if status is None else error.error_message)
+        kind = type(error).__name__ if status is None else f"HTTP {status}"
+        return RegistryError(f"the schema registry at {self.url} does not answer: {kind}: {reason}")
+
+
+def asked(ask: Callable[[], Answer]) -> Answer:
+    """Ask some times, until there is an answer; a refusal is one."""
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return ask()
+        except SchemaRefusedError:
+            raise
+        except RegistryError:
+            time.sleep(PAUSE)
+    return ask()
 
 
 def _refuse_text(descriptor: str) -> None:

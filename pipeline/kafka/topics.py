@@ -63,7 +63,7 @@ class Topics:
     stream: Stream = KUAIREC
     """The definition of the stream, which names the inputs."""
     registry: Registry = field(default_factory=Registry)
-    """The registry with the schemas of the inputs, where they have schemas."""
+    """The registry with the schemas of messages, where they have schemas."""
 
     @property
     def interactions(self) -> str:

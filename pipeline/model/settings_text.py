@@ -36,6 +36,8 @@ KIND: Final = "learner"
 """The setting that names a challenger's learner: FORKS, or which rival."""
 STREAM_NAMES: Final = "stream.names"
 """The setting that names ids and labels in outputs."""
+OUTPUTS_FORMAT: Final = "stream.outputs.format"
+"""The setting that says how outputs are written."""
 STREAM_FEATURES: Final = "stream.features"
 """The setting that names the features of a stream whose definition says which there are."""
 TARGET_KIND: Final = f"{TARGET_PREFIX}kind"
@@ -136,6 +138,18 @@ def _names(stream: Stream) -> str:
 
 DEFAULT_NAMES: Final = _names(KUAIREC)
 """The names of KuaiRec's stream, which are not written."""
+
+
+def outputs_text(stream: Stream) -> dict[str, str]:
+    """Return how outputs are written as a setting; none for plain JSON, which older versions had.
+
+    Examples
+    --------
+    >>> outputs_text(KUAIREC)
+    {}
+    """
+    written = stream.outputs.format
+    return {} if written == "json" else {OUTPUTS_FORMAT: written}
 
 
 def features_text(stream: Stream) -> dict[str, str]:

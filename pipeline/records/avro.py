@@ -22,6 +22,7 @@ from pipeline.excerpt import shortened
 from pipeline.records.decoding import UnusableValueError
 from pipeline.records.schemas import (
     PREFIX,
+    Parse,
     ParsedBy,
     UnfitSchemaError,
     WantedField,
@@ -75,13 +76,47 @@ def parsed_by(schema: WriterSchema, fields: list[WantedField]) -> ParsedBy:
     UnfitSchemaError
         A wanted field is missing or of another type, or the schema is refused.
     """
-    from fastavro import parse_schema, schemaless_reader  # noqa: PLC0415 - of the extra `registry`
+    from fastavro import parse_schema  # noqa: PLC0415 - of the extra `registry`
 
     writer, named = _parsed(schema)
     bounded = _Types(named).inspect(writer, ()).bounded
     projection = _Projection(named)
     reader = parse_schema(projection.of(writer, wanted_tree(fields), ()))
-    stream: type[BytesIO] = BytesIO if bounded else _Bounded
+    return ParsedBy(_values(writer, reader, bounded=bounded), projection.time_unit)
+
+
+def whole_values(writer: WriterSchema, reader: WriterSchema) -> Parse:
+    """Return what parses values with all fields of a reader's schema, by the rules of Avro.
+
+    Parameters
+    ----------
+    writer
+        The schema of the writer.
+    reader
+        That of the reader, which may be another version.
+
+    Returns
+    -------
+    Parse
+        What parses the values.
+
+    Raises
+    ------
+    UnfitSchemaError
+        The writer's schema is refused.
+    """
+    parsed, named = _parsed(writer)
+    bounded = _Types(named).inspect(parsed, ()).bounded
+    same = parsed == _parsed(reader)[0]
+    return _values(parsed, None if same else _parsed(reader, defaults=True)[0], bounded=bounded)
+
+
+def _values(writer: Any, reader: Any, *, bounded: bool) -> Parse:
+    """Return what reads values of a writer's schema with a reader's; None where it is the same."""
+    from fastavro import schemaless_reader  # noqa: PLC0415 - of the extra `registry`
+
+    # What is not skipped is read, and its end found.
+    stream: type[BytesIO] = BytesIO if bounded or reader is None else _Bounded
 
     def parse(value: bytes) -> object:
         # One byte more than there is: what goes beyond the end is then seen, also if it was only skipped.
@@ -100,7 +135,7 @@ def parsed_by(schema: WriterSchema, fields: list[WantedField]) -> ParsedBy:
             )
         return found
 
-    return ParsedBy(parse, projection.time_unit)
+    return parse
 
 
 def _malformed(error: Exception) -> str:
@@ -121,14 +156,17 @@ class _Bounded(BytesIO):
         return found
 
 
-def _parsed(schema: WriterSchema) -> tuple[Any, dict[str, Any]]:
-    """Return a schema with full names, and all named types in it."""
+def _parsed(schema: WriterSchema, *, defaults: bool = False) -> tuple[Any, dict[str, Any]]:
+    """Return a schema with full names, and all named types in it; with its defaults, if that is wanted."""
     from fastavro.schema import parse_schema  # noqa: PLC0415 - of the extra `registry`
 
     named: dict[str, Any] = {}
     texts = [*(text for _, text in schema.references), schema.text]
     try:
-        parsed = [parse_schema(_bare(msgspec.json.decode(text)), named_schemas=named) for text in texts]
+        parsed = [
+            parse_schema(_bare(msgspec.json.decode(text), defaults=defaults), named_schemas=named)
+            for text in texts
+        ]
     except (MemoryError, UnfitSchemaError):
         raise
     except Exception as error:
@@ -137,20 +175,20 @@ def _parsed(schema: WriterSchema) -> tuple[Any, dict[str, Any]]:
     return parsed[-1], named
 
 
-def _bare(node: Any, depth: int = 0) -> Any:
-    """Return a schema whose logical types have another name, and without defaults.
+def _bare(node: Any, depth: int = 0, *, defaults: bool = False) -> Any:
+    """Return a schema whose logical types have another name, and without defaults, unless they are wanted.
 
     A default says nothing about what was written, and some that registries accept are refused by fastavro.
     """
     if depth > 2 * MAX_DEPTH:
         raise UnfitSchemaError(f"its types are nested more than {MAX_DEPTH} deep")
     if isinstance(node, list):
-        return [_bare(each, depth + 1) for each in node]
+        return [_bare(each, depth + 1, defaults=defaults) for each in node]
     if isinstance(node, dict):
         return {
-            _LOGICAL if name == "logicalType" else name: _bare(each, depth + 1)
+            _LOGICAL if name == "logicalType" else name: _bare(each, depth + 1, defaults=defaults)
             for name, each in node.items()
-            if name != "default"
+            if defaults or name != "default"
         }
     return node
 

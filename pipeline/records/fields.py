@@ -12,7 +12,9 @@ StringId = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 Id = IntegerId | StringId
 IdPair = Annotated[tuple[Id, ...], msgspec.Meta(min_length=2, max_length=2)]
 """Two ids. A tuple of fixed length crashes msgspec 0.22 when its garbage is collected."""
-Timestamp = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+AVRO_LOGICAL = "avro"
+"""The name in `msgspec.Meta.extra` of the logical type that a field has in Avro."""
+Timestamp = Annotated[int, msgspec.Meta(ge=0, le=2**53, extra={AVRO_LOGICAL: "timestamp-millis"})]
 """Milliseconds since 1970, UTC."""
 Duration = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 """Milliseconds."""

@@ -99,7 +99,7 @@ class InputDecoders(NamedTuple):
         if not stream.needs_registry:
             return _compiled[key]
         if schemas is None:
-            raise ValueError("inputs that are not plain JSON need a source of schemas")
+            raise ValueError("formats other than plain JSON need a source of schemas")
         interactions, labels = _compiled[key]
         return InputDecoders(
             _framed(Interaction, stream, stream.interactions, interactions, schemas),
@@ -132,23 +132,31 @@ def _framed(
     if definition.format == "json":
         return of_json
     ids = entity_fields(len(stream.entities))
-    wanted = [
-        _wanted(field, definition.time_unit if field.name == "timestamp" else None)
-        for field in _fields(stream, definition)
-    ]
 
     def record_of(time_unit: TimeUnit | None) -> Callable[[Any], AnyRecord]:
         """Return what makes a record of objects, times in this unit."""
         own = definition.model_copy(update={"time_unit": time_unit or definition.time_unit})
         return _decoder(record, _fields(stream, own), ids, own, _from_objects)
 
-    decoder = FramedDecoder(definition.format, schemas, wanted, record_of, of_json.decode)
+    decoder = FramedDecoder(
+        definition.format, schemas, wanted_fields(stream, definition), record_of, of_json.decode
+    )
     return InputDecoder(decoder.decode, of_json.key_of, of_json.key_field, decoder.parse, decoder.ready)
+
+
+def wanted_fields(stream: Stream, definition: InputDefinition) -> list[WantedField]:
+    """Return what a schema of an input's messages has to have."""
+    return [
+        _wanted(field, definition.time_unit if field.name == "timestamp" else None)
+        for field in _fields(stream, definition)
+    ]
 
 
 def _wanted(field: _Field, time_unit: TimeUnit | None) -> WantedField:
     """Return what a schema has to have for a field."""
     info = msgspec.inspect.type_info(field.type)
+    if isinstance(info, msgspec.inspect.Metadata):
+        info = info.type
     types = list(info.types) if isinstance(info, msgspec.inspect.UnionType) else [info]
     repeated = any(isinstance(each, msgspec.inspect.ListType) for each in types)
     items = [each.item_type if isinstance(each, msgspec.inspect.ListType) else each for each in types]

@@ -140,7 +140,7 @@ def _methods(record: type[msgspec.Struct]) -> dict[str, Any]:
 
 def _compile(stream: Stream) -> OutputTypes:
     layout = FeatureLayout.of(stream)
-    if stream == KUAIREC:
+    if stream.is_kuairec:
         records = Prediction, RawPrediction, LabelRequest, LabelFields, Outcome, RawOutcome, Example, Share
         return _types(stream, layout, *records)
     ids, length = entity_fields(len(stream.entities)), len(layout.names)

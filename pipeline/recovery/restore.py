@@ -10,6 +10,7 @@ from pipeline.features.feature_set import FeatureSet
 from pipeline.join.spill import SpilledPredictions
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.kafka.log import LogReader, read_until
+from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.topics import Topics, topics_of
 from pipeline.model.label_policy import label_policy
 from pipeline.model.model import Model
@@ -18,6 +19,7 @@ from pipeline.records.decoding import InputDecoder
 from pipeline.records.inputs import Label
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Prediction
+from pipeline.records.schemas import SchemaSource
 from pipeline.recovery.outcome_reader import read_outcomes
 from pipeline.recovery.prediction_reader import read_predictions
 from pipeline.recovery.restoration import TaskRestorer
@@ -38,6 +40,7 @@ def recover(
     config: Config,
     *,
     labels: InputDecoder[Label],
+    schemas: SchemaSource | None = None,
     keep_waiting: Callable[[Sequence[Prediction]], None],
     spilled: SpilledPredictions | None = None,
 ) -> Generator[Task | int]:
@@ -57,6 +60,8 @@ def recover(
         The whole configuration.
     labels
         Decodes the labels that wait for their interaction.
+    schemas
+        Knows the schemas of outputs that are not plain JSON: see `pipeline.kafka.output_values.OutputValues`.
     keep_waiting
         Is given the predictions that wait for their label in memory: see
         `pipeline.recovery.restoration.TaskRestorer`.
@@ -71,14 +76,14 @@ def recover(
     Raises
     ------
     SchemaUnavailableError
-        If the schema of a label that waits is not known yet.
+        If the schema of a label that waits, or of an output, is not known yet.
     StateError
         If what the topics hold does not fit together, or belongs to other settings.
     """
     topics = topics_of(config)
     features = FeatureSet.of(config.stream, kind_from(settings))
     patience = config.worker.transaction_timeout / 1000 + 10.0
-    with LogReader(config.kafka, patience) as log:
+    with LogReader(config.kafka, patience, OutputValues(topics, schemas)) as log:
         if position.state_offset is None:
             _refuse_existing_outputs(log, topics, partition)
             tables = yield from restore_tables(log, topics, partition, features.tables, None)

@@ -17,6 +17,7 @@ from pipeline.model.settings_text import (
     KIND,
     LEARNER_PREFIX,
     LEARNER_TYPES,
+    OUTPUTS_FORMAT,
     STREAM_FEATURES,
     STREAM_NAMES,
     STREAM_TABLES,
@@ -31,6 +32,7 @@ Changes: TypeAlias = dict[str, tuple[str | None, str | None]]
 """Settings that differ, each with its stored and its current value; None where it is missing."""
 _DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {FEATURE_KIND: "running"}
+    | {OUTPUTS_FORMAT: "json"}
     | {STREAM_NAMES: DEFAULT_NAMES, STREAM_FEATURES: "", STREAM_TABLES: "", CORRECTIONS: "off"}
     | dict(TARGET_DEFAULTS)
     | {LEARNER_PREFIX + name: str(default) for name, default in DEFAULTS.items() if default is not None}

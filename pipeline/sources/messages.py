@@ -10,7 +10,6 @@ from typing import Any, Final, Protocol
 from pipeline.config.pointer import nested, parts_of
 from pipeline.config.stream import KUAIREC, WEIGHT, InputDefinition, Stream, TimeUnit
 from pipeline.config.stream_features import TimeFeature
-from pipeline.errors import ConfigError
 from pipeline.records.encoding import encode
 from pipeline.records.entities import entity_fields
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
@@ -49,16 +48,7 @@ class MessageWriter(Protocol):
 
 
 def writer_of(stream: Stream) -> MessageWriter:
-    """Return what makes the messages of a stream.
-
-    Raises
-    ------
-    ConfigError
-        An input is not in JSON.
-    """
-    if stream.needs_registry:
-        formats = f"{stream.interactions.format} and {stream.labels.format}"
-        raise ConfigError(f"the formats of the inputs are {formats}, and only JSON can be sent")
+    """Return what makes the messages of a stream whose inputs are in JSON."""
     return _KuaiRecWriter() if stream == KUAIREC else StreamWriter(stream)
 
 

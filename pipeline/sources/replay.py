@@ -12,9 +12,11 @@ import msgspec
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import Kafka
 from pipeline.errors import DataError, StateError
+from pipeline.kafka.registry import SchemaRegistry
 from pipeline.sources.input_log import InputLog
 from pipeline.sources.kuairec import Events
-from pipeline.sources.messages import writer_of
+from pipeline.sources.messages import MessageWriter, writer_of
+from pipeline.sources.registry_writer import RegistryWriter
 from pipeline.sources.resume import count_by_partition, remaining_records
 from pipeline.sources.schedule import Integers, Schedule
 from pipeline.sources.sender import Sender
@@ -87,6 +89,8 @@ class Replay:
         Address of Kafka and prefix of the topics.
     stream
         Definition of the stream, by which the messages are made.
+    registry
+        Has the schemas of inputs that are not plain JSON; None where there are none.
     resume
         Skip the records that the topics hold already.
     ack_timeout
@@ -101,6 +105,8 @@ class Replay:
     DataError
         There is no event to send, or with `resume` the topics hold something else than the beginning of
         this replay.
+    ConfigError, RegistryError
+        The schema of an input does not fit its definition, or the registry does not answer.
     """
 
     def __init__(
@@ -109,6 +115,7 @@ class Replay:
         kafka: Kafka,
         *,
         stream: Stream = KUAIREC,
+        registry: SchemaRegistry | None = None,
         resume: bool = False,
         ack_timeout: float = 120.0,
     ) -> None:
@@ -116,14 +123,20 @@ class Replay:
             raise DataError(f"none of the {events.rows:,} rows can be used: {events.reasons}")
         self._kafka = kafka
         self._ack_timeout = ack_timeout
-        self._messages = writer_of(stream)
         self._log = InputLog(kafka, stream)
+        self._messages: MessageWriter
+        if registry is None:
+            self._messages = writer_of(stream)
+        else:
+            self._messages = RegistryWriter(stream, self._log.topics, registry)
         self._schedule = Schedule(events, self._log.partitions, self._messages.key_column)
         self._initial_tails = self._log.tails()
         self.order = self._schedule.order
         """Numbers of the records to send, see `Schedule`."""
         if resume:
-            self.order = remaining_records(self._schedule, self._log.topics, self._initial_tails, stream)
+            self.order = remaining_records(
+                self._schedule, self._log.topics, self._initial_tails, stream, schemas=registry
+            )
 
     @property
     def there_before(self) -> int:

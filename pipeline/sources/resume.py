@@ -19,8 +19,11 @@ import numpy as np
 
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.errors import DataError
+from pipeline.records.decoding import InputDecoder
 from pipeline.records.fields import Id
-from pipeline.records.input_decoders import event_id_decoder
+from pipeline.records.input_decoders import InputDecoders, event_id_decoder
+from pipeline.records.inputs import Interaction, Label
+from pipeline.records.schemas import SchemaSource
 from pipeline.sources.schedule import Integers, Schedule
 
 
@@ -44,7 +47,12 @@ NEW_TOPIC = (
 
 
 def remaining_records(
-    schedule: Schedule, topics: tuple[str, str], tails: Tails, stream: Stream = KUAIREC
+    schedule: Schedule,
+    topics: tuple[str, str],
+    tails: Tails,
+    stream: Stream = KUAIREC,
+    *,
+    schemas: SchemaSource | None = None,
 ) -> Integers:
     """Return the records of a schedule that are still to be sent, in order.
 
@@ -58,6 +66,8 @@ def remaining_records(
         Ends of the partitions of each topic.
     stream
         Definition of the stream, which says where in a message the event's id is.
+    schemas
+        Knows the schemas of inputs that are not plain JSON; None where there are none.
 
     Returns
     -------
@@ -70,13 +80,21 @@ def remaining_records(
         The topics hold something else than the beginning of this replay.
     """
     sent = np.zeros(len(schedule.order), dtype=bool)
-    event_ids = (event_id_decoder(stream.interactions), event_id_decoder(stream.labels))
+    interactions, labels = InputDecoders.of(stream, schemas)
+    event_ids = [
+        event_id_decoder(definition) if definition.format == "json" else _event_id_of(decoder)
+        for definition, decoder in ((stream.interactions, interactions), (stream.labels, labels))
+    ]
     parts = zip(topics, schedule.records_by_partition(), tails, event_ids, strict=True)
     for topic, by_partition, ends, event_id in parts:
         for number, (records, tail) in enumerate(zip(by_partition, ends, strict=True)):
             _verify(f"{topic}, partition {number}", schedule, records, tail, event_id)
             sent[records[: tail.end]] = True
     return schedule.order[~sent[schedule.order]]
+
+
+def _event_id_of(decoder: InputDecoder[Interaction] | InputDecoder[Label]) -> Callable[[bytes], Id]:
+    return lambda value: decoder.decode(value).event_id
 
 
 def _verify(

@@ -26,7 +26,7 @@ from pipeline.worker.table_source import TableSource
 POLL_TIMEOUT = 0.1
 """Seconds to wait for a message, or for news of the group."""
 SCHEMA_PAUSE = 1.0
-"""Seconds between two attempts to restore a partition whose state needs a schema that is not known yet."""
+"""Seconds between two attempts to restore a partition whose log needs a schema that is not known yet."""
 
 _log = structlog.get_logger()
 
@@ -65,9 +65,10 @@ class Assignment:
             settings=settings,
             config=config,
             labels=self.source.decoders.labels,
+            schemas=self.source.lookup,
         )
         self._waits_until: dict[int, float] = {}
-        """When a partition is restored again whose state has a label of a schema that is not known yet."""
+        """When a partition is restored again whose log has a message of a schema that is not known yet."""
 
     @property
     def running(self) -> list[Partition]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Self
 
 import structlog
@@ -13,6 +14,7 @@ from pipeline.config.tree import Config
 from pipeline.kafka.clients import group_consumer, transactional_producer
 from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.errors import COORDINATOR_TIMEOUT
+from pipeline.kafka.output_values import Encoders
 from pipeline.kafka.topics import LARGEST_DEAD_LETTER, topics_of
 from pipeline.model.model import Model
 from pipeline.recovery.signature import state_signer
@@ -48,6 +50,8 @@ class Session:
         Where the partitions' figures are published.
     settings
         What the outputs depend on.
+    encoders
+        Of the topics whose records are not plain JSON.
 
     Raises
     ------
@@ -64,6 +68,8 @@ class Session:
         new_model: Callable[[], Model],
         gauges: Gauges,
         settings: dict[str, str],
+        *,
+        encoders: Encoders = MappingProxyType({}),
     ) -> None:
         self._batch_size = config.worker.batch
         self._busy = False
@@ -76,7 +82,7 @@ class Session:
         self.assignment = Assignment(config, self.consumer, new_model, settings)
         timeout = config.worker.transaction_timeout / 1000
         self.writer = TransactionWriter(
-            self._producer, topics_of(config), settings, timeout, state_signer(config)
+            self._producer, topics_of(config), settings, timeout, state_signer(config), encoders=encoders
         )
         self.in_flight = InFlightCommit(self._producer)
         self._exchange = make_exchange(config, int(settings["partitions"]))

@@ -66,7 +66,7 @@ class ConsumerSource:
         self._buffer = config.worker.buffer // 2
         self._topics = topics_of(config)
         self.lookup = SchemaLookup(registry_of(config.registry)) if config.stream.needs_registry else None
-        """Asks the schema registry; None where no input needs one."""
+        """Asks the schema registry; None where nothing has schemas."""
         self.decoders = InputDecoders.of(config.stream, self.lookup)
         self._liveness = Liveness(consumer, self._topics.interactions)
         self._inputs: dict[PartitionId, _Input] = {}

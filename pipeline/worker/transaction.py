@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from itertools import chain, repeat
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from confluent_kafka import KafkaException, Producer
 
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.kafka.deadline import BackgroundCall
+from pipeline.kafka.output_values import Encoders
 from pipeline.kafka.producer import DeliveryReport, abort_if_required, flush
 from pipeline.kafka.topics import Topics
 from pipeline.model.snapshot import pack
@@ -165,6 +167,8 @@ class TransactionWriter:
         Seconds after which brokers abort a transaction. It is given up a little later.
     signer
         Signs state records; None where `checkpoint.key` is not set.
+    encoders
+        Of the topics whose records are not plain JSON.
     """
 
     def __init__(
@@ -174,7 +178,10 @@ class TransactionWriter:
         settings: dict[str, str],
         timeout: float,
         signer: StateSigner | None = None,
+        *,
+        encoders: Encoders = MappingProxyType({}),
     ) -> None:
+        self._encoders = encoders
         self._producer = producer
         self._topics = topics
         self._settings = settings
@@ -244,11 +251,13 @@ class TransactionWriter:
         """Write records; return the delivery report of the first, if there are any."""
         if not records.values:
             return None
-        keys, report = keys_of(records.keys), DeliveryReport()
+        values, keys, report = records.values, keys_of(records.keys), DeliveryReport()
+        if encode_values := self._encoders.get(topic):
+            values = encode_values(values)
         reports, no_headers = chain([report], repeat(None)), repeat(None)
         every = (
             repeat(topic),
-            records.values,
+            values,
             keys,
             repeat(partition),
             reports,

@@ -31,12 +31,14 @@ from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.access.missing_rights import missing_rights
 from pipeline.kafka.access.rights import Right, Role, rights
 from pipeline.kafka.errors import error_text, is_fenced
+from pipeline.kafka.output_values import Encoders
 from pipeline.kafka.partitioner import check_partitioning
 from pipeline.kafka.registry import decoders_of
 from pipeline.kafka.topics import partition_count, topics_of
 from pipeline.model.factory import ModelFactory
 from pipeline.records.decimals import encode_rows
 from pipeline.worker.metrics import Gauges, serve_metrics
+from pipeline.worker.output_schemas import registered_outputs
 from pipeline.worker.session import Session
 from pipeline.worker.spill_file import refuse_unwritable
 
@@ -115,6 +117,7 @@ class Worker:
         check_partitioning(config.kafka, topics, partitions)
         self._settings = self._factory.settings(partitions)
         self._stopping = threading.Event()
+        self._encoders: Encoders = {}
         self._gauges = Gauges(config)
         begin = time.monotonic()
         _log.info("getting ready; the first start compiles the learner, which takes a while")
@@ -146,12 +149,15 @@ class Worker:
             The address for metrics cannot be listened on.
         AuthorizationError
             The brokers deny a right.
+        SchemaRefusedError
+            The schema registry refuses the schema of an output.
         """
         _log.info("ready", instance=self._instance, seconds=round(self._startup_seconds, 1))
         with serve_metrics(self._gauges, self.config.metrics.address):
             self._run_sessions()
 
     def _run_sessions(self) -> None:
+        self._encoders = registered_outputs(topics_of(self.config), self._stopping)
         wait, denied_until = 1.0, -math.inf
         while not self._stopping.is_set():
             try:
@@ -171,7 +177,14 @@ class Worker:
                 wait = self._start_over(_reason(error), wait)
 
     def _new_session(self) -> Session:
-        return Session(self.config, self._instance, self._factory.new_model, self._gauges, self._settings)
+        return Session(
+            self.config,
+            self._instance,
+            self._factory.new_model,
+            self._gauges,
+            self._settings,
+            encoders=self._encoders,
+        )
 
     def _run_session(self, session: Session) -> None:
         try:

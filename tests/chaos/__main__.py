@@ -26,7 +26,8 @@ def main() -> int:
     """Run, and give the exit code: 1 if the verdict is bad."""
     options, keep = _options()
     print(f"seed {options.seed}: {options}")
-    for strike in plan(options.seed, options.minutes, options.workers, options.cluster):
+    strikes = plan(options.seed, options.minutes, options.workers, options.cluster, registry=options.avro)
+    for strike in strikes:
         print(f"  {strike}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that all servers end
     begin = time.monotonic()
@@ -69,6 +70,9 @@ def _options() -> tuple[Options, bool]:
         help="labels are corrected: add learns the later one beside the former, replace in its place",
     )
     parser.add_argument("--tables", action="store_true", help="with live tables of videos and of users")
+    parser.add_argument(
+        "--avro", action="store_true", help="messages are in Avro, and their registry is killed, too"
+    )
     parser.add_argument("--keep", action="store_true", help="keep the workers' logs")
     given = parser.parse_args()
     if not 1 <= given.workers <= given.partitions:
@@ -77,6 +81,8 @@ def _options() -> tuple[Options, bool]:
         parser.error("--corrections: the only order of a replay is known without them")
     if given.tables and given.corrections != "off":
         parser.error("--corrections: not together with live tables")
+    if given.avro and given.tables:
+        parser.error("--avro: not together with live tables, whose stream has a definition of its own")
     options = Options(
         seed=secrets.randbelow(1_000_000) if given.seed is None else given.seed,
         minutes=given.minutes,
@@ -89,6 +95,7 @@ def _options() -> tuple[Options, bool]:
         policy=given.policy,
         tables=given.tables,
         corrections=given.corrections,
+        avro=given.avro,
     )
     return options, given.keep
 

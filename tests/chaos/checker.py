@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ import msgspec
 from pipeline.config.tree import Corrections
 from pipeline.features.feature_set import FeatureSet
 from pipeline.kafka.clients import groupless_consumer
+from pipeline.kafka.output_values import OutputValues
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
@@ -87,12 +88,18 @@ def check(
 def compare(pipeline: Pipeline, undisturbed: Pipeline) -> list[str]:
     """Differences between the values that two pipelines wrote, the first one in each partition and topic."""
     differences = []
+    values, calm_values = _values(pipeline), _values(undisturbed)
     for name in ("predictions", "outcomes", "dead_letters", "label_requests"):
         topic, other = getattr(pipeline.topics, name), getattr(undisturbed.topics, name)
         for partition in range(pipeline.partitions):
             pairs = zip_longest(_written(pipeline, topic, partition), _written(undisturbed, other, partition))
             for number, (one, calm) in enumerate(pairs):
-                if one is None or calm is None or (one.key, one.value) != (calm.key, calm.value):
+                if (
+                    one is None
+                    or calm is None
+                    or one.key != calm.key
+                    or values.json(topic, one.value or b"") != calm_values.json(other, calm.value or b"")
+                ):
                     differences.append(
                         f"record {number} of {topic}, partition {partition}, is not as undisturbed: "
                         f"{one and one.value!r} where it has {calm and calm.value!r}"
@@ -121,6 +128,7 @@ class _Partition:
         self._corrections = corrections
         self._pipeline = pipeline
         self._topics = pipeline.topics
+        self._values = _values(pipeline)
         self._world = world
         self._partition = partition
         self._found = found
@@ -223,7 +231,7 @@ class _Partition:
 
     def _records(self, topic: str, decoder: msgspec.json.Decoder[Record]) -> Iterator[Record]:
         for written in self._read(topic):
-            record = decoder.decode(written.value or b"")
+            record = decoder.decode(self._values.json(topic, written.value or b""))
             agree(f"key of {written.value!r}", written.key, str(record.ids[0]).encode())
             yield record
 
@@ -233,6 +241,10 @@ class _Partition:
 
 def _dead_letter(dead_letter: Written, about: dict[str, str]) -> DeadLetter:
     return DeadLetter(about["exception"], dead_letter.key, dead_letter.value)
+
+
+def _values(pipeline: Pipeline) -> OutputValues:
+    return OutputValues(replace(pipeline.topics, requests_labels=True))
 
 
 def _written(pipeline: Pipeline, topic: str, partition: int) -> Iterator[Written]:

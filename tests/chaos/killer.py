@@ -7,6 +7,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 
 from tests.chaos.broker import Broker
@@ -14,6 +15,7 @@ from tests.chaos.brokers import Brokers, ClusterFaults
 from tests.chaos.deployment import Deployment
 from tests.chaos.schedule import CLUSTER_RATES, Fault, FaultInjection
 from tests.chaos.worker_pool import Worker
+from tests.support.apicurio import Apicurio
 
 PATIENCE = 90.0
 """Seconds for which a fault waits for recovery from those before it."""
@@ -39,7 +41,10 @@ class FaultInjector:
         injections: list[FaultInjection],
         say: Callable[[str], None],
         cluster_faults: ClusterFaults | None = None,
+        *,
+        registry: Apicurio | None = None,
     ) -> None:
+        self._registry = registry
         self.struck: Counter[Fault] = Counter()
         self._broker = broker
         self._deployment = deployment
@@ -81,6 +86,8 @@ class FaultInjector:
         """Whether there is something to strike at: a worker with partitions, or a broker."""
         if injection.fault is Fault.BROKER:
             return self._broker.running
+        if injection.fault is Fault.REGISTRY:
+            return self._registry is not None and self._registry.running
         if self._cluster_faults is not None and injection.fault in CLUSTER_RATES:
             return self._cluster_faults.recovered()
         worker = self._deployment.worker_pool.workers.get(injection.worker)
@@ -93,6 +100,10 @@ class FaultInjector:
                 assert isinstance(self._broker, Broker)
                 self._broker.kill()
                 self._after(injection.seconds, lambda: self._revive_broker(struck))
+            case Fault.REGISTRY:
+                assert self._registry is not None
+                self._registry.kill()
+                self._after(injection.seconds, partial(self._registry.start, wait=False))
             case Fault.KILL:
                 worker = self._deployment.worker_pool.remove(injection.worker)
                 worker.process.kill()

@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,13 +18,17 @@ from tests.chaos.brokers import Brokers
 from tests.chaos.challengers import SETTINGS as CHALLENGERS
 from tests.chaos.checker import check, compare
 from tests.chaos.deployment import Deployment
+from tests.chaos.formats import AvroMessages, registry_in
+from tests.chaos.formats import settings as avro_settings
+from tests.chaos.formats import topics as avro_topics
 from tests.chaos.killer import FaultInjector
 from tests.chaos.policies import SETTINGS as POLICY
 from tests.chaos.policies import policy
 from tests.chaos.report import Options, Report
 from tests.chaos.schedule import plan, session_timeout
-from tests.chaos.world import EARLY, MINUTE, WINDOW, World, recent_begin
+from tests.chaos.world import EARLY, MINUTE, WINDOW, World, as_json, recent_begin
 from tests.integration.harness import FORKS, Pipeline
+from tests.support.apicurio import Apicurio
 
 SETTINGS = {
     "FORKS_JOIN__WINDOW": f"{WINDOW // MINUTE}m",
@@ -53,6 +58,11 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
     say
         Told what happens.
     """
+    with registry_in(folder) if options.avro else nullcontext() as registry:
+        return _run(options, folder, say, registry)
+
+
+def _run(options: Options, folder: Path, say: Callable[[str], None], registry: Apicurio | None) -> Report:
     begin = time.monotonic()
     minutes = options.minutes
     world = World(
@@ -63,11 +73,15 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
         recent_begin(minutes),
         corrections=options.corrections != "off",
         tables=options.tables,
+        write=as_json if registry is None else AvroMessages(registry.url),
     )
-    injections = plan(options.seed, options.minutes, options.workers, options.cluster)
+    injections = plan(
+        options.seed, options.minutes, options.workers, options.cluster, registry=registry is not None
+    )
     extras = (CHALLENGERS if options.challengers else {}) | (POLICY if options.policy else {})
     extras |= ALIGNED if options.replay else {}
     extras |= {} if options.corrections == "off" else {"FORKS_JOIN__CORRECTIONS": options.corrections}
+    extras |= {} if registry is None else avro_settings(registry.url)
     extras["FORKS_WORKER__SESSION_TIMEOUT"] = f"{session_timeout(options.cluster):.0f}s"
     with Brokers(options.workers) if options.cluster else Broker(folder / "broker") as broker:
         if options.replay:
@@ -78,7 +92,7 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
         seconds = 0.0 if options.replay else 60.0 * options.minutes
         with Deployment(pipeline, world, options.workers, seconds, broker.bootstrap_of) as deployment:
             strike = broker.faults(pipeline, deployment) if isinstance(broker, Brokers) else None
-            killer = FaultInjector(broker, deployment, injections, say, strike)
+            killer = FaultInjector(broker, deployment, injections, say, strike, registry=registry)
             try:
                 while not (deployment.finished() and killer.done):
                     deployment.poll()
@@ -88,6 +102,8 @@ def run(options: Options, folder: Path, say: Callable[[str], None]) -> Report:
                 deployment.worker_pool.problems.append(str(error))
         if isinstance(broker, Brokers):
             broker.cluster.wait_until(broker.cluster.in_sync, "all replicas to be in sync")
+        if registry is not None:
+            registry.wait_until_ready() if registry.running else registry.start()
         say("checking")
         found = check(
             pipeline,
@@ -124,7 +140,8 @@ def _pipeline(
     if world.definition is not None:
         (logs / "plays.toml").write_text(world.definition)
         (logs / "forks.toml").write_text('stream = "plays.toml"')
-    topics = Topics(prefix, stream=world.stream)
+    url = settings.get("FORKS_REGISTRY__URL")
+    topics = Topics(prefix, stream=world.stream) if url is None else avro_topics(prefix, url)
     pipeline = Pipeline(broker.bootstrap, prefix, logs, world.partitions, replication=copies, topics=topics)
     pipeline.environment = SETTINGS | settings
     pipeline.program = FORKS

@@ -20,6 +20,7 @@ class Fault(Enum):
     ZOMBIE = "SIGSTOP of a worker, SIGCONT after its session"
     RESTART = "SIGTERM and a fresh start"
     BROKER = "SIGKILL of the broker"
+    REGISTRY = "SIGKILL of the schema registry"
     LEADER = "SIGKILL of a broker that leads a partition"
     COORDINATOR = "SIGKILL of the broker that coordinates a worker's transactions"
     GROUP = "SIGKILL of the broker that coordinates the group"
@@ -36,6 +37,8 @@ CLUSTER_WORKER_RATES = {Fault.KILL: 0.8, Fault.ZOMBIE: 0.2, Fault.RESTART: 0.2}
 """The same on a cluster, where recovery takes longer: a session there outlasts the failover of a broker."""
 BROKER_RATES = {Fault.BROKER: 0.4}
 """The same of a single broker."""
+REGISTRY_RATES = {Fault.REGISTRY: 1.0}
+"""The same of the schema registry, where inputs have schemas."""
 CLUSTER_RATES = {
     Fault.LEADER: 0.3,
     Fault.COORDINATOR: 0.4,
@@ -59,6 +62,8 @@ REPLACED = 10.0
 """Seconds after which a silent broker of the cluster has been replaced."""
 SILENT = 25.0
 """Seconds of a silence, at least: brokers have taken back the open transactions, which last 15 seconds."""
+REGISTRY_AWAY = 3.0, 15.0
+"""Seconds until a registry that was killed is started again, at least and at most."""
 LONGEST_SILENCE = 70.0
 """The same, at most: clients wait for an answer for no longer than 60 seconds."""
 
@@ -87,14 +92,19 @@ class FaultInjection(NamedTuple):
         return f"at {self.at:6.2%}: {self.fault.value}{whom}{alone}, back after {self.seconds:.1f} s"
 
 
-def plan(seed: int, minutes: float, workers: int, cluster: bool = False) -> list[FaultInjection]:
+def plan(
+    seed: int, minutes: float, workers: int, cluster: bool = False, *, registry: bool = False
+) -> list[FaultInjection]:
     """Strikes for a run of so many minutes, in their order; on a cluster, of its brokers.
+
+    With a schema registry, strikes at it are among them.
 
     They are tied to how far the pipeline has come rather than to a clock, so that the schedule is the same
     on every machine and every strike hits a pipeline that has work to do.
     """
     chance = np.random.default_rng([seed, 2])
     rates = CLUSTER_WORKER_RATES | CLUSTER_RATES if cluster else WORKER_RATES | BROKER_RATES
+    rates = rates | REGISTRY_RATES if registry else rates
     faults = [fault for fault, rate in rates.items() for _ in range(max(1, round(rate * minutes)))]
     moments = np.sort(chance.uniform(0.08, 0.9, len(faults)))
     return [
@@ -119,6 +129,8 @@ def _absence(fault: Fault, chance: np.random.Generator, session: float) -> float
     """Seconds for which a victim is away."""
     if fault is Fault.SILENCE:
         return float(chance.uniform(SILENT, LONGEST_SILENCE))
+    if fault is Fault.REGISTRY:
+        return float(chance.uniform(*REGISTRY_AWAY))
     least = 0.0
     if fault in {Fault.ZOMBIE, Fault.CUT}:
         least = session

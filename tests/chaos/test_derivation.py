@@ -308,3 +308,9 @@ def test_half_an_hour_has_the_strikes_that_are_asked_for() -> None:
     assert faults[Fault.KILL] >= 100
     assert faults[Fault.BROKER] >= 10
     assert faults[Fault.ZOMBIE] + faults[Fault.RESTART] >= 20
+
+
+def test_the_registry_is_struck_where_there_is_one() -> None:
+    with_registry = Counter(strike.fault for strike in plan(0, 30.0, 3, registry=True))
+    without = Counter(strike.fault for strike in plan(0, 30.0, 3))
+    assert with_registry == without | {Fault.REGISTRY: 30}

@@ -9,7 +9,7 @@ import heapq
 import json
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from itertools import count
 from typing import Any, NamedTuple
@@ -62,6 +62,11 @@ class Kind(Enum):
         return None if self in (Kind.GOOD, Kind.DUPLICATE, Kind.CORRECTION) else self.name.lower()
 
 
+def as_json(is_label: bool, kind: Kind, record: dict[str, Any]) -> bytes:
+    """Return a message's value in JSON."""
+    return json.dumps(record).encode()
+
+
 class Input(NamedTuple):
     """A message to produce."""
 
@@ -106,6 +111,8 @@ class World:
         Whether labels are corrected; late labels are corrections then.
     tables
         Whether there are live tables.
+    write
+        Writes a message: whether it is a label, what it is, and its fields.
 
     Attributes
     ----------
@@ -135,7 +142,9 @@ class World:
         *,
         corrections: bool = False,
         tables: bool = False,
+        write: Callable[[bool, Kind, dict[str, Any]], bytes] = as_json,
     ) -> None:
+        self._write = write
         self.events = events
         self.partitions = partitions
         chance = np.random.default_rng([seed, 1])
@@ -273,9 +282,8 @@ class World:
                 record["event_id"] += STRANGER
             case Kind.MISMATCHED:
                 record["video_id"] += STRANGER
-            case Kind.UNDECODABLE:
-                return json.dumps(record).encode()[:-9]
-        return json.dumps(record).encode()
+        value = self._write(is_label, kind, record)
+        return value[:-9] if kind is Kind.UNDECODABLE else value
 
 
 def _one_user_of_each(partitions: int) -> list[int]:

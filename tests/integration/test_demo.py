@@ -130,7 +130,7 @@ def test_demo_of_invented_deliveries(bootstrap: str, tmp_path: Path, monkeypatch
         (("--stream", "other.toml"), "add --data TABLE"),
         (("--stream", "deliveries", "--data", "t.csv"), "--data t.csv: deliveries are invented"),
         (("--stream", "bad.toml", "--data", "t.csv"), "bad.toml: "),
-        (("--stream", "avro.toml", "--data", "t.csv"), "only JSON can be sent"),
+        (("--stream", "avro.toml", "--data", "t.csv"), "the demo starts no schema registry"),
         (("--stream", "other.toml", "--data", "nowhere.csv"), "nowhere.csv: there is no such file"),
         (("--stream", "other.toml", "--data", "t.csv"), "t.csv: none of the 1 rows can be used: 1 no time"),
     ],

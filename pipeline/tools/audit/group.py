@@ -9,6 +9,7 @@ import msgspec
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
 from pipeline.kafka.log import LogReader
+from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.topics import Topics, topics_of
 from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import label_policy
@@ -74,10 +75,10 @@ def run_audit(config: Config, view: View, *, from_snapshot: bool, progress: Call
     """
     factory, meter, topics = ModelFactory(config), Meter(progress), topics_of(config)
     settings, signer = factory.settings(view.partitions), state_signer(config)
-    checkpoints = []
+    checkpoints, values = [], OutputValues(topics)
     with LogReader(config.kafka) as log:
         for partition in range(view.partitions):
-            reader, result = Reader(config.kafka, view, partition, meter), AuditResult(partition)
+            reader, result = Reader(config.kafka, view, partition, meter, values), AuditResult(partition)
             checkpoint = read_checkpoint(
                 log, reader, topics, view.committed[partition], result, signer=signer
             )

@@ -11,6 +11,7 @@ from pipeline.kafka.committed import position_of
 from pipeline.kafka.group import CommittedOffsets
 from pipeline.kafka.log import LogReader
 from pipeline.kafka.offsets import PartitionId
+from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.topics import Topics
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.records.dead_letter import read_dead_letter
@@ -164,9 +165,12 @@ class Reader:
         Number of the partition.
     meter
         Counter of the records.
+    values
+        Makes JSON of values of outputs that are not.
     """
 
-    def __init__(self, kafka: Kafka, view: View, partition: int, meter: Meter) -> None:
+    def __init__(self, kafka: Kafka, view: View, partition: int, meter: Meter, values: OutputValues) -> None:
+        self._values = values
         self.partition = partition
         self._kafka = kafka
         self._view = view
@@ -208,7 +212,7 @@ class Reader:
         end = offsets.stop if stop is None else min(stop, offsets.stop)
         if offsets.start >= end:
             return
-        with LogReader(self._kafka) as log:
+        with LogReader(self._kafka, values=self._values) as log:
             for message in log.read_to_end(*partition):
                 if (message.offset() or 0) >= end:
                     return

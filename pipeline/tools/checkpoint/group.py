@@ -11,6 +11,7 @@ from pipeline.errors import ConfigError, StateError
 from pipeline.kafka.committed import position_of
 from pipeline.kafka.group import ConsumerGroup
 from pipeline.kafka.log import LogReader, decode_records, read_until
+from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.topics import topics_of
 from pipeline.model.model import Model
 from pipeline.records.output_types import OutputTypes
@@ -49,7 +50,8 @@ class Group(ConsumerGroup):
         self.signer = state_signer(config)
         """Signs state records, and checks their MAC; None where `checkpoint.key` is not set."""
         super().__init__(config, replace(topics_of(config), requests_labels=False))
-        self.log = LogReader(self.config.kafka, config.worker.transaction_timeout / 1000 + 10.0)
+        patience = config.worker.transaction_timeout / 1000 + 10.0
+        self.log = LogReader(self.config.kafka, patience, OutputValues(topics_of(config)))
 
     def close(self) -> None:
         """Close the connections."""

@@ -11,6 +11,7 @@ from pipeline.errors import StateError
 from pipeline.features.live_tables import Rows
 from pipeline.kafka.committed import position_of
 from pipeline.kafka.log import LogReader, decode_record
+from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.registry import decoders_of
 from pipeline.model.factory import ModelFactory
 from pipeline.model.snapshot import pack
@@ -218,7 +219,7 @@ def _table(group: Group, factory: ModelFactory, partition: int, name: str, offse
 
 
 def _reader(group: Group) -> LogReader:
-    return LogReader(group.config.kafka, group.log.patience)
+    return LogReader(group.config.kafka, group.log.patience, OutputValues(group.topics))
 
 
 def _records(

@@ -1,1 +1,1 @@
-"""What workers have written, record by record, for people and for scripts."""
+"""What workers read and have written, record by record, for people and for scripts."""

@@ -10,8 +10,10 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """Kind of a record that workers write."""
+    """Kind of a record that workers read or write."""
 
+    INTERACTIONS = "interactions"
+    LABELS = "labels"
     PREDICTIONS = "predictions"
     OUTCOMES = "outcomes"
     DEAD_LETTERS = "dead-letters"
@@ -22,6 +24,8 @@ class Kind(StrEnum):
     def topic(self, topics: Topics) -> str:
         """Return the topic that holds these records."""
         return {
+            Kind.INTERACTIONS: topics.interactions,
+            Kind.LABELS: topics.labels,
             Kind.PREDICTIONS: topics.predictions,
             Kind.OUTCOMES: topics.outcomes,
             Kind.DEAD_LETTERS: topics.dead_letters,

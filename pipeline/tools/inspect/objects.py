@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -13,11 +14,13 @@ from pipeline.tools.inspect.kinds import Kind
 from pipeline.tools.inspect.readable import encoded
 
 
-def as_object(kind: Kind, message: ConsumerRecord) -> dict[str, Any]:
+def as_object(
+    kind: Kind, message: ConsumerRecord, parse: Callable[[bytes], object] = msgspec.json.decode
+) -> dict[str, Any]:
     """Return a message as a JSON object.
 
-    `encoding` is that of `value`: `json`, or `utf-8` or `base64` for dead letters and for whatever is not
-    JSON. A chunk of a snapshot has its size as `bytes` instead.
+    `encoding` is that of `value`: `json`, or `utf-8` or `base64` for dead letters and for whatever cannot be
+    parsed. A chunk of a snapshot has its size as `bytes` instead.
 
     Parameters
     ----------
@@ -25,6 +28,8 @@ def as_object(kind: Kind, message: ConsumerRecord) -> dict[str, Any]:
         Kind of the record.
     message
         Message of the topic.
+    parse
+        Parses its value.
 
     Returns
     -------
@@ -45,7 +50,7 @@ def as_object(kind: Kind, message: ConsumerRecord) -> dict[str, Any]:
     if kind is Kind.DEAD_LETTERS:
         value, encoding = encoded(message.value())
         return record | {"value": value, "encoding": encoding} | _dead_letter(message)
-    content, encoding = _content(message.value())
+    content, encoding = _content(message.value(), parse)
     return record | {"value": content, "encoding": encoding}
 
 
@@ -68,8 +73,8 @@ def _dead_letter(message: ConsumerRecord) -> dict[str, Any]:
     }
 
 
-def _content(value: bytes | None) -> tuple[Any, str | None]:
+def _content(value: bytes | None, parse: Callable[[bytes], object]) -> tuple[Any, str | None]:
     try:
-        return msgspec.json.decode(value or b""), "json"
+        return parse(value or b""), "json"
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return encoded(value)

@@ -11,6 +11,7 @@ from pipeline.errors import ConfigError
 from pipeline.kafka.follow import follow as follow_partitions
 from pipeline.kafka.log import LogReader
 from pipeline.kafka.offsets import PartitionId
+from pipeline.kafka.output_values import PLAIN, OutputValues
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.kafka.watermarks import Watermarks, last_messages
 from pipeline.tools.inspect.start import At, Last, Since, StartPosition
@@ -24,7 +25,13 @@ class _PartitionRange(NamedTuple):
 
 
 def read(
-    kafka: Kafka, topic: str, start: StartPosition, partition: int | None = None, *, follow: bool = False
+    kafka: Kafka,
+    topic: str,
+    start: StartPosition,
+    partition: int | None = None,
+    *,
+    follow: bool = False,
+    values: OutputValues = PLAIN,
 ) -> Iterator[ConsumerRecord]:
     """Yield messages: one partition after the other, or the last ones of all partitions by their time.
 
@@ -40,6 +47,8 @@ def read(
         Number of the only partition to read; None for all.
     follow
         Whether to go on with new messages of all partitions after the end, without an end.
+    values
+        Makes JSON of values of outputs that are not.
 
     Yields
     ------
@@ -59,7 +68,7 @@ def read(
     ends = {
         partition_range.topic_partition: partition_range.offsets.stop for partition_range in partition_ranges
     }
-    with LogReader(kafka) as log:
+    with LogReader(kafka, values=values) as log:
         messages = (
             _last(log, partition_ranges, start.number)
             if isinstance(start, Last)
@@ -70,7 +79,9 @@ def read(
             if _is_recent(message, start):
                 yield message
     if follow:
-        yield from (message for message in follow_partitions(kafka, ends) if _is_recent(message, start))
+        new = (message for message in follow_partitions(kafka, ends) if _is_recent(message, start))
+        for message in new:
+            yield from values.converted(topic, [message])
 
 
 def _partition_ranges(

@@ -12,7 +12,10 @@ from pipeline.config.feature_layout import FeatureKind, FeatureLayout
 from pipeline.config.stream import KUAIREC, Stream, entity_word
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.records.dead_letter import read_dead_letter
+from pipeline.records.decoding import decode_value
 from pipeline.records.fields import Id
+from pipeline.records.input_decoders import InputDecoders
+from pipeline.records.inputs import Interaction, Label
 from pipeline.records.names import is_state_key, parse_snapshot_key
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
@@ -38,18 +41,21 @@ class Format(NamedTuple):
     """What is counted in each of the tables that partitions share."""
     labels: Mapping[bool | None, str]
     """What a positive label, a negative one and none are called; numbers are shown as they are."""
+    inputs: InputDecoders
+    """Decoders of the inputs."""
 
     @classmethod
-    def of(cls, stream: Stream, kind: FeatureKind = "effects") -> Self:
-        """Return the format of a stream's records, with this kind of features."""
+    def of(cls, stream: Stream, kind: FeatureKind = "effects", inputs: InputDecoders | None = None) -> Self:
+        """Return the format of a stream's records, with this kind of features; inputs are JSON by default."""
         layout = FeatureLayout.of(stream, kind)
-        words = ("watched", "not") if stream == KUAIREC else ("positive", "negative")
+        words = ("watched", "not") if stream.is_kuairec else ("positive", "negative")
         labels = {True: words[0], False: words[1], None: "-"}
         ids, tables = (
             map(entity_word, stream.entities),
             (layout.tables[number].word for number in layout.shared),
         )
-        return cls(layout.names, OutputTypes.of(stream), [*ids], [*tables], labels)
+        decoders = inputs or InputDecoders.of(stream.in_json)
+        return cls(layout.names, OutputTypes.of(stream), [*ids], [*tables], labels, decoders)
 
 
 DEFAULT_FORMAT: Final = Format.of(KUAIREC)
@@ -70,6 +76,10 @@ def heading(kind: Kind, how: Format = DEFAULT_FORMAT) -> Text:
         columns += f"  {'event':28}{ids}  {'score':>7}  {'prob.':>5}  {'predicted':9}"
     if kind is Kind.LABEL_REQUESTS:
         columns += f"  {'event':28}{ids}  {'score':>7}"
+    if kind in (Kind.INTERACTIONS, Kind.LABELS):
+        columns += f"  {'event':28}{ids}"
+    if kind is Kind.LABELS:
+        columns += f"  {'value':>7}"
     if kind is Kind.OUTCOMES:
         columns += f"  {'label':8}  {'ratio':>6}  {'after':>8}"
     if kind is Kind.SHARED:
@@ -87,8 +97,8 @@ def show(kind: Kind, message: ConsumerRecord, *, detail: bool = False, how: Form
     message
         Message of the topic.
     detail
-        Whether to show every field of predictions and outcomes, with the names of the features, and every
-        video and example of shares.
+        Whether to show every field of inputs, predictions and outcomes, with the names of the features, and
+        every video and example of shares.
     how
         Names of the running features, and types of the outputs.
 
@@ -101,7 +111,9 @@ def show(kind: Kind, message: ConsumerRecord, *, detail: bool = False, how: Form
         lines = list(_FORMATTERS[kind](message, detail, how))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         lines = [
-            Text(f"cannot be decoded: {printable(str(error))}", style="red"),
+            Text(
+                f"cannot be decoded: {printable(getattr(message, 'fault', None) or str(error))}", style="red"
+            ),
             Text.assemble(("key    ", "dim"), described(message.key())),
             Text.assemble(("value  ", "dim"), described(message.value())),
         ]
@@ -110,6 +122,30 @@ def show(kind: Kind, message: ConsumerRecord, *, detail: bool = False, how: Form
         (f"{partition_offset:>{OFFSET_WIDTH}}", "bold"), f"  {instant(message.timestamp()[1])}  "
     )
     return first + Text(f"\n{INDENT}").join(lines)
+
+
+def _interaction(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]:
+    value = message.value() or b""
+    yield Text(_ids_columns(decode_value(value, how.inputs.interactions)))
+    if detail:
+        yield from _leaves(how.inputs.interactions.parse(value))
+
+
+def _label(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]:
+    value = message.value() or b""
+    label = decode_value(value, how.inputs.labels)
+    yield Text(f"{_ids_columns(label)}  {label.watch_ratio:>7.4g}")
+    if detail:
+        yield from _leaves(how.inputs.labels.parse(value))
+
+
+def _leaves(value: object, path: str = "") -> Iterator[Text]:
+    """Yield one line for each field of a message, with its pointer."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield from _leaves(each, f"{path}/{name}")
+    else:
+        yield Text.assemble((f"{printable(path):{NAME_WIDTH}} ", "dim"), printable(str(value)))
 
 
 def _prediction(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]:
@@ -139,8 +175,12 @@ def _prediction_columns(record: Prediction | Outcome, how: Format) -> Text:
 
 
 def _event_columns(record: Prediction | Outcome | LabelRequest) -> str:
+    return f"{_ids_columns(record)}  {record.score:>+7.3f}"
+
+
+def _ids_columns(record: Prediction | Outcome | LabelRequest | Interaction | Label) -> str:
     event, *ids = (printable(str(name), ID_CUT) for name in (record.event_id, *record.ids))
-    return f"{event:28}{''.join(f'  {name:>8}' for name in ids)}  {record.score:>+7.3f}"
+    return f"{event:28}{''.join(f'  {name:>8}' for name in ids)}"
 
 
 def _fields(record: Prediction | Outcome, names: Sequence[str]) -> Iterator[Text]:
@@ -246,6 +286,8 @@ def _state(state: State) -> Iterator[Text]:
 
 
 _FORMATTERS: Final = {
+    Kind.INTERACTIONS: _interaction,
+    Kind.LABELS: _label,
     Kind.PREDICTIONS: _prediction,
     Kind.OUTCOMES: _outcome,
     Kind.DEAD_LETTERS: _dead_letter,

@@ -14,6 +14,7 @@ from forks import LossName
 from pipeline.config.tree import Learner
 from pipeline.errors import ConfigError, StateError
 from pipeline.kafka.log import LogReader, decode_record, read_until
+from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.topics import Topics
 from pipeline.model.challengers import parse_learner
 from pipeline.model.factory import ModelFactory
@@ -170,7 +171,8 @@ class Rebuild:
         group, snapshot, model = self._group, state.snapshot, self.factory.new_model()
         same: bool | None = None
         parts = []
-        with LogReader(group.config.kafka, group.log.patience) as second_log:
+        values = OutputValues(group.topics)
+        with LogReader(group.config.kafka, group.log.patience, values) as second_log:
             predictions = _predictions(second_log, group.topics, state)
             outcomes = chain.from_iterable(group.outcomes(state, 0, model))
             scored = relearn(model, predictions, outcomes)

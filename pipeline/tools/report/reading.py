@@ -9,9 +9,10 @@ from typing import Final, TypeAlias
 import msgspec
 
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Kafka
+from pipeline.config.tree import Kafka, Registry
 from pipeline.kafka.log import LogReader, decode_record
 from pipeline.kafka.offsets import PartitionId
+from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.topics import Topics
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.kafka.watermarks import Watermarks, last_messages
@@ -35,7 +36,12 @@ _STATES: Final = msgspec.json.Decoder(ReportedState)
 
 
 def summarize(
-    kafka: Kafka, *, stream: Stream = KUAIREC, window: int | None = None, progress: Progress | None = None
+    kafka: Kafka,
+    *,
+    stream: Stream = KUAIREC,
+    registry: Registry | None = None,
+    window: int | None = None,
+    progress: Progress | None = None,
 ) -> Report:
     """Sum up what a run has written so far.
 
@@ -47,6 +53,8 @@ def summarize(
         Connection of the topics, and their prefix.
     stream
         Definition of the stream, which names the fields of outcomes.
+    registry
+        Has the schemas of outputs that are not plain JSON; None where there are none.
     window
         Labelled events in a window of the report; by default a hundredth of all.
     progress
@@ -66,7 +74,8 @@ def summarize(
     StateError
         A topic holds a record that no worker has written.
     """
-    topics, decoder = Topics(kafka.prefix), outcome_decoder(stream)
+    topics = Topics(kafka.prefix, stream=stream, registry=registry or Registry())
+    decoder = outcome_decoder(stream)
     watermarks = Watermarks(
         kafka, (topics.predictions, topics.outcomes, topics.dead_letters, topics.checkpoints)
     )
@@ -76,7 +85,7 @@ def summarize(
         sum(len(offsets) for each, offsets in ranges.items() if each.topic != topics.checkpoints), progress
     )
     runs = []
-    with LogReader(kafka) as log:
+    with LogReader(kafka, values=OutputValues(topics)) as log:
         for partition in partitions:
             checkpoints = PartitionId(topics.checkpoints, partition)
             before = _state(log, checkpoints, ranges[checkpoints])

@@ -91,7 +91,7 @@ def _methods(report: Report, stream: Stream) -> Table:
     table.add_column(f"over all {report.labelled:,} labelled events")
     for name in ("mistakes", "AUC", "log loss"):
         table.add_column(name, justify="right")
-    labels = ("watched", "not watched") if stream == KUAIREC else ("positive", "negative")
+    labels = ("watched", "not watched") if stream.is_kuairec else ("positive", "negative")
     always = labels[(report.watched or 0.0) <= 0.5]
     words = " and ".join(entity_word(name) for name in [*stream.entities][:2])
     for name, mistakes, auc, loss in (

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from pipeline.config.tree import Registry
-from pipeline.errors import ConfigError, RegistryError
+from pipeline.errors import ConfigError, RegistryError, SchemaRefusedError
 from pipeline.kafka import registry as module
-from pipeline.kafka.registry import MAX_KEPT, SchemaRegistry, decoders_of, registry_of
+from pipeline.kafka.registry import MAX_KEPT, SchemaRegistry, asked, decoders_of, registry_of
 from pipeline.kafka.topics import Topics
 from pipeline.records.schemas import UnknownSchemaError, WriterSchema
 from tests.support.fake_registry import FakeRegistry, fake_registry
@@ -181,3 +181,63 @@ def test_decoders_are_those_of_the_registry_that_is_set(server: FakeRegistry) ->
     with pytest.raises(ConfigError, match=r"registry\.url is not set"):
         decoders_of(Topics(stream=stream_of("avro")))
     assert decoders_of(Topics()).interactions.ready is None
+
+
+def test_the_latest_schema_of_a_subject_is_found(server: FakeRegistry) -> None:
+    client = SchemaRegistry(server.settings())
+    assert client.latest("orders-value") is None
+    first = WriterSchema("AVRO", '"string"')
+    number = client.register("orders-value", first)
+    assert client.latest("orders-value") == (number, first)
+    newer = client.register("orders-value", WriterSchema("AVRO", '"long"'))
+    found = client.latest("orders-value")
+    assert found is not None
+    assert found.schema_id == newer
+    server.status = 503
+    with pytest.raises(RegistryError, match="does not answer: HTTP 503"):
+        client.latest("orders-value")
+
+
+def test_what_was_registered_is_known_without_asking(server: FakeRegistry) -> None:
+    client, schema = SchemaRegistry(server.settings()), WriterSchema("AVRO", '"string"')
+    number = client.register("orders-value", schema)
+    assert client.register("orders-value", schema) == number
+    server.status = 503
+    assert client.get(number) == schema
+
+
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [
+        (401, "check the credentials"),
+        (403, "let the user"),
+        (409, "set the subject's compatibility to NONE"),
+        (422, "see what it says"),
+    ],
+)
+def test_a_refusal_says_of_which_subject_where_and_what_to_do(
+    server: FakeRegistry, status: int, remedy: str
+) -> None:
+    client = SchemaRegistry(server.settings())
+    server.refusal = status, "no"
+    with pytest.raises(SchemaRefusedError, match=remedy) as found:
+        client.register("predictions-value", WriterSchema("AVRO", '"string"'))
+    assert f"{server.url} refuses the schema of predictions-value: HTTP {status}: no" in str(found.value)
+    assert found.value.exit_code == RegistryError.exit_code
+
+
+@pytest.mark.parametrize("status", [400, 404, 408, 429, 500, 503])
+def test_any_other_answer_is_no_refusal(server: FakeRegistry, status: int) -> None:
+    client = SchemaRegistry(server.settings())
+    server.status = status
+    with pytest.raises(RegistryError, match=f"does not answer: HTTP {status}") as found:
+        client.register("predictions-value", WriterSchema("AVRO", '"string"'))
+    assert not isinstance(found.value, SchemaRefusedError)
+
+
+def test_a_refusal_is_not_asked_for_again(server: FakeRegistry) -> None:
+    client = SchemaRegistry(server.settings())
+    server.refusal = 409, "no"
+    with pytest.raises(SchemaRefusedError):
+        asked(lambda: client.register("predictions-value", WriterSchema("AVRO", '"string"')))
+    assert len(server.requests) == 1

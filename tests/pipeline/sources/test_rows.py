@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.errors import ConfigError, DataError
+from pipeline.errors import DataError
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import Interaction, Label
 from pipeline.sources.kuairec import Events
@@ -209,12 +209,6 @@ def test_kuairec_s_messages_are_those_of_its_definition(
     one, other = [*row, played, duration, ratio], [*row, ratio, duration, played]
     assert static.interaction(one) == compiled.interaction(other)
     assert static.label(one) == compiled.label(other)
-
-
-def test_only_json_is_sent() -> None:
-    labels = FLAT.labels.model_copy(update={"format": "avro"})
-    with pytest.raises(ConfigError, match="the formats of the inputs are json and avro"):
-        writer_of(FLAT.model_copy(update={"labels": labels}))
 
 
 def test_signals_of_a_table_are_sent_as_their_text(tmp_path: Path) -> None:
