@@ -171,7 +171,7 @@ def _defined(
             "definition of a stream, such as `forks stream init` drafts"
         )
     stream = read_definition(definition)
-    if stream.needs_registry or stream.outputs.format != "json":
+    if stream.needs_registry:
         raise ConfigError(
             f"--stream {definition}: the demo starts no schema registry. Set the formats there to "
             '"json", or use your own Kafka and registry with forks replay and forks run'
