@@ -53,13 +53,10 @@ docs: setup  ## The documentation site, in site/; its warnings are errors
 COMPILE := .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
   --no-annotate --no-emit-index-url --no-strip-extras
 
-# All extras but `registry`, whose certifi an index may not have yet: see pyproject.toml.
-LOCKED := broker tables report river docker
-
 lock:  ## Resolve requirements.lock, and that of the peers in bench, anew
 	@$(PYTHON) -m venv --clear .venv/lock
 	@.venv/lock/bin/python -m pip install --quiet uv
-	@$(COMPILE) --group dev $(addprefix --extra ,$(LOCKED)) pyproject.toml -o requirements.lock
+	@$(COMPILE) --group dev --all-extras pyproject.toml -o requirements.lock
 	@$(COMPILE) bench/peers/requirements.in -o bench/peers/requirements.lock
 
 .PHONY: help setup demo test test-fast coverage chaos fuzz check docs lock
