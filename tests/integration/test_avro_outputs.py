@@ -30,7 +30,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext  # 
 from tests.support.apicurio import Apicurio, apicurio  # isort: skip
 
 EVENTS = 900
-JOIN = 'max_idle = "1s"\nearly = "30d"\nwindow = "30d"\n'
+JOIN = 'max_idle = "1s"\nearly = "30d"\nwindow = "30d"\n[checkpoint]\noutcomes = 200\n'
 OFFSET = re.compile(r"^ *[01]:\d+ ", re.MULTILINE)
 """Partition and offset of a record. Transactions that ended otherwise leave other gaps."""
 WAITS = "waits for the schema registry"
