@@ -30,8 +30,9 @@ True
 
 from forks.learner import Forks
 from forks.learning.entities import EntityTables
+from forks.learning.health import Health
 from forks.losses import LOSSES, LossName, probability
 from forks.settings import ForksSettings
 from forks.state import State
 
-__all__ = ["LOSSES", "EntityTables", "Forks", "ForksSettings", "LossName", "State", "probability"]
+__all__ = ["LOSSES", "EntityTables", "Forks", "ForksSettings", "Health", "LossName", "State", "probability"]

@@ -79,6 +79,11 @@ class Commit:
         """Whether it is committed, or failed."""
         return self._call.done
 
+    @property
+    def seconds(self) -> float | None:
+        """How long it took; None until it is committed, or failed."""
+        return self._call.seconds
+
     def wait(self) -> list[CommittedPosition]:
         """Wait until it is committed.
 
@@ -112,6 +117,8 @@ class InFlightCommit:
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
         self._commit: Commit | None = None
+        self.seconds = 0.0
+        """How long the last one took to be committed, after its records were encoded."""
 
     @property
     def done(self) -> bool:
@@ -142,6 +149,7 @@ class InFlightCommit:
         except KafkaException as error:
             abort_if_required(self._producer, error)
             raise
+        self.seconds = self._commit.seconds or 0.0
         parts, self._commit = self._commit.parts, None
         return list(zip(parts, positions, strict=True))
 
@@ -180,6 +188,8 @@ class TransactionWriter:
         self._settings = settings
         self._timeout = timeout
         self._signer = signer
+        self.snapshot_sizes: dict[int, int] = {}
+        """Bytes of the last snapshot by partition."""
 
     def commit(self, parts: Sequence[PartitionCommit], group_metadata: object) -> Commit:
         """Write the parts, their state records and the input offsets, all in one transaction.
@@ -276,6 +286,7 @@ class TransactionWriter:
         if written:
             flush(self._producer, self._timeout)
         for task, slot, data, delivery_reports in written:
+            self.snapshot_sizes[task.partition] = len(data)
             folded = task.model.folded
             task.snapshot_written(
                 snapshot_reference(data, slot, delivery_reports, folded, task.outcome_offsets.floor(folded))
