@@ -19,6 +19,7 @@ from prometheus_client.core import (
 )
 
 from forks import Health
+from pipeline.kafka.errors import ERROR_CLASSES
 from pipeline.model.comparison import LearnerMetrics
 from pipeline.monitoring.client_statistics import BrokerFigures, ClientFigures
 from pipeline.monitoring.counts import INPUTS, CountFigures
@@ -214,8 +215,8 @@ def _states(scrape: Scrape) -> Iterator[Sample]:
 
 
 def _restores(scrape: Scrape) -> Iterator[Sample]:
-    for number, left in scrape.figures.records_left.items():
-        yield (str(number),), left
+    for number in scrape.figures.states:
+        yield (str(number),), scrape.figures.records_left.get(number, 0)
 
 
 def _reasons(scrape: Scrape) -> Iterator[Sample]:
@@ -225,8 +226,8 @@ def _reasons(scrape: Scrape) -> Iterator[Sample]:
 
 
 def _restarts(scrape: Scrape) -> Iterator[Sample]:
-    for reason, count in scrape.figures.restarts.items():
-        yield (reason,), count
+    for reason in RESTART_REASONS:
+        yield (reason,), scrape.figures.restarts.get(reason, 0)
 
 
 def _window_events(scrape: Scrape) -> Iterator[Sample]:
@@ -275,6 +276,8 @@ def _info(scrape: Scrape) -> Iterator[Sample]:
     yield (), scrape.info
 
 
+RESTART_REASONS: Final = ("authorization", *ERROR_CLASSES, "timeout", "other")
+"""Classes of errors that end sessions: see `pipeline.kafka.errors.error_class`."""
 PARTITION_STATES: Final = ("closed", "restoring", "running", "kept")
 """The states of a partition: see `pipeline.worker.partition.PartitionState`."""
 LIMITS: Final = (

@@ -23,8 +23,8 @@ from pipeline.errors import ConfigError
 
 DEADLINE: Final = 5.0
 """Seconds for which a connection may last."""
-MAX_CONNECTIONS: Final = 64
-"""Connections at a time."""
+MAX_CONNECTIONS: Final = 256
+"""Connections at a time: several times `BACKLOG`, so that one which sends its request at once is answered."""
 MAX_HEADER_BYTES: Final = 16_384
 """Bytes of a request's line and headers; more are answered with 400."""
 BACKLOG: Final = 64

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from pipeline.monitoring.counts import FAULTS, INPUTS, OUTPUTS, STATUSES
-from pipeline.monitoring.families import FAMILIES, PARTITION_STATES, Family
+from pipeline.monitoring.families import FAMILIES, PARTITION_STATES, RESTART_REASONS, Family
 from pipeline.monitoring.monitor import STAGES
 from pipeline.monitoring.quality import CONSTANT, RUNNING_MEANS
 from pipeline.monitoring.readiness import CODES
@@ -24,8 +24,8 @@ LABELS: Final[Mapping[str, str]] = MappingProxyType(
         "input": "`interactions`, `labels`",
         "status": ", ".join(f"`{status}`" for status in STATUSES),
         "reason": f"of dead letters {', '.join(f'`{fault}`' for fault in FAULTS)}; of restarts "
-        "`authorization`, `fenced`, `membership`, `coordinator`, `leader`, `connection`, `timeout`, `other`; "
-        "of `forks_not_ready` see [above](#why-a-worker-is-not-ready)",
+        f"{', '.join(f'`{reason}`' for reason in RESTART_REASONS)}; of "
+        "`forks_not_ready` see [above](#why-a-worker-is-not-ready)",
         "stage": ", ".join(f"`{stage}`" for stage in STAGES),
         "state": ", ".join(f"`{state}`" for state in PARTITION_STATES),
         "learner": "`champion`, the challengers by name, and the baselines "
