@@ -29,7 +29,7 @@ Floats: TypeAlias = NDArray[np.float64]
 ALPHA: Final = 1e-6
 """A false alarm in a million labelled events of a partition, or less."""
 BETS: Final = (0.02, 0.05, 0.1, 0.2, 0.4)
-"""A bet b is best for changes of b times the variance of d: from a fifth of a percent to some percent."""
+"""A bet b is best for a mean of d that is b times its variance: from half a percent to ten percent."""
 
 
 class DriftDetector:
