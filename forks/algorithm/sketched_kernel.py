@@ -62,7 +62,7 @@ class SketchedKernel:
 
     @property
     def eigenvalues(self) -> FloatArray:
-        """Eigenvalues of the decomposition, (k,)."""
+        """The eigenvalues of the decomposition, (k,)."""
         return self._factors.values
 
     @property

@@ -247,13 +247,13 @@ class Partition:
 
     @property
     def outcomes_since_snapshot(self) -> int:
-        """Outcomes learned since the last snapshot."""
+        """Number of outcomes learned since the last snapshot."""
         snapshot = self.task.snapshot
         return self.task.model.folded - (snapshot.folded if snapshot else 0)
 
     @property
     def snapshot_age(self) -> float:
-        """Seconds since the last snapshot was written, or the task restored."""
+        """Time since the last snapshot was written, or the task restored, in seconds."""
         return time.monotonic() - self._snapshot_time
 
     def _snapshot_due(self) -> bool:

@@ -166,6 +166,8 @@ class Session:
     def _report(self, running: Sequence[Partition]) -> None:
         """Say how far the partitions are: to the monitor, and from time to time in the log."""
         partitions, source = self.partitions.values(), self.assignment.source
+        if not self.in_flight.under_way:
+            self._producer.poll(0)  # takes its statistics, which would pile up; a commit's flush does so, too
         self._monitor.restoring({each.number: each.records_left for each in partitions if each.restoring})
         self._monitor.update(
             {each.number: each.state.name.lower() for each in partitions},

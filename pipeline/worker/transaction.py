@@ -125,6 +125,11 @@ class InFlightCommit:
         """Whether there is one that is committed, or failed."""
         return self._commit is not None and self._commit.done
 
+    @property
+    def under_way(self) -> bool:
+        """Whether there is one that was begun and not ended."""
+        return self._commit is not None
+
     def begin(self, write: Callable[[], Commit]) -> None:
         """Write a transaction; the one before has to be ended."""
         assert self._commit is None, "a transaction is under way"

@@ -90,7 +90,7 @@ def serve_monitor(monitor: Monitor, config: Config, instance: str) -> Iterator[N
     from pipeline.monitoring.http_server import serve  # noqa: PLC0415
 
     info: Mapping[str, str] = {
-        "instance": instance,
+        "worker": instance,
         "group": config.kafka.group,
         "version": version("forks-stream"),
         "librdkafka": confluent_kafka.libversion()[0],

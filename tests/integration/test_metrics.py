@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ from tests.integration.harness import Message, Pipeline, interactions_of, invent
 from tests.integration.scrapes import Metrics, probe, scrape
 
 REPEATED, GARBAGE = 50, 30
+HOSTILE = 400
+"""Clients that send half a request, more than the server holds at a time."""
 ELSEWHERE = {
     "forks_table",  # live tables
     "forks_registry",
@@ -55,7 +59,11 @@ def test_a_scrape_has_every_metric_and_counters_are_what_the_topics_hold(
     pipeline.produce(list(interactions_of(topics, events.tail(REPEATED))))
     pipeline.produce(list(labels_of(topics, events))[-REPEATED:])
     pipeline.produce(Message(topics.interactions, b"%d" % n, b"{") for n in range(GARBAGE))
-    with pipeline.worker() as worker:
+    with pipeline.worker() as worker, ExitStack() as hostile:
+        until(lambda: probe(address)[0] != 0, "the server", worker)
+        for _ in range(HOSTILE):
+            client = hostile.enter_context(socket.create_connection(("127.0.0.1", free_port)))
+            client.sendall(b"GET /metrics HTTP/1.1\r\nhost:")
 
         def complete() -> bool:
             if probe(address)[0] != 200:

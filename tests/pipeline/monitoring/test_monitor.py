@@ -37,7 +37,7 @@ BROKER = {
 
 def exposed(monitor: Monitor) -> list[str]:
     """The samples of a scrape."""
-    collector = cast(CollectorRegistry, WorkerCollector(monitor, CONFIG, {"instance": "worker"}))
+    collector = cast(CollectorRegistry, WorkerCollector(monitor, CONFIG, {"worker": "worker"}))
     lines = generate_latest(collector).decode().splitlines()
     return [line for line in lines if not line.startswith("#")]
 
@@ -91,7 +91,6 @@ def test_the_schema_registry_has_samples_where_an_input_needs_one() -> None:
 
 def test_statistics_of_clients_are_in_base_units() -> None:
     statistics = ClientStatistics()
-    assert statistics.figures is None
     partitions = {"0": {"partition": 0, "fetchq_cnt": 7, "fetchq_size": 700}}
     partitions["-1"] = {"partition": -1, "fetchq_cnt": 99, "fetchq_size": 99}
     text: dict[str, Any] = {
