@@ -367,7 +367,7 @@ def host_and_port(address: str) -> tuple[str, int]:
     """
     match = re.fullmatch(r"(?:(?:\[([^\[\]]+)\]|([^\[\]:]+)):)?([0-9]{1,5})", address)
     if match is None or int(match[3]) > 65_535:
-        raise ValueError('an address is a host and a port, like "127.0.0.1:9100" or "[::1]:9100"')
+        raise ValueError('an address is a host and a port, like "127.0.0.1:9100" or "[::1]:9100", or a port')
     return match[1] or match[2] or LOCALHOST, int(match[3])
 
 

@@ -126,7 +126,8 @@ def test_only_what_was_committed_counts_and_counts_go_on_after_a_restore() -> No
     monitor, task = Monitor(CONFIG), new_task()
     monitor.assigned([0])
     monitor.running(task, restored=True)
-    commit(monitor, task, advance(task, [interaction("a", 1), interaction("b", 2)]))
+    commit(monitor, task, advance(task, [interaction("a", 1)]))
+    commit(monitor, task, advance(task, [interaction("b", 2)]))
     monitor.committing([task])
     advance(task, [], [label("a", 3)])  # is never committed
     monitor.session_ended()
@@ -141,9 +142,9 @@ def test_only_what_was_committed_counts_and_counts_go_on_after_a_restore() -> No
     counts = monitor.figures.counts[0]
     assert counts.inputs == {"interactions": 3, "labels": 1}
     assert counts.outputs["predictions"] == 3
-    assert counts.outputs["checkpoints"] == 2
+    assert counts.outputs["checkpoints"] == 3
     assert counts.early == 1
-    assert (monitor.figures.transactions, monitor.figures.restarts) == (2, {"timeout": 1})
+    assert (monitor.figures.transactions, monitor.figures.restarts) == (3, {"timeout": 1})
 
 
 def test_without_an_address_only_vitals_are_kept() -> None:
