@@ -28,6 +28,7 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
         "latency": "milliseconds from a play to its prediction, beside a bare loop, at three rates",
         "learner": "microseconds an event, beside plain NumPy, scikit-learn and River",
         "memory": "bytes of a waiting prediction, and of a worker over ten million events at all limits",
+        "monitoring": "events a second of a worker with metrics, beside one without",
         "partitions": "what it costs that partitions learn apart, and what sharing brings back",
         "peers": "events a second of a worker, beside the same job in Quix Streams",
         "profile": "microseconds an event by stage of a worker",

@@ -47,6 +47,7 @@ class Deployment:
         name: str,
         partitions: int = 1,
         *,
+        input_prefix: str | None = None,
         more: str = "",
         replication: int = 1,
     ) -> Self:
@@ -62,6 +63,8 @@ class Deployment:
             Of the pipeline: prefix and group come from it.
         partitions
             Of each topic.
+        input_prefix
+            That of the inputs, if another deployment has them.
         more
             Further sections of the configuration, as TOML.
         replication
@@ -69,8 +72,9 @@ class Deployment:
         """
         file = folder / f"{name}.toml"
         tables = "\n".join(f'{table} = "{path}"' for table, path in tables_beside(folder).items())
+        inputs = "" if input_prefix is None else f'input_prefix = "{input_prefix}"\n'
         file.write_text(
-            f'[kafka]\nbootstrap = "{bootstrap}"\nprefix = "{name}."\ngroup = "{name}"\n'
+            f'[kafka]\nbootstrap = "{bootstrap}"\nprefix = "{name}."\ngroup = "{name}"\n{inputs}'
             f"[features]\n{tables}\n{more}"
         )
         deployment = cls(load(file), file)

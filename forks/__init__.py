@@ -31,6 +31,7 @@ True
 from forks.learner import Forks
 from forks.learning.entities import EntityTables
 from forks.learning.explanation import Explanation
+from forks.learning.health import Health
 from forks.losses import LOSSES, LossName, probability
 from forks.settings import ForksSettings
 from forks.state import State
@@ -41,6 +42,7 @@ __all__ = [
     "Explanation",
     "Forks",
     "ForksSettings",
+    "Health",
     "LossName",
     "State",
     "probability",

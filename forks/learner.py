@@ -22,6 +22,7 @@ from forks.learning import event_loop
 from forks.learning.entities import EntityEvents
 from forks.learning.events import EventSource, Rows
 from forks.learning.explanation import Explanation
+from forks.learning.health import Health
 from forks.learning.stages import UNWEIGHTED, Stages
 from forks.losses import LOSSES, loss_value
 from forks.settings import ForksSettings
@@ -282,6 +283,23 @@ class Forks:
         is_score = steps < n
         scores[steps[is_score]] = found[is_score]
         return scores
+
+    def health(self) -> Health:
+        """Return figures of the sketch, without changing the learner.
+
+        It costs a sort of the singular values, whatever the budget.
+
+        Examples
+        --------
+        >>> learner = Forks(ForksSettings.practical(1, budget=20, cycle=10))
+        >>> losses = learner.learn_many([[x / 50] for x in range(100)], [1, -1] * 50)
+        >>> health = learner.health()
+        >>> health.stage, health.stored_points, health.map_changes == health.evictions > 0
+        (2, 20, True)
+        >>> health.rank == len(health.singular_values) or health.condition > 1e6
+        True
+        """
+        return self._stages.health()
 
     def state(self) -> State:
         """Return the whole state: contiguous copies of arrays, and plain numbers."""

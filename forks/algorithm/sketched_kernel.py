@@ -55,6 +55,27 @@ class SketchedKernel:
         factors = truncated_svd(sketch.phi_pp, settings.rank)
         return cls(settings, sketch, factors, build_map(sketch, factors), 0)
 
+    @property
+    def stored(self) -> int:
+        """Number of stored points."""
+        return len(self._sketch.points)
+
+    @property
+    def eigenvalues(self) -> FloatArray:
+        """The eigenvalues of the decomposition, (k,)."""
+        return self._factors.values
+
+    @property
+    def changes(self) -> int:
+        """Number of changes of the map."""
+        return self._changes
+
+    @property
+    def changes_since_refresh(self) -> int:
+        """Number of changes since the decomposition was computed anew from the sketch."""
+        refresh = self._settings.refresh
+        return self._changes % refresh if refresh else self._changes
+
     def features(self) -> FloatArray:
         """Return the features of the stored points, (n, k)."""
         if self._features is None:

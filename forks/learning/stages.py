@@ -19,6 +19,7 @@ from forks.arrays import FloatArray, IntArray
 from forks.learning import event_loop
 from forks.learning.events import EventSource
 from forks.learning.explanation import Explanation, split
+from forks.learning.health import Health, singular_values_of
 from forks.learning.params import params_of
 from forks.linalg.blas import on_one_thread
 from forks.losses import LOSSES, loss_slope, loss_value
@@ -86,6 +87,22 @@ class Stages:
             return state | {"stage": 2} | self._kernel.state()
         points, coefficients = hypothesis.expansion
         return state | {"stage": 1, "points": points.copy(), "coefficients": coefficients.copy()}
+
+    def health(self) -> Health:
+        """Return what `forks.Forks.health` does."""
+        kernel = self._kernel
+        if kernel is None:
+            return Health(1, self.updates, len(self._hypothesis.expansion.points))
+        return Health(
+            2,
+            self.updates,
+            kernel.stored,
+            singular_values_of(kernel.eigenvalues),
+            kernel.changes,
+            kernel.changes if self._settings.bounded else 0,
+            self._since_change,
+            kernel.changes_since_refresh,
+        )
 
     @classmethod
     def from_state(cls, settings: ForksSettings, state: State) -> Self:

@@ -107,8 +107,8 @@ def worker_flags(settings: Config, number: int) -> Flags:
     if settings.kafka.instance:
         own["kafka.instance"] = f"{settings.kafka.instance}-{number}"
     if settings.metrics.address:
-        host, _, port = settings.metrics.address.rpartition(":")
-        own["metrics.address"] = f"{host}:{int(port) + number}"
+        host, colon, port = settings.metrics.address.rpartition(":")
+        own["metrics.address"] = f"{host}{colon}{int(port) + number}"
     return own
 
 

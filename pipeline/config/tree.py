@@ -339,13 +339,16 @@ class Worker(Section):
     death of a broker, which Kafka notices after nine seconds, if the timeout is longer."""
 
 
+LOCALHOST: Final = "127.0.0.1"
+
+
 def host_and_port(address: str) -> tuple[str, int]:
     """Split an address; the host of IPv6 has brackets there.
 
     Parameters
     ----------
     address
-        A host and a port.
+        A host and a port, or a port of `LOCALHOST`.
 
     Returns
     -------
@@ -359,13 +362,13 @@ def host_and_port(address: str) -> tuple[str, int]:
 
     Examples
     --------
-    >>> host_and_port("127.0.0.1:9100"), host_and_port("[::1]:9100")
-    (('127.0.0.1', 9100), ('::1', 9100))
+    >>> host_and_port("0.0.0.0:9100"), host_and_port("[::1]:9100"), host_and_port("9100")
+    (('0.0.0.0', 9100), ('::1', 9100), ('127.0.0.1', 9100))
     """
-    match = re.fullmatch(r"(?:\[([^\[\]]+)\]|([^\[\]:]+)):([0-9]{1,5})", address)
+    match = re.fullmatch(r"(?:(?:\[([^\[\]]+)\]|([^\[\]:]+)):)?([0-9]{1,5})", address)
     if match is None or int(match[3]) > 65_535:
-        raise ValueError('an address is a host and a port, like "127.0.0.1:9100" or "[::1]:9100"')
-    return match[1] or match[2], int(match[3])
+        raise ValueError('an address is a host and a port, like "127.0.0.1:9100" or "[::1]:9100", or a port')
+    return match[1] or match[2] or LOCALHOST, int(match[3])
 
 
 def _address(text: str) -> str:
@@ -374,10 +377,10 @@ def _address(text: str) -> str:
 
 
 class Metrics(Section):
-    """Gauges for Prometheus."""
+    """Metrics for Prometheus, and probes."""
 
     address: Annotated[str, AfterValidator(_address)] | None = None
-    """The host and port where a worker answers scrapes, see `host_and_port`; None for no gauges."""
+    """Where a worker answers scrapes and probes, see `host_and_port`; None to serve nothing."""
 
 
 class Config(Section):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
@@ -72,12 +73,31 @@ def heartbeat_interval(worker: Worker) -> int:
     return max(1_000, worker.session_timeout // 10)
 
 
-def group_consumer(config: Config) -> Consumer:
+Statistics: TypeAlias = Callable[[str], None]
+"""Is given the client's statistics, as JSON."""
+STATISTICS_INTERVAL_MS = 5_000
+"""Milliseconds between two statistics of a client."""
+
+
+def _statistics_settings(statistics: Statistics | None) -> dict[str, Any]:
+    if statistics is None:
+        return {}
+    return {"stats_cb": statistics, "statistics.interval.ms": STATISTICS_INTERVAL_MS}
+
+
+def group_consumer(config: Config, statistics: Statistics | None = None) -> Consumer:
     """Make a consumer of the group; it commits nothing, because transactions commit the offsets.
 
     A rebalance waits for silent members as long as `max.poll.interval.ms` allows. A worker polls after each
     transaction and between two slices of a restore. The longest time between two polls is that of a snapshot
     and of a transaction that both take their whole timeout; after that the consumer is closed.
+
+    Parameters
+    ----------
+    config
+        The whole configuration.
+    statistics
+        Is given the client's statistics in each poll in which there are new ones; None for none.
     """
     settings = client_settings(config.kafka) | {
         "error_cb": log_client_error,
@@ -99,6 +119,7 @@ def group_consumer(config: Config) -> Consumer:
         # up to one fetch.
         "queued.max.messages.kbytes": config.worker.buffer // 4 // 1024,
         "fetch.max.bytes": config.worker.buffer // 4,
+        **_statistics_settings(statistics),
     }
     if config.kafka.instance:
         settings["group.instance.id"] = config.kafka.instance
@@ -170,11 +191,24 @@ def raise_unless_retriable(message: Message, kafka: Kafka) -> None:
             raise KafkaException(error)
 
 
-def transactional_producer(config: Config, instance: str, largest_message: int) -> Producer:
+def transactional_producer(
+    config: Config, instance: str, largest_message: int, statistics: Statistics | None = None
+) -> Producer:
     """Make a worker's producer; it fences older producers with the same instance name.
 
     librdkafka remembers a group's coordinator for as long as it remembers metadata, 15 minutes by default. If
     that broker is dead, `send_offsets_to_transaction` waits for it, and never asks who took over.
+
+    Parameters
+    ----------
+    config
+        The whole configuration.
+    instance
+        The worker's name.
+    largest_message
+        Bytes of the largest message, as it is compressed.
+    statistics
+        Is given the client's statistics in each flush in which there are new ones; None for none.
     """
     return new_client(
         Producer,
@@ -190,6 +224,7 @@ def transactional_producer(config: Config, instance: str, largest_message: int) 
             "metadata.max.age.ms": 3 * METADATA_REFRESH_MS,
             "queue.buffering.max.messages": 2_000_000,
             "message.max.bytes": largest_message,
+            **_statistics_settings(statistics),
         },
         logger=LIBRDKAFKA_LOGGER,
     )

@@ -32,6 +32,8 @@ class BackgroundCall(Generic[Result]):
         self._call = call
         self._results: list[Result] = []
         self._failures: list[Exception] = []
+        self._begin = time.monotonic()
+        self._seconds: float | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -40,11 +42,18 @@ class BackgroundCall(Generic[Result]):
             self._results.append(self._call())
         except Exception as error:
             self._failures.append(error)
+        finally:
+            self._seconds = time.monotonic() - self._begin
 
     @property
     def done(self) -> bool:
         """Whether the call has ended."""
         return not self._thread.is_alive()
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the call took; None until it has ended."""
+        return self._seconds
 
     def result(self, seconds: float, stopping: Callable[[], bool] = lambda: False) -> Result:
         """Wait for the call and return its result.

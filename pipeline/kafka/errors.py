@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
@@ -55,6 +56,18 @@ CONNECTION_ERRORS: Final = frozenset(
 """Codes of a broker that does not answer."""
 
 
+ERROR_CLASSES: Final[Mapping[str, Collection[int]]] = MappingProxyType(
+    {
+        "fenced": FENCED_ERRORS,
+        "membership": MEMBERSHIP_ERRORS,
+        "coordinator": COORDINATOR_ERRORS,
+        "leader": LEADER_ERRORS,
+        "connection": CONNECTION_ERRORS,
+    }
+)
+"""Codes by the kind of error, see `error_class`."""
+
+
 def error_text(error: KafkaException) -> str:
     """Return the error's name and text."""
     return f"{error.args[0].name()}: {error.args[0].str()}"
@@ -68,6 +81,20 @@ def is_fenced(error: KafkaException) -> bool:
 def is_membership_change(error: KafkaException) -> bool:
     """Return whether offsets were refused because the group's members have changed."""
     return error.args[0].code() in MEMBERSHIP_ERRORS
+
+
+def error_class(error: KafkaException) -> str:
+    """Return one of a few names for what kind of error it is.
+
+    Examples
+    --------
+    >>> error_class(timed_out("no answer"))
+    'timeout'
+    """
+    code = error.args[0].code()
+    if code == KafkaError._TIMED_OUT:
+        return "timeout"
+    return next((name for name, codes in ERROR_CLASSES.items() if code in codes), "other")
 
 
 def is_partition_end(error: KafkaError) -> bool:

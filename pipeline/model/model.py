@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from forks import LOSSES, Forks, ForksSettings, probability
 from forks.learning.event_loop import loss_values
 from forks.losses import loss_value, probabilities
+from pipeline.config.stream_features import RunningFeature
 from pipeline.features.binary import TARGET
 from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
+from pipeline.features.regression import RegressionTarget
 from pipeline.features.statistics import RunningStatistics
 from pipeline.features.tables import Tables
 from pipeline.features.target import Target
@@ -67,6 +69,8 @@ class Model:
         The running statistics.
     folded
         Outcomes learned so far: the model's version.
+    mean_columns
+        Places of the features that are running means of the first two entities.
     """
 
     def __init__(
@@ -91,6 +95,8 @@ class Model:
         tags = tables.tags.lists if tables.tags else None
         self.statistics = RunningStatistics(max_entities, tags, features, target)
         self.folded = 0
+        mean: RunningFeature = "value_mean" if isinstance(target, RegressionTarget) else "label_mean"
+        self.mean_columns = features.places(mean)[:2]
         self._layout = ContextLayout.of(tables.columns, features)
         self._uses_tables = any(
             min(each.linear_columns[0], each.kernel_columns[0]) < tables.columns

@@ -238,7 +238,18 @@ def _outcome_columns(
         _select_optional([*scores_by_name, *outputs.challengers], rows),
         _select_optional(asked_column, rows),
         plan.weights,
+        _means(ran, model.mean_columns),
     )
+
+
+def _means(ran: _Run, columns: list[int]) -> NDArray[np.float64]:
+    """Return the features in some columns of the outcomes' predictions, shape (n, columns)."""
+    prior, rows = ran.prior, ran.examples.rows
+    known = prior[:, [1 + column for column in columns]]
+    if not len(ran.outputs.scores):
+        return known[rows]
+    means: NDArray[np.float64] = np.concatenate([known, ran.outputs.features[:, columns]])[rows]
+    return means
 
 
 def _correction_columns(correction: Correction, model: Model) -> CorrectedPrediction:

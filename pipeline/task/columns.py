@@ -23,6 +23,10 @@ def _no_features() -> NDArray[np.float64]:
     return np.empty((0, 0))
 
 
+def _no_means() -> NDArray[np.float64]:
+    return np.empty((0, 2))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PredictionColumns:
     """Predictions of consecutive sequences, column by column."""
@@ -126,6 +130,9 @@ class OutcomeColumns:
     """That of the predictions."""
     weights: Sequence[float] = ()
     """Weights of the labels; empty where the stream's labels have none."""
+    means: NDArray[np.float64] = field(default_factory=_no_means)
+    """The features of the predictions that are running means of the first two entities, shape (n, 0 to 2).
+    They are in no record: monitoring compares the model with them."""
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -152,6 +159,7 @@ class OutcomeColumns:
             _joined(piece.challengers for piece in pieces),
             _joined(piece.asked for piece in pieces),
             _joined(piece.weights for piece in pieces),
+            np.concatenate([piece.means for piece in pieces if len(piece)] or [pieces[0].means]),
         )
 
 

@@ -15,6 +15,7 @@ from pipeline.kafka.committed import committed_positions
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import topics_of
 from pipeline.model.model import Model
+from pipeline.monitoring.monitor import Monitor
 from pipeline.records.schemas import SchemaUnavailableError
 from pipeline.recovery.restore import recover
 from pipeline.worker.membership import Membership
@@ -44,10 +45,17 @@ class Assignment:
         Makes a model that has seen nothing.
     settings
         What the outputs depend on.
+    monitor
+        Is told what is assigned, restored and running.
     """
 
     def __init__(
-        self, config: Config, consumer: Consumer, new_model: Callable[[], Model], settings: dict[str, str]
+        self,
+        config: Config,
+        consumer: Consumer,
+        new_model: Callable[[], Model],
+        settings: dict[str, str],
+        monitor: Monitor,
     ) -> None:
         self.partitions: dict[int, Partition] = {}
         """All partitions that the worker has had, by number."""
@@ -56,6 +64,7 @@ class Assignment:
         self.tables = TableSource(config)
         self.progress = Progress()
         self._config = config
+        self._monitor = monitor
         self._consumer = consumer
         self._topics = topics_of(config)
         self._count = int(settings["partitions"])
@@ -102,6 +111,7 @@ class Assignment:
             numbers = {topic_partition.partition for topic_partition in topic_partitions}
             _log.info("revoked", partitions=sorted(numbers))
             self._drop(Partition.revoke)
+            self._monitor.revoked()
 
         callbacks = {"on_assign": on_assign, "on_revoke": on_revoke, "on_lost": on_revoke}
         self._consumer.subscribe(list(self._topics.inputs), **callbacks)
@@ -144,6 +154,7 @@ class Assignment:
 
     def _assign(self, topic_partitions: list[TopicPartition]) -> None:
         """Start from the committed offsets, but read nothing before the state is restored."""
+        self._monitor.assigned(sorted({each.partition for each in topic_partitions}))
         self.membership.note_assignment()
         for topic_partition in topic_partitions:
             if topic_partition.partition >= self._count:
@@ -175,6 +186,7 @@ class Assignment:
         """Read into the task of a partition that has just become running."""
         task = partition.task
         self.progress.begin(task)
+        self._monitor.running(task, restored=event == "restored")
         self.source.connect(partition.number, partition.queues)
         self.tables.connect(partition.number, task.tables)
         _log.info(event, partition=partition.number, predictions=task.predicted, outcomes=task.model.folded)

@@ -194,7 +194,7 @@ class Partition:
 
     def last_commit(self) -> PartitionCommit | None:
         """Return the snapshot that makes the next restart short, None if the last one is still exact."""
-        if not self._outcomes_since_snapshot():
+        if not self.outcomes_since_snapshot:
             return None
         return PartitionCommit(self.task, Batch(), self.encoder, True)
 
@@ -245,13 +245,19 @@ class Partition:
             self._idle.reset()
         self.state = PartitionState.RUNNING
 
-    def _outcomes_since_snapshot(self) -> int:
+    @property
+    def outcomes_since_snapshot(self) -> int:
+        """Number of outcomes learned since the last snapshot."""
         snapshot = self.task.snapshot
         return self.task.model.folded - (snapshot.folded if snapshot else 0)
 
+    @property
+    def snapshot_age(self) -> float:
+        """Time since the last snapshot was written, or the task restored, in seconds."""
+        return time.monotonic() - self._snapshot_time
+
     def _snapshot_due(self) -> bool:
-        unsaved = self._outcomes_since_snapshot()
-        age = time.monotonic() - self._snapshot_time
+        unsaved = self.outcomes_since_snapshot
         return unsaved >= self._checkpoint.outcomes or (
-            unsaved > 0 and age * 1000 >= self._checkpoint.interval
+            unsaved > 0 and self.snapshot_age * 1000 >= self._checkpoint.interval
         )

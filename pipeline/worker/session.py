@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Self
 
@@ -17,10 +18,12 @@ from pipeline.kafka.errors import COORDINATOR_TIMEOUT
 from pipeline.kafka.output_values import Encoders
 from pipeline.kafka.topics import LARGEST_DEAD_LETTER, topics_of
 from pipeline.model.model import Model
+from pipeline.monitoring.monitor import Monitor
 from pipeline.recovery.signature import state_signer
 from pipeline.worker.assignment import POLL_TIMEOUT, Assignment
+from pipeline.worker.clock import wall_clock
+from pipeline.worker.figures import figures_of, registry_figures
 from pipeline.worker.membership import Membership
-from pipeline.worker.metrics import Gauges
 from pipeline.worker.partition import Partition
 from pipeline.worker.share_reader import make_exchange
 from pipeline.worker.transaction import InFlightCommit, PartitionCommit, TransactionWriter
@@ -46,8 +49,8 @@ class Session:
         The worker's name, by which older workers of that name are fenced.
     new_model
         Makes a model that has seen nothing.
-    gauges
-        Where the partitions' figures are published.
+    monitor
+        Is told what the session does.
     settings
         What the outputs depend on.
     encoders
@@ -66,7 +69,7 @@ class Session:
         config: Config,
         instance: str,
         new_model: Callable[[], Model],
-        gauges: Gauges,
+        monitor: Monitor,
         settings: dict[str, str],
         *,
         encoders: Encoders = MappingProxyType({}),
@@ -76,10 +79,11 @@ class Session:
         """Whether the last batches left something to do."""
         self._restore_seconds = 0.0
         """How long partitions are restored in the next step: as long as the others took in the last one."""
-        self._gauges = gauges
-        self._producer = transactional_producer(config, instance, LARGEST_DEAD_LETTER)
-        self.consumer: Consumer = group_consumer(config)
-        self.assignment = Assignment(config, self.consumer, new_model, settings)
+        self._monitor = monitor
+        statistics = monitor.statistics_of("producer")
+        self._producer = transactional_producer(config, instance, LARGEST_DEAD_LETTER, statistics)
+        self.consumer: Consumer = group_consumer(config, monitor.statistics_of("consumer"))
+        self.assignment = Assignment(config, self.consumer, new_model, settings, monitor)
         timeout = config.worker.transaction_timeout / 1000
         self.writer = TransactionWriter(
             self._producer, topics_of(config), settings, timeout, state_signer(config), encoders=encoders
@@ -91,9 +95,9 @@ class Session:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._monitor.session_ended()
         self.in_flight.abandon()
         self.assignment.close()
-        self._gauges.clear()
         if self._exchange is not None:
             self._exchange.close()
         self.consumer.close()
@@ -102,11 +106,13 @@ class Session:
         """Fence older workers of this name and join the group, unless told to stop meanwhile."""
 
         def poll() -> bool:
+            self._monitor.beat()
             self._producer.poll(0)  # logs what the client reports, such as a refused password
             return stopping()
 
         call = BackgroundCall(lambda: self._producer.init_transactions(COORDINATOR_TIMEOUT))
         call.result(COORDINATOR_TIMEOUT, poll)
+        self._monitor.session_begun()
         self.subscribe()
 
     @property
@@ -134,39 +140,69 @@ class Session:
 
     def step(self) -> None:
         """Poll once, process a batch of each partition, and begin to commit what came of it."""
+        stage = self._monitor.stage
         if not self._busy:
             self._end_commit()  # else the messages that arrive meanwhile wait for two transactions, not one
         source = self.assignment.source
         waiting = any(partition.laggards.waiting for partition in self.assignment.running)
-        source.poll(0.0 if self._busy or waiting or self.assignment.restoring else POLL_TIMEOUT)
-        self.assignment.tables.poll()
-        self.assignment.restore(self._restore_seconds)
+        with stage("poll"):
+            source.poll(0.0 if self._busy or waiting or self.assignment.restoring else POLL_TIMEOUT)
+        with stage("tables"):
+            self.assignment.tables.poll()
+        with stage("restore"):
+            self.assignment.restore(self._restore_seconds)
         begin = time.monotonic()
         running = self.assignment.running
         if self._exchange is not None:
             timeout = SHARES_TIMEOUT if waiting and not self._busy else 0.0
-            self._exchange.poll([partition.task.inbox for partition in running], timeout)
+            with stage("shares"):
+                self._exchange.poll([partition.task.inbox for partition in running], timeout)
         limit = self._batch_size
-        commits = [commit for each in running if (commit := each.advance(limit, busy=self._busy))]
+        with stage("process"):
+            commits = [commit for each in running if (commit := each.advance(limit, busy=self._busy))]
         self._busy = any(commit.batch.steps == limit for commit in commits)
         if commits:
             self._begin_commit(commits)
         elif self.in_flight.done:
             self._end_commit()
         source.apply_backpressure()
-        self._gauges.update(running, source)
-        self.assignment.progress.report(self.partitions.values())
+        self._report(running)
         self._restore_seconds = min(time.monotonic() - begin, MAX_RESTORE_SECONDS)
+
+    def _report(self, running: Sequence[Partition]) -> None:
+        """Say how far the partitions are: to the monitor, and from time to time in the log."""
+        partitions, source = self.partitions.values(), self.assignment.source
+        if not self.in_flight.under_way:
+            self._producer.poll(0)  # takes its statistics, which would pile up; a commit's flush does so, too
+        self._monitor.restoring({each.number: each.records_left for each in partitions if each.restoring})
+        self._monitor.update(
+            {each.number: each.state.name.lower() for each in partitions},
+            figures_of(running, source),
+            partial(registry_figures, source),
+        )
+        self._monitor.beat()
+        self.assignment.progress.report(partitions)
 
     def _begin_commit(self, commits: Sequence[PartitionCommit]) -> None:
         self._end_commit()
         if not commits:
             return
-        self.in_flight.begin(lambda: self.writer.commit(commits, self.membership.metadata))
+        self._monitor.committing([commit.task for commit in commits])
+        with self._monitor.stage("write"):
+            self.in_flight.begin(lambda: self.writer.commit(commits, self.membership.metadata))
         for commit in commits:
             self.partitions[commit.task.partition].begin_commit(commit)
 
     def _end_commit(self) -> None:
         """Wait for the transaction that is under way, if there is one."""
-        for commit, position in self.in_flight.end():
-            self.partitions[commit.task.partition].end_commit(commit, position)
+        begin = time.monotonic()
+        ended = self.in_flight.end()
+        if not ended:
+            return
+        now = wall_clock()
+        self._monitor.committed(self.in_flight.seconds, time.monotonic() - begin)
+        for commit, position in ended:
+            number = commit.task.partition
+            self.partitions[number].end_commit(commit, position)
+            size = self.writer.snapshot_sizes.get(number) if commit.snapshot else None
+            self._monitor.count(commit.task, commit.batch, now, snapshot_size=size)

@@ -185,6 +185,34 @@ class ConsumerSource:
         )
         return interactions, labels
 
+    def lag(self, partition: int, positions: tuple[int, int]) -> tuple[int | None, int | None]:
+        """Return how many records of interactions, and labels, of a partition are left behind positions.
+
+        Parameters
+        ----------
+        partition
+            The number of the partition.
+        positions
+            The offsets of the next interaction and the next label to process.
+
+        Returns
+        -------
+        tuple
+            None where the client has not fetched anything yet, which tells it the end.
+        """
+        interactions, labels = (
+            self._lag(PartitionId(topic, partition), position)
+            for topic, position in zip(self._topics.inputs, positions, strict=True)
+        )
+        return interactions, labels
+
+    def _lag(self, topic_partition: PartitionId, position: int) -> int | None:
+        queue = self._inputs[topic_partition].queue
+        if queue is not None and queue.at_end and not len(queue):
+            return 0  # what is left before the end are markers of transactions
+        _, end = self._consumer.get_watermark_offsets(TopicPartition(*topic_partition), cached=True)
+        return max(0, end - position) if end >= 0 else None
+
     def _resume(self, topic_partition: PartitionId, input_: _Input) -> None:
         self._consumer.resume([TopicPartition(*topic_partition)])
         input_.paused = False

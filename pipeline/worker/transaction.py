@@ -81,6 +81,11 @@ class Commit:
         """Whether it is committed, or failed."""
         return self._call.done
 
+    @property
+    def seconds(self) -> float | None:
+        """How long it took; None until it is committed, or failed."""
+        return self._call.seconds
+
     def wait(self) -> list[CommittedPosition]:
         """Wait until it is committed.
 
@@ -114,11 +119,18 @@ class InFlightCommit:
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
         self._commit: Commit | None = None
+        self.seconds = 0.0
+        """How long the last one took to be committed, after its records were encoded."""
 
     @property
     def done(self) -> bool:
         """Whether there is one that is committed, or failed."""
         return self._commit is not None and self._commit.done
+
+    @property
+    def under_way(self) -> bool:
+        """Whether there is one that was begun and not ended."""
+        return self._commit is not None
 
     def begin(self, write: Callable[[], Commit]) -> None:
         """Write a transaction; the one before has to be ended."""
@@ -144,6 +156,7 @@ class InFlightCommit:
         except KafkaException as error:
             abort_if_required(self._producer, error)
             raise
+        self.seconds = self._commit.seconds or 0.0
         parts, self._commit = self._commit.parts, None
         return list(zip(parts, positions, strict=True))
 
@@ -187,6 +200,8 @@ class TransactionWriter:
         self._settings = settings
         self._timeout = timeout
         self._signer = signer
+        self.snapshot_sizes: dict[int, int] = {}
+        """Bytes of the last snapshot by partition."""
 
     def commit(self, parts: Sequence[PartitionCommit], group_metadata: object) -> Commit:
         """Write the parts, their state records and the input offsets, all in one transaction.
@@ -285,6 +300,7 @@ class TransactionWriter:
         if written:
             flush(self._producer, self._timeout)
         for task, slot, data, delivery_reports in written:
+            self.snapshot_sizes[task.partition] = len(data)
             folded = task.model.folded
             task.snapshot_written(
                 snapshot_reference(data, slot, delivery_reports, folded, task.outcome_offsets.floor(folded))

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import gc
 import math
+import platform
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
 from uuid import uuid4
 
+import confluent_kafka
 import numpy as np
 import structlog
 from confluent_kafka import KafkaError, KafkaException
@@ -30,14 +34,15 @@ from pipeline.kafka.access.authorization import (
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.access.missing_rights import missing_rights
 from pipeline.kafka.access.rights import Right, Role, rights
-from pipeline.kafka.errors import error_text, is_fenced
+from pipeline.kafka.errors import error_class, error_text, is_fenced
 from pipeline.kafka.output_values import Encoders
 from pipeline.kafka.partitioner import check_partitioning
 from pipeline.kafka.registry import decoders_of
 from pipeline.kafka.topics import partition_count, topics_of
 from pipeline.model.factory import ModelFactory
+from pipeline.monitoring.drift import DriftDetector
+from pipeline.monitoring.monitor import Monitor
 from pipeline.records.decimals import encode_rows
-from pipeline.worker.metrics import Gauges, serve_metrics
 from pipeline.worker.output_schemas import registered_outputs
 from pipeline.worker.session import Session
 from pipeline.worker.spill_file import refuse_unwritable
@@ -59,6 +64,42 @@ def tune_garbage_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 10, 10)
+
+
+@contextmanager
+def serve_monitor(monitor: Monitor, config: Config, instance: str) -> Iterator[None]:
+    """Answer requests for metrics and probes inside the block, if an address is set.
+
+    Parameters
+    ----------
+    monitor
+        What the worker says of itself.
+    config
+        The whole configuration.
+    instance
+        The worker's name.
+
+    Raises
+    ------
+    ConfigError
+        The address cannot be listened on.
+    """
+    if not monitor.active:
+        yield
+        return
+    # A worker without an address starts sooner without the packages that serve HTTP.
+    from pipeline.monitoring.application import application  # noqa: PLC0415
+    from pipeline.monitoring.http_server import serve  # noqa: PLC0415
+
+    info: Mapping[str, str] = {
+        "worker": instance,
+        "group": config.kafka.group,
+        "version": version("forks-stream"),
+        "librdkafka": confluent_kafka.libversion()[0],
+        "python": platform.python_version(),
+    }
+    with serve(application(monitor, config, info), config.metrics.address, "metrics.address"):
+        yield
 
 
 def known_missing_rights(kafka: Kafka, wanted: Sequence[Right]) -> list[Right]:
@@ -118,12 +159,14 @@ class Worker:
         self._settings = self._factory.settings(partitions)
         self._stopping = threading.Event()
         self._encoders: Encoders = {}
-        self._gauges = Gauges(config)
+        self._monitor = Monitor(config)
         begin = time.monotonic()
         _log.info("getting ready; the first start compiles the learner, which takes a while")
         merge.warm_up()
         encode_rows(np.zeros((1, 1)))
         self._factory.warm_up()
+        if self._monitor.active:
+            DriftDetector().add(np.zeros(1))
         tune_garbage_collector()
         self._startup_seconds = time.monotonic() - begin
 
@@ -146,14 +189,14 @@ class Worker:
         StateError
             What the topics hold does not fit together.
         ConfigError
-            The address for metrics cannot be listened on.
+            The address for metrics and probes cannot be listened on.
         AuthorizationError
             The brokers deny a right.
         SchemaRefusedError
             The schema registry refuses the schema of an output.
         """
         _log.info("ready", instance=self._instance, seconds=round(self._startup_seconds, 1))
-        with serve_metrics(self._gauges, self.config.metrics.address):
+        with serve_monitor(self._monitor, self.config, self._instance):
             self._run_sessions()
 
     def _run_sessions(self) -> None:
@@ -169,19 +212,19 @@ class Worker:
                 if time.monotonic() < denied_until:
                     raise
                 denied_until = time.monotonic() + CONFIRMATION_PERIOD
-                wait = self._start_over(str(error), wait)
+                wait = self._start_over("authorization", str(error), wait)
             except KafkaException as error:
                 if may_be_denied(error):
                     self._raise_missing_rights(error, confirmed=time.monotonic() < denied_until)
                     denied_until = time.monotonic() + CONFIRMATION_PERIOD
-                wait = self._start_over(_reason(error), wait)
+                wait = self._start_over(error_class(error), _reason(error), wait)
 
     def _new_session(self) -> Session:
         return Session(
             self.config,
             self._instance,
             self._factory.new_model,
-            self._gauges,
+            self._monitor,
             self._settings,
             encoders=self._encoders,
         )
@@ -197,8 +240,9 @@ class Worker:
                 ) from error
             raise
 
-    def _start_over(self, reason: str, wait: float) -> float:
+    def _start_over(self, kind: str, reason: str, wait: float) -> float:
         """Wait before the next session, and return how long to wait before the one after it."""
+        self._monitor.session_failed(kind, reason)
         _log.warning("starting over from the log", reason=reason, wait_s=wait)
         self._stopping.wait(wait)
         return min(2 * wait, MAX_BACKOFF)

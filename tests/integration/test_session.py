@@ -15,7 +15,7 @@ from pipeline.config.tree import Config, Worker
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.kafka.deadline import BackgroundCall
 from pipeline.model.factory import ModelFactory
-from pipeline.worker.metrics import Gauges
+from pipeline.monitoring.monitor import Monitor
 from pipeline.worker.partition import PartitionState
 from pipeline.worker.session import Session
 from pipeline.worker.transaction import Commit, PartitionCommit
@@ -28,7 +28,7 @@ def session_of(pipeline: Pipeline, name: str) -> Iterator[Session]:
     config = Config(kafka=pipeline.kafka, worker=Worker(batch=50))
     factory = ModelFactory(config)
     settings = factory.settings(pipeline.partitions)
-    with Session(config, name, factory.new_model, Gauges(config), settings) as session:
+    with Session(config, name, factory.new_model, Monitor(config), settings) as session:
         session.start()
         yield session
 

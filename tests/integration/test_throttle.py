@@ -6,14 +6,15 @@ from urllib.request import urlopen
 
 import pytest
 
-from pipeline.config.tree import Config, Worker
+from pipeline.config.tree import Config, Metrics, Worker
 from pipeline.features.tables import Tables
 from pipeline.kafka.partitioner import partition
 from pipeline.model.model import Model
+from pipeline.monitoring.monitor import Monitor
 from pipeline.records.encoding import encode
 from pipeline.worker import source, throttle
-from pipeline.worker.metrics import Gauges, serve_metrics
 from pipeline.worker.session import Session
+from pipeline.worker.worker import serve_monitor
 from tests.integration.harness import Message, Pipeline
 from tests.support.builders import interaction, small_learner
 
@@ -51,10 +52,15 @@ def test_too_many_dead_letters_pause_only_their_partition_and_lose_nothing(
     for user in (rejected_user, valid_user):
         interactions = [interaction(f"{user}-{n}", n, user) for n in range(GOOD)]
         pipeline.produce(Message(topics.interactions, b"%d" % user, encode(each)) for each in interactions)
-    config = Config(kafka=pipeline.kafka, worker=Worker(batch=1, dead_letters=LIMIT))
+    address = f"127.0.0.1:{free_port}"
+    config = Config(
+        kafka=pipeline.kafka,
+        worker=Worker(batch=1, dead_letters=LIMIT),
+        metrics=Metrics(address=address),
+    )
     monkeypatch.setattr(source, "MIN_READ_AHEAD", 0)
     monkeypatch.setattr(throttle, "MINUTE", float("inf"))
-    gauges, address = Gauges(config), f"127.0.0.1:{free_port}"
+    monitor = Monitor(config)
 
     def written() -> tuple[int, Counter[int]]:
         predicted = Counter(each.partition for each in pipeline.read(topics.predictions))
@@ -63,8 +69,8 @@ def test_too_many_dead_letters_pause_only_their_partition_and_lose_nothing(
     with (
         pipeline.follow(topics.predictions) as predictions,
         pipeline.follow(topics.dead_letters) as dead_letters,
-        serve_metrics(gauges, address),
-        Session(config, "worker", new_model, gauges, {"partitions": "2"}) as session,
+        serve_monitor(monitor, config, "worker"),
+        Session(config, "worker", new_model, monitor, {"partitions": "2"}) as session,
     ):
         session.start()
         session.run(

@@ -155,7 +155,7 @@ def test_anything_else_is_refused_as_a_duration(value: object) -> None:
         ('[sharing]\ninterval = "on"\n', ["sharing.interval", "a number of outcomes", "got 'on'"]),
         ('[sharing]\nalign = "30s"\ninterval = "off"\n', ["sharing", "align needs shares"]),
         ('[sharing]\nalign = "0s"\n', ["sharing.align", "greater than or equal to 1"]),
-        ('[metrics]\naddress = "9100"\n', ["metrics.address", '"127.0.0.1:9100"', "'9100'"]),
+        ('[metrics]\naddress = ":9100"\n', ["metrics.address", '"127.0.0.1:9100"', "':9100'"]),
         ('[metrics]\naddress = "here:65536"\n', ["metrics.address", "'here:65536'"]),
         ('[metrics]\naddress = "::1:9100"\n', ["metrics.address", '"[::1]:9100"', "'::1:9100'"]),
         ('[metrics]\naddress = "[::1]"\n', ["metrics.address", "'[::1]'"]),

@@ -1,0 +1,207 @@
+"""How well learners predict, over a sliding window of a partition's last labelled events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import compress
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forks.validation.metrics import (
+    auc,
+    calibration_error,
+    log_loss,
+    mean_absolute_error,
+    root_mean_squared_error,
+)
+from pipeline.config.tree import CHAMPION
+from pipeline.features.regression import RegressionTarget
+from pipeline.features.target import Target
+from pipeline.model.model import Model
+from pipeline.monitoring.drift import DriftDetector
+from pipeline.task.columns import OutcomeColumns
+
+Floats: TypeAlias = NDArray[np.float64]
+
+WINDOW: Final = 10_000
+"""Labelled events in a window, at most."""
+RUNNING_MEANS: Final = "baseline:running_means"
+"""The sum of the running means of the first two entities; no learner can have the name."""
+CONSTANT: Final = "baseline:constant"
+"""The same prediction for all events of the window: the more frequent class, or the mean of the labels."""
+NO_MEAN: Final = 0.5
+"""Stands for the running mean of an entity that there is not."""
+
+
+class QualityFigures(NamedTuple):
+    """Quality of a learner or baseline over a window; what is not defined for it is None."""
+
+    mistakes: float | None = None
+    """Share of events of the other class than predicted."""
+    auc: float | None = None
+    log_loss: float | None = None
+    """In nats."""
+    calibration_error: float | None = None
+    mean_absolute_error: float | None = None
+    """In the unit of the labels, as the next."""
+    root_mean_squared_error: float | None = None
+
+
+class WindowFigures(NamedTuple):
+    """Quality over the window of one partition."""
+
+    events: int
+    """Labelled events in the window."""
+    learners: Mapping[str, QualityFigures]
+    """By learner or baseline."""
+
+
+class DriftFigures(NamedTuple):
+    """What the detector of drift has found in one partition: see `pipeline.monitoring.drift`."""
+
+    evidence: float
+    threshold: float
+    alarms: int
+
+
+class QualityWindow:
+    """The last labelled events of one partition, with the scores of all learners and of the running means.
+
+    Parameters
+    ----------
+    model
+        Names the learners, and says what is predicted.
+    size
+        The largest number of events.
+    """
+
+    def __init__(self, model: Model, size: int = WINDOW) -> None:
+        self.drift = DriftDetector()
+        self._size = size
+        self._target: Target = model.target
+        self._regression = isinstance(self._target, RegressionTarget)
+        self._learners = (CHAMPION, *model.challengers)
+        losses = [model.learner.settings.loss, *(each.loss for each in model.challengers.values())]
+        self._log_odds = frozenset(compress(self._learners, [loss == "logistic" for loss in losses]))
+        self._columns: Floats = np.empty((len(self._learners) + 2, size))
+        """Rows: values of labels, predictions of the running means, scores of each learner."""
+        self._next = self._count = 0
+        self._known = model.statistics.everything[0].tolist()
+        """Events, labels and values learned before the next outcomes."""
+
+    def add(self, outcomes: OutcomeColumns, model: Model, since: int) -> None:
+        """Take the outcomes of a batch.
+
+        Parameters
+        ----------
+        outcomes
+            The outcomes.
+        model
+            The model after the batch.
+        since
+            Sequence of the first prediction of the current learners. Earlier ones are left out, as are
+            corrections.
+        """
+        known, self._known = self._known, model.statistics.everything[0].tolist()
+        if not len(outcomes):
+            return
+        values = np.array(outcomes.watch_ratios, dtype=np.float64)  # None becomes NaN
+        chosen = ~np.isnan(values)
+        if since:
+            chosen &= np.array(outcomes.prediction_sequences) >= since
+        chosen[list(outcomes.corrected)] = False
+        whole = bool(chosen.all())
+        rows = slice(None) if whole else chosen
+        columns = np.empty((len(self._columns), int(np.count_nonzero(chosen))))
+        if not columns.size:
+            return
+        columns[0], columns[1] = values[rows], self._running_means(outcomes.means[rows], known)
+        columns[2] = outcomes.scores[rows]
+        if len(self._learners) > 1:
+            scores = outcomes.challengers if whole else compress(outcomes.challengers, chosen)
+            names = self._learners[1:]
+            columns[3:] = np.array([[(each or {})[name] for name in names] for each in scores]).T
+        self.drift.add(self._differences(columns))
+        self._store(columns)
+
+    def _running_means(self, means: Floats, known: Sequence[float]) -> Floats:
+        """Return how far the sum of two running means lies above its threshold, or the value it predicts.
+
+        The threshold is that of `forks report`, but with the labels known before the batch in place of those
+        known at the prediction.
+        """
+        events, labels, values = known[:3]
+        mean = ((values if self._regression else labels) + 0.5) / (events + 1.0)
+        if isinstance(self._target, RegressionTarget):
+            summed = means.sum(axis=1) - (means.shape[1] - 1) * mean
+            found: Floats = self._target.threshold + 2.0 * self._target.cap * (summed - 0.5)
+            return found
+        if means.shape[1] == 0:
+            return np.full(len(means), NO_MEAN - mean)
+        margin: Floats = means.sum(axis=1) * (2 / means.shape[1]) - (mean + 0.5)
+        return margin
+
+    def _differences(self, columns: Floats) -> Floats:
+        """Return the champion's errors less those of the running means, in [-1, 1]."""
+        values, means, scores = columns[:3]
+        if isinstance(self._target, RegressionTarget):
+            target = self._target
+            labels = target.threshold + np.clip(values - target.threshold, -target.cap, target.cap)
+            errors = [np.abs(each - labels) for each in (target.threshold + target.scale * scores, means)]
+            ours, theirs = (np.minimum(each / target.cap, 1.0) for each in errors)
+            difference: Floats = ours - theirs
+            return difference
+        positive = self._target.are_positive(values)
+        wrong = ((scores > 0.0) != positive).astype(np.float64)
+        surplus: Floats = wrong - ((means > 0.0) != positive)
+        return surplus
+
+    def _store(self, columns: Floats) -> None:
+        columns = columns[:, -self._size :]
+        count = columns.shape[1]
+        head = min(count, self._size - self._next)
+        self._columns[:, self._next : self._next + head] = columns[:, :head]
+        self._columns[:, : count - head] = columns[:, head:]
+        self._next = (self._next + count) % self._size
+        self._count = min(self._size, self._count + count)
+
+    @property
+    def figures(self) -> WindowFigures:
+        """The quality of all learners and baselines. It costs a sort of the window for each."""
+        values, means, *scores = self._columns[:, : self._count]
+        if not self._count:
+            return WindowFigures(0, {})
+        found = {}
+        if isinstance(self._target, RegressionTarget):
+            target = self._target
+            labels = target.threshold + np.clip(values - target.threshold, -target.cap, target.cap)
+            for name, each in zip(self._learners, scores, strict=True):
+                found[name] = _errors(target.threshold + target.scale * each, labels)
+            found[RUNNING_MEANS] = _errors(means, labels)
+            found[CONSTANT] = _errors(np.full(len(labels), labels.mean()), labels)
+            return WindowFigures(self._count, found)
+        positive = self._target.are_positive(values)
+        for name, each in zip(self._learners, scores, strict=True):
+            found[name] = _classes(each, positive, log_odds=name in self._log_odds)
+        found[RUNNING_MEANS] = _classes(means, positive, log_odds=False)
+        share = float(positive.mean())
+        found[CONSTANT] = QualityFigures(mistakes=min(share, 1.0 - share), auc=0.5)
+        return WindowFigures(self._count, found)
+
+
+def _classes(scores: Floats, positive: NDArray[np.bool_], *, log_odds: bool) -> QualityFigures:
+    return QualityFigures(
+        float(np.mean((scores > 0.0) != positive)),
+        auc(scores, positive),
+        log_loss(scores, positive) if log_odds else None,
+        calibration_error(scores, positive) if log_odds else None,
+    )
+
+
+def _errors(predicted: Floats, labels: Floats) -> QualityFigures:
+    return QualityFigures(
+        mean_absolute_error=mean_absolute_error(predicted, labels),
+        root_mean_squared_error=root_mean_squared_error(predicted, labels),
+    )

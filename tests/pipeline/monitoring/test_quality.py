@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forks.validation import auc, calibration_error, log_loss
+from pipeline.features.regression import RegressionTarget
+from pipeline.features.tables import Tables
+from pipeline.model.model import Model
+from pipeline.monitoring.quality import CONSTANT, RUNNING_MEANS, QualityWindow
+from pipeline.task.columns import CorrectedPrediction, OutcomeColumns
+from tests.support.builders import CHALLENGERS, small_learner
+from tests.support.examples import examples
+
+REGRESSION = RegressionTarget(threshold=30.0, cap=60.0, scale=10.0)
+
+
+def outcomes(
+    values: list[float | None],
+    scores: Any,
+    means: Any = None,
+    *,
+    challengers: Any = (),
+    first: int = 0,
+    corrected: Any = None,
+) -> OutcomeColumns:
+    """Outcomes that have what the window reads."""
+    n = len(values)
+    found = OutcomeColumns()
+    columns = {
+        "keys": list(range(n)),
+        "prediction_sequences": range(first, first + n),
+        "watch_ratios": values,
+        "scores": np.array(scores, dtype=float),
+        "means": np.full((n, 2), 0.5) if means is None else np.array(means),
+        "challengers": challengers or [None] * n,
+        "corrected": corrected or {},
+    }
+    for name, column in columns.items():
+        object.__setattr__(found, name, column)
+    return found
+
+
+def model(**more: Any) -> Model:
+    return Model(small_learner(), Tables(), 10, **more)
+
+
+EVENT = st.tuples(st.floats(0.0, 3.0) | st.none(), st.floats(-4.0, 4.0))
+
+
+@examples(60)
+@given(st.lists(st.lists(EVENT, max_size=12), max_size=8), st.integers(1, 20))
+def test_the_window_is_the_last_labelled_events_however_batches_fall(
+    batches: list[list[tuple[float | None, float]]], size: int
+) -> None:
+    one, window = model(), QualityWindow(model(), size)
+    for batch in batches:
+        window.add(outcomes([value for value, _ in batch], [score for _, score in batch]), one, 0)
+    last = [event for batch in batches for event in batch if event[0] is not None][-size:]
+    figures = window.figures
+    assert figures.events == len(last)
+    if last:
+        scores = np.array([score for _, score in last])
+        positive = np.array([value for value, _ in last], dtype=float) > one.target.threshold
+        champion = figures.learners["champion"]
+        assert champion.mistakes == pytest.approx(np.mean((scores > 0) != positive))
+        assert (champion.auc is None) == (auc(scores, positive) is None)
+        assert champion.auc == pytest.approx(auc(scores, positive))
+        assert champion.log_loss == pytest.approx(log_loss(scores, positive))
+        assert champion.calibration_error == pytest.approx(calibration_error(scores, positive))
+        share = positive.mean()
+        assert figures.learners[CONSTANT].mistakes == pytest.approx(min(share, 1 - share))
+
+
+def test_corrections_and_predictions_of_former_learners_do_not_count() -> None:
+    window, one = QualityWindow(model()), model()
+    corrected: dict[int, CorrectedPrediction] = {1: None}  # type: ignore[dict-item]  # its place is read alone
+    window.add(outcomes([1.0, 1.0, 1.0, 1.0], [1.0] * 4, first=8, corrected=corrected), one, 9)
+    assert window.figures.events == 2
+    window.add(outcomes([1.0], [1.0], first=0), one, 9)
+    assert window.figures.events == 2
+
+
+def test_challengers_stand_beside_the_champion_under_their_names() -> None:
+    one = model(challengers=CHALLENGERS)
+    window = QualityWindow(one)
+    scores = [{"wider": -1.0, "small": 1.0}, {"small": 1.0, "wider": 1.0}]  # in any order of names
+    window.add(outcomes([1.0, 1.0], [1.0, 1.0], challengers=scores), one, 0)
+    found = window.figures.learners
+    assert set(found) == {"champion", "small", "wider", RUNNING_MEANS, CONSTANT}
+    assert (found["champion"].mistakes, found["small"].mistakes, found["wider"].mistakes) == (0.0, 0.0, 0.5)
+    assert found["wider"].log_loss is None, "its loss is squared: scores are no log-odds"
+
+
+def test_the_running_means_predict_by_the_threshold_of_the_report() -> None:
+    one = model()
+    window = QualityWindow(one)
+    one.statistics.everything[0] = (99.0, 9.5, 0.0)  # known only after this batch
+    window.add(outcomes([1.0], [1.0], means=[[0.4, 0.5]]), one, 0)  # 0.9 is below 1: nothing was known yet
+    assert window.figures.learners[RUNNING_MEANS].mistakes == 1.0
+    window.add(outcomes([1.0], [1.0], means=[[0.3, 0.31]]), one, 0)  # above (9.5 + 0.5) / 100 + 0.5
+    assert window.figures.learners[RUNNING_MEANS].mistakes == 0.5
+
+
+def test_a_model_that_turns_worse_than_the_running_means_is_drift() -> None:
+    one, chance = model(), np.random.default_rng(3)
+    window = QualityWindow(one)
+
+    def learn(count: int, right: float) -> None:
+        values = (chance.random(count) < 0.5) * 1.0
+        signs = np.where(chance.random(count) < right, 1.0, -1.0) * np.where(values > 0, 1.0, -1.0)
+        means = np.where(chance.random(count) < 0.7, values, 1.0 - values)[:, None].repeat(2, axis=1)
+        window.add(outcomes(values.tolist(), signs, means), one, 0)
+
+    for _ in range(50):
+        learn(200, 0.75)
+    assert window.drift.alarms == 0
+    for _ in range(10):
+        learn(200, 0.55)
+    assert window.drift.alarms > 0
+
+
+def test_numbers_have_errors_in_their_own_unit() -> None:
+    one = Model(small_learner(loss="squared"), Tables(), 10, target=REGRESSION)
+    window = QualityWindow(one)
+    half = REGRESSION.summand(40.0)
+    window.add(outcomes([40.0, 500.0], [1.0, 1.0], means=[[half, 0.5], [half, 0.5]]), one, 0)
+    found = window.figures.learners
+    assert found["champion"].mean_absolute_error == pytest.approx((0.0 + 50.0) / 2)  # 500 is learned as 90
+    assert found["champion"].root_mean_squared_error == pytest.approx(np.sqrt(50.0**2 / 2))
+    assert found["champion"].mistakes is None
+    assert found[RUNNING_MEANS].mean_absolute_error == pytest.approx(25.0)
+    assert found[CONSTANT].mean_absolute_error == pytest.approx(25.0)
