@@ -12,6 +12,7 @@ from pipeline.cli import (
     audit,
     broker,
     checkpoint,
+    config,
     demo,
     evaluate,
     inspect,
@@ -42,6 +43,7 @@ app.command(cls=Command, epilog=run.EPILOG)(run.run)
 app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")
 app.add_typer(stream.app, name="stream")
+app.add_typer(config.app, name="config")
 app.command(cls=Command, epilog=replay.EPILOG)(replay.replay)
 app.command(cls=Command, epilog=synth.EPILOG)(synth.synth)
 app.command(cls=Command, epilog=inspect.EPILOG)(inspect.inspect)
