@@ -18,6 +18,7 @@ from pipeline.cli import (
     inspect,
     promote,
     rebuild,
+    redrive,
     replay,
     report,
     run,
@@ -50,6 +51,7 @@ app.command(cls=Command, epilog=inspect.EPILOG)(inspect.inspect)
 app.command(cls=Command, epilog=report.EPILOG)(report.report)
 app.add_typer(checkpoint.app, name="checkpoint")
 app.command(cls=Command, epilog=rebuild.EPILOG)(rebuild.rebuild)
+app.command(cls=Command, epilog=redrive.EPILOG)(redrive.redrive)
 app.command(cls=Command, epilog=promote.EPILOG)(promote.promote)
 app.command(cls=Command, epilog=audit.EPILOG)(audit.audit)
 app.command(cls=Command, epilog=evaluate.EPILOG)(evaluate.evaluate)

@@ -100,7 +100,9 @@ def _setting(name: str, value: Any) -> str:
 
 def _comment(text: str) -> Iterator[str]:
     plain = re.sub("`{1,2}", "`", text)
-    return (f"# {line}" for line in textwrap.wrap(plain, WIDTH, break_long_words=False, break_on_hyphens=False))
+    return (
+        f"# {line}" for line in textwrap.wrap(plain, WIDTH, break_long_words=False, break_on_hyphens=False)
+    )
 
 
 def _learner() -> str:
@@ -118,7 +120,9 @@ def _learner() -> str:
 
 def _attributes_of(docstring: str) -> dict[str, str]:
     """Return the descriptions in the section `Attributes` of a docstring, by name."""
-    section = re.split(r"^\w[\w ]*\n-+$", docstring.split("Attributes\n----------\n")[1], flags=re.MULTILINE)[0]
+    section = re.split(r"^\w[\w ]*\n-+$", docstring.split("Attributes\n----------\n")[1], flags=re.MULTILINE)[
+        0
+    ]
     found: dict[str, str] = {}
     names: list[str] = []
     for line in section.splitlines():
@@ -133,7 +137,9 @@ def _attributes_of(docstring: str) -> dict[str, str]:
 def _challengers() -> str:
     lines = [
         *_comment(_summary(Challenger)),
-        *_comment(f"Any number of them, each with a name of its own. The learners are {', '.join(LEARNERS)}."),
+        *_comment(
+            f"Any number of them, each with a name of its own. The learners are {', '.join(LEARNERS)}."
+        ),
         "#[challengers.wider]",
         '#learner = "forks"',
         "#budget = 320",

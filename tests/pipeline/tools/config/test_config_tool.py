@@ -46,7 +46,9 @@ def test_a_new_file_changes_nothing_and_names_every_setting() -> None:
         if name not in {"stream", "challengers"}:
             section = text[text.index(f"\n[{name}]\n") :]
             for key in type(field.default).model_fields:
-                assert re.search(rf"^# .+\n#{key} = ", section, re.MULTILINE), f"{name}.{key} is not explained"
+                assert re.search(rf"^# .+\n#{key} = ", section, re.MULTILINE), (
+                    f"{name}.{key} is not explained"
+                )
     assert isinstance(run("init", "--out", "forks.toml").exception, ConfigError)
 
 
@@ -104,7 +106,9 @@ def test_what_is_in_force_says_where_it_comes_from(monkeypatch: pytest.MonkeyPat
         "challengers.a.learner": ("arow", "file", "mine.toml"),
         "stream.target.above": (0.75, "default", None),
     }
-    assert {key: (found[key]["value"], found[key]["source"], found[key]["origin"]) for key in expected} == expected
+    assert {
+        key: (found[key]["value"], found[key]["source"], found[key]["origin"]) for key in expected
+    } == expected
 
 
 def test_what_is_shown_is_a_file_that_means_the_same() -> None:
