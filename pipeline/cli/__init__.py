@@ -12,11 +12,13 @@ from pipeline.cli import (
     audit,
     broker,
     checkpoint,
+    config,
     demo,
     evaluate,
     inspect,
     promote,
     rebuild,
+    redrive,
     replay,
     report,
     run,
@@ -42,12 +44,14 @@ app.command(cls=Command, epilog=run.EPILOG)(run.run)
 app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")
 app.add_typer(stream.app, name="stream")
+app.add_typer(config.app, name="config")
 app.command(cls=Command, epilog=replay.EPILOG)(replay.replay)
 app.command(cls=Command, epilog=synth.EPILOG)(synth.synth)
 app.command(cls=Command, epilog=inspect.EPILOG)(inspect.inspect)
 app.command(cls=Command, epilog=report.EPILOG)(report.report)
 app.add_typer(checkpoint.app, name="checkpoint")
 app.command(cls=Command, epilog=rebuild.EPILOG)(rebuild.rebuild)
+app.command(cls=Command, epilog=redrive.EPILOG)(redrive.redrive)
 app.command(cls=Command, epilog=promote.EPILOG)(promote.promote)
 app.command(cls=Command, epilog=audit.EPILOG)(audit.audit)
 app.command(cls=Command, epilog=evaluate.EPILOG)(evaluate.evaluate)

@@ -42,3 +42,15 @@ def milliseconds(text: object) -> int:
 
 Milliseconds = Annotated[int, BeforeValidator(milliseconds), Field(le=2**53)]
 """At most the largest timestamp, so that the sum of both fits into 64 bits."""
+
+
+def duration_text(duration: int) -> str:
+    """Write a duration in milliseconds as `milliseconds` reads it, in the largest unit that is exact.
+
+    Examples
+    --------
+    >>> duration_text(21_600_000), duration_text(1_500), duration_text(0)
+    ('6h', '1500ms', '0ms')
+    """
+    unit = next((unit for unit in reversed(UNITS) if duration and duration % UNITS[unit] == 0), "ms")
+    return f"{duration // UNITS[unit]}{unit}"

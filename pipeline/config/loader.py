@@ -13,7 +13,7 @@ import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic_core import ErrorDetails
@@ -26,8 +26,9 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from pipeline.config.section import Section
 from pipeline.config.stream import KUAIREC, Stream
-from pipeline.config.tree import Config
+from pipeline.config.tree import LEARNERS, Config
 from pipeline.config.value_files import FILE_VARIABLE, read_client_files, read_value
 from pipeline.errors import ConfigError
 from pipeline.excerpt import excerpt
@@ -203,11 +204,13 @@ def _refuse_unknown_sections() -> None:
         Naming the variable and the sections.
     """
     for variable in os.environ:
-        section, nested, _ = variable.upper().removeprefix(PREFIX).partition("__")
+        section, nested, key = variable.upper().removeprefix(PREFIX).partition("__")
         if variable.upper().startswith(PREFIX) and nested and section.lower() not in Config.model_fields:
             accepted = ", ".join(f"{PREFIX}{name.upper()}__..." for name in Config.model_fields)
+            near = difflib.get_close_matches(section.lower(), Config.model_fields, n=1)
+            hint = f"; did you mean {PREFIX}{near[0].upper()}__{key}?" if near else "."
             raise ConfigError(
-                f"the environment ({variable}): there is no such section. Accepted here: {accepted}"
+                f"the environment ({variable}): there is no such section{hint} Accepted here: {accepted}"
             )
 
 
@@ -229,9 +232,11 @@ def _explain(detail: ErrorDetails, given: dict[str, Any], file: Path) -> str:
     key, origin = ".".join(path), _origin(path, given, file)
     if detail["type"] == "extra_forbidden":
         names = _accepted(path)
-        near = difflib.get_close_matches(path[-1], names, n=1)
-        hint = f"; did you mean {near[0]}?" if near else "."
+        near = nearest(path, names)
+        hint = f"; did you mean {near}?" if near else "."
         return f"{origin}: {key} is not a setting{hint} Accepted here: {', '.join(names)}"
+    if detail["type"] == "missing" and path[:1] == ["challengers"] and path[2:] == ["learner"]:
+        return f"{origin}: {key} is missing. The learners are {', '.join(LEARNERS)}"
     message = detail["msg"].removeprefix("Value error, ")
     secret = path[0] in CLIENT_SECTIONS and path[1:2] in ([], ["client"], ["url"])
     if secret or origin.upper().endswith(f"{FILE_VARIABLE})"):
@@ -271,8 +276,46 @@ def _origin(path: list[str], given: dict[str, Any], file: Path) -> str:
     return f"the environment ({variables[0]})" if variables else str(file)
 
 
+def nearest(path: Sequence[str], names: Sequence[str]) -> str | None:
+    """Return the setting whose name is nearest to one that there is not, in its section or else in another.
+
+    Parameters
+    ----------
+    path
+        The names of the sections and of the setting.
+    names
+        The names that are accepted in the section.
+
+    Returns
+    -------
+    str or None
+        The setting with its section; None if no name is near.
+
+    Examples
+    --------
+    >>> nearest(["kafka", "bootstrp"], ["bootstrap", "group"]), nearest(["kafka", "windw"], ["group"])
+    ('kafka.bootstrap', 'join.window')
+    """
+    *section, name = path
+    if near := difflib.get_close_matches(name, names, n=1):
+        return ".".join([*section, *near])
+    others: dict[str, list[str]] = {}
+    for other, field in Config.model_fields.items():
+        if isinstance(kind := field.annotation, type) and issubclass(kind, Section):
+            for key in kind.model_fields:
+                others.setdefault(key, []).append(f"{other}.{key}")
+    elsewhere = difflib.get_close_matches(name, others, n=1, cutoff=ELSEWHERE)
+    return " or ".join(others[elsewhere[0]]) if elsewhere else None
+
+
+ELSEWHERE: Final = 0.75
+"""How near a name of another section has to be, from 0 to 1."""
+
+
 def _accepted(path: list[str]) -> list[str]:
     """Return the names that are accepted in the section of a setting."""
-    section = Config.model_fields.get(path[0])
-    known = section.annotation if len(path) > 1 and section else Config
+    known: Any = Config
+    for name in path[:-1]:
+        fields = known.model_fields if isinstance(known, type) and issubclass(known, BaseModel) else {}
+        known = fields[name].annotation if name in fields else None
     return sorted(known.model_fields) if isinstance(known, type) and issubclass(known, BaseModel) else []

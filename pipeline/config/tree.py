@@ -83,11 +83,13 @@ class Kafka(Section):
     """Where Kafka is, and the names of topics and group."""
 
     bootstrap: str = Field("127.0.0.1:9092", min_length=1)
+    """Where the brokers are, host:port, with commas between several."""
     prefix: str = Field("", pattern=r"^[a-zA-Z0-9._-]*$")
     """The prefix of every topic's name."""
     input_prefix: str | None = Field(None, pattern=r"^[a-zA-Z0-9._-]*$")
     """The prefix of the inputs' names; None for `prefix`."""
     group: str = Field("forks", min_length=1)
+    """The consumer group; take another one for each prefix."""
     instance: str | None = Field(None, min_length=1)
     """A name that this worker keeps over restarts, so that it gets its partitions back at once."""
     client: ClientTable = Field(default_factory=dict)
@@ -183,6 +185,7 @@ class Learner(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     preset: Literal["practical", "paper"] = "practical"
+    """What the settings are that are not named: `practical` predicts best, `paper` is the published algorithm."""
 
     @property
     def overrides(self) -> dict[str, Any]:
@@ -192,6 +195,11 @@ class Learner(BaseModel):
 
 FORKS = "forks"
 """The name of the project's own learner, beside those of `pipeline.model.rival.RIVALS`."""
+LEARNERS: Final = (
+    *(FORKS, "arow", "bogd", "bpas", "fogd", "forgetron", "fouriernewton", "nogd", "ogd", "perceptron"),
+    *("projectron", "projectronplus", "rbp", "scw", "skegd"),
+)
+"""The names of all learners that a challenger may be, for messages."""
 
 
 class Challenger(BaseModel):

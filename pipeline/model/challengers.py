@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
 from forks import LossName
-from pipeline.config.tree import FORKS, Challenger, Learner
+from pipeline.config.tree import FORKS, LEARNERS, Challenger, Learner
 from pipeline.errors import ConfigError
 from pipeline.excerpt import excerpt
 from pipeline.features.binary import TARGET
@@ -83,8 +84,11 @@ def _resolve_challenger(
         own = parse_learner(where, parameters)
         return learner_settings(own, static_columns, where, features=features, losses=losses)
     if kind not in RIVALS:
-        accepted = ", ".join([FORKS, *RIVALS])
-        raise ConfigError(f"{where}.learner: there is no learner {kind!r}. Accepted here: {accepted}")
+        near = difflib.get_close_matches(kind, LEARNERS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else "."
+        raise ConfigError(
+            f"{where}.learner: there is no learner {excerpt(kind)}{hint} Accepted here: {', '.join(LEARNERS)}"
+        )
     types = parameter_types(kind)
     checked = {name: checked_setting(where, name, value, types) for name, value in parameters.items()}
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import Any, Final, get_args, get_type_hints
 
@@ -20,6 +21,9 @@ LINEAR_ALPHA: Final = 30.0
 REGRESSION_ALPHA: Final = 30.0
 """Prior precision of all weights where numbers are predicted, chosen on invented deliveries: squared loss has
 eight times the curvature of logistic loss, and labels are no more certain."""
+
+NEAR: Final = 0.7
+"""How near the name of a setting has to be to one that there is not, from 0 to 1, for an error to name it."""
 
 
 def learner_settings(
@@ -129,8 +133,10 @@ def checked_setting(where: str, name: str, value: object, types: Mapping[str, An
         The setting is unknown or its value is refused. The message names the setting and what is accepted.
     """
     if name not in types:
-        accepted = ", ".join([*others, *sorted(types)])
-        raise ConfigError(f"{where}.{name} is not a setting. Accepted here: {accepted}")
+        names = [*others, *sorted(types)]
+        near = difflib.get_close_matches(name, names, n=1, cutoff=NEAR)
+        hint = f"; did you mean {where}.{near[0]}?" if near else "."
+        raise ConfigError(f"{where}.{name} is not a setting{hint} Accepted here: {', '.join(names)}")
     try:
         return TypeAdapter(types[name]).validate_python(value)
     except ValidationError as error:

@@ -12,6 +12,7 @@ from pipeline.records.names import (
     MESSAGE_HEADER,
     OFFSET_HEADER,
     PARTITION_HEADER,
+    REDRIVEN_HEADER,
     TOPIC_HEADER,
 )
 
@@ -48,6 +49,25 @@ def read_dead_letter(message: KafkaMessage) -> DeadLetterHeaders:
         offset=_number(errors.get(OFFSET_HEADER)),
         headers=own,
     )
+
+
+def is_redriven(dead_letter: DeadLetterHeaders) -> bool:
+    """Return whether the message of a dead letter came from another dead letter."""
+    return any(name == REDRIVEN_HEADER for name, _ in dead_letter.headers)
+
+
+def redriven_headers(message: KafkaMessage) -> list[tuple[str, bytes | None]]:
+    """Return the headers with which the message of a dead letter is sent again.
+
+    These are the headers that the message had, without the errors that the worker added behind them, and the
+    dead letter as its origin. An earlier origin is left out: the dead letter has it.
+    """
+    headers = list(cast(Headers, message.headers() or ()))
+    added = {EXCEPTION_HEADER, MESSAGE_HEADER, TOPIC_HEADER, PARTITION_HEADER, OFFSET_HEADER}
+    while headers and headers[-1][0] in added:
+        added.remove(headers.pop()[0])
+    origin = f"{message.topic()}/{message.partition()}/{message.offset()}".encode()
+    return [*(each for each in headers if each[0] != REDRIVEN_HEADER), (REDRIVEN_HEADER, origin)]
 
 
 def _number(text: str | None) -> int | None:

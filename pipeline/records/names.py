@@ -39,6 +39,9 @@ TOPIC_HEADER: Final = f"{ERROR_HEADERS}topic"
 PARTITION_HEADER: Final = f"{ERROR_HEADERS}partition"
 OFFSET_HEADER: Final = f"{ERROR_HEADERS}offset"
 
+REDRIVEN_HEADER: Final = "forks-redriven-from"
+"""The dead letter that a message of an input was made of again: its topic, partition and offset."""
+
 MAC_HEADER: Final = "forks-mac"
 """The MAC of a state record, where `checkpoint.key` is set."""
 

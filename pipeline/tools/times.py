@@ -7,6 +7,25 @@ from datetime import UTC, datetime, timedelta
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def parse_instant(text: str) -> int:
+    """Return the milliseconds since 1970 of a time in ISO 8601, by default UTC.
+
+    Raises
+    ------
+    ValueError
+        The text is no such time.
+
+    Examples
+    --------
+    >>> parse_instant("2020-07-05T08:00+02:00")
+    1593928800000
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)
+
+
 def instant(timestamp: int) -> str:
     """Format milliseconds since 1970 as a date and a time with milliseconds.
 

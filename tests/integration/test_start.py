@@ -100,7 +100,7 @@ def test_a_missing_broker_is_reported_with_its_address(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[join]\nwindw = '6h'\n", "join.windw is not a setting; did you mean window?"),
+        ("[join]\nwindw = '6h'\n", "join.windw is not a setting; did you mean join.window?"),
         ("[join]\nwindow = 6\n", "join.window: a duration is a whole number and a unit"),
         ("[worker]\nbatch = 0\n", "worker.batch: Input should be greater than or equal to 1 (got 0)"),
         ("[learner]\nbudget = 1\n", "learner.budget = 1 is not accepted"),

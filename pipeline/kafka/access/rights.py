@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from pipeline.config.tree import Config
@@ -22,6 +22,8 @@ class Role(StrEnum):
     """`forks inspect` and `forks report`."""
     AUDITOR = "auditor"
     """`forks audit`, and all that a reader may."""
+    REDRIVER = "redriver"
+    """`forks redrive`."""
     OPERATOR = "operator"
     """`forks topics`, `checkpoint`, `rebuild` and `promote`, and all that an auditor may."""
 
@@ -112,6 +114,13 @@ def rights(role: Role, config: Config, topics: Topics, partitions: int | None = 
         return _on_topics("Read", written) + _on_topics("Write", written)
     if role is Role.READER:
         return _on_topics("Read", outputs)
+    if role is Role.REDRIVER:
+        return [
+            *_on_topics("Read", [*inputs, topics.dead_letters]),
+            *_on_topics("Write", inputs),
+            Right("Read", Resource.GROUP, redrive_group(group)),
+            Right("Write", Resource.TRANSACTIONAL_ID, transactional_id(config, REDRIVE)),
+        ]
     audited = [*_on_topics("Read", every), *_on_topics("DescribeConfigs", every)]
     if role is Role.AUDITOR:
         return [*audited, Right("Describe", Resource.GROUP, group)]
@@ -122,6 +131,21 @@ def rights(role: Role, config: Config, topics: Topics, partitions: int | None = 
         Right("Read", Resource.GROUP, group),
         transactions,
     ]
+
+
+REDRIVE: Final = "redrive"
+"""Ends the names of the group and of the transactional id of `forks redrive`."""
+
+
+def redrive_group(group: str) -> str:
+    """Return the group whose offsets say which dead letters of another group were redriven.
+
+    Examples
+    --------
+    >>> redrive_group("forks")
+    'forks-redrive'
+    """
+    return f"{group}-{REDRIVE}"
 
 
 def transactional_id(config: Config, instance: str) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from typing import NamedTuple, TypeAlias
 
 from pipeline.errors import ConfigError
+from pipeline.tools.times import parse_instant
 
 
 class Last(NamedTuple):
@@ -60,12 +60,9 @@ def parse_start(text: str) -> StartPosition:
     if re.fullmatch(r"-?[0-9]{1,18}", text):
         return Last(int(text[1:])) if text.startswith("-") else At(int(text))
     try:
-        moment = datetime.fromisoformat(text)
+        return Since(parse_instant(text))
     except ValueError as error:
         raise ConfigError(
             f"--from {text}: accepted are an offset, -N for the last N, beginning, and a time like "
             "2020-07-05 or 2020-07-05T08:00:00Z"
         ) from error
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return Since(round(moment.timestamp() * 1000))

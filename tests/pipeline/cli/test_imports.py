@@ -66,7 +66,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_completion_imports_nothing_heavy() -> None:
     output, packages = imported_by([], _FORKS_COMPLETE="complete_bash", COMP_WORDS="forks re", COMP_CWORD="1")
-    assert output.split() == ["replay", "report", "rebuild"]
+    assert output.split() == ["replay", "report", "rebuild", "redrive"]
     assert packages & HEAVY == set()
 
 

@@ -163,11 +163,17 @@ def test_anything_else_is_refused_as_a_duration(value: object) -> None:
         ('[kafka]\nprefix = "a b"\n', ["kafka.prefix", "a-zA-Z0-9._-", "'a b'"]),
         ("[kafka.client]\nx = [1]\n", ["kafka.client.x", "text, a number, true or false"]),
         ('[learner]\npreset = "best"\n', ["learner.preset", "'practical' or 'paper'"]),
-        ('[kafka]\nbootstrp = "x"\n', ["kafka.bootstrp", "did you mean bootstrap?", "Accepted here: boot"]),
+        (
+            '[kafka]\nbootstrp = "x"\n',
+            ["kafka.bootstrp", "did you mean kafka.bootstrap?", "Accepted here: boot"],
+        ),
         ("[kafak]\nx = 1\n", ["kafak is not a setting", "did you mean kafka?", "Accepted here: challengers"]),
         ("xyz = 1\n", ["xyz is not a setting. Accepted here:", "worker"]),
         ('kafka = "x"\n', ["kafka: Input should be a valid dictionary"]),
-        ("[challengers.a]\nbudget = 5\n", ["challengers.a.learner: Field required"]),
+        ("[challengers.a]\nbudget = 5\n", ["challengers.a.learner is missing", "learners are forks, arow,"]),
+        ("[kafka]\nwindw = 1\n", ["kafka.windw is not a setting; did you mean join.window?"]),
+        ("[join]\nadress = 1\n", ["join.adress is not a setting; did you mean metrics.address?"]),
+        ("[stream.interactions]\ntopik = 1\n", ["did you mean stream.interactions.topic?"]),
         ('[challengers."a b"]\nlearner = "nogd"\n', ["challengers.a b", "String should match pattern"]),
         ('[challengers.champion]\nlearner = "nogd"\n', ["a challenger cannot be called champion"]),
         ("[kafka\n", ["is not valid TOML", "line 1"]),
@@ -213,9 +219,17 @@ def test_a_missing_or_unreadable_file_is_named() -> None:
         ("FORKS_JOIN", "x", ["join is a table", "JSON"]),
         ("FORKS_KAFKA__CLIENT", '{"a": 1', ["kafka is a table", "JSON"]),
         ("FORKS_WORKER__BATCH", "many", ["worker.batch", "valid integer", "'many'"]),
-        ("FORKS_JOIN__WINDW", "5s", ["join.windw", "did you mean window?"]),
-        ("FORKS_JOYN__WINDOW", "5s", ["no such section", "FORKS_JOIN__..."]),
-        ("forks_joyn__window", "5s", ["no such section", "FORKS_JOIN__..."]),
+        ("FORKS_JOIN__WINDW", "5s", ["join.windw", "did you mean join.window?"]),
+        (
+            "FORKS_JOYN__WINDOW",
+            "5s",
+            ["no such section; did you mean FORKS_JOIN__WINDOW?", "FORKS_JOIN__..."],
+        ),
+        (
+            "forks_joyn__window",
+            "5s",
+            ["no such section; did you mean FORKS_JOIN__WINDOW?", "FORKS_JOIN__..."],
+        ),
     ],
 )
 def test_a_wrong_variable_is_explained_with_its_name(
@@ -243,7 +257,10 @@ def test_variables_of_other_parts_are_left_alone(monkeypatch: pytest.MonkeyPatch
     ("text", "message"),
     [
         ('[join]\nwindow = "x"\n', r"broken\.toml: join\.window"),
-        ("[learner]\nbudgt = 5\n", r"learner\.budgt is not a setting\. Accepted here: preset, alpha, blocks"),
+        (
+            "[learner]\nbudgt = 5\n",
+            r"learner\.budgt is not a setting; did you mean learner\.budget\? Accepted here: preset, alpha, blocks",
+        ),
         ("[learner]\nbudget = -1\n", r"learner\.budget = -1 is not accepted: it must be an integer >= 2"),
         ('[learner]\nbudget = "five"\n', r"learner\.budget: Input should be a valid integer.*got 'five'"),
     ],

@@ -1,0 +1,89 @@
+"""`forks config`: write a commented configuration, show the one in force, check a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline.cli.command import Command
+from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
+from pipeline.cli.output import print_json
+from pipeline.errors import ConfigError, StorageError
+
+app = typer.Typer(
+    help="The configuration: write a file with every setting, show what is in force, check a file.",
+    no_args_is_help=True,
+)
+
+
+@app.command(cls=Command, epilog="Example: forks config init --out forks.toml")
+def init(
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write, which must not exist.", show_default="printed")
+    ] = None,
+) -> None:
+    """Write a configuration file with every setting, its meaning and its default, all commented out."""
+    from pipeline.tools.config.template import template
+
+    text = template()
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ConfigError(f"{out} exists already: name another file, or remove it") from None
+    except OSError as error:
+        raise StorageError(f"{out} cannot be written: {error.strerror}") from None
+    typer.echo(f"{out} is written", err=True)
+
+
+@app.command(cls=Command, epilog="Example: forks config show --config forks.toml --json")
+def show(
+    config: ConfigFile = None,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    group: ConsumerGroup = None,
+    json: Json = False,
+) -> None:
+    """Show every setting that is in force, and where it comes from: flag, environment, file or default.
+
+    Settings of clients are masked, since any may be a secret.
+    """
+    from pipeline.config.loader import load
+    from pipeline.config.origins import effective
+    from pipeline.tools.config.render import as_objects, render
+
+    flags = {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group}
+    settings = effective(load(config, flags), config, flags)
+    if json:
+        print_json({"settings": as_objects(settings)})
+    else:
+        typer.echo(render(settings))
+
+
+@app.command(cls=Command, epilog="Example: forks config check --config forks.toml")
+def check(config: ConfigFile = None, json: Json = False) -> None:
+    """Check a configuration as a worker does when it starts, without a broker; exit with 2 if it is refused."""
+    from pipeline.config.loader import DEFAULT_FILE, load
+    from pipeline.kafka.registry import decoders_of
+    from pipeline.kafka.topics import topics_of
+    from pipeline.model.factory import ModelFactory
+
+    try:
+        settings = load(config)
+        decoders_of(topics_of(settings))
+        ModelFactory(settings)
+    except ConfigError as error:
+        if json:
+            print_json({"ok": False, "errors": str(error).split("\n       ")})
+            raise typer.Exit(ConfigError.exit_code) from error
+        raise
+    if json:
+        print_json({"ok": True, "errors": []})
+    else:
+        file = config or DEFAULT_FILE
+        typer.echo(f"{file} is as it should be" if file.is_file() else "there is no file: defaults are used")

@@ -1,0 +1,111 @@
+"""Send messages of the inputs again, and note what was sent in the same transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Self
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from pipeline.config.tree import Config
+from pipeline.errors import FencedError
+from pipeline.kafka.access.authorization import needing
+from pipeline.kafka.access.rights import REDRIVE, Resource, redrive_group
+from pipeline.kafka.clients import group_consumer
+from pipeline.kafka.committed import CommittedOffset, committed_offsets
+from pipeline.kafka.errors import error_text, is_fenced
+from pipeline.kafka.group import GroupTransaction
+from pipeline.kafka.offsets import PartitionId
+from pipeline.kafka.producer import flush
+from pipeline.kafka.topics import LARGEST_DEAD_LETTER
+
+
+class InputMessage(NamedTuple):
+    """A message to write to an input."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    timestamp: int
+
+
+class RedriveGroup:
+    """A group without members, whose offsets and their metadata say what was sent.
+
+    Use as a context manager.
+
+    Parameters
+    ----------
+    config
+        The whole configuration.
+
+    Raises
+    ------
+    AuthorizationError
+        From any method: the brokers deny a right.
+    """
+
+    def __init__(self, config: Config) -> None:
+        name = redrive_group(config.kafka.group)
+        kafka = config.kafka.model_copy(update={"group": name, "instance": None})
+        self._config = config
+        self._kafka = kafka
+        self._consumer: Consumer = group_consumer(config.model_copy(update={"kafka": kafka}))
+        self._transaction: GroupTransaction | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+
+    def begin(self) -> None:
+        """Take over from any other redrive of this group, which can send nothing more."""
+        self._transaction = GroupTransaction(self._config, REDRIVE, LARGEST_DEAD_LETTER)
+
+    def committed(self, partitions: Iterable[PartitionId]) -> dict[int, CommittedOffset]:
+        """Return what was committed for partitions of one topic, by their numbers."""
+        with needing(self._kafka, "Read", Resource.GROUP, self._kafka.group):
+            found = committed_offsets(self._consumer, partitions)
+        return {number: offset for number, by_topic in found.items() for offset in by_topic.values()}
+
+    def send(self, messages: Iterable[InputMessage], offsets: Mapping[PartitionId, CommittedOffset]) -> None:
+        """Write messages and commit offsets, all in one transaction.
+
+        Parameters
+        ----------
+        messages
+            The messages.
+        offsets
+            What is committed for each partition.
+
+        Raises
+        ------
+        KafkaException
+            The transaction was not committed, or that is not known.
+        FencedError
+            Another redrive of this group has begun.
+        """
+        transaction = self._transaction
+        assert transaction is not None, "nothing was begun"
+        try:
+            with transaction:
+                for topic, partition, key, value, headers, timestamp in messages:
+                    transaction.producer.produce(
+                        topic, value, key, partition, headers=list(headers), timestamp=timestamp
+                    )
+                flush(transaction.producer, transaction.timeout)
+                committed = [
+                    TopicPartition(*partition, offset or 0, metadata=metadata)
+                    for partition, (offset, metadata) in offsets.items()
+                ]
+                transaction.commit(self._consumer, committed)
+        except KafkaException as error:
+            if is_fenced(error):
+                raise FencedError(
+                    f"another redrive of group {self._config.kafka.group} has begun ({error_text(error)}): let "
+                    "it finish, then run this again if something is left"
+                ) from error
+            raise

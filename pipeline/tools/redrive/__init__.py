@@ -1,0 +1,1 @@
+"""Send dead letters back to their inputs, each once."""

@@ -1,0 +1,267 @@
+"""Send dead letters back to their inputs, each once, however often the command is killed."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from pipeline.config.tree import Config
+from pipeline.errors import ConfigError
+from pipeline.kafka.committed import CommittedOffset
+from pipeline.kafka.log import LogReader
+from pipeline.kafka.offsets import PartitionId
+from pipeline.kafka.partitioner import partition as partition_of
+from pipeline.kafka.redrive import InputMessage, RedriveGroup
+from pipeline.kafka.topics import topics_of
+from pipeline.kafka.types import ConsumerRecord
+from pipeline.kafka.watermarks import Watermarks
+from pipeline.records.dead_letter import DeadLetterHeaders, is_redriven, read_dead_letter, redriven_headers
+from pipeline.tools.redrive.ledger import Ledger, Letter, Selection
+
+LETTERS: Final = 500
+"""Dead letters in a transaction, at most."""
+BYTES: Final = 16_000_000
+"""Bytes in a transaction after which no further dead letter is added."""
+FAR: Final = 5_000
+"""Messages of an input that are read on the way to the next original, at most."""
+
+
+class Summary(msgspec.Struct):
+    """What a redrive has done, or would do."""
+
+    dry_run: bool
+    complete: bool
+    """False if it was stopped."""
+    redriven: int
+    """Dead letters that were sent back now."""
+    counts: dict[str, dict[str, int]]
+    """Their number by input and fault."""
+    failed_again: int
+    """Dead letters that are left out because their message was sent back before."""
+    of_tables: int
+    """Dead letters that are left out because they are rows of a table."""
+    foreign: int
+    """Dead letters that are left out because they do not name a message of these inputs."""
+    without_original: int
+    """Those that were sent back with the time of the dead letter, since the original message is gone."""
+
+
+class _Found(NamedTuple):
+    """A dead letter that is to be sent back."""
+
+    message: ConsumerRecord
+    headers: DeadLetterHeaders
+
+
+class Redrive:
+    """A redrive of the dead letters of a pipeline.
+
+    Parameters
+    ----------
+    config
+        The whole configuration.
+    wanted
+        Which dead letters are wanted, in each partition.
+    partition
+        The only partition of the dead letters; None for all.
+
+    Raises
+    ------
+    BrokerError
+        No broker answers.
+    TopicError
+        A topic does not exist.
+    ConfigError
+        The partition does not exist.
+    """
+
+    def __init__(self, config: Config, wanted: Selection, partition: int | None = None) -> None:
+        self._config = config
+        self._topics = topics_of(config)
+        self._wanted = wanted
+        watermarks = Watermarks(config.kafka, [self._topics.dead_letters, *self._topics.inputs])
+        self._ranges = {
+            each: offsets
+            for each, offsets in watermarks.ranges().items()
+            if each.topic == self._topics.dead_letters and partition in (None, each.partition)
+        }
+        if not self._ranges:
+            raise ConfigError(f"--partition {partition}: {self._topics.dead_letters} has no such partition")
+        self._partitions = Counter(each.topic for each in watermarks.partitions)
+        """Partitions of each topic."""
+        self._counts: dict[str, Counter[str]] = defaultdict(Counter)
+        self._left_out = Counter[str]()
+        self._without_original = 0
+
+    @property
+    def total(self) -> int:
+        """Offsets of dead letters, at most, that are to be read."""
+        return sum(map(len, self._ranges.values()))
+
+    def run(
+        self,
+        *,
+        dry_run: bool = False,
+        stopping: Callable[[], bool] = lambda: False,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> Summary:
+        """Send the dead letters back.
+
+        Each transaction has the messages and, as metadata of the committed offset of the redrive group, what
+        was dealt with: see `Ledger`. So nothing is sent twice, whenever this ends.
+
+        Parameters
+        ----------
+        dry_run
+            Whether to count only.
+        stopping
+            Tells whether to stop after the transaction.
+        progress
+            Called with the number of offsets that were read.
+
+        Returns
+        -------
+        Summary
+            What was done.
+
+        Raises
+        ------
+        StateError
+            Something else has committed offsets of the redrive group.
+        FencedError
+            Another redrive of the group has begun.
+        """
+        done, complete = 0, True
+        config = self._config
+        with RedriveGroup(config) as group, LogReader(config.kafka) as log, LogReader(config.kafka) as inputs:
+            if not dry_run:
+                group.begin()
+            committed = group.committed(self._ranges)
+            for each, offsets in self._ranges.items():
+                ledger = Ledger.parse(committed[each.partition].metadata)
+                for found, end in self._batches(log, each, offsets, ledger):
+                    if stopping():
+                        complete = False
+                        break
+                    if not dry_run:
+                        messages = self._messages(inputs, found)
+                        ledger = ledger.with_(msgspec.structs.replace(self._wanted, end=end))
+                        group.send(messages, {each: CommittedOffset(end, ledger.text())})
+                    for _, headers in found:
+                        self._counts[headers.topic or ""][headers.fault or ""] += 1
+                    progress(done + end - offsets.start)
+                done += len(offsets)
+        return Summary(
+            dry_run,
+            complete,
+            sum(counts.total() for counts in self._counts.values()),
+            {topic: dict(counts) for topic, counts in sorted(self._counts.items())},
+            self._left_out["again"],
+            self._left_out["table"],
+            self._left_out["foreign"],
+            self._without_original,
+        )
+
+    def _batches(
+        self, log: LogReader, partition: PartitionId, offsets: range, ledger: Ledger
+    ) -> Iterator[tuple[list[_Found], int]]:
+        """Yield the dead letters of each transaction, with the offset behind the last one that was read."""
+        wanted = self._wanted
+        begin, end = max(offsets.start, ledger.start(wanted)), min(offsets.stop, wanted.end)
+        found: list[_Found] = []
+        size = 0
+        if begin >= end:
+            return
+        for message in log.read_to_end(*partition, begin):
+            offset = message.offset() or 0
+            if offset >= end:
+                break
+            headers = read_dead_letter(message)
+            if self._takes(message, headers, ledger):
+                found.append(_Found(message, headers))
+                size += len(message.value() or b"") + len(message.key() or b"")
+            if len(found) == LETTERS or size > BYTES:
+                yield found, offset + 1
+                found, size = [], 0
+        yield found, end
+
+    def _takes(self, message: ConsumerRecord, headers: DeadLetterHeaders, ledger: Ledger) -> bool:
+        """Return whether a dead letter is to be sent back, and count why not."""
+        letter = Letter(message.offset() or 0, headers.fault, message.timestamp()[1], is_redriven(headers))
+        if letter in ledger:
+            return False
+        if letter not in self._wanted:
+            if letter.redriven and letter in msgspec.structs.replace(self._wanted, again=True):
+                self._left_out["again"] += 1
+            return False
+        if headers.topic in self._topics.tables:
+            self._left_out["table"] += 1
+        elif headers.topic not in self._topics.inputs or None in (headers.partition, headers.offset):
+            self._left_out["foreign"] += 1
+        else:
+            return True
+        return False
+
+    def _messages(self, inputs: LogReader, found: Sequence[_Found]) -> list[InputMessage]:
+        """Make the messages of dead letters again."""
+        times = self._original_times(inputs, found)
+        messages = []
+        for message, headers in found:
+            topic, key, source = (
+                headers.topic or "",
+                message.key(),
+                (headers.topic, headers.partition, headers.offset),
+            )
+            if source not in times:
+                self._without_original += 1
+            messages.append(
+                InputMessage(
+                    topic,
+                    headers.partition or 0 if key is None else partition_of(key, self._partitions[topic]),
+                    key,
+                    message.value(),
+                    redriven_headers(message),
+                    times.get(source, message.timestamp()[1]),
+                )
+            )
+        return messages
+
+    def _original_times(
+        self, inputs: LogReader, found: Sequence[_Found]
+    ) -> dict[tuple[str | None, int | None, int | None], int]:
+        """Return the times of the original messages that are still there, by topic, partition and offset."""
+        wanted: dict[PartitionId, dict[int, bytes | None]] = defaultdict(dict)
+        for message, headers in found:
+            source = PartitionId(headers.topic or "", headers.partition or 0)
+            if source.partition < self._partitions[source.topic]:
+                wanted[source][headers.offset or 0] = message.key()
+        times = {}
+        for source, keys in wanted.items():
+            for offset, (key, time) in _at(inputs, source, sorted(keys)).items():
+                if key == keys[offset]:
+                    times[source.topic, source.partition, offset] = time
+        return times
+
+
+def _at(
+    log: LogReader, partition: PartitionId, offsets: Sequence[int]
+) -> dict[int, tuple[bytes | None, int]]:
+    """Return key and time of the messages at some offsets, in their order, as far as there are any."""
+    found: dict[int, tuple[bytes | None, int]] = {}
+    place = 0
+    while place < len(offsets):
+        for message in log.read_to_end(*partition, offsets[place]):
+            offset = message.offset() or 0
+            while place < len(offsets) and offsets[place] < offset:
+                place += 1  # it is gone
+            if place < len(offsets) and offsets[place] == offset:
+                found[offset] = message.key(), message.timestamp()[1]
+                place += 1
+            if place == len(offsets) or offsets[place] - offset > FAR:
+                break
+        else:
+            break
+    return found

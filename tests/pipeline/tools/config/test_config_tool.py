@@ -1,0 +1,147 @@
+"""A commented configuration, what is in force and why, and the check of a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from pipeline.cli import app
+from pipeline.config.loader import load
+from pipeline.config.tree import LEARNERS, Config
+from pipeline.errors import ConfigError
+from pipeline.model.factory import ModelFactory
+from pipeline.model.rival import RIVALS
+from pipeline.tools.config.template import template
+
+SECRET = "hunter2-of-the-test"
+
+
+@pytest.fixture(autouse=True)
+def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in os.environ:
+        if name.upper().startswith("FORKS_"):
+            monkeypatch.delenv(name)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["config", *arguments])
+
+
+def test_the_learners_of_messages_are_those_that_there_are() -> None:
+    assert sorted(LEARNERS) == sorted(["forks", *RIVALS])
+
+
+def test_a_new_file_changes_nothing_and_names_every_setting() -> None:
+    assert run("init", "--out", "forks.toml").exit_code == 0
+    assert load() == Config()
+    text = Path("forks.toml").read_text()
+    for name, field in Config.model_fields.items():
+        if name not in {"stream", "challengers"}:
+            section = text[text.index(f"\n[{name}]\n") :]
+            for key in type(field.default).model_fields:
+                assert re.search(rf"^# .+\n#{key} = ", section, re.MULTILINE), (
+                    f"{name}.{key} is not explained"
+                )
+    assert isinstance(run("init", "--out", "forks.toml").exception, ConfigError)
+
+
+def test_with_every_comment_sign_removed_it_still_means_the_defaults() -> None:
+    text = re.sub(r"^#(?=[a-z_]+ = (?!\.\.\.$))", "", template(), flags=re.MULTILINE)
+    text = text.replace('learner = "forks"', '#learner = "forks"').replace("budget = 320", "#budget = 320")
+    Path("forks.toml").write_text(text)
+    parsed, config = tomllib.loads(text), load()
+    assert parsed["join"]["window"] == "6h"
+    assert ModelFactory(config).settings(1) == ModelFactory(Config()).settings(1)
+    for name in set(Config.model_fields) - {"learner"}:
+        assert getattr(config, name) == getattr(Config(), name)
+
+
+def test_what_is_in_force_says_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("password").write_text(SECRET)
+    Path("bootstrap").write_text("elsewhere:1")
+    Path("mine.toml").write_text(
+        """
+        [kafka]
+        group = "file"
+        prefix = "file."
+        [kafka.client]
+        "sasl.password.file" = "password"
+        "client.id" = "x"
+        [join]
+        window = "90m"
+        [learner]
+        budget = 100
+        [challengers.a]
+        learner = "arow"
+        """
+    )
+    monkeypatch.setenv("FORKS_KAFKA__BOOTSTRAP_FILE", "bootstrap")
+    monkeypatch.setenv("FORKS_KAFKA__PREFIX", "environment.")
+    monkeypatch.setenv("FORKS_KAFKA__CLIENT", json.dumps({"sasl.username": SECRET}))
+    monkeypatch.setenv("FORKS_JOIN", '{"early": "1m"}')
+    result = run("show", "--config", "mine.toml", "--group", "flag", "--json")
+    assert result.exit_code == 0
+    assert SECRET not in result.output
+    found = {each["key"]: each for each in json.loads(result.stdout)["settings"]}
+    expected = {
+        "kafka.bootstrap": ("elsewhere:1", "environment", "FORKS_KAFKA__BOOTSTRAP_FILE"),
+        "kafka.prefix": ("environment.", "environment", "FORKS_KAFKA__PREFIX"),
+        "kafka.group": ("flag", "flag", "--group"),
+        "kafka.instance": (None, "default", None),
+        "kafka.client.sasl.username": ("***", "environment", "FORKS_KAFKA__CLIENT"),
+        "kafka.client.sasl.password": ("***", "file", "mine.toml"),
+        "kafka.client.client.id": ("***", "file", "mine.toml"),
+        "join.window": ("90m", "file", "mine.toml"),
+        "join.early": ("1m", "environment", "FORKS_JOIN"),
+        "join.max_jump": ("7d", "default", None),
+        "sharing.align": (None, "default", None),
+        "learner.budget": (100, "file", "mine.toml"),
+        "challengers.a.learner": ("arow", "file", "mine.toml"),
+        "stream.target.above": (0.75, "default", None),
+    }
+    assert {
+        key: (found[key]["value"], found[key]["source"], found[key]["origin"]) for key in expected
+    } == expected
+
+
+def test_what_is_shown_is_a_file_that_means_the_same() -> None:
+    Path("mine.toml").write_text('[join]\nwindow = "90m"\nidle_advance = "5s"\n[worker]\nbatch = 7\n')
+    shown = run("show", "--config", "mine.toml")
+    assert 'window = "90m"' in shown.stdout
+    Path("again.toml").write_text(shown.stdout)
+    assert load(Path("again.toml")) == load(Path("mine.toml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("[join]\nwindw = '6h'\n", "join.windw is not a setting; did you mean join.window?"),
+        ("[learner]\nbugdet = 10\n", "learner.bugdet is not a setting; did you mean learner.budget?"),
+        ("[challengers.a]\nr = 1.0\n", "challengers.a.learner is missing. The learners are forks, arow,"),
+        ("[challengers.a]\nlearner = 'arrow'\n", "there is no learner 'arrow'; did you mean arow?"),
+        ("[features]\nusers = 'nowhere.csv'\n", "nowhere.csv"),
+    ],
+)
+def test_a_check_refuses_what_a_worker_would(text: str, error: str) -> None:
+    Path("mine.toml").write_text(text)
+    refused = run("check", "--config", "mine.toml")
+    assert error in str(refused.exception)
+    if "nowhere" not in text:
+        answer = run("check", "--config", "mine.toml", "--json")
+        assert answer.exit_code == 2
+        checked = json.loads(answer.stdout)
+        assert not checked["ok"]
+        assert error in checked["errors"][0]
+
+
+def test_a_check_accepts_what_is_right() -> None:
+    Path("forks.toml").write_text("[worker]\nbatch = 7\n")
+    assert run("check").stdout == "forks.toml is as it should be\n"
+    assert json.loads(run("check", "--json").stdout) == {"ok": True, "errors": []}
