@@ -17,7 +17,8 @@ from pipeline.errors import RegistryError, StateError
 from pipeline.kafka.output_values import OutputValues
 from pipeline.records.encoding import encode
 from tests.integration.harness import ALIGNED, TIMEOUT, Message, Pipeline, until
-from tests.integration.test_stream import BEGIN, DEFINITION, command, kill_after, pipeline_of
+from tests.integration.test_stream import BEGIN, command, kill_after, pipeline_of
+from tests.integration.test_stream import DEFINITION as DELIVERIES
 from tests.support.fake_registry import fake_registry
 
 pytest.importorskip("fastavro", reason="the extra `registry` is not installed")
@@ -30,7 +31,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext  # 
 from tests.support.apicurio import Apicurio, apicurio  # isort: skip
 
 EVENTS = 900
-JOIN = 'max_idle = "1s"\nearly = "30d"\nwindow = "30d"\n[checkpoint]\noutcomes = 200\n'
+DEFINITION = DELIVERIES.replace("outcomes = 500", "outcomes = 200")  # a snapshot long before the end
+JOIN = 'max_idle = "1s"\nearly = "30d"\nwindow = "30d"\n'
 OFFSET = re.compile(r"^ *[01]:\d+ ", re.MULTILINE)
 """Partition and offset of a record. Transactions that ended otherwise leave other gaps."""
 WAITS = "waits for the schema registry"
