@@ -11,7 +11,7 @@ from pipeline.errors import ConfigError, StateError
 from pipeline.records.fields import Count
 
 LARGEST: Final = 4_096
-"""Bytes of a ledger, at most: brokers accept so much with a committed offset (`offset.metadata.max.bytes`)."""
+"""Bytes of a ledger, at most: the default of the brokers' `offset.metadata.max.bytes`."""
 ENDLESS: Final = 2**63 - 1
 
 

@@ -98,7 +98,7 @@ class Redrive:
 
     @property
     def total(self) -> int:
-        """Offsets of dead letters, at most, that are to be read."""
+        """The number of offsets of dead letters that are to be read, at most."""
         return sum(map(len, self._ranges.values()))
 
     def run(
@@ -238,7 +238,7 @@ class Redrive:
             source = PartitionId(headers.topic or "", headers.partition or 0)
             if source.partition < self._partitions[source.topic]:
                 wanted[source][headers.offset or 0] = message.key()
-        times = {}
+        times: dict[tuple[str | None, int | None, int | None], int] = {}
         for source, keys in wanted.items():
             for offset, (key, time) in _at(inputs, source, sorted(keys)).items():
                 if key == keys[offset]:
