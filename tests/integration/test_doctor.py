@@ -41,7 +41,8 @@ def create(bootstrap: str, prefix: str, counts: dict[str, int], settings: dict[s
         for name in topics.all
         if counts.get(name) != 0
     ]
-    for future in Admin(Kafka(bootstrap=bootstrap)).create_topics(new).values():
+    client = Admin(Kafka(bootstrap=bootstrap))
+    for future in client.create_topics(new).values():
         future.result(TIMEOUT)
 
 
