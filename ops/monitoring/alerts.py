@@ -109,7 +109,7 @@ ALERTS: Final = (
         f' or forks_window_mean_absolute_error{{learner="champion"}} / {SAME_WINDOW} '
         f"forks_window_mean_absolute_error{{{MEANS}}} - 1 > 0.05) {FULL}",
         "30m",
-        f"{PARTITION}: the champion makes {{{{ $value | humanizePercentage }}}} more errors than the running means",
+        f"{PARTITION}: {{{{ $value | humanizePercentage }}}} more errors than the running means make",
     ),
     Alert(
         "ForksDrift",

@@ -13,7 +13,7 @@ WEIGHTED: Final = f"on (job, instance, partition) group_left () forks_window_eve
 
 
 def _mean_of_windows(name: str) -> Query:
-    """The mean over the partitions' windows, each by its number of events."""
+    """Return the mean over the partitions' windows, each by its number of events."""
     present = f"{name}{JOB} * 0 + {WEIGHTED}"
     return Query(
         f"sum by (learner) ({name}{JOB} * {WEIGHTED}) / sum by (learner) ({present})",
@@ -52,8 +52,8 @@ KEEPING_UP: Final = Dashboard(
         ),
         Panel(
             "Stages of the loop",
-            "Share of the time that the loop spends in each stage, summed over the workers. A worker with work to "
-            "spare has most of it in poll.",
+            "Share of the time that the loop spends in each stage, summed over the workers. A worker that "
+            "has time to spare has most of it in poll.",
             "percentunit",
             (rate("forks_stage_duration_seconds_sum", "stage", "{{stage}}"),),
         ),
@@ -116,7 +116,8 @@ QUALITY: Final = Dashboard(
     (
         Panel(
             "Mistakes",
-            "Share of wrong predictions over the last labelled events. The champion should be below the running means.",
+            "Share of wrong predictions over the last labelled events. The champion should be below the "
+            "running means.",
             "percentunit",
             (_mean_of_windows("forks_window_mistakes_ratio"),),
         ),
@@ -146,7 +147,7 @@ QUALITY: Final = Dashboard(
         ),
         Panel(
             "Events in the window",
-            "Labelled events that the figures are over: up to 10,000 of each partition, since it was restored.",
+            "Labelled events that the figures are over: up to 10,000 of each partition since its restore.",
             "short",
             (gauge("forks_window_events", "partition", PARTITION),),
         ),
@@ -217,7 +218,8 @@ JOINS: Final = Dashboard(
             (
                 Query(
                     'sum(rate(forks_outcomes_total{job=~"$job", status="expired"}[$__rate_interval])) / '
-                    'sum(rate(forks_outcomes_total{job=~"$job", status=~"expired|labelled"}[$__rate_interval]))',
+                    'sum(rate(forks_outcomes_total{job=~"$job", '
+                    'status=~"expired|labelled"}[$__rate_interval]))',
                     "expired",
                 ),
             ),
@@ -239,8 +241,8 @@ JOINS: Final = Dashboard(
         ),
         Panel(
             "Duplicates and early labels",
-            "Records that repeat one before, labels that came before their interaction, and predictions that expired "
-            "before their time because too many waited.",
+            "Records that repeat one before, labels that came before their interaction, and predictions "
+            "that expired before their time because too many waited.",
             "cps",
             (
                 rate("forks_duplicates_total", "topic", "duplicate {{topic}}"),
@@ -287,13 +289,13 @@ STATE: Final = Dashboard(
         ),
         Panel(
             "Duration of restores",
-            "Mean time from the assignment of a partition to its first message, over the last hour.",
+            "Mean time from the assignment of a partition to its first message, since the worker started.",
             "s",
             (
                 Query(
-                    f"sum(increase(forks_restore_duration_seconds_sum{JOB}[1h])) / "
-                    f"sum(increase(forks_restore_duration_seconds_count{JOB}[1h]))",
-                    "mean",
+                    f"sum by (instance) (forks_restore_duration_seconds_sum{JOB}) / "
+                    f"sum by (instance) (forks_restore_duration_seconds_count{JOB})",
+                    "{{instance}}",
                 ),
             ),
         ),

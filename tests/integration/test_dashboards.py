@@ -27,7 +27,9 @@ ELSEWHERE = {
     "forks_registry_away": "only with a schema registry",
 }
 """Metrics that have no data here, and why."""
-GRAFANA = {"$job": "forks", "$__rate_interval": "1m"}
+QUIET = {"forks_not_ready": "a panel has only the reasons that there are, and the worker is ready"}
+"""Metrics that have data, but none that a panel's query lets pass, and why."""
+GRAFANA = {"$job": "forks", "$__rate_interval": "5m"}
 """What Grafana would put in place of its variables."""
 ANSWER_TIMEOUT = 10.0
 
@@ -73,7 +75,7 @@ def running_prometheus(folder: Path, target: str) -> Iterator[tuple[str, subproc
 
 def without_data(expression: str) -> bool:
     """Whether a query may have no result here."""
-    return any(name in expression for name in ELSEWHERE) or "forks_not_ready" in expression  # it is ready
+    return any(name in expression for name in (*ELSEWHERE, *QUIET))
 
 
 @needs_promtool
@@ -120,7 +122,7 @@ def test_prometheus_has_data_for_every_panel_and_every_metric_of_an_alert(
                 if all(each["value"][1] == "NaN" for each in result)
             }
 
-        until(lambda: all(map(without_data, empty().values())), f"data for {empty()}", worker)
+        until(lambda: all(map(without_data, empty().values())), "data for every panel", worker)
         series = set(ask(address, "label/__name__/values"))
         used = {name for alert in ALERTS for name in re.findall(r"\b(?:forks|process)_\w+", alert.expression)}
         assert used - series - {"up"} == used & ELSEWHERE.keys()
