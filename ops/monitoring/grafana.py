@@ -15,7 +15,12 @@ from grafana_foundation_sdk.models.common import (
     SortOrder,
     TooltipDisplayMode,
 )
-from grafana_foundation_sdk.models.dashboard import DashboardCursorSync, DataSourceRef, VariableRefresh
+from grafana_foundation_sdk.models.dashboard import (
+    DashboardCursorSync,
+    DashboardLinkType,
+    DataSourceRef,
+    VariableRefresh,
+)
 
 from ops.monitoring.panels import Dashboard, Panel
 
@@ -39,7 +44,13 @@ def dashboard_json(dashboard: Dashboard) -> str:
         .include_all(True)
         .all_value(".+")
     )
-    others = builders.DashboardLink("Forks").type("dashboards").tags([TAG]).keep_time(True).include_vars(True)
+    others = (
+        builders.DashboardLink("Forks")
+        .type(DashboardLinkType.DASHBOARDS)
+        .tags([TAG])
+        .keep_time(True)
+        .include_vars(True)
+    )
     built = (
         builders.Dashboard(dashboard.title)
         .uid(f"forks-{dashboard.name}")

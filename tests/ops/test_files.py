@@ -7,10 +7,13 @@ import re
 import subprocess
 
 import pytest
+from click import Group
+from typer.main import get_command
 
 from ops.monitoring.alerts import ALERTS
 from ops.monitoring.dashboards import DASHBOARDS
 from ops.monitoring.files import FOLDER, files
+from pipeline.cli import app
 from pipeline.monitoring.families import FAMILIES
 from tests.support.prometheus import needs_promtool
 
@@ -72,6 +75,17 @@ def test_every_alert_has_its_section_in_the_runbook_in_this_order() -> None:
 def test_conditions_in_the_runbook_are_those_of_the_alerts() -> None:
     for name in re.findall(r"`(forks_\w+)`", RUNBOOK):
         assert any(family.exposed_name == name for family in FAMILIES), name
+
+
+def test_commands_in_the_runbook_exist_with_their_options() -> None:
+    texts = re.findall(r"`forks ([^`]+)`", RUNBOOK)
+    assert len(texts) > 10
+    for text in texts:
+        command, words = get_command(app), text.split()
+        while isinstance(command, Group):
+            command = command.commands[words.pop(0)]
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= options, text
 
 
 @needs_promtool
