@@ -7,7 +7,6 @@ import re
 import subprocess
 
 import pytest
-from click import Group
 from typer.main import get_command
 
 from ops.monitoring.alerts import ALERTS
@@ -82,8 +81,8 @@ def test_commands_in_the_runbook_exist_with_their_options() -> None:
     assert len(texts) > 10
     for text in texts:
         command, words = get_command(app), text.split()
-        while isinstance(command, Group):
-            command = command.commands[words.pop(0)]
+        while subcommands := getattr(command, "commands", {}):
+            command = subcommands[words.pop(0)]
         options = {option for parameter in command.params for option in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options, text
 
