@@ -180,7 +180,7 @@ def _read_by_others(registry: Apicurio, pipeline: Pipeline) -> None:
     """Confluent's own deserializer reads an outcome, and finds the fields of its JSON."""
     topic = pipeline.topics.outcomes
     value, text = pipeline.read(topic)[-1].value or b"", json_values(pipeline, topic)[-1]
-    with SchemaRegistryClient({"url": registry.url}) as client:
+    with SchemaRegistryClient({"url": registry.url, "timeout": TIMEOUT}) as client:
         assert client.get_latest_version(f"{topic}-value").schema_id == int.from_bytes(value[1:5])
         deserializer = AvroDeserializer(client)
         found = deserializer(value, SerializationContext(topic, MessageField.VALUE))
