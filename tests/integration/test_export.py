@@ -61,8 +61,10 @@ def kill_in_the_middle(pipeline: Pipeline, what: str, folder: Path) -> None:
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    found = duckdb.sql(f"select * from read_parquet('{folder}/**/*.parquet') order by partition, \"offset\"")
-    return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+    query = f"select * from read_parquet('{folder}/**/*.parquet') order by partition, \"offset\""
+    found = duckdb.execute(query)
+    columns = [name for name, *_ in found.description or ()]
+    return [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
 
 
 def bits(value: Any) -> Any:
@@ -76,7 +78,7 @@ def bits(value: Any) -> Any:
 
 def expected(record: dict[str, Any], partition: int) -> dict[str, Any]:
     scores = record.get("challengers")
-    return bits(
+    found: dict[str, Any] = bits(
         {name: value for name, value in record.items() if name != "shared"}
         | {
             "event_id": str(record["event_id"]),
@@ -89,6 +91,7 @@ def expected(record: dict[str, Any], partition: int) -> dict[str, Any]:
             "day": date(record["timestamp"]),
         }
     )
+    return found
 
 
 @pytest.mark.parametrize("what", ["predictions", "outcomes"])

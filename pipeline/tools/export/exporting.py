@@ -77,7 +77,7 @@ class Export:
 
     @property
     def total(self) -> int:
-        """Offsets of all partitions."""
+        """The number of offsets of all partitions."""
         return sum(offsets.stop for offsets in self._ranges.values())
 
     def run(

@@ -44,7 +44,7 @@ def export(path: Path, size: int = 6) -> None:
 def found(path: Path) -> list[Any]:
     source = f"read_parquet('{path}/**/*.parquet')"
     query = f'select day::varchar, partition, "offset", x from {source} order by 2, 3'
-    return duckdb.sql(query).fetchall()
+    return duckdb.execute(query).fetchall()
 
 
 EXPECTED = [
