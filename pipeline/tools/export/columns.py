@@ -35,6 +35,7 @@ TYPES: Final = {
     "loss": pl.Float64,
     "status": pl.String,
     "former": pl.Float64,
+    "weight": pl.Float64,
 }
 """Types of columns by field of the record; those of other fields depend on the stream."""
 SCORES: Final = pl.List(pl.Struct({"name": pl.String, "score": pl.Float64}))

@@ -15,6 +15,7 @@ from pipeline.config.tree import Config
 from pipeline.errors import StateError
 from pipeline.kafka.log import LogReader, decode_records
 from pipeline.kafka.offsets import PartitionId
+from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.topics import topics_of
 from pipeline.kafka.watermarks import Watermarks
 from pipeline.records.outputs import Outcome, Prediction
@@ -70,6 +71,7 @@ class Export:
     def __init__(self, config: Config, what: What, folder: Path) -> None:
         topics = topics_of(config)
         self._kafka = config.kafka
+        self._values = OutputValues(topics)
         self._topic = topics.predictions if what == "predictions" else topics.outcomes
         self._folder = folder
         self._columns = Columns(config, what)
@@ -106,7 +108,7 @@ class Export:
         """
         with (
             locked(self._folder / INCOMPLETE, "an export", "Name another folder."),
-            LogReader(self._kafka) as log,
+            LogReader(self._kafka, values=self._values) as log,
         ):
             folder = ExportFolder(self._folder, self._topic, self._columns.schema)
             before = [folder.partition(each.partition) for each in self._ranges]
