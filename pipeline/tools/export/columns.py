@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 import msgspec
 import polars as pl
 
-from pipeline.config.target_settings import RegressionSettings
 from pipeline.config.tree import Config
 from pipeline.features.feature_set import FeatureSet
 from pipeline.records.output_types import OutputTypes
@@ -19,25 +18,14 @@ Records: TypeAlias = Sequence[Prediction | Outcome]
 
 LEFT_OUT: Final = frozenset({"shared"})
 """Fields that are not exported: the shares repeat what is in the outcomes of other partitions."""
-TYPES: Final = {
-    "timestamp": pl.Int64,
-    "score": pl.Float64,
-    "probability": pl.Float64,
-    "predicted": pl.Boolean,
-    "model_version": pl.Int64,
-    "sequence": pl.Int64,
-    "asked": pl.Boolean,
-    "prediction_sequence": pl.Int64,
-    "watch_ratio": pl.Float64,
-    "label": pl.Boolean,
-    "label_timestamp": pl.Int64,
-    "correct": pl.Boolean,
-    "loss": pl.Float64,
-    "status": pl.String,
-    "former": pl.Float64,
-    "weight": pl.Float64,
+TYPES: Final[dict[type, Any]] = {
+    msgspec.inspect.IntType: pl.Int64,
+    msgspec.inspect.FloatType: pl.Float64,
+    msgspec.inspect.BoolType: pl.Boolean,
+    msgspec.inspect.StrType: pl.String,
+    msgspec.inspect.LiteralType: pl.String,
 }
-"""Types of columns by field of the record; those of other fields depend on the stream."""
+"""Types of columns by type of the field."""
 SCORES: Final = pl.List(pl.Struct({"name": pl.String, "score": pl.Float64}))
 """The type of the challengers' scores."""
 
@@ -78,11 +66,10 @@ class Columns:
             types.predictions if what == "predictions" else types.outcomes
         )
         """Decodes the records."""
-        regression = isinstance(stream.target, RegressionSettings)
         names = FeatureSet.of(stream, config.features.kind).names
         self._columns = [
-            _column(field, names, [*stream.tables], regression=regression)
-            for field in msgspec.structs.fields(record)
+            _column(field, names, [*stream.tables])
+            for field in cast("msgspec.inspect.StructType", msgspec.inspect.type_info(record)).fields
             if field.name not in LEFT_OUT
         ]
         self.schema: dict[str, Any] = {"offset": pl.Int64} | {
@@ -108,36 +95,39 @@ class Columns:
         return pl.DataFrame(series)
 
 
-def _column(
-    field: msgspec.structs.FieldInfo, features: Sequence[str], tables: Sequence[str], *, regression: bool
-) -> _Column:
+def _column(field: msgspec.inspect.Field, features: Sequence[str], tables: Sequence[str]) -> _Column:
     def plain(records: Records) -> list[Any]:
         return [getattr(record, field.name) for record in records]
 
-    name, values = field.encode_name, plain
-    dtype: Any = TYPES.get(field.name, pl.String)
-    if field.name in {"predicted", "label"} and regression:
-        dtype = pl.Float64
-    elif field.name == "features":
-        dtype = pl.Struct(dict.fromkeys(features, pl.Float64))
+    def texts(records: Records) -> list[Any]:
+        return [str(getattr(record, field.name)) for record in records]
 
-        def values(records: Records) -> list[Any]:
-            return [dict(zip(features, record.features, strict=True)) for record in records]
+    def structs(records: Records) -> list[Any]:
+        return [dict(zip(features, record.features, strict=True)) for record in records]
 
-    elif field.name == "challengers":
-        dtype = SCORES
+    def pairs(records: Records) -> list[Any]:
+        return [_pairs(record.challengers) for record in records]
 
-        def values(records: Records) -> list[Any]:
-            return [_pairs(record.challengers) for record in records]
+    name = field.encode_name
+    if field.name == "features":
+        return _Column(name, pl.Struct(dict.fromkeys(features, pl.Float64)), structs)
+    if field.name == "challengers":
+        return _Column(name, SCORES, pairs)
+    if field.name == "tables":
+        return _Column(name, pl.Struct(dict.fromkeys(tables, pl.Int64)), plain)
+    kinds = _kinds(field.type)
+    if len(kinds) > 1:  # an id
+        return _Column(name, pl.String, texts)
+    return _Column(name, TYPES[kinds[0]], plain)
 
-    elif field.name == "tables":
-        dtype = pl.Struct(dict.fromkeys(tables, pl.Int64))
-    elif field.name not in TYPES:  # an id
 
-        def values(records: Records) -> list[Any]:
-            return [str(getattr(record, field.name)) for record in records]
-
-    return _Column(name, dtype, values)
+def _kinds(found: msgspec.inspect.Type) -> list[type]:
+    """Return the types that a value may have, besides None."""
+    if isinstance(found, msgspec.inspect.Metadata):
+        return _kinds(found.type)
+    if isinstance(found, msgspec.inspect.UnionType):
+        return [kind for each in found.types for kind in _kinds(each)]
+    return [] if isinstance(found, msgspec.inspect.NoneType) else [type(found)]
 
 
 def _pairs(scores: dict[str, float] | None) -> list[dict[str, Any]] | None:
