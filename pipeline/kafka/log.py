@@ -22,6 +22,8 @@ Record = TypeVar("Record")
 
 MAX_POLL_RECORDS = 500
 """Messages in a slice, at most: few enough that their decoded records stay in the processor's cache."""
+END_PATIENCE = 10.0
+"""Seconds in which a new leader learns where its partition ends."""
 FETCH_MAX_WAIT_MS = 10
 """Milliseconds that a fetch at the end may take; a change to another topic waits for it too."""
 DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -130,6 +132,53 @@ class LogReader:
             if not messages:
                 return
             yield from messages
+
+    def read_range(self, topic: str, partition: int, offsets: range) -> Iterator[list[Message]]:
+        """Read the messages of a range of offsets, in slices, to its very end.
+
+        Use this where what comes after the range is never read again: `read` also says that it is at the end
+        where a leader that is new says so too early.
+
+        Parameters
+        ----------
+        topic
+            The topic's name.
+        partition
+            The partition's number.
+        offsets
+            The range. All transactions below its end have ended.
+
+        Yields
+        ------
+        list of Message
+            Messages in the order of their offsets, at least one.
+
+        Raises
+        ------
+        StateError
+            The partition ends before the range does, for ten seconds.
+        KafkaException
+            The partition cannot be read, or no broker answers any more.
+        """
+        read = offsets.start
+
+        def left() -> int:
+            return offsets.stop - max(read, self.end)
+
+        if not offsets:
+            return
+        for messages in read_until(self.read(topic, partition, offsets.start), left, END_PATIENCE):
+            inside = [message for message in messages if (message.offset() or 0) < offsets.stop]
+            if inside:
+                read = (inside[-1].offset() or 0) + 1
+                yield inside
+            if len(inside) < len(messages) or left() <= 0:
+                return
+        if left() > 0:
+            raise StateError(
+                f"{topic} ends at offset {self.end} of partition {partition}, but had records up to "
+                f"{offsets.stop}: it was deleted and created anew, or its brokers have lost records"
+            )
 
     def empty(self, topic: str, partition: int) -> bool:
         """Return whether a partition has no committed record.

@@ -13,7 +13,7 @@ import polars as pl
 from pipeline.broker.folder_lock import locked
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
-from pipeline.kafka.log import LogReader, decode_records
+from pipeline.kafka.log import LogReader, decode_records, offsets_of
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.topics import topics_of
@@ -118,7 +118,7 @@ class Export:
                 if begin > offsets.stop:
                     log.refuse_end_before(*each, begin)
                 if begin < offsets.stop:
-                    moved = progress if not done else _shifted(progress, done)
+                    moved = _shifted(progress, done)
                     complete &= self._export(log, folder, each, offsets, stopping=stopping, progress=moved)
                 done += offsets.stop
             after = {each.partition: folder.partition(each.partition) for each in self._ranges}
@@ -151,14 +151,9 @@ class Export:
         begin = folder.partition(partition.partition).next_offset
         deleted = max(0, offsets.start - begin)
         held = _Held(self._columns, partition)
-        for messages in log.read(*partition, max(begin, offsets.start)):
-            inside = [message for message in messages if (message.offset() or 0) < offsets.stop]
-            held.add(
-                [message.offset() or 0 for message in inside], decode_records(self._columns.decoder, inside)
-            )
-            held.bytes += sum(len(message.value() or b"") for message in inside)
-            if not messages or len(inside) < len(messages):
-                break
+        for messages in log.read_range(*partition, range(max(begin, offsets.start), offsets.stop)):
+            held.add(offsets_of(messages), decode_records(self._columns.decoder, messages))
+            held.bytes += sum(len(message.value() or b"") for message in messages)
             if stopping():
                 return False
             if len(held) >= RECORDS or held.bytes >= BYTES:
@@ -188,8 +183,7 @@ class _Held:
             of_day, others = self._days[date(record.timestamp)]
             of_day.append(offset)
             others.append(record)
-        if offsets:
-            self.next_offset = offsets[-1] + 1
+        self.next_offset = offsets[-1] + 1
 
     def days(self) -> dict[str, pl.DataFrame]:
         """Return a table for each day.

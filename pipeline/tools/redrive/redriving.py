@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 import msgspec
@@ -175,10 +176,8 @@ class Redrive:
         size = 0
         if begin >= end:
             return
-        for message in log.read_to_end(*partition, begin):
+        for message in chain.from_iterable(log.read_range(*partition, range(begin, end))):
             offset = message.offset() or 0
-            if offset >= end:
-                break
             headers = read_dead_letter(message)
             if self._takes(message, headers, ledger):
                 found.append(_Found(message, headers))
