@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from pipeline.records.encoding import encode
+from pipeline.records.names import REDRIVEN_HEADER
 from pipeline.tools.audit.state_check import UNRECORDED
 from pipeline.tools.audit.topic_records import DeadLetterMessage
 from tests.support.builders import interaction, label
@@ -91,6 +92,25 @@ def test_a_valid_message_with_a_dead_letter_is_named(run: Recording) -> None:
     message = run.interactions[0]
     run.dead_letters.append(DeadLetterMessage(message._replace(topic="dead-letters", offset=5_000), wrong))
     assert any(each.expected == "no dead letter, since the message is valid" for each in run.findings())
+
+
+@pytest.mark.parametrize("redriven", [0, 1, 2])
+def test_each_message_that_was_sent_back_accounts_for_one_dead_letter(run: Recording, redriven: int) -> None:
+    """Two messages with the same bytes have dead letters that a mended definition would not make."""
+    value, place = encode(interaction(9_999, 600)), len(run.interactions) - 1
+    following = run.interactions[place]
+    copies = [following._replace(offset=following.offset - n, value=value, headers=[]) for n in (2, 1)]
+    for copy in copies:
+        wrong = run.dead_letters[0].dead_letter._replace(
+            fault="invalid", topic="interactions", partition=0, offset=copy.offset
+        )
+        source = copy._replace(topic="dead-letters", offset=5_000 + copy.offset)
+        run.dead_letters.append(DeadLetterMessage(source, wrong))
+    header = [(REDRIVEN_HEADER, b"dead-letters/0/1")]
+    sent = [following._replace(value=value, headers=header) for _ in range(redriven)]
+    run.interactions[place - 2 :] = [*copies, *sent]
+    found = [each for each in run.findings() if each.expected == "no dead letter, since the message is valid"]
+    assert len(found) == 2 - redriven
 
 
 @pytest.mark.parametrize("by", [-1, 1])
