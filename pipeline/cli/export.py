@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from pipeline.cli.failures import STOPPED
 from pipeline.cli.options import Bootstrap, ConfigFile, Json, Prefix
 from pipeline.cli.output import print_json
 from pipeline.extras import require
-
-STOPPED = 130
-"""The exit code after Ctrl-C."""
 
 EPILOG = """
 Examples:
@@ -24,15 +21,10 @@ Examples:
 """
 
 
-class Exported(StrEnum):
-    """What can be exported."""
-
-    PREDICTIONS = "predictions"
-    OUTCOMES = "outcomes"
-
-
 def export(
-    what: Annotated[Exported, typer.Argument(help="Which records.", show_default=False)],
+    what: Annotated[
+        Literal["predictions", "outcomes"], typer.Argument(help="Which records.", show_default=False)
+    ],
     to: Annotated[Path, typer.Option(help="The folder; a former export there is continued.")],
     config: ConfigFile = None,
     bootstrap: Bootstrap = None,
@@ -52,7 +44,7 @@ def export(
     from pipeline.tools.export.exporting import Export
 
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
-    work = Export(settings, what.value, to)
+    work = Export(settings, what, to)
     stop = Event()
     with stop_on_signals(stop.set), progress("export", work.total) as update:
         summary = work.run(stop.is_set, update)
@@ -60,7 +52,7 @@ def export(
         print_json(summary)
     else:
         typer.echo(
-            f"{summary.records:,} {what.value} exported to {to}, which has {summary.total:,} in "
+            f"{summary.records:,} {what} exported to {to}, which has {summary.total:,} in "
             f"{summary.files:,} files"
         )
         if summary.deleted_offsets:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from pipeline.errors import BrokerError, ForksError
+
+STOPPED: Final = 130
+"""The exit code after Ctrl-C."""
 
 
 @contextmanager
@@ -23,7 +27,7 @@ def report_failures(where: str = "") -> Iterator[None]:
     except ForksError as error:
         _fail(where, str(error), error.exit_code)
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(STOPPED)
     except Exception as error:
         from confluent_kafka import KafkaException
 

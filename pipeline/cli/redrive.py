@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pipeline.cli.failures import STOPPED
 from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
 from pipeline.cli.output import print_json
 from pipeline.errors import ConfigError
@@ -13,9 +14,6 @@ from pipeline.records.names import Fault
 
 if TYPE_CHECKING:
     from pipeline.tools.redrive.redriving import Summary
-
-STOPPED = 130
-"""The exit code after Ctrl-C."""
 
 EPILOG = """
 Examples:

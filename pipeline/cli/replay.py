@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pipeline.cli.failures import STOPPED
 from pipeline.cli.logs import configure
 from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
 from pipeline.cli.output import print_json
@@ -35,7 +36,6 @@ Examples:
     forks replay data --resume
 """
 
-STOPPED = 130
 DEFAULT_DELAY = "10s"
 """How long after its event a label comes, where a table lacks its time."""
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from pipeline.cli.command import Command
+from pipeline.cli.failures import STOPPED
 from pipeline.cli.options import Bootstrap, ConfigFile, Json, Prefix
 from pipeline.cli.output import print_json
 from pipeline.errors import ConfigError
@@ -17,9 +18,6 @@ from pipeline.extras import require
 DEFAULT_COUNT = 300
 DOES_NOT_FIT = 1
 """The exit code if something does not fit."""
-STOPPED = 130
-"""The exit code after Ctrl-C."""
-
 app = typer.Typer(
     help="The definition of the stream: draft it, check it against messages, describe its outputs, fill its "
     "tables.",

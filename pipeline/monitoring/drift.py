@@ -43,8 +43,6 @@ class DriftDetector:
     ----------
     alpha
         One over the average run length to a false alarm, in labelled events, at least.
-    tolerance
-        How many more errors an event, on average, are no drift.
 
     Attributes
     ----------
@@ -62,9 +60,8 @@ class DriftDetector:
     True
     """
 
-    def __init__(self, alpha: float = ALPHA, tolerance: float = TOLERANCE) -> None:
+    def __init__(self, alpha: float = ALPHA) -> None:
         self.threshold = 1.0 / alpha
-        self.tolerance = tolerance
         self.alarms = 0
         self._bets: Floats = np.array(BETS)
         self._evidence: Floats = np.zeros(len(BETS))
@@ -76,7 +73,7 @@ class DriftDetector:
 
     def add(self, differences: Floats) -> None:
         """Take errors of the model less those of the running means, shape (n,), in [-1, 1], in order."""
-        surplus = differences - self.tolerance
+        surplus = differences - TOLERANCE
         self.alarms += int(_add(self._evidence, self._bets, surplus, self.threshold))
 
 

@@ -166,7 +166,7 @@ kind = "effects"
 """
 
 
-def test_letters_of_a_definition_that_was_mended_leave_nothing_to_the_audit(
+def test_dead_letters_of_a_definition_that_was_mended_leave_nothing_to_the_audit(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, 2)

@@ -27,15 +27,15 @@ selections = st.builds(
 )
 
 
-def takes(wanted: Selection, letter: RecordedDeadLetter) -> bool:
-    """Whether a selection has a letter, in other words than the code's."""
-    if letter.redriven and not wanted.again:
+def takes(wanted: Selection, dead_letter: RecordedDeadLetter) -> bool:
+    """Whether a selection has a dead letter, in other words than the code's."""
+    if dead_letter.redriven and not wanted.again:
         return False
     since = 0 if wanted.since is None else wanted.since
     until = 99 if wanted.until is None else wanted.until
     faults: set[str | None] = {*wanted.faults} or {*FAULTS, None}
-    in_time = letter.timestamp in range(since, until)
-    return in_time and letter.offset in range(wanted.begin, wanted.end) and letter.fault in faults
+    in_time = dead_letter.timestamp in range(since, until)
+    return in_time and dead_letter.offset in range(wanted.begin, wanted.end) and dead_letter.fault in faults
 
 
 @examples(300)
