@@ -39,6 +39,9 @@ chaos: setup  ## Kills of workers and broker for MINUTES=10, then the check; SEE
 fuzz: setup  ## Changed messages, files, state records and snapshots, MINUTES=10 of each; SEED=... repeats one
 	@$(BIN)/python -m tests.fuzz all --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
+screenshots: setup  ## Pictures of the status page, in docs/images/; needs chromium
+	@FORKS_SCREENSHOTS=$(CURDIR)/docs/images $(BIN)/pytest -q tests/integration/test_status_page.py
+
 check: setup  ## Lint, format, types, order of imports, docstrings
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -59,4 +62,4 @@ lock:  ## Resolve requirements.lock, and that of the peers in bench, anew
 	@$(COMPILE) --group dev --all-extras pyproject.toml -o requirements.lock
 	@$(COMPILE) bench/peers/requirements.in -o bench/peers/requirements.lock
 
-.PHONY: help setup demo test test-fast coverage chaos fuzz check docs lock
+.PHONY: help setup demo test test-fast coverage chaos fuzz screenshots check docs lock

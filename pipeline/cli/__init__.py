@@ -26,6 +26,7 @@ from pipeline.cli import (
     run,
     stream,
     synth,
+    top,
     topics,
 )
 from pipeline.cli.command import Command
@@ -43,6 +44,7 @@ app = typer.Typer(
 )
 app.command(cls=Command, epilog=demo.EPILOG)(demo.demo)
 app.command(cls=Command, epilog=run.EPILOG)(run.run)
+app.command(cls=Command, epilog=top.EPILOG)(top.top)
 app.command(cls=Command, epilog=doctor.EPILOG)(doctor.doctor)
 app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from forks import LOSSES, Forks, ForksSettings, probability
+from forks import LOSSES, Explanation, Forks, ForksSettings, probability
 from forks.learning.event_loop import loss_values
 from forks.losses import loss_value, probabilities
 from pipeline.config.stream_features import RunningFeature
@@ -125,6 +125,10 @@ class Model:
     def predict_score(self, interaction: InteractionLike, features: list[float]) -> float:
         """Return the learner's score of an interaction with these features."""
         return self.learner.predict_one(self._context(interaction, features))
+
+    def explain(self, interaction: InteractionLike, features: Sequence[float]) -> Explanation:
+        """Return the terms of `predict_score`, by column of the context vector."""
+        return self.learner.explain_one(self._context(interaction, features))
 
     def _challenger_scores(
         self, interaction: InteractionLike, features: list[float]
@@ -352,7 +356,7 @@ class Model:
         self._layout.fill(X, features)
         return X
 
-    def _context(self, interaction: InteractionLike, features: list[float]) -> NDArray[np.float64]:
+    def _context(self, interaction: InteractionLike, features: Sequence[float]) -> NDArray[np.float64]:
         """Return the context vector of an interaction."""
         columns = InteractionColumns.of([interaction], self.features.entities)
         [x] = self._contexts(columns, np.array([features]))

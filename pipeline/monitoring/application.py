@@ -1,11 +1,14 @@
-"""Answer requests for metrics and probes from what a worker last said of itself."""
+"""Answer requests for metrics, probes and the status page from what a worker last said of itself."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
 from typing import Final
 
+import msgspec
 import orjson
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import Metric
@@ -19,11 +22,14 @@ from starlette.routing import Route
 from pipeline.config.tree import Config
 from pipeline.monitoring.families import FAMILIES, LIMITS, Scrape
 from pipeline.monitoring.monitor import Monitor
+from pipeline.monitoring.page import StatusPage
 from pipeline.monitoring.readiness import alive, alive_limit, not_ready
+from pipeline.monitoring.status import history_of, status_of
 
 CACHE_SECONDS: Final = 1.0
-"""Seconds for which the text of a scrape is used again: however many ask, it is made once."""
+"""Seconds for which an answer that costs something is used again: however many ask, it is made once."""
 NO_STORE: Final = {"cache-control": "no-store"}
+NO_SNIFF: Final = {"x-content-type-options": "nosniff"}
 
 
 class WorkerCollector(Collector):
@@ -61,7 +67,7 @@ class WorkerCollector(Collector):
 
 
 def application(monitor: Monitor, config: Config, info: Mapping[str, str]) -> Starlette:
-    """Return the application that answers `/metrics`, `/livez` and `/readyz`.
+    """Return the application that answers `/metrics`, `/livez`, `/readyz` and the status page.
 
     Parameters
     ----------
@@ -76,14 +82,21 @@ def application(monitor: Monitor, config: Config, info: Mapping[str, str]) -> St
     registry.register(WorkerCollector(monitor, config, info))
     ProcessCollector(registry=registry)
     limit = alive_limit(config.worker)
+    page = StatusPage.load()
+    begun = time.monotonic()
+    named = {**info, "stream": config.stream.name}
     made: dict[str, tuple[float, bytes]] = {}
+
+    def once(key: str, make: Callable[[], bytes]) -> bytes:
+        at, body = made.get(key, (-math.inf, b""))
+        if time.monotonic() - at >= CACHE_SECONDS:
+            body = make()
+            made[key] = time.monotonic(), body
+        return body
 
     async def metrics(request: Request) -> Response:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        at, text = made.get(content_type, (0.0, b""))
-        if time.monotonic() - at >= CACHE_SECONDS:
-            text = encode(registry)
-            made[content_type] = time.monotonic(), text
+        text = once(content_type, lambda: encode(registry))
         return Response(text, headers={"content-type": content_type, **NO_STORE})
 
     async def live(_: Request) -> Response:
@@ -104,11 +117,44 @@ def application(monitor: Monitor, config: Config, info: Mapping[str, str]) -> St
             body["note"] = "no partitions: the group has at least as many other workers as partitions"
         return _json(body, ok=not reasons)
 
-    routes = [
-        Route(path, answer, methods=["GET"])  # and so HEAD
-        for path, answer in (("/metrics", metrics), ("/livez", live), ("/readyz", ready))
-    ]
+    async def index(_: Request) -> Response:
+        return Response(page.html, headers={**NO_STORE, **page.headers}, media_type="text/html")
+
+    def make_status() -> bytes:
+        now, vitals = time.monotonic(), monitor.vitals
+        reasons = not_ready(vitals, now)
+        return msgspec.json.encode(
+            status_of(monitor.figures, vitals, reasons, named, now=now, clock=time.time(), begun=begun)
+        )
+
+    async def status(_: Request) -> Response:
+        return _of_page(once("status", make_status), NO_STORE)
+
+    async def history(request: Request) -> Response:
+        body = once("history", lambda: msgspec.json.encode(history_of(monitor.figures.history)))
+        tag = f'"{sha256(body).hexdigest()[:32]}"'
+        headers = {
+            "cache-control": "no-cache",
+            "etag": tag,
+        }  # a browser asks each time whether it has changed
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return _of_page(body, headers)
+
+    answers = {
+        "/": index,
+        "/v1/status": status,
+        "/v1/history": history,
+        "/metrics": metrics,
+        "/livez": live,
+        "/readyz": ready,
+    }
+    routes = [Route(path, answer, methods=["GET"]) for path, answer in answers.items()]  # and so HEAD
     return Starlette(routes=routes)
+
+
+def _of_page(body: bytes, headers: Mapping[str, str]) -> Response:
+    return Response(body, headers={**headers, **NO_SNIFF}, media_type="application/json")
 
 
 def _json(body: object, *, ok: bool) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -10,7 +10,9 @@ from forks import Health
 from pipeline.model.comparison import LearnerMetrics
 from pipeline.monitoring.client_statistics import ClientFigures
 from pipeline.monitoring.counts import CountFigures
+from pipeline.monitoring.explanations import ExplainedPrediction
 from pipeline.monitoring.histogram import HistogramFigures
+from pipeline.monitoring.history import Sample
 from pipeline.monitoring.quality import DriftFigures, WindowFigures
 from pipeline.task.live_tables import LiveTable
 
@@ -111,3 +113,7 @@ class WorkerFigures(NamedTuple):
     """Clients of librdkafka by their role."""
     registry: RegistryFigures | None = None
     """None where no input needs a schema registry."""
+    explanations: Sequence[ExplainedPrediction] = ()
+    """Some of the latest predictions that were committed, the newest first."""
+    history: Sequence[Sample] = ()
+    """The last hour, the oldest sample first."""

@@ -12,8 +12,10 @@ from pipeline.config.tree import Config
 from pipeline.monitoring.client_statistics import ClientStatistics
 from pipeline.monitoring.counts import PartitionCounts
 from pipeline.monitoring.drift import DriftDetector
+from pipeline.monitoring.explanations import LatestExplanations
 from pipeline.monitoring.figures import PartitionFigures, RegistryFigures, WorkerFigures
 from pipeline.monitoring.histogram import LONG_SECONDS, SECONDS, STEPS, Histogram
+from pipeline.monitoring.history import History, sample_of
 from pipeline.monitoring.quality import DriftFigures, QualityWindow, WindowFigures
 from pipeline.monitoring.readiness import Failure, Restore, Vitals
 from pipeline.task.batch import Batch
@@ -74,6 +76,8 @@ class Monitor:
         self._commits = Histogram(SECONDS)
         self._restores = Histogram(LONG_SECONDS)
         self._latencies = Histogram(LONG_SECONDS)
+        self._explanations = LatestExplanations()
+        self._history = History()
 
     def statistics_of(self, role: str) -> ClientStatistics | None:
         """Return what is to be given a new client's statistics; None if nothing is counted."""
@@ -104,6 +108,7 @@ class Monitor:
         if self.vitals.commit_since is not None:
             self._failures += 1
         self._in_flight.clear()
+        self._explanations.forget_pending()
         self.vitals = self.vitals._replace(
             beat=time.monotonic(), connected=False, assigned=None, restoring={}, commit_since=None
         )
@@ -134,6 +139,7 @@ class Monitor:
         """Note an assignment of the group, whose partitions are to be restored."""
         now = time.monotonic()
         self._rebalances += 1
+        self._explanations.forget_pending()
         self._assigned_at = dict.fromkeys(numbers, now)
         for gone in self._windows.keys() - set(numbers):
             self._alarms[gone] += self._windows.pop(gone).drift.alarms
@@ -178,6 +184,17 @@ class Monitor:
                 self._alarms[number] += former.drift.alarms
             self._windows[number] = QualityWindow(task.model)
             self._snapshot_sizes.pop(number, None)
+
+    def processed(self, parts: Sequence[tuple[Task, Batch]]) -> None:
+        """Note what tasks have processed, while each model is as it was after its batch.
+
+        Parameters
+        ----------
+        parts
+            Tasks with their batches.
+        """
+        if self.active:
+            self._explanations.look(parts)
 
     def committing(self, tasks: Sequence[Task]) -> None:
         """Note that a transaction with batches of these tasks begins."""
@@ -228,6 +245,7 @@ class Monitor:
             self._latencies.observe(max(0, now - timestamp) / 1000)
         since = task.earlier[-1].predictions if task.earlier else 0
         self._windows[number].add(batch.outcomes, task.model, since)
+        self._explanations.committed(number, batch.predictions.first + len(batch.predictions))
 
     def update(
         self,
@@ -276,7 +294,12 @@ class Monitor:
             restarts=dict(self._restarts),
             clients={role: found for role, found in clients.items() if found is not None},
             registry=registry(),
+            explanations=self._explanations.figures,
+            history=self._history.figures,
         )
+        if self._history.due(now):
+            self._history.add(now, sample_of(self.figures, time.time()))
+            self.figures = self.figures._replace(history=self._history.figures)
 
     def _drift(self, number: int) -> DriftFigures:
         window = self._windows.get(number)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import compress
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, compress
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -49,6 +50,11 @@ class QualityFigures(NamedTuple):
     mean_absolute_error: float | None = None
     """In the unit of the labels, as the next."""
     root_mean_squared_error: float | None = None
+
+
+def error_of(quality: QualityFigures) -> float | None:
+    """Return the share of mistakes, or the mean absolute error where numbers are predicted."""
+    return quality.mean_absolute_error if quality.mistakes is None else quality.mistakes
 
 
 class WindowFigures(NamedTuple):
@@ -208,3 +214,36 @@ def _errors(predicted: Floats, labels: Floats) -> QualityFigures:
         mean_absolute_error=mean_absolute_error(predicted, labels),
         root_mean_squared_error=root_mean_squared_error(predicted, labels),
     )
+
+
+def pooled(windows: Iterable[WindowFigures]) -> WindowFigures:
+    """Return the quality over the windows of several partitions: means, weighted by their events.
+
+    This is exact but for the AUC, the calibration error and the root of the mean squared error, which are
+    those of a partition on average.
+
+    Examples
+    --------
+    >>> found = pooled(WindowFigures(n, {"a": QualityFigures(m)}) for n, m in ((100, 0.5), (300, 0.1)))
+    >>> found.events, round(found.learners["a"].mistakes, 3)
+    (400, 0.2)
+    """
+    found = [window for window in windows if window.events]
+    learners = {}
+    for name in dict.fromkeys(chain.from_iterable(window.learners for window in found)):
+        of_name = [(window.events, window.learners[name]) for window in found if name in window.learners]
+        learners[name] = QualityFigures._make(
+            _weighted_mean(of_name, field) for field in range(len(QualityFigures._fields))
+        )
+    return WindowFigures(sum(window.events for window in found), learners)
+
+
+def _weighted_mean(figures: Sequence[tuple[int, QualityFigures]], field: int) -> float | None:
+    known = [
+        (events, value)
+        for events, quality in figures
+        if (value := quality[field]) is not None and math.isfinite(value)  # an AUC of one class is NaN
+    ]
+    if not known:
+        return None
+    return math.fsum(events * value for events, value in known) / sum(events for events, _ in known)

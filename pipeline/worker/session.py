@@ -160,6 +160,7 @@ class Session:
         limit = self._batch_size
         with stage("process"):
             commits = [commit for each in running if (commit := each.advance(limit, busy=self._busy))]
+            self._monitor.processed([(commit.task, commit.batch) for commit in commits])
         self._busy = any(commit.batch.steps == limit for commit in commits)
         if commits:
             self._begin_commit(commits)

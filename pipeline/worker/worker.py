@@ -40,6 +40,7 @@ from pipeline.kafka.partitioner import check_partitioning
 from pipeline.kafka.registry import decoders_of
 from pipeline.kafka.topics import partition_count, topics_of
 from pipeline.model.factory import ModelFactory
+from pipeline.model.score_terms import warm_up_explaining
 from pipeline.monitoring.drift import DriftDetector
 from pipeline.monitoring.monitor import Monitor
 from pipeline.records.decimals import encode_rows
@@ -166,6 +167,7 @@ class Worker:
         self._factory.warm_up()
         if self._monitor.active:
             DriftDetector().add(np.zeros(1))
+            warm_up_explaining(self._factory.new_model())
         tune_garbage_collector()
         self._startup_seconds = time.monotonic() - begin
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from hashlib import sha256
 from http.client import HTTPConnection
+from typing import Any
 from urllib.request import urlopen
 
 import psutil
@@ -21,6 +25,7 @@ from pipeline.monitoring import http_server
 from pipeline.monitoring.http_server import BACKLOG, MAX_CONNECTIONS
 from pipeline.monitoring.monitor import Monitor
 from pipeline.worker.worker import serve_monitor
+from tests.pipeline.monitoring.test_status import sample
 
 SECONDS = 20.0
 """For an answer, on a busy machine."""
@@ -127,14 +132,50 @@ def test_probes_follow_the_worker(server: tuple[str, Monitor]) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "BREW"])
 def test_only_reads_are_answered(server: tuple[str, Monitor], method: str) -> None:
-    for path in ("/metrics", "/livez", "/readyz"):
+    for path in ("/metrics", "/livez", "/readyz", "/", "/v1/status", "/v1/history"):
         assert ask(server[0], path, method)[0] == 405
 
 
 def test_a_head_has_no_body_and_other_paths_are_not_there(server: tuple[str, Monitor]) -> None:
     assert ask(server[0], "/livez", "HEAD") == (200, b"")
-    assert ask(server[0], "/")[0] == 404
+    assert ask(server[0], "/v1/status", "HEAD") == (200, b"")
+    assert ask(server[0], "/v1")[0] == 404
     assert ask(server[0], "/../../etc/passwd")[0] == 404
+
+
+def answer(address: str, path: str, **headers: str) -> tuple[int, Any, bytes]:
+    """Status, headers and body."""
+    connection = HTTPConnection(*host_and_port(address), timeout=SECONDS)
+    connection.request("GET", path, headers=headers)
+    found = connection.getresponse()
+    body = found.read()
+    connection.close()
+    return found.status, found.headers, body
+
+
+def test_the_page_may_run_its_own_script_and_nothing_else(server: tuple[str, Monitor]) -> None:
+    status, headers, body = answer(server[0], "/")
+    assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert (headers["cache-control"], headers["x-content-type-options"]) == ("no-store", "nosniff")
+    for element in ("script", "style"):
+        [text] = re.findall(rf"<{element}>(.*?)</{element}>".encode(), body, re.DOTALL)
+        allowed = f"{element}-src 'sha256-{b64encode(sha256(text).digest()).decode()}';"
+        assert allowed in headers["content-security-policy"]
+
+
+def test_what_the_page_asks_for_is_sent_anew_only_if_it_has_changed(server: tuple[str, Monitor]) -> None:
+    address, monitor = server
+    _, headers, body = answer(address, "/v1/status")
+    assert (headers["cache-control"], headers["x-content-type-options"]) == ("no-store", "nosniff")
+    assert json.loads(body)["worker"]["worker"] == "worker"
+    _, headers, body = answer(address, "/v1/history")
+    tag = headers["etag"]
+    assert headers["cache-control"] == "no-cache"
+    assert answer(address, "/v1/history", **{"if-none-match": tag})[::2] == (304, b"")
+    monitor.figures = monitor.figures._replace(history=[sample(100.0, 0), sample(105.0, 5)])
+    end = time.monotonic() + SECONDS
+    while answer(address, "/v1/history", **{"if-none-match": tag})[0] != 200:
+        assert time.monotonic() < end
 
 
 @pytest.mark.parametrize(

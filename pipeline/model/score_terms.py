@@ -1,0 +1,139 @@
+"""Why a score is what it is: its exact split into terms of entities, message, bias and kernel part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from pipeline.config.feature_layout import TableLayout
+from pipeline.config.stream import entity_word
+from pipeline.features.effects import ITEM_EFFECT, USER_EFFECT
+from pipeline.features.feature_set import FeatureSet
+from pipeline.model.columns import InteractionLike
+from pipeline.model.contexts import ContextLayout
+from pipeline.model.model import Model
+
+TermKind: TypeAlias = Literal["entity", "table", "static", "message", "bias", "kernel", "clipping"]
+Owner: TypeAlias = tuple[TermKind, str]
+"""What the term of a feature belongs to."""
+
+EFFECTS: Final = None
+"""In place of an owner: the two entities whose effects the feature comes of."""
+SMALL_SUM: Final = 1e-3
+"""Two effects that come to less than this are not told apart: they are known to six decimals."""
+
+
+class Term(NamedTuple):
+    """A part of a score."""
+
+    kind: TermKind
+    """`entity`, a `table` of running statistics that is of no single entity, `static` columns, the `message`
+    itself, or a part of the learner."""
+    name: str
+    """What the entity or table is called; else the kind."""
+    value: float
+
+
+def score_terms(
+    model: Model, interaction: InteractionLike, features: Sequence[float]
+) -> tuple[float, list[Term]]:
+    """Return the model's score of an interaction with these features, and the terms that it is the sum of.
+
+    What the linear part adds for a feature counts for the entity that the feature is of. What the effects of
+    two entities come to together is split in proportion to both; the mean of all labels is a part of the
+    first one's effect. The terms sum to the score but for rounding errors (below 1e-12 for scores below 100).
+
+    Parameters
+    ----------
+    model
+        The model, which does not change.
+    interaction
+        Its ids and its time.
+    features
+        Its features as the prediction carries them.
+
+    Returns
+    -------
+    score
+        With the bits of `Model.predict_score`.
+    terms
+        First those of the entities, last bias, kernel part and, if the score was clipped, what that changed.
+    """
+    explanation = model.explain(interaction, features)
+    parts: dict[Owner, list[float]] = {
+        ("entity", entity_word(name)): [] for name in model.features.entity_names
+    }
+    shares = _effect_shares(model.features, features)
+    owners = column_owners(model.features, model.tables.columns)
+    values = explanation.columns.tolist()
+    if (column := model.learner.settings.offset_column) is not None:
+        owners.append(owners[column])
+        values.append(explanation.offset)
+    for owner, value in zip(owners, values, strict=True):
+        if not value:
+            continue
+        if owner is not EFFECTS:
+            parts.setdefault(owner, []).append(value)
+            continue
+        first, share, second = shares
+        parts.setdefault(first, []).append(share * value)
+        parts.setdefault(second, []).append(value - share * value)
+    terms = [Term(*owner, math.fsum(each)) for owner, each in parts.items()]
+    terms += [Term("bias", "bias", explanation.bias), Term("kernel", "kernel", explanation.kernel)]
+    if explanation.clipping:
+        terms.append(Term("clipping", "clipping", explanation.clipping))
+    return explanation.score, terms
+
+
+def column_owners(features: FeatureSet, static_columns: int) -> list[Owner | None]:
+    """Return what each column of a context vector belongs to; `EFFECTS` for the column of both effects.
+
+    Examples
+    --------
+    >>> from pipeline.features.feature_set import KUAIREC_FEATURES
+    >>> owners = column_owners(KUAIREC_FEATURES, 1)
+    >>> owners[0], owners[1], owners[-2], owners[-1]
+    (('static', 'static'), ('entity', 'user'), ('entity', 'video'), None)
+    """
+    words = [entity_word(name) for name in features.entity_names]
+    of_features: list[Owner | None] = [
+        _owner(table, words) for table in features.layout.tables for _ in table.features
+    ]
+    if features.layout.effects is not None:
+        of_features.append(EFFECTS)
+    of_features += [("message", "message")] * len(features.event.names)
+    for table in features.tables:
+        of_features += [("entity", words[table.entity])] * len(table.names)
+    layout = ContextLayout.of(static_columns, features)
+    owners: list[Owner | None] = [("static", "static")] * static_columns
+    ends = [*(first for _, first in layout.categories[1:]), layout.first_running]
+    for (place, first), end in zip(layout.categories, ends, strict=False):
+        owners += [of_features[place]] * (end - first)
+    return owners + [of_features[place] for place in layout.others]
+
+
+def _owner(table: TableLayout, words: Sequence[str]) -> Owner:
+    [part, *others] = table.parts
+    return ("entity", words[part.place]) if part.entity and not others else ("table", table.word)
+
+
+def _effect_shares(features: FeatureSet, values: Sequence[float]) -> tuple[Owner, float, Owner]:
+    """Return the owner of the first effect, its share of what both come to, and the owner of the rest."""
+    if features.layout.effects is None:  # and so no column of both
+        return ("message", "message"), 1.0, ("message", "message")
+    words = [entity_word(name) for name in features.entity_names]
+    first, second = (_owner(features.layout.tables[number], words) for number in features.layout.effects)
+    own, other = (values[features.effect_columns[place]] for place in (USER_EFFECT, ITEM_EFFECT))
+    if abs(own + other) < SMALL_SUM:
+        both: Owner = ("table", f"{first[1]} and {second[1]}")
+        return both, 1.0, both
+    return first, own / (own + other), second
+
+
+def warm_up_explaining(model: Model) -> None:
+    """Compile what explaining a score calls, with a model that has seen nothing and is thrown away."""
+    model.learner.learn_one(np.zeros(model.learner.settings.dimension), 1.0)
+    model.learner.explain_one(np.zeros(model.learner.settings.dimension))
