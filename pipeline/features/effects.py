@@ -34,8 +34,9 @@ import math
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from forks.jit import njit
 
 Floats: TypeAlias = NDArray[np.float64]
 Signals: TypeAlias = NDArray[np.float32]

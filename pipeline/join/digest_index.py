@@ -15,9 +15,9 @@ from hashlib import blake2b
 from typing import Final, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from forks.jit import njit
 from pipeline.records.fields import Id
 
 Digests: TypeAlias = NDArray[np.uint64]

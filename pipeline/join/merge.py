@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from forks.jit import njit
 
 Integers: TypeAlias = NDArray[np.int64]
 

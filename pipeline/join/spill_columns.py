@@ -14,8 +14,9 @@ from heapq import heappop, heappush
 from typing import Final, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from forks.jit import njit
 
 Integers: TypeAlias = NDArray[np.int64]
 

@@ -21,8 +21,9 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from forks.jit import njit
 
 Floats: TypeAlias = NDArray[np.float64]
 

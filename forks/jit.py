@@ -1,0 +1,47 @@
+"""Compile with Numba, and keep what was compiled on disk where a folder for it can be written.
+
+Numba refuses to import a module whose functions it cannot cache, as with a read-only file system or another
+user. Here they are compiled anew in each process instead, which takes 10 to 20 s.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+import numba
+
+
+@functools.cache
+def _warn() -> None:
+    warnings.warn(
+        "no folder for compiled code can be written: each start compiles anew. "
+        "Set NUMBA_CACHE_DIR to a folder that this user may write",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+
+
+def njit(*, cache: bool, **options: Any) -> Any:
+    """Return a decorator that compiles a function.
+
+    Parameters
+    ----------
+    cache
+        Keep the compiled code on disk. Without a folder that can be written it is kept in memory, with one
+        warning for the process.
+    **options
+        Further options of `numba.njit`.
+    """
+
+    def compiled(function: Any) -> Any:
+        dispatcher = numba.njit(**options)(function)
+        if cache:
+            try:
+                dispatcher.enable_caching()
+            except RuntimeError:  # no folder: Numba has no class of its own for this
+                _warn()
+        return dispatcher
+
+    return compiled
