@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shlex
 import tomllib
 from fnmatch import fnmatch
@@ -15,6 +16,8 @@ import yaml
 from typer.core import TyperGroup
 from typer.main import get_command
 
+import pipeline.worker.warm_up
+import pipeline.worker.worker
 from pipeline.broker.settings import VERSION, container_environment
 from pipeline.cli import app
 from pipeline.config.loader import load
@@ -209,15 +212,17 @@ def test_the_image_runs_forks_on_a_python_that_will_do_and_not_as_root() -> None
     assert instructions("ENTRYPOINT") == ['["forks"]']
 
 
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")  # by runpy
 def test_the_image_warms_the_cache_that_it_runs_with(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     [environment] = instructions("ENV")
     variables = dict(word.split("=", 1) for word in shlex.split(environment))
     [prepare] = [run for run in instructions("RUN") if "useradd" in run]
     assert variables["NUMBA_CACHE_DIR"] in shlex.split(prepare)  # made for the user that owns it
     compiled_as = instructions("RUN")[-1]
-    python, option, code = shlex.split(compiled_as)
-    assert (python, option) == ("python", "-c")
-    exec(code, {})  # the names in it are the code's
+    # What a worker calls at its start, so that neither compiles what the other does not.
+    assert compiled_as == "python -m pipeline.worker.warm_up"
+    assert pipeline.worker.worker.warm_up is pipeline.worker.warm_up.warm_up
+    runpy.run_module("pipeline.worker.warm_up", run_name="__main__")
     assert capfd.readouterr().err == ""
