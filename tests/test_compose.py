@@ -18,10 +18,12 @@ from typer.main import get_command
 
 import pipeline.worker.warm_up
 import pipeline.worker.worker
+from pipeline import errors
 from pipeline.broker.settings import VERSION, container_environment
 from pipeline.cli import app
 from pipeline.config.loader import load
 from pipeline.config.tree import Kafka
+from pipeline.errors import BrokerError, ForksError, StorageError
 from pipeline.tools.demo import STOP_TIMEOUT
 
 ROOT = Path(__file__).parents[1]
@@ -29,7 +31,7 @@ COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 KAFKA = SERVICES["kafka"]
 IMAGE = SERVICES["worker"]["image"]
-OURS = [name for name, service in SERVICES.items() if service["image"] == IMAGE]
+OURS = [name for name, service in SERVICES.items() if service.get("image") == IMAGE]
 COMPLETED = "service_completed_successfully"
 
 
@@ -137,7 +139,7 @@ def test_everything_starts_when_what_it_needs_is_there() -> None:
     assert conditions("topics") == {"kafka": "service_healthy"}
     assert conditions("replay") == {"topics": COMPLETED, "synth": COMPLETED}
     assert conditions("worker") == {"replay": COMPLETED}
-    assert conditions("kafka") == conditions("synth") == {}
+    assert conditions("kafka") == conditions("synth") == conditions("prometheus") == {}
 
 
 def test_what_ends_by_itself_is_waited_for_and_what_does_not_is_restarted() -> None:
@@ -156,17 +158,19 @@ def test_the_data_are_replayed_from_where_they_were_written() -> None:
     assert "data" in COMPOSE["volumes"]
 
 
-def test_the_worker_has_a_name_and_time_to_stop() -> None:
+def test_any_number_of_workers_can_start_and_each_has_time_to_stop() -> None:
     worker = SERVICES["worker"]
-    assert "--instance" in worker["command"]
-    assert worker["init"] is True
+    assert "--instance" not in worker["command"]
+    assert not any("INSTANCE" in name for name in worker["environment"])
+    assert SERVICES["topics"]["command"][-2:] == ["--partitions", "4"]
     assert seconds(worker["stop_grace_period"]) >= STOP_TIMEOUT
 
 
 def test_one_service_builds_the_image_for_all() -> None:
     builds = [service["build"] for service in SERVICES.values() if "build" in service]
     assert builds == [{"context": ".", "dockerfile": "ops/Dockerfile"}]
-    assert len(OURS) == len(SERVICES) - 1
+    assert set(SERVICES) - set(OURS) == {"kafka", "prometheus"}
+    assert {SERVICES[name]["pull_policy"] for name in OURS} == {"never"}
 
 
 def test_what_the_image_copies_is_there_and_not_ignored() -> None:
@@ -226,3 +230,33 @@ def test_the_image_warms_the_cache_that_it_runs_with(
     assert pipeline.worker.worker.warm_up is pipeline.worker.warm_up.warm_up
     runpy.run_module("pipeline.worker.warm_up", run_name="__main__")
     assert capfd.readouterr().err == ""
+
+
+def test_a_worker_is_not_restarted_for_errors_that_a_restart_does_not_cure() -> None:
+    worker = SERVICES["worker"]
+    entry = worker["entrypoint"]
+    codes = {int(entry[place + 1]) for place, word in enumerate(entry) if word == "-e"}
+    cured = {ForksError, BrokerError, StorageError}  # by a broker that is back, or by room on the disk
+    kinds = {
+        kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, ForksError)
+    }
+    assert codes == {kind.exit_code for kind in kinds} - {kind.exit_code for kind in cured}
+    assert worker["restart"] == "on-failure"
+
+
+def test_nothing_grows_without_bound_and_no_volume_lacks_a_name() -> None:
+    for service in SERVICES.values():
+        assert service["logging"]["options"].keys() == {"max-size", "max-file"}
+        assert service["mem_limit"]
+    for service in SERVICES.values():
+        for mount in service.get("volumes", []):
+            assert mount.startswith("./") or mount.split(":")[0] in COMPOSE["volumes"]
+    assert SERVICES["worker"]["volumes"] == ["cache:/var/cache/numba"]
+
+
+def test_prometheus_and_the_health_check_ask_where_the_worker_answers() -> None:
+    port = int(SERVICES["worker"]["environment"]["FORKS_METRICS__ADDRESS"].rpartition(":")[2])
+    scrapes = yaml.safe_load((ROOT / "ops" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
+    [found] = scrapes[0]["dns_sd_configs"]
+    assert (found["names"], found["port"]) == (["worker"], port)
+    assert f"http://127.0.0.1:{port}/readyz" in SERVICES["worker"]["healthcheck"]["test"][-1]
