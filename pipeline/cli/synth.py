@@ -53,6 +53,9 @@ def synth(
         ),
     ] = SIZE.drift,
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Write nothing if one of the files is there, and end with 0.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object: the rows of each file.")
     ] = False,
@@ -65,8 +68,15 @@ def synth(
     require("to write CSV files", "polars")
     from rich.console import Console
 
-    from pipeline.sources.synth.files import write_files
+    from pipeline.sources.synth.files import FILES, write_files
 
+    if keep and force:
+        raise typer.BadParameter("--keep and --force exclude one another")
+    if keep and (present := [name for name in FILES[stream] if (out / name).exists()]):
+        typer.echo(f"{out} already has {', '.join(present)}: nothing is written", err=True)
+        if as_json:
+            print_json({})
+        return
     with Console(stderr=True).status("") as status:
         rows = write_files(
             out,

@@ -175,3 +175,14 @@ def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["synth", "--out", str(tmp_path), *sizes, "--json"])
     assert result.exit_code == 0
     assert json.loads(result.stdout)["item_daily_features.csv"] == 18
+
+
+def test_keep_leaves_data_that_are_there_as_they_are(tmp_path: Path) -> None:
+    mine = tmp_path / "small_matrix.csv"
+    mine.write_text("mine")
+    result = CliRunner().invoke(app, ["synth", "--out", str(tmp_path), "--keep"])
+    assert result.exit_code == 0
+    assert "nothing is written" in result.stderr
+    assert [(path, path.read_text()) for path in tmp_path.iterdir()] == [(mine, "mine")]
+    assert CliRunner().invoke(app, ["synth", "--out", str(tmp_path), "--keep", "--force"]).exit_code == 2
+    assert mine.read_text() == "mine"
