@@ -35,6 +35,13 @@ def report_failures(where: str = "") -> Iterator[None]:
 
 
 def _fail(where: str, text: str, exit_code: int) -> None:
+    from pipeline.cli.logs import writes_json
+
+    if writes_json():
+        import structlog
+
+        structlog.get_logger().error(f"error{where}: {text}", exit_code=exit_code)
+        sys.exit(exit_code)
     from rich.console import Console
     from rich.markup import escape
 

@@ -36,3 +36,10 @@ def configure(*, json: bool = False, **fields: Any) -> None:
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
     )
     logging.basicConfig(level=logging.ERROR, stream=sys.stderr, format="%(asctime)s [%(name)s] %(message)s")
+
+
+def writes_json() -> bool:
+    """Return whether this process logs as JSON."""
+    import structlog
+
+    return isinstance(structlog.get_config()["processors"][-1], structlog.processors.JSONRenderer)
