@@ -43,7 +43,7 @@ check: setup  ## Lint, format, types, order of imports, docstrings
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
-	@$(BIN)/numpydoc lint --config . $$(git ls-files 'forks/*.py' 'pipeline/*.py' 'research/*.py')
+	@$(BIN)/numpydoc lint --config . $$(git ls-files 'forks/*.py' 'pipeline/*.py' 'research/*.py' 'ops/*.py')
 	@$(BIN)/mypy
 
 # Not with --quiet: --strict counts no warning that is not shown.

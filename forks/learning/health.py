@@ -32,6 +32,12 @@ class Health:
     changes_since_refresh
         Changes of the map since the decomposition was last computed anew from the sketch, and not from the
         one before.
+
+    Examples
+    --------
+    >>> health = Health(stage=2, updates=100, stored_points=50, singular_values=(4.0, 1.0))
+    >>> health.rank, health.condition
+    (2, 4.0)
     """
 
     stage: int

@@ -14,6 +14,7 @@ from pipeline.cli import (
     checkpoint,
     config,
     demo,
+    doctor,
     evaluate,
     inspect,
     promote,
@@ -41,6 +42,7 @@ app = typer.Typer(
 )
 app.command(cls=Command, epilog=demo.EPILOG)(demo.demo)
 app.command(cls=Command, epilog=run.EPILOG)(run.run)
+app.command(cls=Command, epilog=doctor.EPILOG)(doctor.doctor)
 app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")
 app.add_typer(stream.app, name="stream")

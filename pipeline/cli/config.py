@@ -67,7 +67,7 @@ def show(
 
 @app.command(cls=Command, epilog="Example: forks config check --config forks.toml")
 def check(config: ConfigFile = None, json: Json = False) -> None:
-    """Check a configuration as a worker does when it starts, without a broker; exit with 2 if it is refused."""
+    """Check a configuration as a worker does when it starts, without a broker; exit with 2 if refused."""
     from pipeline.config.loader import DEFAULT_FILE, load
     from pipeline.kafka.registry import decoders_of
     from pipeline.kafka.topics import topics_of

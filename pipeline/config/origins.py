@@ -36,7 +36,7 @@ class Setting(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its names with dots between them."""
+        """The names with dots between them."""
         return ".".join(self.path)
 
 

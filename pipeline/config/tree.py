@@ -185,7 +185,7 @@ class Learner(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     preset: Literal["practical", "paper"] = "practical"
-    """What the settings are that are not named: `practical` predicts best, `paper` is the published algorithm."""
+    """What the settings are that are not named: `practical` predicts best, `paper` is as published."""
 
     @property
     def overrides(self) -> dict[str, Any]:

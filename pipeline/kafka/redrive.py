@@ -105,7 +105,7 @@ class RedriveGroup:
         except KafkaException as error:
             if is_fenced(error):
                 raise FencedError(
-                    f"another redrive of group {self._config.kafka.group} has begun ({error_text(error)}): let "
-                    "it finish, then run this again if something is left"
+                    f"another redrive of group {self._config.kafka.group} has begun ({error_text(error)}): "
+                    "let it finish, then run this again if something is left"
                 ) from error
             raise

@@ -237,9 +237,7 @@ class SchemaRegistry:
             return WriterSchema("", "", refusal=str(error))
         except MemoryError:
             raise
-        except (
-            Exception
-        ) as error:  # of the network, of TLS, of a token, or of what is no answer of a registry
+        except Exception as error:  # of the network, TLS, a token, or what is no answer of a registry
             raise self._unanswered(error) from None
 
     def _unanswered(self, error: Any) -> RegistryError:

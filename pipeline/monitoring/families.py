@@ -702,7 +702,7 @@ FAMILIES: Final[Sequence[Family]] = [
         (
             "drift_evidence",
             "gauge",
-            "Evidence that the champion makes more errors than the running means.",
+            "Evidence that the champion makes more errors than the running means, beyond a tolerance.",
             P,
             _drift("evidence"),
         ),

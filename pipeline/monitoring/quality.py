@@ -27,6 +27,8 @@ Floats: TypeAlias = NDArray[np.float64]
 
 WINDOW: Final = 10_000
 """Labelled events in a window, at most."""
+WARM_UP: Final = 5_000
+"""Labels that the champion learns before drift is looked for: until then it is worse because it is new."""
 RUNNING_MEANS: Final = "baseline:running_means"
 """The sum of the running means of the first two entities; no learner can have the name."""
 CONSTANT: Final = "baseline:constant"
@@ -123,7 +125,8 @@ class QualityWindow:
             scores = outcomes.challengers if whole else compress(outcomes.challengers, chosen)
             names = self._learners[1:]
             columns[3:] = np.array([[(each or {})[name] for name in names] for each in scores]).T
-        self.drift.add(self._differences(columns))
+        if model.learner.updates >= WARM_UP:
+            self.drift.add(self._differences(columns))
         self._store(columns)
 
     def _running_means(self, means: Floats, known: Sequence[float]) -> Floats:

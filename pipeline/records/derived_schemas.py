@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from pipeline.config.stream import InputDefinition, Stream, TimeUnit
+from pipeline.config.stream import InputDefinition, LabelDefinition, Stream, TimeUnit
 from pipeline.records.encoding import encode
 from pipeline.records.input_decoders import wanted_fields
 from pipeline.records.schemas import (
@@ -60,10 +60,10 @@ def derived_schema(stream: Stream, definition: InputDefinition) -> WriterSchema:
     >>> from pipeline.config.stream import KUAIREC
     >>> definition = KUAIREC.labels.model_copy(update={"format": "avro"})
     >>> derived_schema(KUAIREC, definition).text[:63]
-    '{"type":"record","namespace":"forks.kuairec","name":"Label","fie'
+    '{"type":"record","namespace":"forks.kuairec","name":"Label","fi'
     """
     tree = wanted_tree(wanted_fields(stream, definition))
-    name = "Label" if definition is stream.labels else "Interaction"
+    name = "Label" if isinstance(definition, LabelDefinition) else "Interaction"
     if definition.format == "avro":
         avro = {"type": "record", "namespace": f"forks.{stream.name}"} | _avro_record(tree, name)
         return WriterSchema("AVRO", encode(avro).decode())

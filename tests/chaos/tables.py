@@ -1,4 +1,4 @@
-"""Live tables of the world: their records, with poison among them, and the rows that these come to."""
+"""Live tables of the world: their records, with unusable ones among them, and the rows that these come to."""
 
 from __future__ import annotations
 

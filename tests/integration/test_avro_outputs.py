@@ -17,7 +17,8 @@ from pipeline.errors import RegistryError, StateError
 from pipeline.kafka.output_values import OutputValues
 from pipeline.records.encoding import encode
 from tests.integration.harness import ALIGNED, TIMEOUT, Message, Pipeline, until
-from tests.integration.test_stream import BEGIN, DEFINITION, command, kill_after, pipeline_of
+from tests.integration.test_stream import BEGIN, command, kill_after, pipeline_of
+from tests.integration.test_stream import DEFINITION as DELIVERIES
 from tests.support.fake_registry import fake_registry
 
 pytest.importorskip("fastavro", reason="the extra `registry` is not installed")
@@ -30,7 +31,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext  # 
 from tests.support.apicurio import Apicurio, apicurio  # isort: skip
 
 EVENTS = 900
-JOIN = 'max_idle = "1s"\nearly = "30d"\nwindow = "30d"\n[checkpoint]\noutcomes = 200\n'
+DEFINITION = DELIVERIES.replace("outcomes = 500", "outcomes = 200")  # a snapshot long before the end
+JOIN = 'max_idle = "1s"\nearly = "30d"\nwindow = "30d"\n'
 OFFSET = re.compile(r"^ *[01]:\d+ ", re.MULTILINE)
 """Partition and offset of a record. Transactions that ended otherwise leave other gaps."""
 WAITS = "waits for the schema registry"
@@ -178,7 +180,7 @@ def _read_by_others(registry: Apicurio, pipeline: Pipeline) -> None:
     """Confluent's own deserializer reads an outcome, and finds the fields of its JSON."""
     topic = pipeline.topics.outcomes
     value, text = pipeline.read(topic)[-1].value or b"", json_values(pipeline, topic)[-1]
-    with SchemaRegistryClient({"url": registry.url}) as client:
+    with SchemaRegistryClient({"url": registry.url, "timeout": TIMEOUT}) as client:
         assert client.get_latest_version(f"{topic}-value").schema_id == int.from_bytes(value[1:5])
         deserializer = AvroDeserializer(client)
         found = deserializer(value, SerializationContext(topic, MessageField.VALUE))

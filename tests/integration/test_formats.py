@@ -85,15 +85,16 @@ class Serializers:
     """Confluent's own serializers, which register what they write."""
 
     def __init__(self, registry: Apicurio, pipeline: Pipeline) -> None:
-        self._registry = registry
+        # Without a timeout the client would wait for ever for an answer that was lost.
+        self._settings = {"url": registry.url, "timeout": TIMEOUT}
         self._topics = pipeline.topics
 
     def register(self, subject: str, schema: dict[str, Any]) -> int:
-        with SchemaRegistryClient({"url": self._registry.url}) as client:
+        with SchemaRegistryClient(self._settings) as client:
             return int(client.register_schema(subject, Schema(json.dumps(schema), "AVRO")))
 
     def messages(self, schema: dict[str, Any], first: int, end: int) -> list[Message]:
-        with SchemaRegistryClient({"url": self._registry.url}) as client:
+        with SchemaRegistryClient(self._settings) as client:
             return self._messages(client, schema, first, end)
 
     def _messages(

@@ -25,7 +25,7 @@ from tests.integration.harness import TIMEOUT, Pipeline, Written, input_producer
 EVENTS = 1_000
 PROGRAM = """
 from pipeline.tools.redrive import redriving
-redriving.LETTERS = 20
+redriving.MAX_DEAD_LETTERS = 20
 from pipeline.cli import main
 main()
 """
@@ -70,7 +70,7 @@ def kill_in_the_middle(pipeline: Pipeline, sent_before: int) -> None:
     with pipeline.follow(pipeline.topics.interactions) as follower:
         process = subprocess.Popen(arguments, env=os.environ, stderr=subprocess.DEVNULL)
         try:
-            until(partial(follower.reached, sent_before + 100), "a part of the letters", process)
+            until(partial(follower.reached, sent_before + 100), "a part of the dead letters", process)
             process.send_signal(signal.SIGKILL)
             assert process.wait(TIMEOUT) == -signal.SIGKILL
         finally:
@@ -82,7 +82,7 @@ def origins(messages: list[Written]) -> list[bytes]:
     return [dict(each.headers)[REDRIVEN_HEADER] for each in messages if REDRIVEN_HEADER in dict(each.headers)]
 
 
-def test_a_thousand_mended_letters_have_a_thousand_predictions_over_a_kill(
+def test_a_thousand_mended_dead_letters_have_a_thousand_predictions_over_a_kill(
     bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, 2)

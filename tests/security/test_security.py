@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import NewTopic
 
+from pipeline.config.tree import Config
 from pipeline.errors import AuthorizationError, BrokerError, ConfigError, DataError, StateError, TopicError
-from pipeline.kafka.topics import Topics
+from pipeline.kafka.access.rights import Role
+from pipeline.kafka.access.rights import rights as needed_rights
+from pipeline.kafka.topics import Topics, topics_of
 from tests.integration.harness import TIMEOUT
 from tests.security import files, rights, trials
 from tests.security.page import found, written
@@ -104,3 +107,27 @@ def assert_every_right_is_needed(refusals: list[Refusal]) -> None:
             cases = [f"`forks {' '.join(command)}` without {right}" for command in commands]
             known = [case.replace(rights.PREFIX, "") for case in cases]
             assert any(refusal.case in known for refusal in refusals), right
+
+
+def test_the_doctor_names_each_right_that_is_missing(cluster: Cluster, tmp_path: Path) -> None:
+    prefix = "doctor-"
+    endpoint = Endpoint(cluster.client_settings("admin"), prefix)
+    assert refused("topics", ("topics", "create"), endpoint, tmp_path).exit_code == 0
+    config = Config.model_validate({"kafka": {"prefix": prefix, "group": f"{prefix}forks"}})
+    wanted = needed_rights(Role.WORKER, config, topics_of(config))
+    lacking = [
+        right
+        for right in wanted
+        if right.name in (f"{prefix}outcomes", f"{prefix}forks") and right.operation != "Write"
+    ]  # a topic that may not even be described says nothing of DescribeConfigs
+    assert len(lacking) == 3
+    statuses = []
+    for given in (wanted, [right for right in wanted if right not in lacking]):
+        rights.give(cluster, given)
+        log = tmp_path / "doctor.log"
+        process = start(("doctor", "--json"), Endpoint(cluster.client_settings("worker"), prefix), log)
+        code = process.wait(TIMEOUT)
+        checks = {each["name"]: each for each in json.loads(log.read_text().splitlines()[-1])["checks"]}
+        statuses.append((code, checks["rights"]["status"], checks["broker settings"]["status"]))
+    assert statuses == [(0, "ok", "skipped"), (1, "failed", "skipped")]
+    assert [str(right) for right in lacking if str(right) not in checks["rights"]["found"]] == []

@@ -11,12 +11,12 @@ from pipeline.errors import ConfigError, StateError
 from pipeline.records.fields import Count
 
 LARGEST: Final = 4_096
-"""Bytes of a ledger, at most: brokers accept so much with a committed offset (`offset.metadata.max.bytes`)."""
+"""Bytes of a ledger, at most: the default of the brokers' `offset.metadata.max.bytes`."""
 ENDLESS: Final = 2**63 - 1
 
 
-class Letter(NamedTuple):
-    """What is asked of a dead letter."""
+class RecordedDeadLetter(NamedTuple):
+    """What a selection looks at in a dead letter."""
 
     offset: int
     fault: str | None
@@ -32,7 +32,7 @@ class Selection(msgspec.Struct, frozen=True, array_like=True):
     Examples
     --------
     >>> wanted = Selection(faults=("invalid",), until=100)
-    >>> [Letter(0, fault, 99, False) in wanted for fault in ("invalid", "late")]
+    >>> [RecordedDeadLetter(0, fault, 99, False) in wanted for fault in ("invalid", "late")]
     [True, False]
     """
 
@@ -49,15 +49,15 @@ class Selection(msgspec.Struct, frozen=True, array_like=True):
     again: bool = False
     """Whether those are among them whose message was sent back before."""
 
-    def __contains__(self, letter: object) -> bool:
+    def __contains__(self, dead_letter: object) -> bool:
         """Tell whether a dead letter is one of these."""
-        assert isinstance(letter, Letter)
+        assert isinstance(dead_letter, RecordedDeadLetter)
         return (
-            self.begin <= letter.offset < self.end
-            and (not self.faults or letter.fault in self.faults)
-            and (self.since is None or letter.timestamp >= self.since)
-            and (self.until is None or letter.timestamp < self.until)
-            and (self.again or not letter.redriven)
+            self.begin <= dead_letter.offset < self.end
+            and (not self.faults or dead_letter.fault in self.faults)
+            and (self.since is None or dead_letter.timestamp >= self.since)
+            and (self.until is None or dead_letter.timestamp < self.until)
+            and (self.again or not dead_letter.redriven)
         )
 
     def admits(self, other: Selection) -> bool:
@@ -123,9 +123,9 @@ class Ledger(msgspec.Struct, frozen=True, array_like=True):
             )
         return text
 
-    def __contains__(self, letter: object) -> bool:
+    def __contains__(self, dead_letter: object) -> bool:
         """Tell whether a dead letter was dealt with."""
-        return any(letter in selection for selection in self.selections)
+        return any(dead_letter in selection for selection in self.selections)
 
     def with_(self, done: Selection) -> Ledger:
         """Return a ledger in which a selection is dealt with, too."""

@@ -19,9 +19,9 @@ from pipeline.kafka.topics import topics_of
 from pipeline.kafka.types import ConsumerRecord
 from pipeline.kafka.watermarks import Watermarks
 from pipeline.records.dead_letter import DeadLetterHeaders, is_redriven, read_dead_letter, redriven_headers
-from pipeline.tools.redrive.ledger import Ledger, Letter, Selection
+from pipeline.tools.redrive.ledger import Ledger, RecordedDeadLetter, Selection
 
-LETTERS: Final = 500
+MAX_DEAD_LETTERS: Final = 500
 """Dead letters in a transaction, at most."""
 BYTES: Final = 16_000_000
 """Bytes in a transaction after which no further dead letter is added."""
@@ -98,7 +98,7 @@ class Redrive:
 
     @property
     def total(self) -> int:
-        """Offsets of dead letters, at most, that are to be read."""
+        """The number of offsets of dead letters that are to be read, at most."""
         return sum(map(len, self._ranges.values()))
 
     def run(
@@ -183,18 +183,20 @@ class Redrive:
             if self._takes(message, headers, ledger):
                 found.append(_Found(message, headers))
                 size += len(message.value() or b"") + len(message.key() or b"")
-            if len(found) == LETTERS or size > BYTES:
+            if len(found) == MAX_DEAD_LETTERS or size > BYTES:
                 yield found, offset + 1
                 found, size = [], 0
         yield found, end
 
     def _takes(self, message: ConsumerRecord, headers: DeadLetterHeaders, ledger: Ledger) -> bool:
         """Return whether a dead letter is to be sent back, and count why not."""
-        letter = Letter(message.offset() or 0, headers.fault, message.timestamp()[1], is_redriven(headers))
-        if letter in ledger:
+        dead_letter = RecordedDeadLetter(
+            message.offset() or 0, headers.fault, message.timestamp()[1], is_redriven(headers)
+        )
+        if dead_letter in ledger:
             return False
-        if letter not in self._wanted:
-            if letter.redriven and letter in msgspec.structs.replace(self._wanted, again=True):
+        if dead_letter not in self._wanted:
+            if dead_letter.redriven and dead_letter in msgspec.structs.replace(self._wanted, again=True):
                 self._left_out["again"] += 1
             return False
         if headers.topic in self._topics.tables:
@@ -238,7 +240,7 @@ class Redrive:
             source = PartitionId(headers.topic or "", headers.partition or 0)
             if source.partition < self._partitions[source.topic]:
                 wanted[source][headers.offset or 0] = message.key()
-        times = {}
+        times: dict[tuple[str | None, int | None, int | None], int] = {}
         for source, keys in wanted.items():
             for offset, (key, time) in _at(inputs, source, sorted(keys)).items():
                 if key == keys[offset]:

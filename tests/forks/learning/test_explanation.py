@@ -22,6 +22,7 @@ CASES: dict[str, ForksSettings] = {
     ),
     "squared": ForksSettings.practical(DIMENSION, budget=60, loss="squared", cycle=40),
     "bounded": ForksSettings.practical(DIMENSION, budget=60, clip=0.4, offset_column=0, cycle=40),
+    "bounded, untracked": ForksSettings.practical(DIMENSION, budget=60, clip=0.4, tracking=False, cycle=40),
     "untracked": ForksSettings.practical(DIMENSION, budget=60, tracking=False, standardize=False, cycle=40),
 }
 
@@ -48,7 +49,7 @@ def test_terms_sum_to_the_score(name: str, count: int) -> None:
         clipped += explanation.clipping != 0.0
         if name == "columns":
             assert explanation.columns[[0, 4]].tolist() == [0.0, 0.0]
-    assert (clipped > 0) == (name == "bounded" and count > 0)
+    assert (clipped > 0) == (name.startswith("bounded") and count > 0)
     assert all(np.array_equal(value, before[key]) for key, value in learner.state().items())
 
 

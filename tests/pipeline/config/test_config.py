@@ -259,7 +259,7 @@ def test_variables_of_other_parts_are_left_alone(monkeypatch: pytest.MonkeyPatch
         ('[join]\nwindow = "x"\n', r"broken\.toml: join\.window"),
         (
             "[learner]\nbudgt = 5\n",
-            r"learner\.budgt is not a setting; did you mean learner\.budget\? Accepted here: preset, alpha, blocks",
+            r"learner\.budgt is not a setting; did you mean learner\.budget\? Accepted here: preset, alpha",
         ),
         ("[learner]\nbudget = -1\n", r"learner\.budget = -1 is not accepted: it must be an integer >= 2"),
         ('[learner]\nbudget = "five"\n', r"learner\.budget: Input should be a valid integer.*got 'five'"),

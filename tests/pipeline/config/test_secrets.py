@@ -108,7 +108,7 @@ def test_no_error_about_a_file_shows_a_secret(text: str, parts: list[str]) -> No
         ("FORKS_KAFKA__CLIENT_FILE", f'{{"sasl.password": "{SECRET}"}}', "its name is not shown"),
         ("FORKS_KAFKA", f'"{SECRET}"', "kafka: Input should be"),
         ("FORKS_KAFKA", f'[{{"client": {{"sasl.password": "{SECRET}"}}}}]', "kafka: Input should be"),
-        ("FORKS_KAFKA", f'{{"clint": {{"sasl.password": "{SECRET}"}}}}', "did you mean client?"),
+        ("FORKS_KAFKA", f'{{"clint": {{"sasl.password": "{SECRET}"}}}}', "did you mean kafka.client?"),
     ],
 )
 def test_no_error_about_a_variable_shows_a_secret(

@@ -240,7 +240,7 @@ def test_the_order_in_the_file_does_not_matter() -> None:
     [
         (
             {"learner": "nogdd"},
-            "challengers.x.learner: there is no learner 'nogdd'; did you mean nogd? Accepted here: forks, arow",
+            "challengers.x.learner: there is no learner 'nogdd'; did you mean nogd? Accepted here: forks",
         ),
         (
             {"learner": "nogd", "haste": 2},

@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pipeline.monitoring.drift import BETS, DriftDetector
+from pipeline.monitoring.drift import BETS, TOLERANCE, DriftDetector
 from tests.support.examples import examples
 
+RATES = {"tolerable": 0.3 + TOLERANCE, "better": 0.28}
+"""Rates of mistakes beside 0.3 of the running means: at the edge of what is tolerated, and below them."""
 ALPHA = 0.002
 """A false alarm in 500 events, so that a test need not wait for many."""
 
@@ -19,7 +21,7 @@ def plain(differences: list[float], threshold: float) -> tuple[list[float], int]
     """The evidence of each bet and the number of alarms, straight from the definition."""
     evidence, alarms = [0.0] * len(BETS), 0
     for d in differences:
-        evidence = [(m + 1.0) * (1.0 + b * d) for m, b in zip(evidence, BETS, strict=True)]
+        evidence = [(m + 1.0) * (1.0 + b * (d - TOLERANCE)) for m, b in zip(evidence, BETS, strict=True)]
         if sum(evidence) / len(BETS) >= threshold:
             evidence, alarms = [0.0] * len(BETS), alarms + 1
     return evidence, alarms
@@ -60,26 +62,26 @@ def dependent(chance: np.random.Generator, count: int) -> Any:
     return np.where(chance.random(count) < 0.5, 1.0, -1.0) * scale
 
 
-@pytest.mark.parametrize("kind", ["as good", "better", "dependent"])
+@pytest.mark.parametrize("kind", ["tolerable", "better", "dependent"])
 def test_without_drift_false_alarms_are_as_rare_as_stated(kind: str) -> None:
-    """The worst case is a model as good as the running means: everything better alarms later."""
+    """The worst case is a model that is worse by the tolerance: everything better alarms later."""
     chance = np.random.default_rng(11)
     alarms, events, run = 0, 400_000, 2_000
     for _ in range(events // run):
         detector = DriftDetector(ALPHA)
         if kind == "dependent":
-            detector.add(dependent(chance, run))
+            detector.add(dependent(chance, run) + TOLERANCE)
         else:
-            detector.add(mistakes(chance, run, 0.3 if kind == "as good" else 0.27, 0.3))
+            detector.add(mistakes(chance, run, RATES[kind], 0.3))
         alarms += detector.alarms
     assert alarms <= events * ALPHA
-    if kind == "as good":
+    if kind == "tolerable":
         assert alarms > 0, "a detector that is never wrong sees nothing"
 
 
 def test_drift_is_detected_soon_and_small_drift_at_all() -> None:
     chance = np.random.default_rng(12)
-    for ours, within in ((0.60, 200), (0.35, 2_500), (0.32, 15_000)):
+    for ours, within in ((0.60, 200), (0.36, 2_500), (0.33, 15_000)):
         delays = [first_alarm(mistakes(chance, 20_000, ours, 0.3)) for _ in range(5)]
         assert np.median(delays) < within, ours
 

@@ -11,7 +11,7 @@ from forks.validation import auc, calibration_error, log_loss
 from pipeline.features.regression import RegressionTarget
 from pipeline.features.tables import Tables
 from pipeline.model.model import Model
-from pipeline.monitoring.quality import CONSTANT, RUNNING_MEANS, QualityWindow
+from pipeline.monitoring.quality import CONSTANT, RUNNING_MEANS, WARM_UP, QualityWindow
 from pipeline.task.columns import CorrectedPrediction, OutcomeColumns
 from tests.support.builders import CHALLENGERS, small_learner
 from tests.support.examples import examples
@@ -116,6 +116,15 @@ def test_a_model_that_turns_worse_than_the_running_means_is_drift() -> None:
         means = np.where(chance.random(count) < 0.7, values, 1.0 - values)[:, None].repeat(2, axis=1)
         window.add(outcomes(values.tolist(), signs, means), one, 0)
 
+    def train(count: int) -> None:
+        for _ in range(count):
+            one.learner.learn_one(np.zeros(one.learner.settings.dimension), 1.0)
+
+    train(WARM_UP - 1)
+    for _ in range(10):
+        learn(200, 0.55)
+    assert (window.drift.alarms, window.drift.evidence) == (0, 0.0), "a new learner is worse at first"
+    train(1)
     for _ in range(50):
         learn(200, 0.75)
     assert window.drift.alarms == 0

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import ConfigError, StateError
-from pipeline.tools.redrive.ledger import ENDLESS, Ledger, Letter, Selection, parse_offsets
+from pipeline.tools.redrive.ledger import ENDLESS, Ledger, RecordedDeadLetter, Selection, parse_offsets
 from tests.support.examples import examples
 
 FAULTS = ("future", "invalid", "late")
-letters = st.lists(
+dead_letters = st.lists(
     st.tuples(st.sampled_from([*FAULTS, None]), st.integers(0, 5), st.booleans()), max_size=12
-).map(lambda rows: [Letter(offset, *row) for offset, row in enumerate(rows)])
+).map(lambda rows: [RecordedDeadLetter(offset, *row) for offset, row in enumerate(rows)])
 limits = st.none() | st.integers(0, 5)
 selections = st.builds(
     Selection,
@@ -28,9 +28,9 @@ selections = st.builds(
 
 
 @examples(300)
-@given(letters, st.lists(st.tuples(selections, st.integers(0, 4)), max_size=6), st.integers(1, 3))
-def test_each_letter_is_sent_once_whatever_is_selected_and_when_it_is_killed(
-    written: list[Letter], runs: list[tuple[Selection, int]], size: int
+@given(dead_letters, st.lists(st.tuples(selections, st.integers(0, 4)), max_size=6), st.integers(1, 3))
+def test_each_dead_letter_is_sent_once_whatever_is_selected_and_when_it_is_killed(
+    written: list[RecordedDeadLetter], runs: list[tuple[Selection, int]], size: int
 ) -> None:
     """Each run commits some batches and is killed, or comes to the end."""
     ledger, sent, stop = Ledger(), list[int](), len(written)

@@ -1,0 +1,1 @@
+"""What runs the component: container, metrics over time, alerts. Not in the wheel."""

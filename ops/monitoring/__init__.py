@@ -1,0 +1,1 @@
+"""The source of the dashboards and the alerts: ``python -m ops.monitoring`` writes them."""

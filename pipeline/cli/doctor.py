@@ -1,0 +1,91 @@
+"""`forks doctor`: check everything that a worker needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from pipeline.cli.options import Bootstrap, ConfigFile, ConsumerGroup, Json, Prefix
+from pipeline.cli.output import print_json
+from pipeline.errors import ForksError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeline.config.tree import Config
+    from pipeline.tools.doctor.check import Check
+
+EPILOG = "Example: forks doctor --config forks.toml --json"
+
+
+def doctor(
+    *,
+    config: ConfigFile = None,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    group: ConsumerGroup = None,
+    json: Json = False,
+) -> None:
+    """Check this machine, the configuration, the brokers and the topics; nothing is changed.
+
+    It says what was found and what to do. It ends with 1 if a check failed, and with 0 if there are only
+    warnings.
+    """
+    from pipeline.tools.doctor.cluster import NAMES, check_cluster, skipped
+    from pipeline.tools.doctor.machine import (
+        check_compiled_code,
+        check_disk,
+        check_extras,
+        check_java,
+        check_memory,
+    )
+
+    flags = {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix, "kafka.group": group}
+    compiled = check_compiled_code()
+    settings, of_config = _configuration(config, flags, usable=compiled.status != "failed")
+    checks = [of_config, check_java(), check_extras(settings), compiled]
+    if settings is None:
+        checks += skipped(("memory", "disk", "broker", *NAMES), "the configuration cannot be read")
+    else:
+        checks += [check_memory(settings), check_disk(settings), *check_cluster(settings, _client_error)]
+    ok = all(check.status != "failed" for check in checks)
+    if json:
+        print_json({"ok": ok, "checks": checks})
+    else:
+        for check in checks:
+            typer.echo(f"{check.status:8} {check.name}: {check.found}")
+            if check.remedy and check.status != "ok":
+                typer.echo(f"         {check.remedy}")
+    if not ok:
+        raise typer.Exit(ForksError.exit_code)
+
+
+def _configuration(
+    file: Path | None, flags: dict[str, str | None], *, usable: bool
+) -> tuple[Config | None, Check]:
+    """Load the configuration and what it names; `usable` tells whether the learner can be imported."""
+    from pipeline.config.loader import load
+    from pipeline.tools.doctor.check import Check
+
+    settings = None
+    try:
+        settings = load(file, flags)
+        if usable:
+            from pipeline.kafka.registry import decoders_of
+            from pipeline.kafka.topics import topics_of
+            from pipeline.model.factory import ModelFactory
+
+            decoders_of(topics_of(settings))
+            ModelFactory(settings)
+    except ForksError as error:
+        return settings, Check("configuration", "failed", str(error), "correct what it names")
+    return settings, Check("configuration", "ok", "a worker can start with it")
+
+
+def _client_error(error: Exception) -> str | None:
+    from confluent_kafka import KafkaException
+
+    from pipeline.kafka.errors import error_text
+
+    return error_text(error) if isinstance(error, KafkaException) else None
