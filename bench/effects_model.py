@@ -13,9 +13,9 @@ import math
 from typing import Final, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from forks.arrays import FloatArray, IntArray
-from forks.jit import njit
 from pipeline.features import effects
 from pipeline.features.binary import TARGET
 

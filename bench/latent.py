@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from forks.arrays import FloatArray, IntArray
-from forks.jit import njit
 
 
 class Prior(NamedTuple):

@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from forks.arrays import FloatArray, IntArray
-from forks.jit import njit
 
 
 @njit(cache=True, error_model="numpy")

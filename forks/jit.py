@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import functools
 import warnings
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import numba
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @functools.cache
@@ -23,7 +27,7 @@ def _warn() -> None:
     )
 
 
-def njit(*, cache: bool, **options: Any) -> Any:
+def njit(*, cache: bool, **options: Any) -> Callable[[Function], Function]:
     """Return a decorator that compiles a function.
 
     Parameters
@@ -35,13 +39,25 @@ def njit(*, cache: bool, **options: Any) -> Any:
         Further options of `numba.njit`.
     """
 
-    def compiled(function: Any) -> Any:
+    def compiled(function: Function) -> Function:
         dispatcher = numba.njit(**options)(function)
         if cache:
             try:
                 dispatcher.enable_caching()
             except RuntimeError:  # no folder: Numba has no class of its own for this
                 _warn()
-        return dispatcher
+        return cast("Function", dispatcher)
 
     return compiled
+
+
+def cache_folder(function: Callable[..., Any]) -> Path | None:
+    """Return the folder that keeps the compiled code of a function of `njit`, or None for none.
+
+    Examples
+    --------
+    >>> cache_folder(njit(cache=False)(lambda: 0)) is None
+    True
+    """
+    stats: Any = cast("Any", function).stats
+    return Path(stats.cache_path) if stats.cache_path else None

@@ -227,7 +227,7 @@ def test_the_image_warms_the_cache_that_it_runs_with(
     compiled_as = instructions("RUN")[-1]
     # What a worker calls at its start, so that neither compiles what the other does not.
     assert compiled_as == "python -m pipeline.worker.warm_up"
-    assert pipeline.worker.worker.warm_up is pipeline.worker.warm_up.warm_up
+    assert vars(pipeline.worker.worker)["warm_up"] is pipeline.worker.warm_up.warm_up
     runpy.run_module("pipeline.worker.warm_up", run_name="__main__")
     assert capfd.readouterr().err == ""
 

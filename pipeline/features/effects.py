@@ -26,8 +26,6 @@ another file.
 """
 
 # ruff: noqa: PLR0917 -- compiled code is called by position
-# mypy: disable-error-code="untyped-decorator"
-# (numba.njit has no types)
 from __future__ import annotations
 
 import math

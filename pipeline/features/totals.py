@@ -14,8 +14,6 @@ this folder.
 """
 
 # ruff: noqa: PLR0912, PLR0917 -- compiled code is called by position, and has no tables of functions
-# mypy: disable-error-code="untyped-decorator"
-# (numba.njit has no types)
 from __future__ import annotations
 
 import math

@@ -4,8 +4,6 @@ Numba's cache on disk knows a function by its own file only: nothing here depend
 """
 
 # ruff: noqa: PLR0917 -- compiled code is called by position
-# mypy: disable-error-code="untyped-decorator"
-# (numba.njit has no types)
 from __future__ import annotations
 
 from typing import TypeAlias

@@ -6,8 +6,6 @@ The rows of a block are in the order of their sequences.
 Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
 """
 
-# mypy: disable-error-code="untyped-decorator"
-# (numba.njit has no types)
 from __future__ import annotations
 
 from heapq import heappop, heappush

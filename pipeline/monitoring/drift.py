@@ -13,9 +13,6 @@ Shin, Ramdas and Rinaldo, E-detectors: A Nonparametric Framework for Sequential 
 Journal of Statistics in Data Science 2, 2024 (Definition 2.2 and Theorem 2.4; e-SR).
 """
 
-# mypy: disable-error-code="untyped-decorator"
-# (numba.njit has no types)
-
 from __future__ import annotations
 
 from typing import Final, TypeAlias

@@ -7,8 +7,6 @@ decimals, that is these decimals without the zeros at their end.
 Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
 """
 
-# mypy: disable-error-code="untyped-decorator"
-# (numba.njit has no types)
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -6,10 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from numba.core.caching import FunctionCache
+from numba.core.dispatcher import Dispatcher
 
 from forks.algorithm.kernels import linear
+from forks.jit import njit
 
 PROGRAM = """
 import numpy as np
@@ -50,5 +54,28 @@ def test_with_a_folder_code_is_cached_there(tmp_path: Path) -> None:
     assert any(path.name.startswith("kernels.linear-") for path in tmp_path.rglob("*.nbi"))
 
 
-def test_compiled_functions_know_their_cache() -> None:
-    assert type(linear._cache).__name__ == "FunctionCache"
+def test_a_call_is_that_of_numba_itself() -> None:
+    compiled: Any = linear
+    assert isinstance(compiled._cache, FunctionCache)
+    assert isinstance(compiled, Dispatcher)
+
+
+def test_the_folder_of_the_cache_is_known(tmp_path: Path, unwritable: dict[str, str]) -> None:
+    program = (
+        "from forks.compiled.philox import philox; from forks.jit import cache_folder;"
+        "print(cache_folder(philox))"
+    )
+    for variables, parent in ((unwritable, None), ({"NUMBA_CACHE_DIR": str(tmp_path)}, tmp_path)):
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", program],
+            env=os.environ | variables,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.startswith(str(parent)), done.stdout
+
+
+def test_an_error_of_numba_itself_is_not_taken_for_a_missing_folder() -> None:
+    with pytest.raises(TypeError):
+        njit(cache=True)(3)  # type: ignore[type-var]  # no function
