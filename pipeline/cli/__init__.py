@@ -27,7 +27,7 @@ from pipeline.cli import (
     synth,
     topics,
 )
-from pipeline.cli.command import Command
+from pipeline.cli.command import Command, LoggingCommand
 from pipeline.cli.failures import report_failures
 from pipeline.cli.logs import configure
 
@@ -41,7 +41,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(cls=Command, epilog=demo.EPILOG)(demo.demo)
-app.command(cls=Command, epilog=run.EPILOG)(run.run)
+app.command(cls=LoggingCommand, epilog=run.EPILOG)(run.run)
 app.command(cls=Command, epilog=doctor.EPILOG)(doctor.doctor)
 app.add_typer(broker.app, name="broker")
 app.add_typer(topics.app, name="topics")
