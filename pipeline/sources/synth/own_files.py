@@ -37,7 +37,7 @@ class OwnFiles:
         """Return which of these names the folder has with contents that were not written here."""
         present = self.present(names)
         known = set(self._digests.read_text("utf-8").split()) if present and self._digests.exists() else set()
-        return [name for name in present if not known or self._digest(self._folder / name) not in known]
+        return [name for name in present if self._digest(self._folder / name) not in known]
 
     def write(self, name: str, write: Callable[[Path], object]) -> None:
         """Write a file, and put it in its place when it is whole.
