@@ -1,9 +1,12 @@
-"""Compile all that a worker calls, before the first message comes: `python -m pipeline.worker.warm_up`.
+"""Compile all that a worker calls, before the first message comes.
 
-The image of the containers runs this once, so that the code it has is the code that a worker uses.
+The image of the containers runs `python -m pipeline.worker.warm_up` once. It also imports what a worker
+imports, so that the byte code is there, too.
 """
 
 from __future__ import annotations
+
+from importlib import import_module
 
 import numpy as np
 
@@ -29,4 +32,5 @@ def warm_up(factory: ModelFactory) -> None:
 
 
 if __name__ == "__main__":
+    import_module("pipeline.worker.worker")
     warm_up(ModelFactory(Config()))
