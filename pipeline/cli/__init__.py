@@ -16,6 +16,7 @@ from pipeline.cli import (
     demo,
     doctor,
     evaluate,
+    export,
     inspect,
     promote,
     rebuild,
@@ -50,6 +51,7 @@ app.add_typer(config.app, name="config")
 app.command(cls=Command, epilog=replay.EPILOG)(replay.replay)
 app.command(cls=Command, epilog=synth.EPILOG)(synth.synth)
 app.command(cls=Command, epilog=inspect.EPILOG)(inspect.inspect)
+app.command(cls=Command, epilog=export.EPILOG)(export.export)
 app.command(cls=Command, epilog=report.EPILOG)(report.report)
 app.add_typer(checkpoint.app, name="checkpoint")
 app.command(cls=Command, epilog=rebuild.EPILOG)(rebuild.rebuild)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import polars as pl
 import pytest
 from confluent_kafka import Producer
 
@@ -150,6 +151,13 @@ def _are_the_same(plain: Pipeline, avro: Pipeline) -> None:
     for arguments in (("report", "--json"), ("inspect", "outcomes", "--detail"), ("inspect", "predictions")):
         of_plain, of_avro = (OFFSET.sub("", command(each, *arguments)) for each in (plain, avro))
         assert of_plain == of_avro
+    tables = []
+    for each in (plain, avro):
+        folder = each.folder / "exported"
+        command(each, "export", "outcomes", "--to", str(folder))
+        tables.append(pl.read_parquet(folder / "day=*" / "**" / "*.parquet").drop("offset"))
+    assert len(tables[0]) == EVENTS
+    assert tables[0].equals(tables[1])
 
 
 def _parts(sent: Pipeline, other: Pipeline) -> list[list[Message]]:

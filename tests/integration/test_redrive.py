@@ -12,11 +12,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from pipeline.cli import app
+from pipeline.config.tree import Config
+from pipeline.errors import FencedError
+from pipeline.kafka.committed import CommittedOffset
+from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.partitioner import partition
+from pipeline.kafka.redrive import InputMessage, RedriveGroup
 from pipeline.records.encoding import encode
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.names import REDRIVEN_HEADER
@@ -31,10 +37,10 @@ main()
 """
 
 
-def produce(pipeline: Pipeline, producer: Producer) -> None:
+def produce(pipeline: Pipeline, producer: Producer, events: int = EVENTS) -> None:
     """Write events that are 20 minutes ahead of the clock, and one without a key."""
     now = round(time.time() * 1000) + 20 * 60_000
-    for number in range(EVENTS):
+    for number in range(events):
         user, at = number % 37, now + 100 * number
         ids = f"e{number}", user, number % 11
         headers: Any = [("trace", str(number).encode()), ("none", None)]
@@ -130,3 +136,67 @@ def test_a_thousand_mended_dead_letters_have_a_thousand_predictions_over_a_kill(
     assert redrive(pipeline, "--again")["redriven"] == 0
     [last] = [each for each in pipeline.read(topics.interactions) if each.key is None][2:]
     assert [name for name, _ in last.headers] == [REDRIVEN_HEADER]
+
+
+DEFINITION = """
+[stream]
+name = "plays"
+[stream.entities]
+user_id = "/user_id"
+video_id = "/video_id"
+[stream.interactions]
+topic = "interactions"
+event_id = "/{event_id}"
+time = "/timestamp"
+[stream.labels]
+topic = "watch-labels"
+event_id = "/event_id"
+time = "/timestamp"
+value = "/watch_ratio"
+[stream.target]
+name = "watch_ratio"
+above = 0.75
+cap = 2.0
+scale = 0.75
+[join]
+max_ahead = "1h"
+early = "1d"
+[features]
+kind = "effects"
+"""
+
+
+def test_letters_of_a_definition_that_was_mended_leave_nothing_to_the_audit(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path, 2)
+    config = tmp_path / "mine.toml"
+    config.write_text(DEFINITION.format(event_id="id"))
+    pipeline.options = ("--config", str(config))
+    produce(pipeline, input_producer(bootstrap), 30)
+    pipeline.run_until({pipeline.topics.dead_letters: 31})
+    config.write_text(DEFINITION.format(event_id="event_id"))
+    audit = ["audit", *pipeline.options, *options(pipeline)]
+    assert "no dead letter, since the message is valid" in CliRunner().invoke(app, audit).stdout
+    assert redrive(pipeline, *pipeline.options, "--reason", "invalid")["redriven"] in {30, 31}
+    pipeline.run_until({pipeline.topics.outcomes: 30})
+    predicted = [each["event_id"] for each in pipeline.read_json(pipeline.topics.predictions)]
+    assert sorted(predicted) == sorted(f"e{number}" for number in range(30))
+    assert "no difference" in command(pipeline, *audit[:3])
+
+
+def test_a_second_redrive_ends_the_first(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    config = Config(kafka=pipeline.kafka)
+    dead_letters = PartitionId(pipeline.topics.dead_letters, 0)
+    message = InputMessage(pipeline.topics.interactions, 0, b"7", b"x", [], 1_000)
+    with RedriveGroup(config) as first, RedriveGroup(config) as second:
+        first.begin()
+        first.send([message], {dead_letters: CommittedOffset(1, "one")})
+        second.begin()
+        assert second.committed([dead_letters]) == {0: CommittedOffset(1, "one")}
+        with pytest.raises(FencedError, match="another redrive of group"):
+            first.send([message], {dead_letters: CommittedOffset(2, "two")})
+        second.send([message], {dead_letters: CommittedOffset(3, "three")})
+        assert second.committed([dead_letters]) == {0: CommittedOffset(3, "three")}
+    assert len(pipeline.read(pipeline.topics.interactions)) == 2

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import hashlib
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias, cast
 
@@ -12,9 +13,10 @@ from pipeline.features.event_features import EventFeatures
 from pipeline.features.feature_set import FeatureSet
 from pipeline.kafka.registry import decoders_of
 from pipeline.records.decoding import InputDecoder, RejectedRecord, decode
+from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, Label, RawMessage
-from pipeline.records.names import JOIN_FAULTS, Fault
+from pipeline.records.names import JOIN_FAULTS, REDRIVEN_HEADER, Fault
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.task.record_queue import Position
 from pipeline.task.state import SavedLabel
@@ -203,6 +205,9 @@ class InputDispositions:
             for saved in waiting.values()
         }
         self._result = result
+        self._doubtful: dict[bytes, list[tuple[int, str, str]]] = defaultdict(list)
+        """Differences about messages that have another dead letter than they would have now, by their digest.
+        They are none if `forks redrive` has sent the message again: what it lacked was mended since."""
 
     def check(self) -> None:
         """Find the disposition of each message, then report outputs and dead letters without a message."""
@@ -214,8 +219,13 @@ class InputDispositions:
             end = source.offset + 1
             self.counts["messages"] += 1
             self._result.checked[f"messages of {name} with one disposition"] += 1
+            if any(header == REDRIVEN_HEADER for header, _ in source.headers):
+                self._doubtful.pop(_content(source), None)
             [record] = decode([source.key], [source.value], decoder, ANY_TIME).records
             self._check_message(source, record)
+        for differences in self._doubtful.values():
+            for offset, expected, found in differences:
+                self._result.add_difference(name, offset, expected, found)
         self._check_end(end)
         self._dead_letters.check_sources(name, records.log_start_offset)
         for offset in self._waiting:
@@ -235,18 +245,21 @@ class InputDispositions:
         if unknown_schema:  # it may have been registered since, as a time may have passed
             return
         if isinstance(record, RejectedRecord):
-            if fault != record.fault:
-                self._add_difference(source, f"a dead letter, {record.fault}", fault or "no dead letter")
+            if fault is None:
+                self._add_difference(source, f"a dead letter, {record.fault}", "no dead letter")
+            elif fault != record.fault:
+                self._doubt(source, f"a dead letter, {record.fault}", fault)
         elif fault is not None:
             if fault not in (Fault.FUTURE, *JOIN_FAULTS):
-                self._add_difference(
-                    source, "no dead letter, since the message is valid", f"a dead letter, {fault}"
-                )
+                self._doubt(source, "no dead letter, since the message is valid", f"a dead letter, {fault}")
         elif (saved := self._waiting.pop(source.offset, None)) is not None:
             if (saved.key, saved.value) != (source.key, source.value):
                 self._add_difference(source, "the bytes that wait in the state record", "other bytes")
         elif not self._outputs.events.match(record.event_id, match_key(record, self._input.event)):
             self._duplicate(source, record)
+
+    def _doubt(self, source: RawMessage, expected: str, found: str) -> None:
+        self._doubtful[_content(source)].append((source.offset, expected, found))
 
     def _duplicate(self, source: RawMessage, record: Interaction | Label) -> None:
         if self._outputs.events.has_event(record.event_id) or record.event_id in self._unjoined_events:
@@ -268,3 +281,8 @@ class InputDispositions:
 
     def _add_difference(self, source: RawMessage, expected: str, found: str) -> None:
         self._result.add_difference(source.topic, source.offset, expected, found)
+
+
+def _content(source: RawMessage) -> bytes:
+    """Return a digest of the key and the value of a message."""
+    return hashlib.sha256(encode((source.key, source.value))).digest()

@@ -1,0 +1,1 @@
+"""Write predictions and outcomes as Parquet files, each record once."""
