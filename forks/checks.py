@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from forks.arrays import FloatArray, IntArray
+from forks.jit import njit
 from forks.losses import LossName
 
 # Largest accepted absolute value: sums of squares over any stream stay far from overflow, which would give

@@ -19,9 +19,9 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numba import njit
 
 from forks.arrays import FloatArray
+from forks.jit import njit
 
 LossName: TypeAlias = Literal["logistic", "hinge", "squared_hinge", "squared"]
 

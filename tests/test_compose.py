@@ -1,24 +1,31 @@
-"""The containers against the code: no Docker engine is needed, and none has been used."""
+"""The containers against the code, without an engine: `ops/try-compose` has one."""
 
 from __future__ import annotations
 
 import os
 import re
+import runpy
 import shlex
 import tomllib
 from fnmatch import fnmatch
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 from typer.core import TyperGroup
 from typer.main import get_command
 
+import pipeline.worker.warm_up
+import pipeline.worker.worker
+from pipeline import errors
 from pipeline.broker.settings import VERSION, container_environment
 from pipeline.cli import app
 from pipeline.config.loader import load
 from pipeline.config.tree import Kafka
+from pipeline.errors import BrokerError, ForksError, StorageError
 from pipeline.tools.demo import STOP_TIMEOUT
 
 ROOT = Path(__file__).parents[1]
@@ -26,7 +33,8 @@ COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 KAFKA = SERVICES["kafka"]
 IMAGE = SERVICES["worker"]["image"]
-OURS = [name for name, service in SERVICES.items() if service["image"] == IMAGE]
+TABLES = SERVICES["replay"]["image"]
+OURS = [name for name, service in SERVICES.items() if service["image"] in (IMAGE, TABLES)]
 COMPLETED = "service_completed_successfully"
 
 
@@ -41,6 +49,16 @@ def copied() -> set[str]:
     """What the Dockerfile copies from the project."""
     copies = [copy.split() for copy in instructions("COPY") if not copy.startswith("--from")]
     return {source for *sources, _ in copies for source in sources}
+
+
+def installs() -> list[str]:
+    return [run for run in instructions("RUN") if re.search(r"pip (\S+ \S+ )?install", run)]
+
+
+def required(package: str) -> list[Requirement]:
+    """What a package needs always, without its extras."""
+    found = [Requirement(text) for text in requires(package) or []]
+    return [each for each in found if each.marker is None or each.marker.evaluate({"extra": ""})]
 
 
 def conditions(service: str) -> dict[str, str]:
@@ -112,7 +130,7 @@ def test_the_configuration_takes_every_variable(
     loaded = load().model_dump()
     for name, value in environment.items():
         section, key = name.removeprefix("FORKS_").lower().split("__")
-        assert loaded[section][key] == value
+        assert str(loaded[section][key]) == value
 
 
 @pytest.mark.parametrize("service", OURS)
@@ -134,7 +152,8 @@ def test_everything_starts_when_what_it_needs_is_there() -> None:
     assert conditions("topics") == {"kafka": "service_healthy"}
     assert conditions("replay") == {"topics": COMPLETED, "synth": COMPLETED}
     assert conditions("worker") == {"replay": COMPLETED}
-    assert conditions("kafka") == conditions("synth") == {}
+    assert conditions("grafana") == {"prometheus": "service_healthy"}
+    assert conditions("kafka") == conditions("synth") == conditions("prometheus") == {}
 
 
 def test_what_ends_by_itself_is_waited_for_and_what_does_not_is_restarted() -> None:
@@ -148,22 +167,26 @@ def test_the_data_are_replayed_from_where_they_were_written() -> None:
     _, _, out, _ = SERVICES["synth"]["command"]
     _, read, _ = SERVICES["replay"]["command"]
     assert out == read
-    assert SERVICES["synth"]["volumes"] == [f"data:{out}"]
-    assert SERVICES["replay"]["volumes"] == [f"data:{read}:ro"]
+    for service in ("synth", "replay"):  # the same, which FORKS_DATA may name
+        assert SERVICES[service]["volumes"][0] == f"${{FORKS_DATA:-data}}:{out}"
     assert "data" in COMPOSE["volumes"]
 
 
-def test_the_worker_has_a_name_and_time_to_stop() -> None:
+def test_any_number_of_workers_can_start_and_each_has_time_to_stop() -> None:
     worker = SERVICES["worker"]
-    assert "--instance" in worker["command"]
-    assert worker["init"] is True
+    assert "--instance" not in worker["command"]
+    assert not any("INSTANCE" in name for name in worker["environment"])
+    assert SERVICES["topics"]["command"][-2:] == ["--partitions", "4"]
     assert seconds(worker["stop_grace_period"]) >= STOP_TIMEOUT
 
 
-def test_one_service_builds_the_image_for_all() -> None:
-    builds = [service["build"] for service in SERVICES.values() if "build" in service]
-    assert builds == [{"context": ".", "dockerfile": "ops/Dockerfile"}]
-    assert len(OURS) == len(SERVICES) - 1
+def test_one_service_builds_each_image() -> None:
+    builds = {service["image"]: service["build"] for service in SERVICES.values() if "build" in service}
+    file = {"context": ".", "dockerfile": "ops/Dockerfile"}
+    assert builds == {IMAGE: file | {"target": "worker"}, TABLES: file | {"target": "tables"}}
+    assert set(SERVICES) - set(OURS) == {"kafka", "prometheus", "grafana"}
+    assert {SERVICES[name]["pull_policy"] for name in OURS} == {"never"}
+    assert instructions("FROM")[-1] == "worker"  # what is built without a target
 
 
 def test_what_the_image_copies_is_there_and_not_ignored() -> None:
@@ -188,36 +211,176 @@ def test_the_image_installs_what_the_lock_names_with_hashes() -> None:
     [download] = [run for run in instructions("RUN") if "pip download" in run]
     assert "--require-hashes" in download
     assert "--requirement requirements.lock" in download
-    [install] = [run for run in instructions("RUN") if "pip install" in run]
-    assert "--no-index" in install  # from what was downloaded, and nothing else
+    for install in installs():  # from what was downloaded, and nothing else
+        assert "--no-index" in install
+        assert "--find-links wheels" in install
 
 
-def test_the_image_has_the_extra_that_its_commands_need_and_no_other() -> None:
-    [install] = [run for run in instructions("RUN") if "pip install" in run]
-    assert '"forks-stream[tables]"' in install
-    assert {SERVICES[service]["command"][0] for service in OURS} == {"topics", "synth", "replay", "run"}
+def test_the_images_have_what_their_commands_need_and_no_more() -> None:
+    tables, core = installs()
+    assert core.split("--find-links wheels ")[1].split()[0] == "forks-stream"
+    added, *_ = tables.partition(" --target /opt/tables ")[2].partition("&&")
+    names = set(added.split())
+    assert {"polars"}.union(*({each.name for each in required(name)} for name in names)) == names
+    commands = {service: SERVICES[service]["command"][0] for service in OURS}
+    assert {commands[service] for service in OURS if SERVICES[service]["image"] == TABLES} == {
+        "synth",
+        "replay",
+    }
+    assert {commands[service] for service in OURS if SERVICES[service]["image"] == IMAGE} == {"topics", "run"}
+
+
+def test_the_image_has_no_tests_and_no_installer() -> None:
+    text = " ".join(instructions("RUN"))
+    assert "-m venv --without-pip /opt/forks" in text
+    assert "-type d -name tests -prune -exec rm -r {} +" in text
+    assert "compileall" not in text
+
+
+def test_what_was_compiled_is_found_again_from_an_image() -> None:
+    """Layers have the times of files in whole seconds, and byte code and compiled code go by them."""
+    [compiled] = [run for run in instructions("RUN") if "warm_up" in run]
+    assert compiled.index('touch --no-dereference --date="@$(date +%s)"') < compiled.index("warm_up")
+
+
+def test_versions_of_images_are_exact() -> None:
+    bases = [base.split()[0] for base in instructions("FROM")]
+    stages = [base.split()[2] for base in instructions("FROM") if " AS " in base]
+    images = [base for base in bases if base not in stages]
+    images += [service["image"] for service in SERVICES.values() if "build" not in service]
+    for image in set(images) - {IMAGE, TABLES}:
+        assert re.search(r":v?\d+\.\d+\.\d+", image), image
 
 
 def test_the_image_runs_forks_on_a_python_that_will_do_and_not_as_root() -> None:
-    bases = instructions("FROM")
-    assert len({base.split()[0] for base in bases}) == 1  # both stages: the environment is copied
-    found = re.match(r"python:(\d+)\.(\d+)-slim", bases[-1])
+    [base, *_] = instructions("FROM")  # all stages begin with it: the environment is copied
+    found = re.match(r"python:(\d+)\.(\d+)\.\d+-slim", base)
     assert found
+    assert f"/opt/forks/lib/python{found[1]}.{found[2]}/site-packages" in " ".join(instructions("COPY"))
     needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
     assert tuple(map(int, found.groups())) >= tuple(map(int, needed.removeprefix(">=").split(".")))
     assert instructions("USER") == ["forks"]
     assert instructions("ENTRYPOINT") == ['["forks"]']
 
 
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")  # by runpy
 def test_the_image_warms_the_cache_that_it_runs_with(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    [environment] = instructions("ENV")
+    environment = " ".join(instructions("ENV"))
     variables = dict(word.split("=", 1) for word in shlex.split(environment))
-    [prepare] = [run for run in instructions("RUN") if "useradd" in run]
-    assert variables["NUMBA_CACHE_DIR"] in shlex.split(prepare)  # made for the user that owns it
-    compiled_as = instructions("RUN")[-1]
-    python, option, code = shlex.split(compiled_as)
-    assert (python, option) == ("python", "-c")
-    exec(code, {})  # the names in it are the code's
+    cache = variables["NUMBA_CACHE_DIR"]
+    [copied_cache] = [copy for copy in instructions("COPY") if cache in copy]
+    assert copied_cache == f"--from=build --chown=forks:forks {cache} {cache}"
+    # What a worker calls at its start, so that neither compiles what the other does not.
+    assert instructions("RUN")[-3].endswith("&& /opt/forks/bin/python -m pipeline.worker.warm_up")
+    assert vars(pipeline.worker.worker)["warm_up"] is pipeline.worker.warm_up.warm_up
+    runpy.run_module("pipeline.worker.warm_up", run_name="__main__")
     assert capfd.readouterr().err == ""
+
+
+def test_a_worker_is_not_restarted_for_errors_that_a_restart_does_not_cure() -> None:
+    worker = SERVICES["worker"]
+    entry = worker["entrypoint"]
+    codes = {int(entry[place + 1]) for place, word in enumerate(entry) if word == "-e"}
+    cured = {ForksError, BrokerError, StorageError}  # by a broker that is back, or by room on the disk
+    kinds = {
+        kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, ForksError)
+    }
+    assert codes == {kind.exit_code for kind in kinds} - {kind.exit_code for kind in cured}
+    assert worker["restart"] == "on-failure"
+
+
+def test_nothing_grows_without_bound_and_no_volume_lacks_a_name() -> None:
+    used = set()
+    for service in SERVICES.values():
+        assert service["logging"]["options"].keys() == {"max-size", "max-file"}
+        assert service["mem_limit"]
+        assert service["cpus"]
+        assert service["pids_limit"]
+        for mount in service.get("volumes", []):
+            used.add(mount.replace("${FORKS_DATA:-data}", "data").split(":")[0])
+    assert {name for name in used if not name.startswith("./")} == COMPOSE["volumes"].keys()
+    options = dict(word.removeprefix("--").split("=") for word in SERVICES["prometheus"]["command"])
+    assert options["storage.tsdb.retention.size"]
+    assert options["storage.tsdb.path"] == SERVICES["prometheus"]["volumes"][0].split(":")[1]
+
+
+def test_containers_can_do_little() -> None:
+    for name, service in SERVICES.items():
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service.get("read_only") or name == "kafka"  # which writes its settings
+        for port in service.get("ports", []):
+            assert port.startswith("127.0.0.1:")
+    [prepare] = [run for run in instructions("RUN") if "useradd" in run]
+    for name in OURS:
+        folders = {mount.rsplit(":", 1)[1] for mount in SERVICES[name]["volumes"]} - {"/var/cache/numba"}
+        assert folders <= set(shlex.split(prepare))  # so that a new volume belongs to the user
+
+
+def test_what_waits_on_disk_is_on_a_disk() -> None:
+    worker = SERVICES["worker"]
+    folders = [mount.split(":")[1] for mount in worker["volumes"]]
+    assert worker["environment"]["FORKS_JOIN__SPILL_FOLDER"] in folders
+    assert not any(folder in worker["tmpfs"] for folder in folders)
+
+
+def test_services_that_go_on_have_a_health_check() -> None:
+    assert {name for name, service in SERVICES.items() if "healthcheck" in service} == {
+        name for name, service in SERVICES.items() if "restart" in service
+    }
+
+
+def test_there_is_no_secret() -> None:
+    for name, service in SERVICES.items():
+        for variable in service.get("environment", {}):
+            assert not re.search("PASSWORD|SECRET|TOKEN|KEY(?!_)|CREDENTIAL", variable), (name, variable)
+    assert "secrets" not in COMPOSE
+
+
+def test_grafana_shows_its_dashboards_to_everybody_and_lets_nobody_in() -> None:
+    grafana = SERVICES["grafana"]
+    environment, mounts = grafana["environment"], dict(mount.split(":")[:2] for mount in grafana["volumes"])
+    assert environment["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
+    assert environment["GF_AUTH_BASIC_ENABLED"] == "false"
+    assert environment["GF_AUTH_DISABLE_LOGIN_FORM"] == "true"
+    folder = mounts["./ops/grafana/dashboards"]
+    home = Path(environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
+    assert home.parent == Path(folder)
+    assert (ROOT / "ops/grafana/dashboards" / home.name).exists()
+    provisioning = ROOT / "ops/grafana/provisioning"
+    assert mounts["./ops/grafana/provisioning"] == "/etc/grafana/provisioning"
+    [provider] = yaml.safe_load((provisioning / "dashboards/forks.yml").read_text())["providers"]
+    assert provider["options"]["path"] == folder
+    [source] = yaml.safe_load((provisioning / "datasources/prometheus.yml").read_text())["datasources"]
+    port = SERVICES["prometheus"]["ports"][0].rsplit(":", 1)[1]
+    assert (source["type"], source["url"]) == ("prometheus", f"http://prometheus:{port}")
+    assert source["isDefault"]  # the dashboards take the default
+
+
+def test_prometheus_and_the_health_check_ask_where_the_worker_answers() -> None:
+    port = int(SERVICES["worker"]["environment"]["FORKS_METRICS__ADDRESS"].rpartition(":")[2])
+    scrapes = yaml.safe_load((ROOT / "ops" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
+    assert scrapes[0]["job_name"] == "forks"  # the alerts go by it
+    [found] = scrapes[0]["dns_sd_configs"]
+    assert (found["names"], found["port"]) == (["worker"], port)
+    assert f"http://127.0.0.1:{port}/readyz" in SERVICES["worker"]["healthcheck"]["test"][-1]
+
+
+def test_the_example_of_a_password_has_it_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = (ROOT / "docs/operations.md").read_text().partition("\n## Containers\n")[2]
+    example, values = re.findall(r"```yaml\n(.*?)```|`(\{.*?\})`", text, re.DOTALL)
+    override = yaml.safe_load(example[0])
+    [secret] = override["services"]["worker"]["secrets"]
+    environment = override["services"]["worker"]["environment"]
+    assert environment["FORKS_KAFKA__CLIENT_FILE"] == f"/run/secrets/{secret}"
+    assert override["secrets"].keys() == {secret}
+    file = tmp_path / secret
+    file.write_text(values[1])
+    monkeypatch.chdir(tmp_path)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value.replace(f"/run/secrets/{secret}", str(file)))
+    kafka = load().kafka
+    assert kafka.client["sasl.password"].get_secret_value() == "..."
+    assert "..." not in str(kafka)

@@ -15,13 +15,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from forks.arrays import FloatArray, IntArray
 from forks.compiled.alignment import CACHE_LINE
 from forks.compiled.exponential import exponential
 from forks.compiled.products import dot
 from forks.compiled.simd import broadcast, fma, load, store, subtract
+from forks.jit import njit
 
 
 def precision(width: float) -> float:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 import numpy as np
-from numba import njit
 
 from forks.algorithm.kernels import gaussian
 from forks.arrays import FloatArray
 from forks.compiled.simd import fma
+from forks.jit import njit
 
 
 class Expansion(NamedTuple):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from forks.arrays import FloatArray
+from forks.jit import njit
 
 # A column whose standard deviation is below this share of its mean is constant up to rounding.
 CONSTANT = 1e-9

@@ -8,11 +8,11 @@ import math
 from typing import NamedTuple, Self
 
 import numpy as np
-from numba import njit
 
 from forks.arrays import FloatArray
 from forks.compiled.products import dot, rank_one_downdate, vecmat
 from forks.compiled.simd import fma
+from forks.jit import njit
 
 
 class NewtonState(NamedTuple):

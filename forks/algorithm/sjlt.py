@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from forks.arrays import BoolArray, FloatArray, IntArray
+from forks.jit import njit
 from forks.randomness import Purpose, draw_rows
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from forks.algorithm.kernels import gaussian_matrix
 from forks.algorithm.sjlt import Sjlt, SjltRows
 from forks.arrays import FloatArray, IntArray
+from forks.jit import njit
 from forks.randomness import Purpose, draws
 
 

@@ -30,13 +30,13 @@ from __future__ import annotations
 from typing import Final, NamedTuple, Self
 
 import numpy as np
-from numba import njit
 
 from forks.algorithm.newton import clipped, project_and_step
 from forks.algorithm.weighted import repeated_slope, weighted_project_and_step
 from forks.arrays import FloatArray
 from forks.compiled.products import dot, rank_one_downdate, vecmat
 from forks.compiled.simd import fma
+from forks.jit import njit
 from forks.losses import LOGISTIC, probability
 
 FIRST_SHARES: Final = (0.97, 0.01, 0.01, 0.01)

@@ -18,12 +18,11 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from forks.algorithm.newton import clipped
 from forks.arrays import FloatArray
 from forks.compiled.products import dot
 from forks.compiled.simd import fma
+from forks.jit import njit
 from forks.losses import loss_curvature, loss_slope
 
 

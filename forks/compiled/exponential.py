@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from forks.compiled.simd import fma
+from forks.jit import njit
 
 # Smallest exponent whose result is a normal number.
 SMALLEST = -708.0

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from forks.arrays import FloatArray
 from forks.compiled.alignment import CACHE_LINE
 from forks.compiled.simd import broadcast, fma, horizontal_sum, load, store
+from forks.jit import njit
 
 
 @njit(cache=True)

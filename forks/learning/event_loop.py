@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
-from numba import njit
 
 from forks.algorithm.feature_map import FeatureMap
 from forks.algorithm.kogd import Expansion, expansion_value
@@ -29,6 +28,7 @@ from forks.algorithm.weighted import weighted_project_and_step
 from forks.arrays import FloatArray, IntArray
 from forks.compiled.alignment import aligned_rows, aligned_zeros, padded_length
 from forks.compiled.products import dot, downdate_and_vecmat, rank_one_downdate, vecmat
+from forks.jit import njit
 from forks.learning.params import Params
 from forks.learning.tile import (
     TILE_STEPS,

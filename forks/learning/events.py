@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from numba import njit
 
 from forks.algorithm.feature_map import FeatureMap
 from forks.algorithm.kernels import gaussian_row
 from forks.arrays import FloatArray, IntArray
+from forks.jit import njit
 from forks.learning.tile import Steps
 from forks.settings import ForksSettings
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
 from forks.algorithm.feature_map import FeatureMap
 from forks.algorithm.kernels import gaussian, gaussian_row, precision
 from forks.arrays import FloatArray, IntArray
 from forks.compiled.alignment import aligned_rows
+from forks.jit import njit
 from forks.learning.tile import event_of
 from forks.settings import ForksSettings
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numba import njit
-
 from forks.algorithm.feature_map import FeatureMap
 from forks.algorithm.kernels import gaussian_in_place, squared_distance_matrix
 from forks.algorithm.moments import standardize, update_moments
 from forks.arrays import FloatArray, IntArray
 from forks.compiled.alignment import padded_length
 from forks.compiled.products import matmul
+from forks.jit import njit
 from forks.settings import ForksSettings
 
 TILE_STEPS = 32

@@ -6,10 +6,10 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
 from forks.arrays import FloatArray
 from forks.compiled.products import dot, vecmat
+from forks.jit import njit
 from forks.losses import LOSSES, LossName, loss_slope
 from forks.rivals.base.learner import VectorRival, at_least, known_loss, positive
 

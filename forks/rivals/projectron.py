@@ -6,10 +6,10 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
 from forks.arrays import FloatArray
 from forks.compiled.products import dot
+from forks.jit import njit
 from forks.rivals.base.budgeted import Budgeted
 from forks.rivals.base.learner import positive
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy.optimize import linprog, minimize
 
 from forks.arrays import FloatArray
+from forks.jit import njit
 from forks.losses import LOSSES, LossName, loss_slope, loss_value
 
 # Largest entry of the gradient of the mean loss at a minimum, in units of standardised columns.

@@ -29,7 +29,7 @@ from pipeline.cli import (
     top,
     topics,
 )
-from pipeline.cli.command import Command
+from pipeline.cli.command import Command, LoggingCommand
 from pipeline.cli.failures import report_failures
 from pipeline.cli.logs import configure
 
@@ -43,7 +43,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(cls=Command, epilog=demo.EPILOG)(demo.demo)
-app.command(cls=Command, epilog=run.EPILOG)(run.run)
+app.command(cls=LoggingCommand, epilog=run.EPILOG)(run.run)
 app.command(cls=Command, epilog=top.EPILOG)(top.top)
 app.command(cls=Command, epilog=doctor.EPILOG)(doctor.doctor)
 app.add_typer(broker.app, name="broker")

@@ -34,14 +34,28 @@ def report_failures(where: str = "") -> Iterator[None]:
         from pipeline.kafka.clients import error_text
 
         if not isinstance(error, KafkaException):
-            raise
+            if not _logs_json():
+                raise
+            sys.excepthook(type(error), error, error.__traceback__)  # multiprocessing would write text
+            sys.exit(ForksError.exit_code)
         _fail(where, f"Kafka: {error_text(error)}", BrokerError.exit_code)
 
 
 def _fail(where: str, text: str, exit_code: int) -> None:
+    if _logs_json():
+        import structlog
+
+        structlog.get_logger().error(f"error{where}: {text}", exit_code=exit_code)
+        sys.exit(exit_code)
     from rich.console import Console
     from rich.markup import escape
 
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     console.print(f"[red]error{where}:[/red] {escape(text)}")
     sys.exit(exit_code)
+
+
+def _logs_json() -> bool:
+    from pipeline.cli.logs import writes_json
+
+    return "structlog" in sys.modules and writes_json()

@@ -52,7 +52,17 @@ def synth(
             help="How fast tastes, videos, couriers and restaurants change, in multiples of the default.",
         ),
     ] = SIZE.drift,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Replace files that this command wrote. Others are never replaced."),
+    ] = False,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep",
+            help="Leave a folder with data as it is, and end with 0. What a killed run left is completed.",
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object: the rows of each file.")
     ] = False,
@@ -65,14 +75,21 @@ def synth(
     require("to write CSV files", "polars")
     from rich.console import Console
 
-    from pipeline.sources.synth.files import write_files
+    from pipeline.sources.synth.files import is_to_be_kept, write_files
 
+    if keep and force:
+        raise typer.BadParameter("--keep and --force exclude one another")
+    if keep and is_to_be_kept(out, stream):
+        typer.echo(f"{out} has data: nothing is written", err=True)
+        if as_json:
+            print_json({})
+        return
     with Console(stderr=True).status("") as status:
         rows = write_files(
             out,
             Size(events, users, videos, days, seed, drift),
             stream=stream,
-            force=force,
+            force=force or keep,
             progress=lambda name: status.update(f"Writing {out / name} ..."),
         )
     if as_json:

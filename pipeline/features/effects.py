@@ -26,16 +26,15 @@ another file.
 """
 
 # ruff: noqa: PLR0917 -- compiled code is called by position
-# mypy: disable-error-code="untyped-decorator"
-# (numba.njit has no types)
 from __future__ import annotations
 
 import math
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from forks.jit import njit
 
 Floats: TypeAlias = NDArray[np.float64]
 Signals: TypeAlias = NDArray[np.float32]

@@ -14,18 +14,16 @@ this folder.
 """
 
 # ruff: noqa: PLR0912, PLR0917 -- compiled code is called by position, and has no tables of functions
-# mypy: disable-error-code="untyped-decorator"
-# (numba.njit has no types)
 from __future__ import annotations
 
 import math
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from forks.compiled.exponential import exponential
+from forks.jit import njit
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]

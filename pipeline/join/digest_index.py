@@ -6,8 +6,6 @@ rows are (`pipeline.join.spill`).
 Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
 """
 
-# mypy: disable-error-code="untyped-decorator"
-# (numba.njit has no types)
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -15,9 +13,9 @@ from hashlib import blake2b
 from typing import Final, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from forks.jit import njit
 from pipeline.records.fields import Id
 
 Digests: TypeAlias = NDArray[np.uint64]

@@ -4,15 +4,14 @@ Numba's cache on disk knows a function by its own file only: nothing here depend
 """
 
 # ruff: noqa: PLR0917 -- compiled code is called by position
-# mypy: disable-error-code="untyped-decorator"
-# (numba.njit has no types)
 from __future__ import annotations
 
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from forks.jit import njit
 
 Integers: TypeAlias = NDArray[np.int64]
 

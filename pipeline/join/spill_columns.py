@@ -6,16 +6,15 @@ The rows of a block are in the order of their sequences.
 Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
 """
 
-# mypy: disable-error-code="untyped-decorator"
-# (numba.njit has no types)
 from __future__ import annotations
 
 from heapq import heappop, heappush
 from typing import Final, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from forks.jit import njit
 
 Integers: TypeAlias = NDArray[np.int64]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -12,15 +11,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from pipeline.config.tree import Config, Kafka, Worker
 from pipeline.kafka.access.authorization import needing
+from pipeline.kafka.access.new_client import LIBRDKAFKA_LOGGER as LIBRDKAFKA_LOGGER  # noqa: PLC0414 - exported
 from pipeline.kafka.access.new_client import new_client, refuse_unusable
 from pipeline.kafka.access.rights import Resource, transactional_id
 from pipeline.kafka.errors import error_text as error_text  # noqa: PLC0414 - exported
 from pipeline.kafka.errors import is_partition_end
-
-LIBRDKAFKA_LOGGER = logging.getLogger("librdkafka")
-"""Where librdkafka's own log lines go. It logs every attempt to connect, and errors that are raised or
-reported anyway, so the level is high."""
-LIBRDKAFKA_LOGGER.setLevel(logging.CRITICAL + 1)
 
 REPEAT_INTERVAL = 10.0
 """Seconds for which the same error is not logged again."""
@@ -123,7 +118,7 @@ def group_consumer(config: Config, statistics: Statistics | None = None) -> Cons
     }
     if config.kafka.instance:
         settings["group.instance.id"] = config.kafka.instance
-    return new_client(Consumer, settings, logger=LIBRDKAFKA_LOGGER)
+    return new_client(Consumer, settings)
 
 
 def groupless_consumer(
@@ -161,7 +156,6 @@ def groupless_consumer(
             "fetch.wait.max.ms": fetch_max_wait_ms,
             "queued.max.messages.kbytes": prefetch // 1024,
         },
-        logger=LIBRDKAFKA_LOGGER,
     )
 
 
@@ -226,5 +220,4 @@ def transactional_producer(
             "message.max.bytes": largest_message,
             **_statistics_settings(statistics),
         },
-        logger=LIBRDKAFKA_LOGGER,
     )

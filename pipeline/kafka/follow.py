@@ -10,7 +10,6 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from pipeline.config.tree import Kafka
 from pipeline.kafka.access.new_client import new_client
 from pipeline.kafka.clients import (
-    LIBRDKAFKA_LOGGER,
     client_settings,
     groupless_consumer,
     raise_unless_retriable,
@@ -105,7 +104,7 @@ class ProcessedCounter:
         # The admin client's question for offsets ends the process in librdkafka 2.16 where the broker has
         # not had a group yet.
         settings = client_settings(kafka) | {"group.id": kafka.group, "isolation.level": "read_uncommitted"}
-        self._consumer = new_client(Consumer, settings, logger=LIBRDKAFKA_LOGGER)
+        self._consumer = new_client(Consumer, settings)
         self._inputs = [PartitionId(topic, 0) for topic in topics]
 
     def __enter__(self) -> Self:

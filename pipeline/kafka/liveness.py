@@ -8,6 +8,7 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from pipeline.kafka.access.new_client import new_client
 from pipeline.kafka.errors import CONNECTION_ERRORS
 
 
@@ -21,12 +22,13 @@ class Probe:
     """
 
     def __init__(self, bootstrap: str) -> None:
-        self._client = AdminClient(
+        self._client = new_client(
+            AdminClient,
             {
                 "bootstrap.servers": bootstrap,
                 "reconnect.backoff.max.ms": 200,  # with the default of 10 s a ready broker is noticed late
-                "log_level": 0,  # no lines about refused connections: they are expected here
-            }
+                "log_level": 0,  # log lines would wait in a queue that nobody reads
+            },
         )
 
     def answers(self, timeout: float) -> bool:

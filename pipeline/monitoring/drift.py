@@ -13,16 +13,14 @@ Shin, Ramdas and Rinaldo, E-detectors: A Nonparametric Framework for Sequential 
 Journal of Statistics in Data Science 2, 2024 (Definition 2.2 and Theorem 2.4; e-SR).
 """
 
-# mypy: disable-error-code="untyped-decorator"
-# (numba.njit has no types)
-
 from __future__ import annotations
 
 from typing import Final, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from forks.jit import njit
 
 Floats: TypeAlias = NDArray[np.float64]
 

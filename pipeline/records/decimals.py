@@ -7,8 +7,6 @@ decimals, that is these decimals without the zeros at their end.
 Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
 """
 
-# mypy: disable-error-code="untyped-decorator"
-# (numba.njit has no types)
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -16,8 +14,9 @@ from typing import TypeAlias
 
 import msgspec
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from forks.jit import njit
 
 Floats: TypeAlias = NDArray[np.float64]
 Bytes: TypeAlias = NDArray[np.uint8]

@@ -11,7 +11,7 @@ from pipeline.config.tree import Kafka
 from pipeline.errors import BrokerError, StateError, TopicError
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.access.new_client import new_client
-from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings, raise_unless_retriable
+from pipeline.kafka.clients import client_settings, raise_unless_retriable
 from pipeline.kafka.topics import Topics, existing_topics
 from pipeline.sources.resume import Tail, Tails
 
@@ -74,7 +74,6 @@ class InputLog:
                 "enable.partition.eof": True,
                 "fetch.wait.max.ms": 10,
             },
-            logger=LIBRDKAFKA_LOGGER,
         )
         try:
             consumer.assign(topic_partitions)

@@ -12,7 +12,7 @@ from pipeline.errors import BrokerError
 from pipeline.kafka.access.authorization import AUTHORIZATION_ERRORS, needing
 from pipeline.kafka.access.new_client import new_client
 from pipeline.kafka.access.rights import Resource
-from pipeline.kafka.clients import LIBRDKAFKA_LOGGER, client_settings, error_text
+from pipeline.kafka.clients import client_settings, error_text
 
 REPORT_INTERVAL = 10.0
 """Seconds without any acknowledgement after which that is logged, and logged again."""
@@ -68,7 +68,6 @@ class Sender:
                 "on_delivery": self._on_delivery,
                 "error_cb": self._on_error,
             },
-            logger=LIBRDKAFKA_LOGGER,
         )
 
     def send(self, topic: str, key: bytes, value: bytes, timestamp: int) -> None:

@@ -18,13 +18,11 @@ from importlib.metadata import version
 from uuid import uuid4
 
 import confluent_kafka
-import numpy as np
 import structlog
 from confluent_kafka import KafkaError, KafkaException
 
 from pipeline.config.tree import Config, Kafka
 from pipeline.errors import AuthorizationError, BrokerError, FencedError
-from pipeline.join import merge
 from pipeline.kafka.access.authorization import (
     denied,
     is_denied,
@@ -40,13 +38,11 @@ from pipeline.kafka.partitioner import check_partitioning
 from pipeline.kafka.registry import decoders_of
 from pipeline.kafka.topics import partition_count, topics_of
 from pipeline.model.factory import ModelFactory
-from pipeline.model.score_terms import warm_up_explaining
-from pipeline.monitoring.drift import DriftDetector
 from pipeline.monitoring.monitor import Monitor
-from pipeline.records.decimals import encode_rows
 from pipeline.worker.output_schemas import registered_outputs
 from pipeline.worker.session import Session
 from pipeline.worker.spill_file import refuse_unwritable
+from pipeline.worker.warm_up import warm_up
 
 CONFIRMATION_PERIOD = 60.0
 """Seconds after which a denied right that is denied once more counts as a new denial."""
@@ -162,12 +158,7 @@ class Worker:
         self._monitor = Monitor(config)
         begin = time.monotonic()
         _log.info("getting ready; the first start compiles the learner, which takes a while")
-        merge.warm_up()
-        encode_rows(np.zeros((1, 1)))
-        self._factory.warm_up()
-        if self._monitor.active:
-            DriftDetector().add(np.zeros(1))
-            warm_up_explaining(self._factory.new_model())
+        warm_up(self._factory)
         tune_garbage_collector()
         self._startup_seconds = time.monotonic() - begin
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from forks.arrays import FloatArray
 from forks.compiled.products import dot, matvec, vecmat
+from forks.jit import njit
 
 # With rho = 0, a point closer to the span than the root of this counts as part of it: dividing by less would
 # turn rounding errors into features.

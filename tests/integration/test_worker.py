@@ -11,6 +11,7 @@ import pytest
 
 from tests.integration.harness import (
     ALIGNED,
+    FORKS,
     TIMEOUT,
     Feed,
     Pipeline,
@@ -122,6 +123,7 @@ def test_of_two_workers_with_one_name_the_first_leaves(
 ) -> None:
     pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
     pipeline.environment = {"FORKS_WORKER__BATCH": "50"}
+    pipeline.program, pipeline.options = FORKS, ("--json",)
     events = invented_events(tmp_path, 8_000)
     pipeline.produce_events(events)
     first = pipeline.start_worker()
@@ -134,7 +136,7 @@ def test_of_two_workers_with_one_name_the_first_leaves(
     finally:
         first.kill()
         first.wait()
-    assert (
-        "another worker with kafka.instance = worker has taken over" in pipeline.log_of("worker").read_text()
-    )
+    lines = [json.loads(line) for line in pipeline.log_of("worker").read_text().splitlines()]
+    [error] = [line["event"] for line in lines if line.get("exit_code")]
+    assert "another worker with kafka.instance = worker has taken over" in error
     assert_as_in_one_go(pipeline, events)

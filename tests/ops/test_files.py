@@ -31,7 +31,8 @@ def test_the_files_are_what_the_source_makes(path: str) -> None:
 
 def test_no_other_file_is_there() -> None:
     made = {FOLDER / path for path in files()}
-    assert {*FOLDER.glob("grafana/**/*.json"), *FOLDER.glob("prometheus/*")} == made
+    by_hand = {FOLDER / "prometheus/prometheus.yml"}
+    assert {*FOLDER.glob("grafana/**/*.json"), *FOLDER.glob("prometheus/*")} == made | by_hand
 
 
 def test_every_metric_in_use_is_one_of_the_worker() -> None:
@@ -90,3 +91,11 @@ def test_commands_in_the_runbook_exist_with_their_options() -> None:
 @needs_promtool
 def test_promtool_accepts_the_rules() -> None:
     subprocess.run(["promtool", "check", "rules", str(FOLDER / "prometheus" / "alerts.yml")], check=True)
+
+
+@needs_promtool
+def test_promtool_accepts_the_configuration_with_the_rules() -> None:
+    command = ["promtool", "check", "config", str(FOLDER / "prometheus" / "prometheus.yml")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "1 rule files found" in done.stdout

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
 from forks.algorithm.kernels import gaussian_row, precision
 from forks.arrays import FloatArray
 from forks.compiled.products import dot, vecmat
+from forks.jit import njit
 from forks.randomness import Purpose, draws
 from forks.rivals.base.learner import VectorRival, at_least, positive
 

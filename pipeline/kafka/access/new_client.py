@@ -1,7 +1,8 @@
-"""Make clients of librdkafka, which checks their settings."""
+"""Make clients of librdkafka, which checks their settings, and keep its own log lines off standard error."""
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
@@ -18,10 +19,15 @@ UNUSABLE: Final = re.compile("[\0\ud800-\udfff]")
 SHORTEST_MASKED: Final = 4
 """Characters of a value that is masked also where it has no quotes, at least."""
 
+LIBRDKAFKA_LOGGER: Final = logging.getLogger("librdkafka")
+"""Where librdkafka's own log lines go: without it, to standard error. It logs every attempt to connect, and
+errors that are raised or reported anyway, so the level is high."""
+LIBRDKAFKA_LOGGER.setLevel(logging.CRITICAL + 1)
+
 Client = TypeVar("Client")
 
 
-def new_client(make: Callable[..., Client], settings: Mapping[str, Any], **options: Any) -> Client:
+def new_client(make: Callable[..., Client], settings: Mapping[str, Any]) -> Client:
     """Make a client.
 
     Parameters
@@ -30,8 +36,6 @@ def new_client(make: Callable[..., Client], settings: Mapping[str, Any], **optio
         Class of the client.
     settings
         Settings of librdkafka.
-    **options
-        Further arguments of the class.
 
     Returns
     -------
@@ -44,7 +48,7 @@ def new_client(make: Callable[..., Client], settings: Mapping[str, Any], **optio
         A setting is unknown, or its value is refused. The error shows no value.
     """
     try:
-        return make(dict(settings), **options)
+        return make(dict(settings), logger=LIBRDKAFKA_LOGGER)
     except KafkaException as error:
         if error.args[0].code() != KafkaError._INVALID_ARG:
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +13,7 @@ import polars as pl
 
 from pipeline.errors import ConfigError
 from pipeline.sources.synth.deliveries import draw_deliveries
+from pipeline.sources.synth.own_files import OwnFiles
 from pipeline.sources.synth.plays import draw_plays
 from pipeline.sources.synth.size import InventedStream, Size
 from pipeline.sources.synth.user_table import draw_user_features
@@ -55,7 +57,7 @@ def write_files(
     stream
         What to invent.
     force
-        Replace files that are there.
+        Replace files that are there, if they are as this function wrote them.
     progress
         Called with the name of each file before it is drawn.
 
@@ -67,24 +69,56 @@ def write_files(
     Raises
     ------
     ConfigError
-        A file is there and `force` is not given, or the folder cannot be written to.
+        A file is there and `force` is not given, or it is another's, or the folder cannot be written to.
     """
-    present = [name for name in FILES[stream] if (out / name).exists()]
+    own = OwnFiles(out)
+    present = own.present(FILES[stream])
     if present and not force:
         raise ConfigError(
             f"{out} already has {', '.join(present)}; give another --out, or --force to replace them"
         )
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        rows = {name: _write(out / name, table) for name, table in _tables(stream, size, progress)}
+        if foreign := own.foreign(present):
+            raise ConfigError(
+                f"{out} has {', '.join(foreign)}, which forks synth did not write, or which was changed "
+                "since: --force does not replace it; move it away, or give another --out"
+            )
+        rows = {}
+        for name, table in _tables(stream, size, progress):
+            own.write(name, partial(_write, table))
+            rows[name] = table.height
         if stream == "deliveries":
-            text = files("pipeline.config").joinpath(f"streams/{DEFINITION}").read_text("utf-8")
-            (out / DEFINITION).write_text(text, "utf-8")
+            text = files("pipeline.config").joinpath(f"streams/{DEFINITION}").read_bytes()
+            own.write(DEFINITION, lambda path: path.write_bytes(text))
     except OSError as error:
         raise ConfigError(
             f"{out} cannot be written to: {error.strerror or error}; give another --out"
         ) from error
     return rows
+
+
+def is_to_be_kept(out: Path, stream: InventedStream) -> bool:
+    """Return whether a folder has all files of a stream, or one that `write_files` did not write.
+
+    Otherwise it has none, or what a run wrote that was ended before it was done.
+
+    Parameters
+    ----------
+    out
+        The folder.
+    stream
+        What would be invented.
+
+    Raises
+    ------
+    ConfigError
+        The folder cannot be read.
+    """
+    own = OwnFiles(out)
+    try:
+        return len(own.present(FILES[stream])) == len(FILES[stream]) or bool(own.foreign(FILES[stream]))
+    except OSError as error:
+        raise ConfigError(f"{out} cannot be read: {error.strerror or error}") from error
 
 
 def _tables(
@@ -101,11 +135,8 @@ def _tables(
         yield name, draw(world)
 
 
-def _write(path: Path, table: pl.DataFrame) -> int:
-    unfinished = path.with_name(f"{path.name}.part")
+def _write(table: pl.DataFrame, path: Path) -> None:
     if path.suffix == ".jsonl":
-        table.write_ndjson(unfinished)
+        table.write_ndjson(path)
     else:
-        table.write_csv(unfinished)
-    unfinished.replace(path)
-    return table.height
+        table.write_csv(path)

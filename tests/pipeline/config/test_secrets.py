@@ -310,5 +310,8 @@ def test_commands_print_no_secret_wherever_it_comes_from(slip: str, command: lis
     assert SECRET not in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == (3 if slip == "unreachable" else 2), done.stderr
+    if "--json" in command:
+        [last] = [line for line in done.stderr.splitlines() if '"exit_code"' in line]
+        assert json.loads(last)["exit_code"] == done.returncode
     if slip == "unknown name":
         assert 'No such configuration property: "sasl.pasword"' in done.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tracemalloc
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -341,7 +341,7 @@ def test_steps_and_columns_that_do_not_fit_are_refused(
 
 def test_warming_up_compiles_all_that_is_used_later() -> None:
     warm_up(ForksSettings.practical(FEATURES_LENGTH, budget=4, landmarks=2, rank=2, cycle=3))
-    kernels = (
+    kernels: tuple[Any, ...] = (
         *(totals.run_everything, totals.run_tags, totals.run_table, totals.make_features),
         *(totals.merge_everything, totals.merge_tags, totals.merge_shared),
         *(effects.run, effects.merge_shared),

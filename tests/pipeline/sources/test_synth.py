@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
 from pipeline.errors import ConfigError
@@ -37,7 +37,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_same_seed_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
     write_files(tmp_path, SMALL)
-    assert sorted(file.name for file in tmp_path.iterdir()) == sorted(KUAIREC_FILES)
+    assert sorted(file.name for file in tmp_path.glob("[!.]*")) == sorted(KUAIREC_FILES)
     for name in KUAIREC_FILES:
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
 
@@ -175,3 +175,82 @@ def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["synth", "--out", str(tmp_path), *sizes, "--json"])
     assert result.exit_code == 0
     assert json.loads(result.stdout)["item_daily_features.csv"] == 18
+
+
+SIZES = ["--events", "50", "--users", "5", "--videos", "9", "--days", "2"]
+
+
+def synth(folder: Path, *options: str) -> Result:
+    return CliRunner().invoke(app, ["synth", "--out", str(folder), *SIZES, *options])
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("[!.]*")}
+
+
+def test_keep_leaves_data_that_are_there_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "small_matrix.csv").write_text("mine")
+    result = synth(tmp_path, "--keep")
+    assert result.exit_code == 0
+    assert "nothing is written" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["small_matrix.csv"]
+    assert synth(tmp_path, "--keep", "--force").exit_code == 2
+    assert contents(tmp_path) == {"small_matrix.csv": b"mine"}
+
+
+@pytest.mark.parametrize("stream", ["kuairec", "deliveries"])
+def test_what_was_written_is_replaced_when_forced_and_kept_else(tmp_path: Path, stream: str) -> None:
+    options = ["--stream", stream]
+    assert synth(tmp_path, *options, "--keep").exit_code == 0
+    first = contents(tmp_path)
+    assert synth(tmp_path, *options, "--keep", "--seed", "9").exit_code == 0
+    assert contents(tmp_path) == first
+    assert isinstance(synth(tmp_path, *options).exception, ConfigError)
+    assert synth(tmp_path, *options, "--force", "--seed", "9").exit_code == 0
+    assert contents(tmp_path) != first
+    assert synth(tmp_path, *options, "--force").exit_code == 0
+    assert contents(tmp_path) == first
+
+
+@pytest.mark.parametrize("options", [["--force"], ["--keep"], []])
+@pytest.mark.parametrize("name", ["small_matrix.csv", "user_features.csv"])
+@pytest.mark.parametrize("how", ["changed", "copied there", "a folder", "a link that leads nowhere"])
+def test_a_file_of_somebody_else_is_never_replaced(
+    tmp_path: Path, options: list[str], name: str, how: str
+) -> None:
+    if how == "changed":
+        assert synth(tmp_path).exit_code == 0
+        with (tmp_path / name).open("a") as file:
+            file.write("one,more\n")
+    elif how == "copied there":
+        (tmp_path / name).write_text("mine")
+    elif how == "a folder":
+        (tmp_path / name).mkdir()
+    else:
+        (tmp_path / name).symlink_to(tmp_path / "nowhere")
+    before = sorted((path, path.lstat().st_mtime_ns) for path in tmp_path.rglob("*"))
+    result = synth(tmp_path, *options)
+    assert sorted((path, path.lstat().st_mtime_ns) for path in tmp_path.rglob("*")) == before
+    if options == ["--keep"]:
+        assert result.exit_code == 0
+    else:
+        assert isinstance(result.exception, ConfigError)
+    if options == ["--force"]:
+        assert f"has {name}, which forks synth did not write" in str(result.exception)
+
+
+def test_keep_completes_what_a_killed_run_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert synth(tmp_path / "whole").exit_code == 0
+    replace = Path.replace
+
+    def killed(path: Path, target: Path) -> Path:
+        if target.name == "item_daily_features.csv":
+            raise KeyboardInterrupt
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", killed)
+    assert synth(tmp_path / "half", "--keep").exit_code != 0
+    assert contents(tmp_path / "half").keys() == {"user_features.csv", "item_categories.csv"}
+    monkeypatch.undo()
+    assert synth(tmp_path / "half", "--keep").exit_code == 0
+    assert contents(tmp_path / "half") == contents(tmp_path / "whole")

@@ -7,10 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from forks.jit import njit
 from pipeline.config.tree import Config
 from pipeline.tools.doctor.check import Check, Status
 from pipeline.tools.doctor.cluster import check_broker_settings, check_clock
-from pipeline.tools.doctor.machine import check_disk, check_extras, check_java, check_memory
+from pipeline.tools.doctor.machine import (
+    check_compiled_code,
+    check_disk,
+    check_extras,
+    check_java,
+    check_memory,
+)
 
 BROKER = {
     "transaction.max.timeout.ms": "900000",
@@ -55,6 +62,12 @@ def test_settings_of_the_broker_that_may_not_be_seen() -> None:
 )
 def test_a_clock_that_is_behind(newest: int | None, status: Status) -> None:
     assert check_clock(newest, Config(), 1_000).status == status
+
+
+def test_compiled_code_that_is_kept_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check_compiled_code().status == "ok"
+    monkeypatch.setattr("pipeline.tools.doctor.machine.philox", njit(cache=False)(lambda: 0))
+    assert check_compiled_code().status == "warning"
 
 
 def test_memory_that_is_short(tmp_path: Path) -> None:

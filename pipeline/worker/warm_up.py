@@ -1,0 +1,38 @@
+"""Compile all that a worker calls, before the first message comes.
+
+The image of the containers runs `python -m pipeline.worker.warm_up` once. It also imports what a worker
+imports, so that the byte code is there, too.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import numpy as np
+
+from pipeline.config.tree import Config
+from pipeline.join import merge
+from pipeline.model.factory import ModelFactory
+from pipeline.model.score_terms import warm_up_explaining
+from pipeline.monitoring.drift import DriftDetector
+from pipeline.records.decimals import encode_rows
+
+
+def warm_up(factory: ModelFactory) -> None:
+    """Compile what a worker calls. This is quick where it was done before.
+
+    Parameters
+    ----------
+    factory
+        Makes the worker's models.
+    """
+    merge.warm_up()
+    encode_rows(np.zeros((1, 1)))
+    factory.warm_up()
+    DriftDetector().add(np.zeros(1))
+    warm_up_explaining(factory.new_model())
+
+
+if __name__ == "__main__":
+    import_module("pipeline.worker.worker")
+    warm_up(ModelFactory(Config()))

@@ -1,0 +1,81 @@
+"""Compiled code is cached where a folder can be written, and is used without one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from numba.core.caching import FunctionCache
+from numba.core.dispatcher import Dispatcher
+
+from forks.algorithm.kernels import linear
+from forks.jit import njit
+
+PROGRAM = """
+import numpy as np
+import pipeline.model.warm_up, pipeline.join.merge, pipeline.records.decimals
+from forks.algorithm.kernels import linear
+assert linear(np.ones(2), np.ones(2)) == 2.0
+"""
+
+
+@pytest.fixture
+def unwritable(tmp_path: Path) -> dict[str, str]:
+    """Variables with which Numba finds no folder: a file is where each would be, which stops root, too."""
+    file = tmp_path / "file"
+    file.touch()
+    # Only the folder that the user names is looked for, as if that of the package were read-only.
+    only = "UserProvidedCacheLocator"
+    return {"NUMBA_CACHE_DIR": str(file / "cache"), "NUMBA_CACHE_LOCATOR_CLASSES": only, "HOME": str(file)}
+
+
+def test_without_a_folder_to_write_everything_runs_with_one_warning(unwritable: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=os.environ | unwritable,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("RuntimeWarning: no folder for compiled code can be written") == 1
+
+
+def test_with_a_folder_code_is_cached_there(tmp_path: Path) -> None:
+    variables = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=variables, capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    assert any(path.name.startswith("kernels.linear-") for path in tmp_path.rglob("*.nbi"))
+
+
+def test_a_call_is_that_of_numba_itself() -> None:
+    compiled: Any = linear
+    assert isinstance(compiled._cache, FunctionCache)
+    assert isinstance(compiled, Dispatcher)
+
+
+def test_the_folder_of_the_cache_is_known(tmp_path: Path, unwritable: dict[str, str]) -> None:
+    program = (
+        "from forks.compiled.philox import philox; from forks.jit import cache_folder;"
+        "print(cache_folder(philox))"
+    )
+    for variables, parent in ((unwritable, None), ({"NUMBA_CACHE_DIR": str(tmp_path)}, tmp_path)):
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", program],
+            env=os.environ | variables,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.startswith(str(parent)), done.stdout
+
+
+def test_an_error_of_numba_itself_is_not_taken_for_a_missing_folder() -> None:
+    with pytest.raises(TypeError):
+        njit(cache=True)(3)  # type: ignore[type-var]  # no function
