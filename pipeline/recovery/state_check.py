@@ -118,6 +118,7 @@ def _check(state: State, origin: StateOrigin) -> None:
     _check_snapshots(state, origin)
     _check_waiting(state, origin)
     _check_epochs(state)
+    _check_libraries(state)
     partitions = state.settings.get("partitions", "")
     limit = int(partitions) if partitions.isdecimal() else INTEGER_LIMIT
     for name, by_partition in (("taken", state.taken), ("windows", state.windows or {})):
@@ -239,6 +240,17 @@ def _check_label(name: str, saved: SavedLabel, decoder: InputDecoder[Label]) -> 
     if saved.key != str(key).encode():
         raise _FieldError(f"{name}.key is not that of {decoder.key_field} {key!r}")
     return early.label.event_id, early.source.size
+
+
+def _check_libraries(state: State) -> None:
+    predictions = 0
+    for number, epoch in enumerate(state.libraries.earlier if state.libraries else ()):
+        if not predictions <= epoch.predictions <= state.predictions or epoch.outcomes > state.outcomes:
+            raise _FieldError(
+                f"libraries.earlier[{number}] ends after {epoch.predictions} predictions and "
+                f"{epoch.outcomes} outcomes"
+            )
+        predictions = epoch.predictions
 
 
 def _check_epochs(state: State) -> None:

@@ -23,12 +23,17 @@ def changed(change: Callable[[dict[str, Any]], object]) -> bytes:
     return json.dumps(record).encode()
 
 
+def epoch(predictions: int) -> dict[str, Any]:
+    return {"versions": {}, "predictions": predictions, "outcomes": 0}
+
+
 def test_a_record_of_a_worker_is_accepted() -> None:
     state = decode_state(written().value, ORIGIN)
     assert state == LOG.state
     assert state.waiting
     assert state.snapshot is not None
     assert state.previous is not None
+    assert state.libraries
     assert encode_json(state) == written().value
 
 
@@ -63,6 +68,21 @@ def test_a_record_of_a_worker_is_accepted() -> None:
             "earlier ends after",
         ),
         (lambda record: record.update(published=LARGE), "published is"),
+        (lambda record: record.update(libraries={"versions": {"numpy": "1\n2"}}), r"\$\.libraries"),
+        (lambda record: record.update(libraries={"versions": {"numpy": "1" * 201}}), r"\$\.libraries"),
+        (lambda record: record.update(libraries={"versions": {str(n): "1" for n in range(17)}}), "libraries"),
+        (
+            lambda record: record.update(libraries={"versions": {}, "earlier": [epoch(0)] * 9}),
+            r"\$\.libraries\.earlier",
+        ),
+        (
+            lambda record: record.update(libraries={"versions": {}, "earlier": [epoch(LARGE)]}),
+            r"libraries\.earlier\[0\] ends after",
+        ),
+        (
+            lambda record: record.update(libraries={"versions": {}, "earlier": [epoch(9), epoch(8)]}),
+            r"libraries\.earlier\[1\] ends after 8 predictions",
+        ),
         (
             lambda record: record.update(taken={"7": 1}, settings={"partitions": "2"}),
             "taken names partition 7",
