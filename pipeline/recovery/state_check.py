@@ -86,21 +86,44 @@ def decode_state(value: bytes, origin: StateOrigin) -> State:
     if len(value) > MAX_BYTES:
         raise _not_of_a_worker(origin, f"it has {len(value)} bytes, more than {MAX_BYTES}")
     try:
-        version = _VERSIONS.decode(value).version
+        refuse_other_version(value, origin.partition)
     except DECODE_ERRORS as error:
         raise _not_of_a_worker(origin, error) from error
-    if version != STATE_VERSION:
-        raise StateError(
-            f"the state record of partition {origin.partition} has version {version}, "
-            f"this program reads version {STATE_VERSION}. Use the program that wrote it, or replay into new "
-            "topics, with another kafka.prefix"
-        )
     try:
         state = _STATES.decode(value)
         _check(state, origin)
     except (*DECODE_ERRORS, _FieldError) as error:
         raise _not_of_a_worker(origin, error) from error
     return state
+
+
+def refuse_other_version(value: bytes, partition: int) -> None:
+    """Refuse a state record of another version, and so all that was written with it.
+
+    Parameters
+    ----------
+    value
+        Its JSON.
+    partition
+        Its partition, for the message.
+
+    Raises
+    ------
+    StateError
+        It is of another version.
+    """
+    version = _VERSIONS.decode(value).version
+    if version != STATE_VERSION:
+        remedy = (
+            "A newer version of this program wrote it: upgrade to that one"
+            if version > STATE_VERSION
+            else "Use the version of this program that wrote it, or replay into new topics, with another "
+            "kafka.prefix"
+        )
+        raise StateError(
+            f"the state record of partition {partition} has version {version}, "
+            f"this program reads version {STATE_VERSION}. {remedy} (docs/upgrading.md)"
+        )
 
 
 def _not_of_a_worker(origin: StateOrigin, error: Exception | str) -> UnusableStateError:

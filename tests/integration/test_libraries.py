@@ -13,12 +13,14 @@ from typer.testing import CliRunner, Result
 
 from pipeline.cli import app
 from pipeline.config.tree import Config
+from pipeline.errors import StateError
 from pipeline.recovery import libraries
 from pipeline.recovery.libraries import libraries_here
-from pipeline.task.state import Libraries
+from pipeline.task.state import STATE_VERSION, Libraries
 from pipeline.tools.checkpoint.group import Group
 from pipeline.tools.checkpoint.installing import NewCheckpoint, write_checkpoints
-from tests.integration.harness import Message, Pipeline, invented_events
+from pipeline.tools.report import summarize
+from tests.integration.harness import TIMEOUT, Message, Pipeline, invented_events
 
 
 def forks(pipeline: Pipeline, *command: str) -> Result:
@@ -79,3 +81,34 @@ def test_a_worker_warns_once_and_an_audit_tells_what_was_computed_elsewhere(
     last = made_so_far[stray.partition] - 1
     assert named == [(str(last), str(stray.partition), f"numpy 0.1 (here {here['numpy']})")]
     assert state_check(pipeline)["status"] == "ok"
+
+
+def test_a_state_of_a_version_to_come_is_refused_by_all_that_read_it(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    pipeline = Pipeline(bootstrap, topic_prefix, tmp_path)
+    events = invented_events(tmp_path, 200)
+    pipeline.produce_events(events[:100])
+    pipeline.run_until({pipeline.topics.outcomes: 100}, instance=None)
+    write_states_again(pipeline, version=STATE_VERSION + 1)
+    said = f"the state record of partition 0 has version {STATE_VERSION + 1}"
+    before = pipeline.read(pipeline.topics.checkpoints)
+    pipeline.produce_events(events[100:])
+    worker = pipeline.start_worker(None)
+    assert worker.wait(TIMEOUT) == 5
+    assert (
+        f"{said}, this program reads version {STATE_VERSION}. A newer version"
+        in pipeline.log_of(None).read_text()
+    )
+    for command in (["rebuild"], ["checkpoint", "list"], ["checkpoint", "recover"], ["checkpoint", "sign"]):
+        found = forks(pipeline, *command).exception
+        assert isinstance(found, StateError)
+        assert said in str(found)
+    with pytest.raises(StateError, match=said):
+        summarize(pipeline.kafka)
+    audited = forks(pipeline, "audit")
+    assert audited.exit_code == 1
+    assert said in audited.stdout
+    assert state_check(pipeline)["status"] == "failed"
+    assert said in state_check(pipeline)["found"]
+    assert pipeline.read(pipeline.topics.checkpoints) == before

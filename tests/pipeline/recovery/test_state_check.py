@@ -10,7 +10,8 @@ import pytest
 
 from pipeline.errors import StateError
 from pipeline.records.encoding import encode_json
-from pipeline.recovery.state_check import StateOrigin, decode_state
+from pipeline.recovery.state_check import StateOrigin, UnusableStateError, decode_state
+from pipeline.task.state import STATE_VERSION
 from tests.fuzz.state import LOG, STATE_OFFSET, written
 
 ORIGIN = StateOrigin("checkpoints", 0, STATE_OFFSET, "watch-labels")
@@ -35,6 +36,29 @@ def test_a_record_of_a_worker_is_accepted() -> None:
     assert state.previous is not None
     assert state.libraries
     assert encode_json(state) == written().value
+
+
+@pytest.mark.parametrize(
+    ("version", "remedy"),
+    [
+        (STATE_VERSION + 1, "A newer version of this program wrote it: upgrade to that one"),
+        (STATE_VERSION - 1, "Use the version of this program that wrote it"),
+    ],
+)
+def test_a_record_of_another_version_is_refused_and_both_are_named(version: int, remedy: str) -> None:
+    value = changed(lambda record: record.update(version=version, counters="of another kind"))
+    with pytest.raises(StateError) as error:
+        decode_state(value, ORIGIN)
+    assert not isinstance(error.value, UnusableStateError)  # which would be derived anew
+    said = (
+        f"the state record of partition 0 has version {version}, this program reads version {STATE_VERSION}"
+    )
+    assert str(error.value).startswith(f"{said}. {remedy}")
+    assert "docs/upgrading.md" in str(error.value)
+
+
+def test_a_field_of_a_version_to_come_is_ignored() -> None:
+    assert decode_state(changed(lambda record: record.update(new=[1])), ORIGIN) == written().state
 
 
 @pytest.mark.parametrize(
