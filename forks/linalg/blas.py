@@ -19,6 +19,26 @@ _LIMIT = RLock()
 """Lock held while the number of BLAS threads, which is global to the process, is changed."""
 
 
+def blas_libraries() -> list[str]:
+    """Return the BLAS libraries that NumPy and SciPy bring, with version and kind of processor.
+
+    OpenBLAS has kernels for each kind of processor, with other bits, and chooses one when it is loaded, or
+    takes that of `OPENBLAS_CORETYPE`.
+
+    Returns
+    -------
+    list of str
+        Each library once, such as `openblas 0.3.30 Haswell`, sorted.
+    """
+    return sorted(
+        {
+            " ".join(filter(None, map(library.get, ("internal_api", "version", "architecture"))))
+            for library in _CONTROLLER.info()
+            if library["user_api"] == "blas"
+        }
+    )
+
+
 def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
     """Return the function with BLAS limited to one thread while it runs, in any Python thread.
 

@@ -48,7 +48,12 @@ def doctor(
     if settings is None:
         checks += skipped(("memory", "disk", "broker", *NAMES), "the configuration cannot be read")
     else:
-        checks += [check_memory(settings), check_disk(settings), *check_cluster(settings, _client_error)]
+        usable = of_config.status != "failed" and compiled.status != "failed"
+        checks += [
+            check_memory(settings),
+            check_disk(settings),
+            *check_cluster(settings, _client_error, usable=usable),
+        ]
     ok = all(check.status != "failed" for check in checks)
     if json:
         print_json({"ok": ok, "checks": checks})

@@ -239,7 +239,8 @@ def decode_record(decoder: msgspec.json.Decoder[Record], message: KafkaMessage) 
         reason = getattr(message, "fault", None) or error
         raise StateError(
             f"{message.topic()}, partition {message.partition()}, offset {message.offset()}: no worker wrote "
-            f"this record: {reason}. Something else writes to this topic"
+            f"this record: {reason}. Something else writes to this topic, "
+            "or a newer version of this program does"
         ) from error
 
 

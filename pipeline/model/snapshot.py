@@ -114,7 +114,8 @@ def parse(data: bytes) -> tuple[Tensors, SnapshotScalars]:
         version = _VERSION.decode(scalar_bytes).version
         if version != SNAPSHOT_VERSION:
             raise StateError(
-                f"the snapshot has version {version}, this program reads version {SNAPSHOT_VERSION}"
+                f"the snapshot has version {version}, this program reads version {SNAPSHOT_VERSION} "
+                "(docs/upgrading.md)"
             )
         return tensors, _SCALARS.decode(scalar_bytes)
     except _DAMAGE as error:

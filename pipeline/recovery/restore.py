@@ -20,6 +20,7 @@ from pipeline.records.inputs import Label
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Prediction
 from pipeline.records.schemas import SchemaSource
+from pipeline.recovery.libraries import libraries_here, note_libraries, warn_of_other_libraries
 from pipeline.recovery.outcome_reader import read_outcomes
 from pipeline.recovery.prediction_reader import read_predictions
 from pipeline.recovery.restoration import TaskRestorer
@@ -29,6 +30,7 @@ from pipeline.recovery.state_reader import read_snapshot, read_state
 from pipeline.recovery.table_rows import restore_tables
 from pipeline.task.record_queue import Position
 from pipeline.task.sharing import SharingSettings
+from pipeline.task.state import Libraries
 from pipeline.task.task import Task
 
 
@@ -87,7 +89,7 @@ def recover(
         if position.state_offset is None:
             _refuse_existing_outputs(log, topics, partition)
             tables = yield from restore_tables(log, topics, partition, features.tables, None)
-            yield Task(
+            task = Task(
                 partition,
                 new_model(),
                 config.join,
@@ -98,9 +100,13 @@ def recover(
                 spilled=spilled,
                 tables=tables,
             )
+            task.libraries = Libraries(dict(libraries_here()))
+            yield task
             return
         state = read_state(log, topics, partition, position, state_signer(config), labels=labels)
         refuse_other_settings(state, settings)
+        warn_of_other_libraries(state)
+        state = note_libraries(state)
         model, state = read_snapshot(log, topics, state, new_model)
         tables = yield from restore_tables(log, topics, partition, features.tables, state)
         task = Task.restore(

@@ -86,21 +86,44 @@ def decode_state(value: bytes, origin: StateOrigin) -> State:
     if len(value) > MAX_BYTES:
         raise _not_of_a_worker(origin, f"it has {len(value)} bytes, more than {MAX_BYTES}")
     try:
-        version = _VERSIONS.decode(value).version
+        refuse_other_version(value, origin.partition)
     except DECODE_ERRORS as error:
         raise _not_of_a_worker(origin, error) from error
-    if version != STATE_VERSION:
-        raise StateError(
-            f"the state record of partition {origin.partition} has version {version}, "
-            f"this program reads version {STATE_VERSION}. Use the program that wrote it, or replay into new "
-            "topics, with another kafka.prefix"
-        )
     try:
         state = _STATES.decode(value)
         _check(state, origin)
     except (*DECODE_ERRORS, _FieldError) as error:
         raise _not_of_a_worker(origin, error) from error
     return state
+
+
+def refuse_other_version(value: bytes, partition: int) -> None:
+    """Refuse a state record of another version, and so all that was written with it.
+
+    Parameters
+    ----------
+    value
+        Its JSON.
+    partition
+        Its partition, for the message.
+
+    Raises
+    ------
+    StateError
+        It is of another version.
+    """
+    version = _VERSIONS.decode(value).version
+    if version != STATE_VERSION:
+        remedy = (
+            "A newer version of this program wrote it: upgrade to that one"
+            if version > STATE_VERSION
+            else "Use the version of this program that wrote it, or replay into new topics, with another "
+            "kafka.prefix"
+        )
+        raise StateError(
+            f"the state record of partition {partition} has version {version}, "
+            f"this program reads version {STATE_VERSION}. {remedy} (docs/upgrading.md)"
+        )
 
 
 def _not_of_a_worker(origin: StateOrigin, error: Exception | str) -> UnusableStateError:
@@ -118,6 +141,7 @@ def _check(state: State, origin: StateOrigin) -> None:
     _check_snapshots(state, origin)
     _check_waiting(state, origin)
     _check_epochs(state)
+    _check_libraries(state)
     partitions = state.settings.get("partitions", "")
     limit = int(partitions) if partitions.isdecimal() else INTEGER_LIMIT
     for name, by_partition in (("taken", state.taken), ("windows", state.windows or {})):
@@ -239,6 +263,17 @@ def _check_label(name: str, saved: SavedLabel, decoder: InputDecoder[Label]) -> 
     if saved.key != str(key).encode():
         raise _FieldError(f"{name}.key is not that of {decoder.key_field} {key!r}")
     return early.label.event_id, early.source.size
+
+
+def _check_libraries(state: State) -> None:
+    predictions = 0
+    for number, epoch in enumerate(state.libraries.earlier if state.libraries else ()):
+        if not predictions <= epoch.predictions <= state.predictions or epoch.outcomes > state.outcomes:
+            raise _FieldError(
+                f"libraries.earlier[{number}] ends after {epoch.predictions} predictions and "
+                f"{epoch.outcomes} outcomes"
+            )
+        predictions = epoch.predictions
 
 
 def _check_epochs(state: State) -> None:

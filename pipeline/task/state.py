@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import msgspec
 
@@ -21,6 +21,9 @@ from pipeline.records.names import Fault
 from pipeline.task.record_queue import Position
 
 STATE_VERSION = 3
+"""The version of what a transaction writes: this record, predictions, outcomes, label requests, shares and
+dead letters. A snapshot has one of its own. Readers ignore fields that they do not know, so a field that may
+be left out needs no other version."""
 
 TABLE_COUNTERS = (Fault.TABLE_FULL.value,)
 """Further counters, of streams with live tables."""
@@ -110,6 +113,38 @@ class SettingsEpoch(msgspec.Struct, frozen=True):
     """The same of outcomes."""
 
 
+LibraryVersions: TypeAlias = Annotated[
+    dict[
+        Annotated[str, msgspec.Meta(max_length=40)],
+        Annotated[str, msgspec.Meta(max_length=200, pattern="^[ -~]*$")],
+    ],
+    msgspec.Meta(max_length=16),
+]
+"""Versions of libraries by name, as they are shown to users."""
+MAX_LIBRARY_EPOCHS = 8
+"""The epochs of libraries that a state record names, at most."""
+
+
+class LibraryEpoch(msgspec.Struct, frozen=True):
+    """Outputs that were computed with other libraries than those after them."""
+
+    versions: LibraryVersions
+    """Empty where they are not known."""
+    predictions: Count
+    """Predictions below this sequence were made with these libraries, from the epoch before on."""
+    outcomes: Count
+    """The same of outcomes."""
+
+
+class Libraries(msgspec.Struct, frozen=True):
+    """The libraries that outputs were computed with: the last bits of scores depend on them."""
+
+    versions: LibraryVersions
+    """Those of the worker that wrote the record."""
+    earlier: Annotated[list[LibraryEpoch], msgspec.Meta(max_length=MAX_LIBRARY_EPOCHS)] = []
+    """The epochs of other libraries, oldest first."""
+
+
 class State(msgspec.Struct, frozen=True):
     """A partition's state record."""
 
@@ -149,6 +184,8 @@ class State(msgspec.Struct, frozen=True):
     Else not written."""
     tables: dict[str, TableState] | msgspec.UnsetType = msgspec.UNSET
     """The live tables by name; not written where there are none."""
+    libraries: Libraries | msgspec.UnsetType = msgspec.UNSET
+    """Not written by versions that knew of none."""
     version: int = STATE_VERSION
 
     @property

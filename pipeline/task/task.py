@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.join.spill import SpilledPredictions
@@ -32,6 +32,7 @@ from pipeline.task.plan import Correction, DeadLetter, Plan
 from pipeline.task.record_queue import Position, RecordQueue
 from pipeline.task.sharing import Outbox, SharingSettings
 from pipeline.task.state import (
+    Libraries,
     OffsetIndex,
     SavedLabel,
     SettingsEpoch,
@@ -96,6 +97,8 @@ class Task:
         """The snapshot before that."""
         self.earlier: list[SettingsEpoch] = []
         """The epochs of settings that have ended."""
+        self.libraries: Libraries | UnsetType = UNSET
+        """The libraries that the outputs were computed with; not set where nobody notes them."""
         self.outbox = Outbox(partition, sharing, since=0) if sharing else None
         """Collects what the other partitions are to learn; None where nothing is shared."""
         self.inbox = _inbox(partition, sharing)
@@ -427,6 +430,7 @@ class Task:
             taken=dict(self.inbox.taken),
             windows=self.inbox.windows or UNSET,
             tables=self.tables.states() or UNSET,
+            libraries=self.libraries,
         )
 
     @classmethod
@@ -475,7 +479,7 @@ class Task:
         task.prediction_offsets = OffsetIndex(state.prediction_offset)
         task.outcome_offsets = OffsetIndex(state.outcome_offset)
         task.snapshot, task.previous = state.snapshot, state.previous
-        task.earlier = state.earlier
+        task.earlier, task.libraries = state.earlier, state.libraries
         task.inbox = _inbox(state.partition, sharing, state)
         if sharing is not None:
             since = state.outcomes if state.published is None else state.published

@@ -16,7 +16,7 @@ from pipeline.records.outputs import Outcome
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.recovery.state_check import StateOrigin, decode_state
 from pipeline.task.sharing import SharingSettings
-from pipeline.task.state import State
+from pipeline.task.state import Libraries, LibraryEpoch, State
 from tests.fuzz.mutations import mutated_bytes, mutated_json, nested_deeply
 from tests.support.builders import CHALLENGERS, inputs, interaction, join_settings, label, new_model, new_task
 from tests.support.consumer import Delivery, Step
@@ -38,6 +38,7 @@ def _write() -> OutputLog:
     settings = learner_text(model.learner.settings) | challengers_text(CHALLENGERS) | {"partitions": "3"}
     task, log = new_task(join_settings(), model=model, sharing=SHARING), OutputLog(settings=settings)
     log.interval = SHARING.interval
+    task.libraries = Libraries({"numpy": "2.0.0"}, [LibraryEpoch({}, 5, 4)])
     interactions = [interaction(n, 10 * n, n % 4, n % 5) for n in range(80)]
     labels = [label(n, 10 * n + 25, n % 3, n % 4, n % 5) for n in range(72)]
     early = [label(1_000 + n, 785 + n, 1.0, n % 3) for n in range(3)]

@@ -29,6 +29,8 @@ AT_ONCE = 20_000
 """Messages that a producer's queue takes."""
 OFFSETS = {"prediction_offset", "outcome_offset", "snapshot", "previous"}
 """What a state record says of offsets, which depend on how events fell into transactions."""
+OF_THE_MACHINE = {"libraries"}
+"""What a state record says of the machine of its worker."""
 FROM_INPUTS = (
     "event_id",
     "user_id",
@@ -79,14 +81,14 @@ def digest(records: list[Written], view: Callable[[Written], object] = whole) ->
 
 
 def last_states(pipeline: Pipeline) -> dict[str, Any]:
-    """The last state record of each partition, without offsets."""
+    """The last state record of each partition, without offsets and what the machine has."""
     states = {
         record.key: json.loads(record.value or b"")
         for record in pipeline.read(pipeline.topics.checkpoints)
         if record.key is not None and record.key.endswith(b"/state")
     }
     return {
-        key.decode(): {name: value for name, value in state.items() if name not in OFFSETS}
+        key.decode(): {name: value for name, value in state.items() if name not in OFFSETS | OF_THE_MACHINE}
         for key, state in sorted(states.items())
     }
 

@@ -19,7 +19,15 @@ from pipeline.records.outputs import (
     Share,
 )
 from pipeline.task.record_queue import Position
-from pipeline.task.state import COUNTERS, SavedLabel, SettingsEpoch, SnapshotReference, State
+from pipeline.task.state import (
+    COUNTERS,
+    Libraries,
+    LibraryEpoch,
+    SavedLabel,
+    SettingsEpoch,
+    SnapshotReference,
+    State,
+)
 
 ids = st.integers(-(2**63), 2**63 - 1) | st.text(min_size=1, max_size=256)
 times = st.integers(0, 2**53)
@@ -134,6 +142,12 @@ snapshots = st.builds(
 texts = st.dictionaries(st.text(), st.text(), max_size=3)
 headers = st.lists(st.tuples(st.text(), st.none() | st.binary()), max_size=2)
 saved_labels = st.builds(SavedLabel, st.text(), counts, counts, st.none() | st.binary(), st.binary(), headers)
+versions = st.dictionaries(
+    st.text(max_size=40),
+    st.text(st.characters(codec="ascii", exclude_categories=["C"]), max_size=200),
+    max_size=16,
+)
+library_epochs = st.builds(LibraryEpoch, versions, counts, counts)
 states = st.builds(
     State,
     partition=counts,
@@ -155,6 +169,7 @@ states = st.builds(
     published=st.none() | counts,
     taken=st.dictionaries(counts, counts, max_size=2),
     windows=st.just(msgspec.UNSET) | st.dictionaries(counts, times, max_size=2),
+    libraries=st.just(msgspec.UNSET) | st.builds(Libraries, versions, st.lists(library_epochs, max_size=8)),
 )
 WRITTEN: dict[str, st.SearchStrategy[msgspec.Struct]] = {
     "interaction": interactions,

@@ -15,6 +15,7 @@ from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import label_policy
 from pipeline.model.model import Model
 from pipeline.model.snapshot import unpack
+from pipeline.recovery.libraries import OtherLibraries, other_libraries
 from pipeline.recovery.settings_check import refuse_other_settings
 from pipeline.recovery.signature import state_signer
 from pipeline.tools.audit.committed_view import View
@@ -33,6 +34,8 @@ class PartitionReport(msgspec.Struct, frozen=True):
     """Outcomes in the snapshot that learning began with; 0 without a snapshot."""
     earlier_epochs: int
     """Number of earlier epochs of settings, whose predictions were made by other models."""
+    other_libraries: list[OtherLibraries]
+    """Parts of the outputs that were computed with other libraries than this process has."""
     checked: dict[str, int]
     differences: int
     findings: list[Finding]
@@ -88,13 +91,14 @@ def run_audit(config: Config, view: View, *, from_snapshot: bool, progress: Call
     factory.warm_up()
     reports = []
     for reader, result, checkpoint in checkpoints:
-        folded_from, ended = 0, 0
+        folded_from, ended, others = 0, 0, []
         if checkpoint is not None:
             earlier = checkpoint.state.earlier
             models = [factory.with_saved_settings(epoch.settings).new_model() for epoch in earlier]
             current = _from_snapshot(factory, checkpoint, topics, result) if from_snapshot else None
             epochs = SettingsEpochs(earlier, models, current or factory.new_model())
             folded_from, ended = epochs.current.folded, len(earlier)
+            others = other_libraries(checkpoint.state)
             audit(
                 _audit_input(reader, topics, checkpoint),
                 epochs,
@@ -105,7 +109,7 @@ def run_audit(config: Config, view: View, *, from_snapshot: bool, progress: Call
         checked = dict(result.checked)
         reports.append(
             PartitionReport(
-                result.partition, folded_from, ended, checked, result.differences, result.findings
+                result.partition, folded_from, ended, others, checked, result.differences, result.findings
             )
         )
     return Report(sum(report.differences for report in reports), reports)

@@ -14,6 +14,11 @@ def render(report: Report) -> RenderableType:
     """Render the checks one per line, the first difference of each partition, and the verdict."""
     parts: list[RenderableType] = [_checked(partition) for partition in report.partitions]
     parts += [_first(partition) for partition in report.partitions if partition.findings]
+    parts += [
+        _libraries(partition)
+        for partition in report.partitions
+        if partition.differences and partition.other_libraries
+    ]
     if report.differences:
         parts.append(Text(f"{report.differences:,} differences", style="bold red"))
     else:
@@ -42,6 +47,16 @@ def _first(report: PartitionReport) -> Text:
     return Text(
         f"first difference: {location(finding)}\n  expected  {finding.expected}\n  found     {finding.found}"
     )
+
+
+def _libraries(report: PartitionReport) -> Text:
+    """Return which outputs were computed with other libraries, as that may be why they differ."""
+    lines = [
+        f"predictions {part.predictions_from:,} to {part.predictions_until - 1:,} of partition "
+        f"{report.partition} were made with {part.libraries}: their last bits may differ (docs/upgrading.md)"
+        for part in report.other_libraries
+    ]
+    return Text("\n".join(lines))
 
 
 def location(finding: Finding) -> str:

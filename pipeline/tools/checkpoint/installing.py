@@ -18,6 +18,7 @@ from pipeline.recovery.checkpoint_writer import (
     write_snapshot,
     write_state,
 )
+from pipeline.recovery.libraries import note_libraries
 from pipeline.task.state import State
 from pipeline.tools.checkpoint.group import CommittedState, Group
 
@@ -132,7 +133,7 @@ def write_checkpoints(
         with transaction:
             states = [
                 (state, write_state(transaction.producer, group.topics, state, group.signer))
-                for state in _write_snapshots(group, transaction, checkpoints)
+                for state in map(note_libraries, _write_snapshots(group, transaction, checkpoints))
             ]
             flush(transaction.producer, transaction.timeout)
             offsets = [

@@ -1,4 +1,4 @@
-"""Checks of the brokers: reachable, settings, topics, rights, clock."""
+"""Checks of the brokers: reachable, settings, topics, rights, clock, state."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ LEAST_MESSAGE: Final = CHUNK + 100_000
 """Bytes of a message that outputs need: those of a chunk of a snapshot, and its headers."""
 AHEAD: Final = 5_000
 """Milliseconds by which records may be ahead of this machine's clock without a warning."""
-NAMES: Final = ("broker settings", "rights", "topics", "message size", "clock")
+NAMES: Final = ("broker settings", "rights", "topics", "message size", "clock", "state")
 """The checks that need a broker, in their order."""
 
 
-def check_cluster(config: Config, failure_text: Callable[[Exception], str | None]) -> list[Check]:
+def check_cluster(
+    config: Config, failure_text: Callable[[Exception], str | None], *, usable: bool
+) -> list[Check]:
     """Check the brokers and what they have.
 
     Parameters
@@ -35,6 +37,8 @@ def check_cluster(config: Config, failure_text: Callable[[Exception], str | None
         The whole configuration.
     failure_text
         Returns what a client's error says; None for an error of the program.
+    usable
+        Whether a worker can start with the configuration on this machine, as the check of the state does.
 
     Returns
     -------
@@ -55,6 +59,7 @@ def check_cluster(config: Config, failure_text: Callable[[Exception], str | None
         lambda: _topics(client, topics),
         lambda: _message_size(client, topics),
         lambda: check_clock(newest_timestamp(client, topics.inputs), config, time.time() * 1000),
+        lambda: _state(config) if usable else Check("state", "skipped", "a worker cannot start here"),
     )
     for name, step in zip(NAMES, steps, strict=True):
         try:
@@ -125,6 +130,12 @@ def check_clock(newest: int | None, config: Config, now: float) -> Check:
     found = f"a record of the inputs is {ahead / 1000:,.0f} s ahead of this machine"
     remedy = "set the clocks of this machine and of producers by NTP"
     return Check("clock", "failed" if ahead > config.join.max_ahead else "warning", found, remedy)
+
+
+def _state(config: Config) -> Check:
+    from pipeline.tools.doctor.state import check_state  # noqa: PLC0415 - the learner takes a second
+
+    return check_state(config)
 
 
 def _rights(client: Admin, config: Config, topics: Topics) -> Check:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final, TypeAlias
 
 import msgspec
 
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import Kafka, Registry
-from pipeline.kafka.log import LogReader, decode_record
+from pipeline.kafka.log import DECODE_ERRORS, LogReader, decode_record
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.topics import Topics
@@ -19,6 +20,7 @@ from pipeline.kafka.watermarks import Watermarks, last_messages
 from pipeline.model.settings_text import target_from
 from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.names import state_key
+from pipeline.recovery.state_check import refuse_other_version
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts
 from pipeline.tools.report.figures import Report
 from pipeline.tools.report.partition_run import (
@@ -72,7 +74,7 @@ def summarize(
     TopicError
         A topic does not exist.
     StateError
-        A topic holds a record that no worker has written.
+        A topic holds a record that no worker has written, or one of another version.
     """
     topics = Topics(kafka.prefix, stream=stream, registry=registry or Registry())
     decoder = outcome_decoder(stream)
@@ -124,7 +126,11 @@ def _state(log: LogReader, partition: PartitionId, offsets: range) -> ReportedSt
     """Read the last state record of a partition; an empty one if none was committed yet."""
     key = state_key(partition.partition).encode()
     found = last_messages(log, partition, offsets, 1, lambda message: message.key() == key)
-    return decode_record(_STATES, found[0]) if found else ReportedState({}, {})
+    if not found:
+        return ReportedState({}, {})
+    with suppress(*DECODE_ERRORS):  # which are named below
+        refuse_other_version(found[0].value() or b"", partition.partition)
+    return decode_record(_STATES, found[0])
 
 
 def _fault(message: ConsumerRecord) -> str:

@@ -38,6 +38,7 @@ from pipeline.task.state import (
     CORRECTED,
     COUNTERS,
     TABLE_COUNTERS,
+    LibraryEpoch,
     SavedLabel,
     SettingsEpoch,
     SnapshotReference,
@@ -61,7 +62,7 @@ RECORDS: dict[str, type[msgspec.Struct]] = {
 }
 OPTIONAL = (
     *("former", "shared", "challengers", "asked", "effects", "window_end", "closed_until"),
-    *("windows", "tables"),
+    *("windows", "tables", "libraries"),
 )
 """Fields that are not always written."""
 LATEST = 2**53
@@ -125,6 +126,7 @@ KUAIREC_NAMES = {"entity": "video_id", "values": "ratios"}
         ("position", Position),
         ("snapshot", SnapshotReference),
         ("era", SettingsEpoch),
+        ("library_epoch", LibraryEpoch),
         ("saved_label", SavedLabel),
     ],
 )

@@ -10,7 +10,8 @@ import pytest
 
 from pipeline.errors import StateError
 from pipeline.records.encoding import encode_json
-from pipeline.recovery.state_check import StateOrigin, decode_state
+from pipeline.recovery.state_check import StateOrigin, UnusableStateError, decode_state
+from pipeline.task.state import STATE_VERSION
 from tests.fuzz.state import LOG, STATE_OFFSET, written
 
 ORIGIN = StateOrigin("checkpoints", 0, STATE_OFFSET, "watch-labels")
@@ -23,13 +24,41 @@ def changed(change: Callable[[dict[str, Any]], object]) -> bytes:
     return json.dumps(record).encode()
 
 
+def epoch(predictions: int) -> dict[str, Any]:
+    return {"versions": {}, "predictions": predictions, "outcomes": 0}
+
+
 def test_a_record_of_a_worker_is_accepted() -> None:
     state = decode_state(written().value, ORIGIN)
     assert state == LOG.state
     assert state.waiting
     assert state.snapshot is not None
     assert state.previous is not None
+    assert state.libraries
     assert encode_json(state) == written().value
+
+
+@pytest.mark.parametrize(
+    ("version", "remedy"),
+    [
+        (STATE_VERSION + 1, "A newer version of this program wrote it: upgrade to that one"),
+        (STATE_VERSION - 1, "Use the version of this program that wrote it"),
+    ],
+)
+def test_a_record_of_another_version_is_refused_and_both_are_named(version: int, remedy: str) -> None:
+    value = changed(lambda record: record.update(version=version, counters="of another kind"))
+    with pytest.raises(StateError) as error:
+        decode_state(value, ORIGIN)
+    assert not isinstance(error.value, UnusableStateError)  # which would be derived anew
+    said = (
+        f"the state record of partition 0 has version {version}, this program reads version {STATE_VERSION}"
+    )
+    assert str(error.value).startswith(f"{said}. {remedy}")
+    assert "docs/upgrading.md" in str(error.value)
+
+
+def test_a_field_of_a_version_to_come_is_ignored() -> None:
+    assert decode_state(changed(lambda record: record.update(new=[1])), ORIGIN) == written().state
 
 
 @pytest.mark.parametrize(
@@ -63,6 +92,21 @@ def test_a_record_of_a_worker_is_accepted() -> None:
             "earlier ends after",
         ),
         (lambda record: record.update(published=LARGE), "published is"),
+        (lambda record: record.update(libraries={"versions": {"numpy": "1\n2"}}), r"\$\.libraries"),
+        (lambda record: record.update(libraries={"versions": {"numpy": "1" * 201}}), r"\$\.libraries"),
+        (lambda record: record.update(libraries={"versions": {str(n): "1" for n in range(17)}}), "libraries"),
+        (
+            lambda record: record.update(libraries={"versions": {}, "earlier": [epoch(0)] * 9}),
+            r"\$\.libraries\.earlier",
+        ),
+        (
+            lambda record: record.update(libraries={"versions": {}, "earlier": [epoch(LARGE)]}),
+            r"libraries\.earlier\[0\] ends after",
+        ),
+        (
+            lambda record: record.update(libraries={"versions": {}, "earlier": [epoch(9), epoch(8)]}),
+            r"libraries\.earlier\[1\] ends after 8 predictions",
+        ),
         (
             lambda record: record.update(taken={"7": 1}, settings={"partitions": "2"}),
             "taken names partition 7",

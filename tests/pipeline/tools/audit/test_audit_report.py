@@ -4,9 +4,12 @@ from io import StringIO
 
 from rich.console import Console
 
+from pipeline.recovery.libraries import NOT_NOTED, OtherLibraries
 from pipeline.tools.audit import Report, render
 from pipeline.tools.audit.differences import FINDINGS_PER_TOPIC, AuditResult, Finding
 from pipeline.tools.audit.group import PartitionReport
+
+OTHERS = [OtherLibraries(0, 1_200, "numpy 1.2 (here 2.0)"), OtherLibraries(1_300, 1_301, NOT_NOTED)]
 
 
 def text(report: Report) -> str:
@@ -19,7 +22,7 @@ def text(report: Report) -> str:
 def test_a_clean_report_lists_what_was_checked() -> None:
     checked = {"outcomes learned": 1_234, "dead letters": 0}
     rendered = text(
-        Report(0, [PartitionReport(0, 0, 0, checked, 0, []), PartitionReport(1, 0, 0, {}, 0, [])])
+        Report(0, [PartitionReport(0, 0, 0, OTHERS, checked, 0, []), PartitionReport(1, 0, 0, [], {}, 0, [])])
     )
     assert [line.strip() for line in rendered.splitlines()] == [
         "partition 0  learned from the start",
@@ -35,11 +38,20 @@ def test_a_clean_report_lists_what_was_checked() -> None:
 
 def test_the_first_difference_of_a_partition_is_shown_in_full() -> None:
     findings = [Finding("outcomes", 1, 12, "label true", "label false"), Finding("outcomes", 1, 13, "a", "b")]
-    rendered = text(Report(2, [PartitionReport(1, 500, 2, {"outcomes learned": 3}, 2, findings)]))
+    rendered = text(Report(2, [PartitionReport(1, 500, 2, [], {"outcomes learned": 3}, 2, findings)]))
     assert "learned from the snapshot of 500 outcomes; earlier epochs, under other settings: 2\n" in rendered
     assert "first difference: outcomes, partition 1, offset 12\n  expected  label true\n" in rendered
     assert "offset 13" not in rendered
     assert rendered.endswith("2 differences\n")
+
+
+def test_other_libraries_are_named_beside_differences() -> None:
+    finding = Finding("outcomes", 1, 12, "label true", "label false")
+    rendered = text(Report(1, [PartitionReport(1, 0, 0, OTHERS, {}, 1, [finding])]))
+    assert "predictions 0 to 1,199 of partition 1 were made with numpy 1.2 (here 2.0)" in rendered
+    assert (
+        "predictions 1,300 to 1,300 of partition 1 were made with libraries that were not noted" in rendered
+    )
 
 
 def test_a_flood_in_one_topic_leaves_room_for_others() -> None:

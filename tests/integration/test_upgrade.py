@@ -1,0 +1,183 @@
+"""A group that an earlier release began goes on under this one: `tests/upgrades` has logs of such groups."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.records.names import is_state_key
+from tests.golden.processor import needs_x86
+from tests.integration.harness import FORKS, TIMEOUT, Pipeline, until
+from tests.upgrades.stored_log import (
+    FOLDER,
+    SUFFIX,
+    StoredHeader,
+    StoredLog,
+    StoredMessage,
+    StoredPartition,
+    StoredRecord,
+    digests,
+    dump,
+    inputs_done,
+    load,
+)
+
+LOGS = sorted(FOLDER.glob(f"*{SUFFIX}"))
+WINDOW = 30 * 60_000
+"""Milliseconds that predictions wait for their label in the stored groups."""
+
+
+def last_states(stored: StoredLog) -> list[dict[str, Any]]:
+    """The state records that the group goes on from, by partition."""
+    checkpoints = [log for log in stored.logs if log.topic.endswith("checkpoints")]
+    return [
+        json.loads([each.value or b"" for each in log.records if is_state_key(each.key)][-1])
+        for log in checkpoints
+    ]
+
+
+def values_of(stored: StoredLog, topic: str) -> list[dict[str, Any]]:
+    return [
+        json.loads(record.value or b"")
+        for log in stored.logs
+        if log.topic == stored.prefix + topic
+        for record in log.records
+    ]
+
+
+def expected_labels(stored: StoredLog, waiting: dict[object, dict[str, Any]]) -> dict[object, float | None]:
+    """The label that each waiting prediction has to be joined with, found by looking at all labels."""
+    records: list[StoredRecord | StoredMessage] = [
+        record for log in stored.logs if log.topic == f"{stored.prefix}watch-labels" for record in log.records
+    ]
+    records += [message for message in stored.rest if message.topic == f"{stored.prefix}watch-labels"]
+    found: dict[object, float | None] = dict.fromkeys(waiting)
+    for record in sorted(records, key=lambda each: each.timestamp):
+        label = json.loads(record.value or b"")
+        prediction = waiting.get(label["event_id"])
+        if (
+            prediction is not None
+            and found[label["event_id"]] is None
+            and all(label.get(name) == prediction[name] for name in ("user_id", "video_id"))
+            and label["timestamp"] <= prediction["timestamp"] + WINDOW
+        ):
+            found[label["event_id"]] = label["watch_ratio"]
+    return found
+
+
+def forks(pipeline: Pipeline, *command: str) -> dict[str, Any]:
+    """The answer of a command, in a process whose linear algebra is that of the workers."""
+    kafka = pipeline.kafka
+    where = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group, "--json"]
+    done = subprocess.run(
+        [*FORKS, *command, *where],
+        capture_output=True,
+        timeout=TIMEOUT,
+        check=False,
+        env=os.environ | pipeline.environment,
+    )
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def test_there_is_a_log_of_an_earlier_release() -> None:
+    assert LOGS
+    assert sum(file.stat().st_size for file in LOGS) < 1_000_000
+
+
+@needs_x86
+@pytest.mark.parametrize("file", LOGS, ids=lambda file: file.name.removesuffix(SUFFIX))
+def test_a_group_of_an_earlier_release_goes_on_as_if_under_that_release(
+    bootstrap: str, tmp_path: Path, file: Path
+) -> None:
+    stored = StoredLog.read(file)
+    before = last_states(stored)
+    assert len(before) == stored.partitions == 2
+    for state in before:
+        assert 0 < state["snapshot"]["folded"] < state["outcomes"]
+        assert state["previous"]
+        assert state["pending"]
+    assert any(state["waiting"] for state in before)
+    assert values_of(stored, "shared")
+    closed = {outcome["event_id"] for outcome in values_of(stored, "outcomes")}
+    waiting = {
+        prediction["event_id"]: prediction
+        for prediction in values_of(stored, "predictions")
+        if prediction["event_id"] not in closed
+    }
+    assert len(waiting) == sum(state["pending"] for state in before)
+
+    pipeline = load(stored, bootstrap, tmp_path)
+    assert dump(pipeline) == (stored.logs, stored.offsets)
+    pipeline.program = FORKS
+    topics, environment = pipeline.topics, pipeline.environment
+    messages = stored.messages()
+    labels = [message for message in messages if message.topic == topics.labels]
+    later = labels[len(labels) // 2 :]
+    pipeline.produce(message for message in messages if message not in later)
+    pipeline.environment = environment | {"FORKS_JOIN__MAX_IDLE": "1h"}
+    with pipeline.follow(topics.outcomes) as follower:
+        killed = pipeline.start_worker()
+        until(partial(follower.reached, len(closed) + 50), "outcomes of this release", killed)
+        killed.kill()
+        killed.wait()
+    log = pipeline.log_of("worker").read_text()
+    assert "snapshot unusable" not in log
+    restored = {
+        int(number): (int(predictions), int(outcomes))
+        for outcomes, number, predictions in re.findall(
+            r"restored\s+outcomes=(\d+) partition=(\d+) predictions=(\d+)", log
+        )
+    }
+    assert restored == {state["partition"]: (state["predictions"], state["outcomes"]) for state in before}
+
+    pipeline.environment = environment
+    pipeline.produce(later)
+    with pipeline.worker() as worker:
+        until(partial(inputs_done, pipeline), "the end of the inputs", worker)
+    until(pipeline.settled, "the end of all transactions")
+
+    outcomes = pipeline.read_json(topics.outcomes)
+    events = [outcome["event_id"] for outcome in outcomes]
+    assert len(set(events)) == len(events) > len(closed) + 50
+    predicted = [prediction["event_id"] for prediction in pipeline.read_json(topics.predictions)]
+    assert len(set(predicted)) == len(predicted)
+    joined = {outcome["event_id"]: outcome["watch_ratio"] for outcome in outcomes}
+    assert {event: joined[event] for event in waiting} == expected_labels(stored, waiting)
+    assert digests(pipeline) == stored.digests
+
+    audited = forks(pipeline, "audit")
+    assert audited["differences"] == 0
+    derived = [part["checked"]["predictions derived again"] for part in audited["partitions"]]
+    assert sum(derived) == len(predicted)
+    ended = [
+        [part["predictions_until"] for part in each["other_libraries"]] for each in audited["partitions"]
+    ]
+    assert ended == [[state["predictions"]] for state in before]
+    assert [each["same"] for each in forks(pipeline, "rebuild")["partitions"]] == [True, True]
+
+
+def test_records_are_loaded_at_their_offsets_whatever_lies_between(
+    bootstrap: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    def record(offset: int) -> StoredRecord:
+        return StoredRecord(
+            offset, b"7", b"%d" % offset, 1_700_000_000_000 + offset, [StoredHeader("a", None)]
+        )
+
+    offsets = {"interactions": ([0, 1, 2], 3), "outcomes": ([0, 1, 3, 6, 7], 9), "predictions": ([2], 5)}
+    logs = [
+        StoredPartition(topic_prefix + topic, 0, [record(offset) for offset in listed], end)
+        for topic, (listed, end) in offsets.items()
+    ]
+    stored = StoredLog("none", topic_prefix, 1, {}, logs, [], [], {})
+    found, _ = dump(load(stored, bootstrap, tmp_path))
+    assert {log.topic: log for log in found if log.end} == {log.topic: log for log in logs}
