@@ -31,7 +31,8 @@ def test_the_files_are_what_the_source_makes(path: str) -> None:
 
 def test_no_other_file_is_there() -> None:
     made = {FOLDER / path for path in files()}
-    assert {*FOLDER.glob("grafana/**/*.json"), *FOLDER.glob("prometheus/*")} == made
+    rules = FOLDER.glob("kubernetes/**/prometheus-rule.yaml")
+    assert {*FOLDER.glob("grafana/**/*.json"), *FOLDER.glob("prometheus/*"), *rules} == made
 
 
 def test_every_metric_in_use_is_one_of_the_worker() -> None:
