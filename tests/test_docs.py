@@ -16,7 +16,7 @@ PAGES: Final = sorted(
     for path in chain([ROOT / "README.md", ROOT / "CONTRIBUTING.md"], (ROOT / "docs").rglob("*.md"))
     if path.name != "findings.md"  # generated
 )
-BASES: Final = (ROOT, ROOT / "pipeline", ROOT / "forks")
+BASES: Final = (ROOT, ROOT / "pipeline", ROOT / "forks", ROOT / "ops" / "kubernetes")
 """Folders that paths in the text start from."""
 DATA: Final = ("libsvm/", "kuairec/", "graphs/", "site/")
 """What paths start with that a user has or a command makes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import yaml
 
@@ -161,6 +161,16 @@ ALERTS: Final = (
 
 def rules_yaml(alerts: Sequence[Alert]) -> str:
     """Return the file of rules."""
+    return _yaml({"groups": _groups(alerts)})
+
+
+def prometheus_rule_yaml(alerts: Sequence[Alert]) -> str:
+    """Return the same rules as a resource of the Prometheus operator."""
+    kind = {"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule"}
+    return _yaml(kind | {"metadata": {"name": "forks"}, "spec": {"groups": _groups(alerts)}})
+
+
+def _groups(alerts: Sequence[Alert]) -> list[dict[str, Any]]:
     rules = [
         {
             "alert": each.name,
@@ -171,5 +181,8 @@ def rules_yaml(alerts: Sequence[Alert]) -> str:
         }
         for each in alerts
     ]
-    text = yaml.safe_dump({"groups": [{"name": "forks", "rules": rules}]}, sort_keys=False, width=1000)
-    return HEADER + str(text)
+    return [{"name": "forks", "rules": rules}]
+
+
+def _yaml(content: dict[str, Any]) -> str:
+    return HEADER + str(yaml.safe_dump(content, sort_keys=False, width=1000))

@@ -46,11 +46,15 @@ class SnapshotScalars(msgspec.Struct):
     """The part of the state that is not arrays."""
 
     folded: Count
+    """Number of outcomes that the model has learned."""
     everything: tuple[float, float, float]
+    """Number of all labels, of positive ones, and sum of their values."""
     learner: dict[str, int | float]
+    """The scalars of the learner by name."""
     version: int = SNAPSHOT_VERSION
+    """Version of this format."""
     challengers: dict[str, dict[str, int | float]] | msgspec.UnsetType = msgspec.UNSET
-    """The scalars of each challenger by name, as `learner` has them; left out if there are none."""
+    """The scalars of each challenger by name, as `learner` has them. Absent if there are none."""
 
 
 class _Version(msgspec.Struct):

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+
+
+def always(**facts: Any) -> msgspec.Meta:
+    """Return a note for the schema of what is written. Nothing is checked by it where records are read.
+
+    Parameters
+    ----------
+    **facts
+        Keywords of JSON Schema.
+    """
+    return msgspec.Meta(extra_json_schema=facts)
+
 
 INTEGER_LIMIT = 2**63
 IntegerId = Annotated[int, msgspec.Meta(ge=-INTEGER_LIMIT, le=INTEGER_LIMIT - 1)]
@@ -25,6 +37,17 @@ LabelValue = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]
 LabelWeight = Annotated[float, msgspec.Meta(ge=0, le=1000)]
 """How many labels a label counts as, which a test holds to `forks.checks.LARGEST_WEIGHT`."""
 Count = Annotated[int, msgspec.Meta(ge=0)]
+"""A number of records, or the number of one, from 0."""
+WrittenCount = Annotated[int, always(minimum=0)]
+"""The same where it is checked elsewhere, with a better message."""
+Probability = Annotated[float, always(minimum=0, maximum=1)]
+Loss = Annotated[float, always(minimum=0)]
+WrittenRatio = Annotated[float, always(minimum=0, maximum=1e9)]
+"""A watch ratio in an output."""
+Scores = Annotated[
+    dict[str, float], always(propertyNames={"pattern": "^[A-Za-z0-9_-]{1,40}$"}, minProperties=1)
+]
+"""Scores of the challengers by name, in the order of their names."""
 FEATURES_LENGTH = 10
 """Features of KuaiRec's stream, which a test holds to `pipeline.config.feature_layout.FeatureLayout`."""
 Features = Annotated[list[float], msgspec.Meta(min_length=FEATURES_LENGTH, max_length=FEATURES_LENGTH)]

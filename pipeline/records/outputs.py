@@ -17,29 +17,49 @@ from typing import Annotated, ClassVar, Self, TypeGuard
 
 import msgspec
 
-from pipeline.records.fields import Count, Features, Id, IdPair, Status, Timestamp, WatchRatio
+from pipeline.records.fields import (
+    Count,
+    Features,
+    Id,
+    IdPair,
+    Loss,
+    Probability,
+    Scores,
+    Status,
+    Timestamp,
+    WatchRatio,
+    WrittenRatio,
+    always,
+)
 
 
 class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What the model predicted for an interaction, with all that is needed to derive it again."""
 
     event_id: Id
+    """Id of the event; its label has the same."""
     user_id: Id
+    """The user."""
     video_id: Id
+    """The video."""
     timestamp: Timestamp
+    """When the event happened: the interaction's timestamp."""
     score: float
-    probability: float | None
+    """The learner's score; a positive label is predicted above 0. With logistic loss, the log-odds."""
+    probability: Probability | None
+    """Probability that the label is positive; null if the loss gives none."""
     predicted: bool
+    """Whether the score is above 0."""
     features: Features
-    """The running block of the context vector, named in `pipeline.features.feature_set.FeatureSet.names`."""
+    """The event's features at the time of the prediction, in their order."""
     model_version: Count
-    """Outcomes folded into the model when it predicted."""
+    """Number of outcomes that the model had learned when it predicted."""
     sequence: Count
     """The prediction's number in its partition, from 0."""
-    challengers: dict[str, float] | None = None
-    """Scores of the challengers by name, in the order of their names; not written if there were none."""
+    challengers: Scores | None = None
+    """The score of each challenger, by its name. Absent if there are none."""
     asked: bool | None = None
-    """Whether its label is asked for; not written where all labels are learned as they come."""
+    """Whether its label is asked for in `label-requests`. Absent where all are learned as they come."""
 
     @property
     def ids(self) -> tuple[Id, ...]:
@@ -57,11 +77,17 @@ class LabelRequest(msgspec.Struct, frozen=True, gc=False):
     """A prediction whose label is wanted, for whoever provides labels."""
 
     event_id: Id
+    """Id of the event; its label has the same."""
     user_id: Id
+    """The user."""
     video_id: Id
+    """The video."""
     timestamp: Timestamp
+    """When the event happened: the interaction's timestamp."""
     score: float
+    """The learner's score; a positive label is predicted above 0. With logistic loss, the log-odds."""
     prediction_sequence: Count
+    """The prediction's number in its partition."""
     sequence: Count
     """The request's number in its partition, from 0."""
 
@@ -88,11 +114,13 @@ class EntityCounts(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Counts of the labels of an entity, or of a category."""
 
     entity: Id
+    """The entity, or the category."""
     events: Count
+    """Number of labels."""
     labels: Count
-    """Positive ones."""
+    """Number of positive labels."""
     values: Annotated[float, msgspec.Meta(ge=0)]
-    """The labels' values, each counted as `pipeline.features.target.Target.ratio_cap` at most."""
+    """Sum of the labels' values, each counted as `target.cap` at most, which is 2 for watch ratios."""
 
     def __post_init__(self) -> None:
         """Refuse counts of which no mean can be made."""
@@ -104,16 +132,21 @@ class PairCounts(EntityCounts, frozen=True, gc=False, array_like=True):
     """Counts of the labels of a pair of entities or categories."""
 
     entity: IdPair  # type: ignore[assignment]  # two of them
+    """The two entities or categories."""
 
 
 class EffectSums(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What one entity's labels say of its effect: see `pipeline.features.effects`."""
+    """What one entity's labels say of its effect.
+
+    `pipeline.features.effects` has the equations.
+    """
 
     residuals: float
     """Sum of (x - b) / s over the labels: x is the signal, b the other entity's effect and s its noise."""
     precision: Annotated[float, msgspec.Meta(ge=0)]
     """Sum of 1 / s."""
     signals: float
+    """Sum of the signals."""
     squares: Annotated[float, msgspec.Meta(ge=0)]
     """Sum of the squared residuals of both entities."""
 
@@ -122,12 +155,17 @@ class Example(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """The training example of an outcome."""
 
     user_id: Id
+    """The user."""
     video_id: Id
+    """The video."""
     timestamp: Timestamp
+    """When the event happened."""
     features: Features
+    """The outcome's features."""
     label: bool
+    """The label that is learned."""
     watch_ratio: WatchRatio
-    """0 if none came."""
+    """The label's value; 0 if none came."""
 
     weighted: ClassVar[bool] = False
     """Whether the stream's labels have weights; `weight` is a field then."""
@@ -147,19 +185,22 @@ class Share(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What a partition shares with the others of a range of its outcomes."""
 
     partition: Count
+    """The partition that publishes it."""
     since: Count
-    """Sequence of the first outcome."""
+    """Sequence of the first outcome in the share."""
     until: Count
     """Sequence after that of the last."""
     videos: list[EntityCounts]
+    """Label counts of each video that had a label."""
     examples: list[Example]
+    """Some of the outcomes, as training examples."""
     effects: list[EffectSums] | None = None
-    """Of the videos, in their order; None, and not written, without effects."""
+    """What the labels say of the effect of each video, in their order. Absent without effects."""
     window_end: Timestamp | None = None
-    """With `sharing.align`, the event time at which the window of these outcomes ends; others learn them one
-    window later. Else None, and not written."""
+    """The event time at which the window of these outcomes ends; others learn them one window later. Only
+    with `sharing.align`."""
     closed_until: Timestamp | None = None
-    """The event time up to which the partition has shared everything, with the last share of a window."""
+    """The event time up to which the partition has shared everything. Only in the last share of a window."""
 
     effects_table: ClassVar[int | None] = 0
     """Which of `counts` the effects are of; None where partitions share none."""
@@ -178,41 +219,56 @@ class Share(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A prediction joined with its label, or with the fact that none came: a training example.
-
-    `label` is what the model learns: None where it learns nothing, because no label came (with
-    `join.on_missing = "drop"`), or because it was not asked for (`labels.policy`).
-    A correction is an outcome of its own: the label that came later for a prediction which has one already.
-    `correct` compares the prediction with it, and so does `loss`, but for squared loss: see
-    `pipeline.features.target.Target.value`.
-    """
+    """A prediction joined with its label, or with the fact that none came: a training example."""
 
     event_id: Id
+    """Id of the event; its label has the same."""
     user_id: Id
+    """The user."""
     video_id: Id
+    """The video."""
     timestamp: Timestamp
+    """When the event happened: the interaction's timestamp."""
     score: float
-    probability: float | None
+    """The learner's score; a positive label is predicted above 0. With logistic loss, the log-odds."""
+    probability: Probability | None
+    """Probability that the label is positive; null if the loss gives none."""
     predicted: bool
+    """Whether the score is above 0."""
     features: Features
+    """The event's features at the time of the prediction, in their order."""
     model_version: Count
+    """Number of outcomes that the model had learned when it predicted."""
     prediction_sequence: Count
-    watch_ratio: float | None
+    """The prediction's number in its partition."""
+    watch_ratio: WrittenRatio | None
+    """The label's value; null if none came."""
     label: bool | None
+    """What the model learns. Null if it learns nothing, because no label came (with
+    `join.on_missing = "drop"`) or because it was not asked for (`labels.policy`)."""
     label_timestamp: Timestamp | None
+    """The label's timestamp; null if none came."""
     correct: bool | None
-    loss: float | None
+    """Whether the prediction agrees with the label that is learned; null if none is."""
+    loss: Loss | None
+    """The learner's loss of the score against the label; with squared loss against the label's value, capped,
+    and 0 if none came. Null if nothing is learned."""
     status: Status
+    """`labelled` if a label came in time, `expired` if none did. With `join.corrections`, a label that came
+    later is an outcome of its own: `corrected` if it is learned beside the former one, `replaced` if in its
+    place."""
     sequence: Count
-    """Outcomes of the partition folded before this one."""
-    shared: list[Share] | None = None
-    """Shares of other partitions, learned right before this outcome; not written if there are none."""
-    challengers: dict[str, float] | None = None
-    """The prediction's."""
+    """The outcome's number in its partition, from 0: the number of outcomes before it."""
+    shared: Annotated[list[Share], always(minItems=1)] | None = None
+    """Shares of other partitions that were learned right before this outcome, in that order. Absent if there
+    were none."""
+    challengers: Scores | None = None
+    """The score of each challenger, as in the prediction. Absent if there were none."""
     asked: bool | None = None
-    """As in its prediction."""
-    former: float | None = None
-    """Of a correction, the value that was learned before; not written if nothing was."""
+    """Whether the label was asked for, as in the prediction. Absent where all labels are learned as they
+    come."""
+    former: WrittenRatio | None = None
+    """Of a correction, the value that was learned before, 0 if none came. Absent if nothing was learned."""
 
     example_type: ClassVar[type[Example]] = Example
     weighted: ClassVar[bool] = False

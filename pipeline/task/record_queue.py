@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.records.decoding import NO_TIMESTAMP, Decoded, Record, RejectedRecord, times_of
+from pipeline.records.fields import WrittenCount
 from pipeline.records.inputs import Interaction, KafkaMessage, Label, RawMessage
 from pipeline.records.names import Fault
 
@@ -32,12 +33,12 @@ class PolledMessages(NamedTuple):
 class Position(msgspec.Struct):
     """How far an input has been processed. Part of the state record."""
 
-    offset: int
+    offset: WrittenCount
     """The next message to process."""
-    clock: int | None = None
-    """Timestamp of the last message accepted, in milliseconds."""
-    ahead: int | None = None
-    """Timestamp of the last message, if it was refused for jumping too far ahead."""
+    clock: WrittenCount | None = None
+    """Timestamp of the last message accepted, in milliseconds; null before the first."""
+    ahead: WrittenCount | None = None
+    """Timestamp of the last message, if it was refused for jumping too far ahead; else null."""
 
 
 class RecordQueue:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from typing import Annotated, TypeAlias
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
 from pipeline.join.tables import EarlyLabel
 from pipeline.records.decoding import LABEL_DECODER, InputDecoder, decode_value
-from pipeline.records.fields import Count, Timestamp
+from pipeline.records.fields import Count, Timestamp, WrittenCount, always
 from pipeline.records.inputs import Label, RawMessage
 from pipeline.records.names import Fault
 from pipeline.task.record_queue import Position
@@ -28,45 +30,61 @@ be left out needs no other version."""
 TABLE_COUNTERS = (Fault.TABLE_FULL.value,)
 """Further counters, of streams with live tables."""
 
-COUNTERS = (
-    "interactions",
-    "labels",
-    "predictions",
-    "labelled",
-    "expired",
-    "crowded_out",
-    "early",
-    Fault.ORPHAN.value,
-    Fault.LATE.value,
-    Fault.MISMATCHED.value,
-    "duplicate_interactions",
-    "duplicate_labels",
-    Fault.UNDECODABLE.value,
-    Fault.INVALID.value,
-    Fault.WRONG_KEY.value,
-    Fault.FUTURE.value,
-    "asked",
-    "unasked",
+COUNTER_MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "interactions": "Interactions read.",
+        "labels": "Labels read.",
+        "predictions": "Predictions made.",
+        "labelled": "Predictions whose label came in time.",
+        "expired": "Predictions that expired without a label.",
+        "crowded_out": "Expired predictions that expired early, because too many waited.",
+        "early": "Labels that came before their interaction.",
+        Fault.ORPHAN.value: "Early labels whose interaction did not come in time, or that had no room.",
+        Fault.LATE.value: "Labels that came after their prediction had expired.",
+        Fault.MISMATCHED.value: "Labels that name another entity than their interaction.",
+        "duplicate_interactions": "Interactions dropped as duplicates.",
+        "duplicate_labels": "Labels dropped as duplicates.",
+        Fault.UNDECODABLE.value: "Messages that cannot be decoded, such as what is no JSON object.",
+        Fault.INVALID.value: "Messages with a field that is missing or not as it has to be.",
+        Fault.WRONG_KEY.value: "Messages whose key is not the id that it has to be.",
+        Fault.FUTURE.value: "Messages too far ahead of the clock or of the previous message.",
+        "asked": "Predictions whose label was asked for; 0 where all labels are learned as they come.",
+        "unasked": "Labels that were joined, but not asked for.",
+    }
 )
+COUNTERS: Final = (*COUNTER_MEANINGS,)
 """The counters. Every message read is in `interactions` or `labels`, and in exactly one disposition; `early`
 labels and `crowded_out` predictions have another one, too. Under a policy, `asked` counts the predictions
 whose label was asked for, and `unasked` the labels that were joined though theirs was not."""
 
-
 CORRECTED = "corrected"
 """The counter of labels that corrected an earlier one, which is there where they may."""
+RARE_COUNTER_MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        CORRECTED: "Labels that came later for a prediction which had an outcome already. Only with "
+        "`join.corrections`.",
+        Fault.TABLE_FULL.value: "Records of live tables for which there was no room. Only where there are "
+        "live tables.",
+    }
+)
+"""Those that are not always there."""
+
+
+BY_PARTITION: Final = always(propertyNames={"pattern": "^[0-9]+$"})
 
 
 class SnapshotReference(msgspec.Struct, frozen=True):
     """Where a snapshot is, and from where the outcomes after it are."""
 
-    chunks: list[int]
-    """Offsets in the checkpoints topic."""
-    sha256: str
-    slot: int
+    chunks: list[WrittenCount]
+    """Offsets of its chunks in `checkpoints`, in order."""
+    sha256: Annotated[str, always(pattern="^[0-9a-f]{64}$")]
+    """SHA-256 of the whole snapshot, in hexadecimal digits."""
+    slot: Annotated[int, always(enum=[0, 1])]
+    """Which of the two alternating keys it was written under."""
     folded: Count
-    """Outcomes in it."""
-    outcome_offset: int
+    """Number of outcomes that its model has learned."""
+    outcome_offset: WrittenCount
     """No outcome from `folded` on lies below this offset."""
 
 
@@ -74,11 +92,17 @@ class SavedLabel(msgspec.Struct, frozen=True):
     """A label that waits for its interaction, as its message came."""
 
     topic: str
-    partition: int
-    offset: int
+    """The topic of the message."""
+    partition: WrittenCount
+    """The message's partition in that topic."""
+    offset: WrittenCount
+    """The message's offset in that partition."""
     key: bytes | None
+    """The message's key."""
     value: bytes
+    """The message's value."""
     headers: list[tuple[str, bytes | None]]
+    """The message's headers: pairs of name and value."""
 
     @classmethod
     def save(cls, early: EarlyLabel) -> SavedLabel:
@@ -98,19 +122,20 @@ class TableState(msgspec.Struct, frozen=True):
     offset: Count
     """The next record to apply."""
     rows: Count
+    """Rows that the table has."""
     digest: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
-    """See `pipeline.features.live_tables.Rows.digest`."""
+    """Sum of the hashes of all rows, the same for the same rows."""
 
 
 class SettingsEpoch(msgspec.Struct, frozen=True):
     """An epoch that has ended, in which the outputs depended on other settings."""
 
     settings: dict[str, str]
-    """Settings of that time."""
+    """The settings of that time, by name."""
     predictions: Count
     """Predictions below this sequence were made under these settings, from the epoch before on."""
     outcomes: Count
-    """The same of outcomes."""
+    """Outcomes below this sequence were learned under these settings, from the epoch before on."""
 
 
 LibraryVersions: TypeAlias = Annotated[
@@ -129,18 +154,18 @@ class LibraryEpoch(msgspec.Struct, frozen=True):
     """Outputs that were computed with other libraries than those after them."""
 
     versions: LibraryVersions
-    """Empty where they are not known."""
+    """Versions of the libraries by name; empty where they are not known."""
     predictions: Count
     """Predictions below this sequence were made with these libraries, from the epoch before on."""
     outcomes: Count
-    """The same of outcomes."""
+    """Outcomes below this sequence were learned with these libraries, from the epoch before on."""
 
 
 class Libraries(msgspec.Struct, frozen=True):
     """The libraries that outputs were computed with: the last bits of scores depend on them."""
 
     versions: LibraryVersions
-    """Those of the worker that wrote the record."""
+    """Versions of the libraries of the worker that wrote the record, by name."""
     earlier: Annotated[list[LibraryEpoch], msgspec.Meta(max_length=MAX_LIBRARY_EPOCHS)] = []
     """The epochs of other libraries, oldest first."""
 
@@ -148,16 +173,20 @@ class Libraries(msgspec.Struct, frozen=True):
 class State(msgspec.Struct, frozen=True):
     """A partition's state record."""
 
-    partition: Annotated[int, msgspec.Meta(ge=0)]
+    partition: Count
+    """The partition."""
     settings: dict[str, str]
-    """What the outputs depend on: a restart under other settings is refused."""
-    stream_time: int
+    """The settings that the outputs depend on, by name: a restart under other settings is refused."""
+    stream_time: Annotated[int, always(minimum=-1)]
+    """Stream time: the largest timestamp merged, in milliseconds since 1970, UTC; -1 before the first."""
     interactions: Position
+    """The committed position in the input of interactions."""
     labels: Position
+    """The committed position in the input of labels."""
     predictions: Count
     """Predictions made: the sequence of the next one."""
     outcomes: Count
-    """Outcomes folded: the sequence of the next one."""
+    """Outcomes learned: the sequence of the next one."""
     pending: Count
     """Predictions that wait for their label."""
     pending_from: Count
@@ -169,24 +198,29 @@ class State(msgspec.Struct, frozen=True):
     outcome_offset: Count
     """No outcome from `outcomes_from` on lies below this offset."""
     snapshot: SnapshotReference | None
+    """The latest snapshot of the model; null before the first."""
     waiting: list[SavedLabel]
+    """Early labels that wait for their interaction, in the order of their arrival."""
     counters: dict[str, int]
+    """What became of all messages since the first."""
     previous: SnapshotReference | None = None
-    """The snapshot before `snapshot`, in case that cannot be used; of the same settings."""
+    """The snapshot before `snapshot`, in case that cannot be used; null if there is none of the same
+    settings."""
     earlier: list[SettingsEpoch] = []
     """The epochs of settings that have ended, oldest first."""
     published: Count | None = None
-    """Outcomes that were shared with the other partitions; None while nothing is shared."""
-    taken: dict[Annotated[int, msgspec.Meta(ge=0)], Count] = {}
+    """Number of outcomes that were shared with the other partitions; null while nothing is shared."""
+    taken: Annotated[dict[Count, Count], BY_PARTITION] = {}
     """By other partition, the offset in `shared` after the last of its shares that was learned."""
-    windows: dict[Annotated[int, msgspec.Meta(ge=0)], Timestamp] | msgspec.UnsetType = msgspec.UNSET
-    """By other partition, the earliest end of a window that its next share may have, with `sharing.align`.
-    Else not written."""
+    windows: Annotated[dict[Count, Timestamp], BY_PARTITION] | msgspec.UnsetType = msgspec.UNSET
+    """By other partition, the earliest end of a window that its next share may have. Only with
+    `sharing.align`."""
     tables: dict[str, TableState] | msgspec.UnsetType = msgspec.UNSET
-    """The live tables by name; not written where there are none."""
+    """How far each live table was applied, by its name. Only where the stream has such tables."""
     libraries: Libraries | msgspec.UnsetType = msgspec.UNSET
-    """Not written by versions that knew of none."""
-    version: int = STATE_VERSION
+    """The libraries that the outputs were computed with. Not written by versions that knew of none."""
+    version: Annotated[int, always(const=STATE_VERSION)] = STATE_VERSION
+    """Version of this format."""
 
     @property
     def snapshots(self) -> list[SnapshotReference]:

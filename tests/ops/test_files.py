@@ -32,7 +32,9 @@ def test_the_files_are_what_the_source_makes(path: str) -> None:
 def test_no_other_file_is_there() -> None:
     made = {FOLDER / path for path in files()}
     by_hand = {FOLDER / "prometheus/prometheus.yml"}
-    assert {*FOLDER.glob("grafana/**/*.json"), *FOLDER.glob("prometheus/*")} == made | by_hand
+    rules = FOLDER.glob("kubernetes/**/prometheus-rule.yaml")
+    found = {*FOLDER.glob("grafana/**/*.json"), *FOLDER.glob("prometheus/*"), *rules}
+    assert found == made | by_hand
 
 
 def test_every_metric_in_use_is_one_of_the_worker() -> None:

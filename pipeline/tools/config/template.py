@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 import textwrap
@@ -10,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
-from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from forks import ForksSettings
 from pipeline.config.tree import LEARNERS, Challenger, Config, Learner
 from pipeline.model.learner_settings import learner_settings
 from pipeline.tools.config.toml import toml_value
+from pipeline.tools.docstrings import attribute_docstrings, summary
 
 WIDTH: Final = 100
 """Characters of a line of a comment, at most."""
@@ -55,38 +54,12 @@ def template() -> str:
             parts.append(_challengers())
         else:
             section = type(field.default)
-            lines = [*_comment(_summary(section)), f"[{name}]"]
+            lines = [*_comment(summary(section)), f"[{name}]"]
             texts = attribute_docstrings(section)
             for key, each in section.model_fields.items():
                 lines += [*_comment(texts.get(key, "")), _setting(key, _default(each))]
             parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
-
-
-def attribute_docstrings(kind: type[BaseModel]) -> dict[str, str]:
-    """Return the docstrings below the fields of a class, each in one line.
-
-    Examples
-    --------
-    >>> attribute_docstrings(Learner)["preset"][:36]
-    'What the settings are that are not n'
-    """
-    try:
-        source = textwrap.dedent(inspect.getsource(kind))
-    except OSError:  # the program was installed without its sources
-        return {}
-    [definition] = ast.parse(source).body
-    assert isinstance(definition, ast.ClassDef)
-    texts: dict[str, str] = {}
-    for statement, following in zip(definition.body, definition.body[1:], strict=False):
-        match statement, following:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                texts[name] = " ".join(text.split())
-    return texts
-
-
-def _summary(kind: type) -> str:
-    return (inspect.getdoc(kind) or "").split("\n\n")[0].replace("\n", " ")
 
 
 def _default(field: FieldInfo) -> Any:
@@ -110,7 +83,7 @@ def _learner() -> str:
     settings = Learner()
     values = asdict(learner_settings(settings, 0))
     texts = _attributes_of(inspect.getdoc(ForksSettings) or "")
-    lines = [*_comment(_summary(Learner)), "[learner]"]
+    lines = [*_comment(summary(Learner)), "[learner]"]
     lines += [*_comment(attribute_docstrings(Learner).get("preset", "")), _setting("preset", settings.preset)]
     for name in [name for name in values if name != "dimension"]:
         value = None if name in FOLLOWS else values[name]
@@ -136,7 +109,7 @@ def _attributes_of(docstring: str) -> dict[str, str]:
 
 def _challengers() -> str:
     lines = [
-        *_comment(_summary(Challenger)),
+        *_comment(summary(Challenger)),
         *_comment(
             f"Any number of them, each with a name of its own. The learners are {', '.join(LEARNERS)}."
         ),

@@ -68,6 +68,7 @@ def test_what_is_written_is_accepted_and_what_lacks_an_id_or_a_feature_is_not(na
 
 def test_only_outcomes_with_weights_have_one() -> None:
     plain, number = schemas_of(KUAIREC), {"type": "number", "minimum": 0, "maximum": 1000}
+    number["description"] = "How many labels it counts as."
     for kind, schema in schemas_of(WEIGHTED).items():
         properties = schema["properties"]
         assert ("weight" in properties) == (kind == "outcome")
@@ -77,7 +78,8 @@ def test_only_outcomes_with_weights_have_one() -> None:
             assert "weight" in schema["required"]
         if "$defs" in schema:
             before, items = (each["$defs"]["Example"]["prefixItems"] for each in (plain[kind], schema))
-            assert items == [*before, number]
+            assert [each["title"] for each in items] == [*(each["title"] for each in before), "weight"]
+            assert items[-1] == number | {"title": "weight"}
 
 
 def test_a_command_writes_them(tmp_path: Path) -> None:

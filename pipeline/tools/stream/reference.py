@@ -1,0 +1,257 @@
+"""Make `docs/records.md` and `schemas/`.
+
+``python -m pipeline.tools.stream.reference docs/records.md schemas``
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from pipeline.kafka.topics import Topics
+from pipeline.model.snapshot import SnapshotScalars
+from pipeline.records.fields import Count, Id, IdPair, Timestamp
+from pipeline.records.names import ERROR_HEADERS, MAC_HEADER, REDRIVEN_HEADER, snapshot_key, state_key
+from pipeline.tools.docstrings import attribute_docstrings
+from pipeline.tools.stream.schemas import Schema, all_schemas
+
+MARKER: Final = (
+    "<!-- From here on made by python -m pipeline.tools.stream.reference docs/records.md schemas -->"
+)
+"""What is above in the document is written by hand."""
+DAY_MS: Final = 86_400_000
+
+
+class Kind(NamedTuple):
+    """What the reference says of a kind of records, beside its schema."""
+
+    title: str
+    schema: str
+    """The name of its schema."""
+    topic: str
+    key: str
+    headers: str = "none"
+    partition: str = "that of the inputs"
+    time: str = "the event's"
+    """The timestamp that Kafka has of it."""
+
+
+_TOPICS: Final = Topics(requests_labels=True)
+_WRITTEN: Final = "when it was written"
+_STATE_KEY: Final = state_key(0).replace("0", "PARTITION")
+_CHUNK_KEY: Final = "PARTITION" + snapshot_key(0, 0, 0)[1:].replace("0/0", "SLOT/NUMBER")
+KINDS: Final = (
+    Kind(
+        "Interactions",
+        "interaction",
+        _TOPICS.interactions,
+        "the user's id as text",
+        f"any; `{REDRIVEN_HEADER}` where a [redrive](operations.md#redrive-dead-letters) sent it again",
+        "the key's, by `murmur2`",
+        "any",
+    ),
+    Kind(
+        "Labels",
+        "watch-label",
+        _TOPICS.labels,
+        "the user's id as text",
+        f"any; `{REDRIVEN_HEADER}` as above",
+        "the key's, by `murmur2`",
+        "any",
+    ),
+    Kind("Predictions", "prediction", _TOPICS.predictions, "the user's id as text"),
+    Kind("Outcomes", "outcome", _TOPICS.outcomes, "the user's id as text"),
+    Kind(
+        "Dead letters",
+        "dead-letter-headers",
+        _TOPICS.dead_letters,
+        "the message's, as it came",
+        f"the message's, and behind them `{ERROR_HEADERS}*`",
+        time=_WRITTEN,
+    ),
+    Kind("Label requests", "label-request", _TOPICS.label_requests, "the user's id as text"),
+    Kind("Shares", "share", _TOPICS.shared, "the partition's number as text", time=_WRITTEN),
+    Kind(
+        "State records",
+        "state",
+        _TOPICS.checkpoints,
+        f"`{_STATE_KEY}`",
+        f"`{MAC_HEADER}` with [`checkpoint.key`](operations.md#signed-checkpoints)",
+        time=_WRITTEN,
+    ),
+)
+
+
+def tables() -> str:
+    """Return the part of `docs/records.md` from `MARKER` on."""
+    schemas = all_schemas()
+    lines = [MARKER, "\n\n## Topics\n\n"]
+    lines += [
+        "| topic | records | partition | key | headers | timestamp | cleanup | retention |\n",
+        f"|{'---|' * 8}\n",
+    ]
+    lines += [_topic_row(kind) for kind in KINDS]
+    lines.append(_topic_row(KINDS[-1]._replace(title="Snapshots", key=f"`{_CHUNK_KEY}`", headers="none")))
+    for kind in KINDS:
+        lines += ["\n## ", kind.title, "\n\n", *_section(kind, schemas[kind.schema])]
+    lines += ["\n## Snapshots\n\nThe tensor `plain` has the JSON of an object:\n\n", *_fields(_scalars())]
+    return "".join(lines)
+
+
+def _topic_row(kind: Kind) -> str:
+    settings = _TOPICS.settings(kind.topic)
+    cleanup = settings["cleanup.policy"]
+    retention = (
+        "the last record of each key" if cleanup == "compact" else _days(int(settings["retention.ms"]))
+    )
+    link = f"[{kind.title}](#{kind.title.lower().replace(' ', '-')})"
+    cells = (f"`{kind.topic}`", link, kind.partition, kind.key, kind.headers, kind.time, cleanup, retention)
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _days(milliseconds: int) -> str:
+    return "for ever" if milliseconds < 0 else f"{milliseconds // DAY_MS} days"
+
+
+def _section(kind: Kind, schema: Schema) -> Iterator[str]:
+    name = f"{kind.schema}.schema.json"
+    yield f"{schema['description']} The schema is `schemas/{name}`.\n\n"
+    yield from _fields(schema)
+    for part, definition in schema.get("$defs", {}).items():
+        if kind.schema == "outcome":
+            continue  # its shares are those of the topic
+        yield f"\n### {part}\n\n{definition['description']}"
+        yield " A list of these values, in this order:" if "prefixItems" in definition else ""
+        yield "\n\n"
+        yield from _fields(definition)
+    if "features" in schema["properties"]:
+        names = [feature["title"] for feature in schema["properties"]["features"]["prefixItems"]]
+        yield f"\nThe features are {', '.join(f'`{each}`' for each in names)}.\n"
+    counters = schema["properties"].get("counters", {})
+    if "properties" in counters:
+        yield "\n### Counters\n\n"
+        yield from _fields(counters)
+
+
+def _fields(schema: Schema) -> Iterator[str]:
+    yield "| field | type | there | meaning |\n|---|---|---|---|\n"
+    if "prefixItems" in schema:
+        fields = [(each["title"], each, "always") for each in schema["prefixItems"]]
+    else:
+        required = schema["required"]
+        fields = [
+            (name, each, "always" if name in required else "not always")
+            for name, each in schema["properties"].items()
+        ]
+    for name, field, there in fields:
+        text = field["description"].replace("|", "\\|")
+        yield f"| `{name}` | {type_text(field)} | {there} | {text} |\n"
+
+
+def _scalars() -> Schema:
+    _, components = msgspec.json.schema_components([SnapshotScalars])
+    schema: Schema = components[SnapshotScalars.__name__]
+    texts = attribute_docstrings(SnapshotScalars)
+    for name, field in schema["properties"].items():
+        field["description"] = texts[name]
+    schema["required"] = [name for name in schema["properties"] if name != "challengers"]
+    return schema
+
+
+def _bare(kind: Any) -> Schema:
+    schema: Schema = msgspec.json.schema(kind)
+    return schema
+
+
+_NAMED: Final = (
+    (_bare(Id), "id"),
+    (_bare(IdPair), "two ids"),
+    (_bare(Timestamp), "time"),
+    (_bare(Count), "count"),
+)
+"""Types with a name of their own."""
+
+
+def type_text(schema: Schema) -> str:
+    """Return a field's type in words.
+
+    Parameters
+    ----------
+    schema
+        The field's schema.
+
+    Returns
+    -------
+    str
+        Its type.
+
+    Examples
+    --------
+    >>> type_text({"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "null"}]})
+    'number from 0 to 1, or null'
+    >>> type_text({"type": "array", "items": {"$ref": "#/$defs/Share"}})
+    'list of Share'
+    """
+    plain = {name: value for name, value in schema.items() if name not in {"description", "title"}}
+    for known, name in _NAMED:
+        if plain == known:
+            return name
+    if "$ref" in plain:
+        name = plain["$ref"].rpartition("/")[2]
+        return str(name)
+    if "enum" in plain:
+        return ", ".join(f"`{value}`" for value in plain["enum"])
+    if "const" in plain:
+        return f"`{plain['const']}`"
+    if "anyOf" in plain:
+        kinds = [type_text(kind) for kind in plain["anyOf"] if kind != {"type": "null"}]
+        return " or ".join(kinds) + (", or null" if len(kinds) < len(plain["anyOf"]) else "")
+    return _container_text(plain) or _scalar_text(plain)
+
+
+def _container_text(schema: Schema) -> str | None:
+    if schema["type"] == "array":
+        if "prefixItems" in schema:
+            return f"list of {len(schema['prefixItems'])} values"
+        return f"list of {type_text(schema['items'])}"
+    if schema["type"] == "object":
+        values = schema.get("additionalProperties")
+        return f"object of {type_text(values)}" if isinstance(values, dict) else "object"
+    return None
+
+
+def _scalar_text(schema: Schema) -> str:
+    words = {"integer": "integer", "number": "number", "boolean": "true or false", "string": "text"}
+    text = words[schema["type"]]
+    if schema.get("contentEncoding"):
+        text += f" in {schema['contentEncoding']}"
+    if "minimum" in schema:
+        text += f" from {schema['minimum']:,}"
+    if "maximum" in schema:
+        text += f" to {schema['maximum']:,.0f}"
+    return text
+
+
+def schema_files() -> dict[str, str]:
+    """Return the text of each file in `schemas/` by its name."""
+    return {
+        f"{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+        for name, schema in all_schemas().items()
+    }
+
+
+def main(document: Path, folder: Path) -> None:
+    """Replace the tables of the document at a path, and the schemas in a folder."""
+    text = document.read_text()
+    document.write_text(text[: text.index(MARKER)] + tables())
+    for name, schema in schema_files().items():
+        (folder / name).write_text(schema)
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
