@@ -205,10 +205,12 @@ def status_of(
         Why it is not ready.
     info
         What it is.
-    now, begun
-        The time, and when the worker began to answer, by the monotonic clock.
+    now
+        The time by the monotonic clock.
     clock
         The time in seconds since 1970.
+    begun
+        When the worker began to answer, by the monotonic clock.
     """
     recent = figures.history[-RECENT - 1 :]
     held, counts = figures.partitions.values(), figures.counts.values()

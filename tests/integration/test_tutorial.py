@@ -1,12 +1,13 @@
 """The tutorial, followed to the letter.
 
-All `console` blocks of the page run in one shell, in their order. A line that begins with `$` is a command, lines that
-begin with `>` continue it, and what follows is what it prints: on standard output, since progress and logs
-go elsewhere. There, `...` stands for any text within a line, and for any lines where it is alone. Spaces at the end
-of a line do not count.
+All `console` blocks of the page run in one shell, in their order. A line that begins with `$` is a command,
+lines that begin with `>` continue it, and what follows is what it prints: on standard output, since progress
+and logs go elsewhere. There, `...` stands for any text within a line, and for any lines where it is alone.
+Several spaces count as one, since columns may be wider, and those at the end of a line do not count.
 
-The block `sh` before them is what brought this test here: a clone, `make setup`, and its programs on the path. The
-ports of the page are replaced by free ones, and the home folder by a temporary one. Nothing else is changed.
+The block `sh` before them is what brought this test here: a clone, `make setup`, and its programs on the
+path. The ports of the page are replaced by free ones, and the home folder by a temporary one. Nothing else is
+changed.
 """
 
 from __future__ import annotations
@@ -62,10 +63,14 @@ def matches(shown: str, printed: str) -> bool:
     """Whether a command prints what the page shows."""
     pattern = "".join(
         r"(?:[^\n]*\n)*" if line == "..." else re.escape(line).replace(r"\.\.\.", r"[^\n]*?") + r"\n"
-        for line in shown.splitlines()
+        for line in _lines(shown)
     )
-    lines = "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
+    lines = "".join(f"{line}\n" for line in _lines(printed))
     return re.fullmatch(pattern, lines) is not None
+
+
+def _lines(text: str) -> list[str]:
+    return [re.sub(" +", " ", line.rstrip()) for line in text.splitlines()]
 
 
 class Shell:

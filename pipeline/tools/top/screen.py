@@ -19,7 +19,7 @@ BLOCKS: Final = "▁▂▃▄▅▆▇█"
 CURVE: Final = 60
 """Samples in a curve, at most."""
 WIDE: Final = 110
-"""Columns from which on tables stand side by side."""
+"""Columns from which on tables stand side by side, and there is room for ids of events."""
 SHORT: Final = 40
 """Characters of an id, at most."""
 BASELINES: Final = {"baseline:running_means": "running means", "baseline:constant": "constant"}
@@ -65,7 +65,7 @@ class StatusScreen:
         yield Text()
         yield _partitions(status)
         yield Text()
-        yield _predictions(status.predictions)
+        yield _predictions(status.predictions, with_events=options.max_width >= WIDE)
 
 
 def curve(values: Sequence[float | None]) -> str:
@@ -195,9 +195,9 @@ def _joins(status: Status) -> RenderableType:
 def _partitions(status: Status) -> RenderableType:
     if not status.partitions:
         return Text("no partition is assigned to this worker", style="dim")
-    heads = ("state", "lag", "event time lag", "waiting", "predictions", "outcomes", "dead letters")
+    heads = ("state", "lag", "event\nlag", "predictions", "outcomes", "dead\nletters")
     table = _table(
-        "Partitions", "", *heads, "MAE" if _numbers(status.quality) else "mistakes", "snapshot age"
+        "Partitions", "", *heads, "MAE" if _numbers(status.quality) else "mistakes", "snapshot\nage"
     )
     for each in status.partitions:
         lags = [lag for lag in (each.lag_interactions, each.lag_labels) if lag is not None]
@@ -210,7 +210,6 @@ def _partitions(status: Status) -> RenderableType:
             state + (", held back" if each.held_back else ""),
             _count(sum(lags) if lags else None),
             duration(each.event_time_lag_s),
-            _count(each.waiting_predictions),
             f"{each.predictions:,}",
             f"{each.outcomes:,}",
             f"{each.dead_letters:,}",
@@ -220,25 +219,25 @@ def _partitions(status: Status) -> RenderableType:
     return table
 
 
-def _predictions(predictions: Sequence[PredictionStatus]) -> RenderableType:
+def _predictions(predictions: Sequence[PredictionStatus], *, with_events: bool) -> RenderableType:
     if not predictions:
         return Text("no prediction was explained yet", style="dim")
     entities = _distinct(name for each in predictions for name in each.ids)
     terms = _distinct((term.kind, term.name) for each in predictions for term in each.terms)
     table = _table(
         "Latest predictions, with the terms that their scores are the sum of",
-        "event",
+        *(["event"] if with_events else []),
         *(printable(name, SHORT) for name in entities),
         "predicted",
         "score",
         *(f"{'+' if number else '='} {printable(name, SHORT)}" for number, (_, name) in enumerate(terms)),
-        ids=len(entities),
+        ids=len(entities) - (not with_events),
     )
     for each in predictions:
         values = {(term.kind, term.name): term.value for term in each.terms}
         _add(
             table,
-            printable(each.event_id, SHORT),
+            *([printable(each.event_id, SHORT)] if with_events else []),
             *(printable(each.ids.get(name, ABSENT), SHORT) for name in entities),
             _predicted(each),
             f"{each.score:+.4f}",

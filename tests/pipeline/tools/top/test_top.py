@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -73,6 +74,7 @@ def test_the_screen_has_what_the_page_has(width: int) -> None:
         "u7",
     ):
         assert part in text
+    assert re.search(r"^0 +running ", text, re.MULTILINE)
     assert "▅█ predictions/s" in text
     assert max(map(len, text.splitlines())) <= width
 
