@@ -49,15 +49,15 @@ class PointOrigins:
 
 
 def _learned_from(outcomes: Sequence[Outcome]) -> list[int | None]:
-    """Return, for each event that a learner learns of outcomes, the outcome's sequence; None for a shared one.
+    """Return, for each event that a learner learns of outcomes, the outcome's sequence; None for shared ones.
 
     A label of weight 0 is not learned, and one that replaces another is no event of its own.
     """
     learned: list[int | None] = []
     for outcome in outcomes:
         for share in outcome.shared or ():
-            learned += [None for example in share.examples if not (example.weighted and example.weight == 0.0)]
-        if outcome.label is not None and not outcome.replaces:
-            if not (outcome.weighted and outcome.weight == 0.0):
-                learned.append(outcome.sequence)
+            learned += [None for example in share.examples if not example.weighted or example.weight]
+        counts = not outcome.weighted or outcome.weight
+        if outcome.label is not None and not outcome.replaces and counts:
+            learned.append(outcome.sequence)
     return learned

@@ -11,8 +11,8 @@ from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
 from pipeline.errors import StateError
-from pipeline.recovery.outcome_reader import OutcomeChunk
 from pipeline.records.inputs import Interaction
+from pipeline.recovery.outcome_reader import OutcomeChunk
 from pipeline.serving.answers import PartitionFigures, PartitionNotReadyError, Scores
 from pipeline.serving.served_model import ServedModel
 from pipeline.task.state import State
@@ -29,6 +29,8 @@ MAX_QUEUED: Final = 20_000
 PATIENCE: Final = 10.0
 """Seconds after which outcomes that a state record counts are lost, if the topic ends before them. The
 transaction that has written both may be committed a moment later in one of the topics."""
+RETRY_AFTER: Final = 1.0
+"""Seconds after which a request may come again while a model is restored."""
 RESTORE_PAUSE: Final = 2.0
 """Seconds until a partition that failed is restored anew."""
 
@@ -49,8 +51,11 @@ class Restored(NamedTuple):
 class TableFollower(Protocol):
     """Applies the records of live tables to the rows of a model, as far as a state record says."""
 
-    def apply(self, model: ServedModel, target: dict[str, int]) -> bool:
-        """Apply the records below some offsets, by table, as far as they are there; return whether they are."""
+    def poll(self) -> None:
+        """Read what is there, without waiting."""
+
+    def apply(self, model: ServedModel, target: dict[str, int]) -> None:
+        """Apply some of the records below offsets, by table, that were read."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -93,11 +98,14 @@ class FollowedPartition:
         """The state record to restore from; None for the one that the group has committed."""
         self.restore_at = 0.0
         """When to begin, by `time.monotonic`."""
+        self.next_state = 0
+        """Offset of the next record to read in the topic of state records."""
         self.records_left = 0
         self.folds = 0
         """Outcomes learned since the follower began."""
         self._lock = threading.Lock()
-        self._waiting = 0
+        self._wanted = False
+        """Whether a request waits for the model."""
         self._served: ServedModel | None = None
         self._growing: ServedModel | None = None
         self._tables: dict[int, TableFollower] = {}
@@ -117,18 +125,19 @@ class FollowedPartition:
 
     def score(self, interactions: Sequence[Interaction], challenger: str | None, *, explain: bool) -> Scores:
         """Score candidates: see `pipeline.serving.follower.Follower.score`."""
-        self._waiting += 1
+        if not self._lock.acquire(blocking=False):
+            self._wanted = True
+            self._lock.acquire()
         try:
-            with self._lock:
-                served = self._served
-                if self._failure is not None:
-                    raise PartitionNotReadyError(self.number, self._failure, RESTORE_PAUSE)
-                if served is None:
-                    left = f", {self.records_left} records are left" if self.records_left else ""
-                    raise PartitionNotReadyError(self.number, f"it is being restored{left}", 1.0)
-                return served.score(interactions, challenger, explain=explain)
+            served = self._served
+            if self._failure is not None:
+                raise PartitionNotReadyError(self.number, self._failure, RESTORE_PAUSE)
+            if served is None:
+                left = f", {self.records_left:,} records are left" if self.records_left else ""
+                raise PartitionNotReadyError(self.number, f"it is being restored{left}", RETRY_AFTER)
+            return served.score(interactions, challenger, explain=explain)
         finally:
-            self._waiting -= 1
+            self._lock.release()
 
     # What the follower's thread calls.
 
@@ -138,7 +147,7 @@ class FollowedPartition:
         return PartitionFigures(
             partition=self.number,
             state="failed" if self._failure else "restoring" if served is None else "following",
-            reason=self._failure or self._reason,
+            reason=self.reason,
             model_version=served.folded if served else 0,
             epoch=served.epoch if served else 0,
             as_of=served.as_of if served else -1,
@@ -156,6 +165,21 @@ class FollowedPartition:
             known = max(known, self._queue[-1].records[-1].sequence + 1)
         unread = max(0, self._end[1] - self._read_to) if self._end else 0
         return known - folded + unread
+
+    @property
+    def following(self) -> bool:
+        """Whether the model that answers is the one that learns."""
+        return self._served is not None and self._growing is None
+
+    @property
+    def reason(self) -> str | None:
+        """Why it failed, or is restored anew."""
+        return self._failure or self._reason
+
+    @property
+    def read_to(self) -> int:
+        """Offset up to which the outcomes are read."""
+        return self._read_to
 
     @property
     def full(self) -> bool:
@@ -218,7 +242,8 @@ class FollowedPartition:
                 self.newest = found.state
         self._targets.extend(later)
         self.restore_from = None
-        self._serve_if_complete()
+        if found.state is None:
+            self._serve()
 
     def note_state(self, state: State) -> None:
         """Note the next state record."""
@@ -256,31 +281,29 @@ class FollowedPartition:
             The outcomes do not follow on the model.
         """
         model = self._growing or self._served
-        if model is None or (self.wants_restoration and self._growing is None):
+        if model is None or self.wants_restoration:
             return False
         if not self._targets:
             self._note_current(model)
             return False
         target = self._targets[0]
-        if not target.same_settings and self._growing is None:
-            return self._begin_epoch()
-        if target.outcomes < model.folded:
+        if not target.same_settings:
+            self._begin_epoch()
+        elif target.outcomes < model.folded:
             self.restart(f"the group has gone back from {model.folded} outcomes to {target.outcomes}")
-            return False
-        if model.folded < target.outcomes:
-            if not self._fold(model, target.outcomes):
-                self._refuse_starvation(model, target)
-                return False
-            self.records_left = target.outcomes - model.folded if self._growing else 0
-        if model.folded == target.outcomes:
+        elif target.outcomes == model.folded:
             return self._reach(model, target)
-        return True
+        elif self._fold(model, target.outcomes):
+            self.records_left = target.outcomes - model.folded if self._growing else 0
+            return True
+        else:
+            self._refuse_starvation(model, target)
+        return False
 
-    def _begin_epoch(self) -> bool:
-        """Restore the model of other settings; the one that is there stays where its epoch ended."""
+    def _begin_epoch(self) -> None:
+        """Restore the model of other settings; the one that is there only answers meanwhile."""
         self.restore_from, self.wants_restoration, self.restore_at = self.newest, True, 0.0
         self._targets.clear()
-        return False
 
     def _fold(self, model: ServedModel, end: int) -> bool:
         """Learn some of the outcomes below a sequence; return whether there were any."""
@@ -291,10 +314,7 @@ class FollowedPartition:
                 self._drop(chunk)
                 continue
             if records[begin].sequence > model.folded:
-                raise LostOutcomesError(
-                    f"outcomes {model.folded} to {records[begin].sequence - 1} of partition {self.number} are "
-                    "not in the log any more: a later snapshot is needed"
-                )
+                raise self._lost(model.folded, records[begin].sequence)
             at_once = FOLDED_AT_ONCE if model is self._served else RESTORED_AT_ONCE
             stop = min(begin + at_once, begin + end - model.folded, len(records))
             with self._lock:
@@ -308,7 +328,8 @@ class FollowedPartition:
             self.folds += stop - begin
             if stop == len(records):
                 self._drop(chunk)
-            if self._waiting:
+            if self._wanted:  # else this thread would mostly have the lock again before the other wakes
+                self._wanted = False
                 time.sleep(YIELD)
             return True
         return False
@@ -318,20 +339,23 @@ class FollowedPartition:
         self._queued -= len(chunk.records)
 
     def _reach(self, model: ServedModel, target: Target) -> bool:
-        """Stand at a state record once the tables are as it says; return whether more is left to do."""
+        """Stand at a state record once the tables are as it says; return whether more can be done at once."""
+        tables, before = self._tables[id(model)], model.versions
+        if target.tables != before:
+            tables.poll()
+            with self._lock:
+                tables.apply(model, target.tables)
+            if target.tables != model.versions:
+                return model.versions != before
         with self._lock:
-            if not self._tables[id(model)].apply(model, target.tables):
-                return False
             model.as_of = target.stream_time
         self._targets.popleft()
         if model is self._growing:
-            self._serve_if_complete()
+            self._serve()
         return True
 
-    def _serve_if_complete(self) -> None:
-        """Answer with the restored model once it has learned what its state record counts."""
-        if self._growing is None or self._targets:
-            return
+    def _serve(self) -> None:
+        """Answer with the restored model, which has learned what its state record counts."""
         before = self._served
         with self._lock:
             self._served, self._growing, self._failure = self._growing, None, None
@@ -343,10 +367,13 @@ class FollowedPartition:
         """Raise if the topic ends before outcomes that a state record counts."""
         since = self._starved_since
         if since is not None and time.monotonic() - since > PATIENCE:
-            raise LostOutcomesError(
-                f"outcomes {model.folded} to {target.outcomes - 1} of partition {self.number} are not in the "
-                "log any more: a later snapshot is needed"
-            )
+            raise self._lost(model.folded, target.outcomes)
+
+    def _lost(self, begin: int, end: int) -> LostOutcomesError:
+        return LostOutcomesError(
+            f"outcomes {begin} to {end - 1} of partition {self.number} are not in the log any more: a later "
+            "snapshot is needed"
+        )
 
     def _note_current(self, model: ServedModel) -> None:
         """Note that the model has learned all that was committed when the end was asked for."""

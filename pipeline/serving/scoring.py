@@ -15,7 +15,7 @@ from pipeline.features.live_tables import Rows
 from pipeline.features.totals import NO_ROW
 from pipeline.model.columns import ModelOutputs
 from pipeline.model.model import Model
-from pipeline.model.score_terms import Term, score_terms
+from pipeline.model.score_terms import score_terms
 from pipeline.records.inputs import Interaction
 from pipeline.serving.answers import ScoreExplanation, StoredPoint, UnknownChallengerError
 from pipeline.serving.origins import PointOrigins
@@ -99,28 +99,44 @@ def unknown_entities(model: Model, interactions: Sequence[Interaction]) -> list[
 def explain(
     model: Model,
     interactions: Sequence[Interaction],
-    outputs: ModelOutputs,
+    features: NDArray[np.float64],
     origins: PointOrigins,
     challenger: str | None,
 ) -> list[ScoreExplanation]:
-    """Split the champion's scores into terms, and find the stored points that are near.
+    """Split scores into terms, and find the stored points that are near the candidates.
 
-    A challenger's score has no terms: each explanation of it has the score alone, and of a rival no points.
+    Parameters
+    ----------
+    model
+        The model.
+    interactions
+        The n candidates.
+    features
+        Their features, shape (n, features).
+    origins
+        Knows where the champion's stored points come from.
+    challenger
+        The challenger whose scores they are; None for the champion's. One that is a rival has no parts and no
+        stored points that it could name.
     """
+    learner = model.learner if challenger is None else model.challengers[challenger].learner
     found = []
-    for interaction, features, own in zip(
-        interactions, outputs.features.tolist(), outputs.challengers, strict=True
-    ):
-        x = model.context(interaction, features)
-        if challenger is not None:
-            assert own is not None
-            learner = model.challengers[challenger].learner
-            near = learner.nearest_one(x, NEAREST) if isinstance(learner, Forks) else []
-            points = [StoredPoint(each.distance, each.kernel, None) for each in near]
-            found.append(ScoreExplanation([Term("challenger", challenger, own[challenger])], points))
-            continue
-        _, terms = score_terms(model, interaction, features)
-        near = model.learner.nearest_one(x, NEAREST)
-        points = [StoredPoint(each.distance, each.kernel, origins.of(each.learned_before)) for each in near]
-        found.append(ScoreExplanation(terms, points))
+    for interaction, row in zip(interactions, features.tolist(), strict=True):
+        _, terms = score_terms(model, interaction, row, challenger)
+        near = []
+        if isinstance(learner, Forks):
+            near = learner.nearest_one(model.context(interaction, row), NEAREST)
+        found.append(
+            ScoreExplanation(
+                terms,
+                [
+                    StoredPoint(
+                        each.distance,
+                        each.kernel,
+                        origins.of(each.learned_before) if challenger is None else None,
+                    )
+                    for each in near
+                ],
+            )
+        )
     return found

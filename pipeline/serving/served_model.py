@@ -50,6 +50,7 @@ class ServedModel:
         model: Model,
         settings: Mapping[str, str],
         epoch: int,
+        *,
         rows: Sequence[Rows] = (),
         versions: Mapping[str, int] | None = None,
     ) -> None:
@@ -120,5 +121,7 @@ class ServedModel:
             dict(self.versions),
             *found,
             unknown_entities(model, interactions),
-            explain_scores(model, interactions, outputs, self._origins, challenger) if explain else None,
+            explain_scores(model, interactions, outputs.features, self._origins, challenger)
+            if explain
+            else None,
         )
