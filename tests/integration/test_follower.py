@@ -9,11 +9,10 @@ from functools import partial
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from pipeline.config.loader import load
 from pipeline.records.kuairec import KuaiRecInteraction
-from pipeline.serving.answers import PartitionFigures, PartitionNotReadyError, Scores
+from pipeline.serving.answers import PartitionFigures
 from pipeline.serving.follower import Follower
 from tests.integration.harness import Pipeline, invented_events, until
 
