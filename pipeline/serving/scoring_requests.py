@@ -20,7 +20,7 @@ from pipeline.records.inputs import Interaction, feature_field
 from pipeline.serving.candidates import CandidateType
 
 OWN_FIELDS: Final = ("items", "time", "explain", "requests")
-"""Fields of a request that are not the stream's. A field of the stream with such a name stands in each item."""
+"""Fields of a request that are not the stream's. A stream's field with such a name stands in each item."""
 MALFORMED: Final = 400
 INVALID: Final = 422
 _AT: Final = re.compile(r"(?P<text>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
