@@ -82,6 +82,8 @@ class LoggedLine(NamedTuple):
     """From 1."""
     line: ScoreLogLine | str
     """What it says, or what is wrong with it."""
+    offset: int
+    """Bytes of the file before it."""
 
 
 class ScoreLog(RotatingFileHandler):
@@ -139,10 +141,28 @@ def read_score_log(path: Path) -> Iterator[LoggedLine]:
     for file in _files(path):
         try:
             with file.open("rb") as lines:
+                offset = 0
                 for number, text in enumerate(lines, 1):
-                    yield LoggedLine(file, number, _decoded(text))
+                    yield LoggedLine(file, number, _decoded(text), offset)
+                    offset += len(text)
         except OSError as error:
             raise DataError(f"{file}: cannot be read: {error.strerror}") from error
+
+
+def read_line(file: Path, offset: int) -> ScoreLogLine | str:
+    """Read the line of a file that begins at an offset; return what is wrong with it, if anything is.
+
+    Raises
+    ------
+    DataError
+        The file cannot be read.
+    """
+    try:
+        with file.open("rb") as lines:
+            lines.seek(offset)
+            return _decoded(lines.readline())
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read: {error.strerror}") from error
 
 
 def _files(path: Path) -> list[Path]:
