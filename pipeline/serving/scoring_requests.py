@@ -190,8 +190,8 @@ class RequestDecoder:
         return RequestError(INVALID, text, path or None)
 
     def _checked(self, found: Any) -> ScoreRequest:
-        items: list[Any] = found.items
-        if not items or items is UNSET:
+        items = [] if found.items is UNSET else found.items
+        if not items:
             raise RequestError(INVALID, "there are no candidates: items is a list of at least one", "items")
         if len(items) > self._max_candidates:
             raise RequestError(INVALID, self._too_many(len(items), "candidates"), "items")
