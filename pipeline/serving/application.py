@@ -135,12 +135,12 @@ class Scoring:
         challenger = _challenger(scope["query_string"])
         body = await self._body(headers, receive)
         if content_type == NDJSON:
-            lines = body.splitlines()
+            lines = [line for line in body.split(b"\n") if line.strip()]
             if len(lines) > self._serve.max_candidates:
                 raise RequestError(
                     INVALID, f"{len(lines):,} lines are more than {self._serve.max_candidates:,}"
                 )
-            answers = await self._each([line for line in lines if line.strip()], challenger, "line ")
+            answers = await self._each(lines, challenger, "lines")
             return NDJSON, b"".join([encode(answer) + b"\n" for answer in answers])
         found = self._decoder.decode_body(body)
         if isinstance(found, ScoreRequest):
@@ -192,18 +192,22 @@ class Scoring:
         for number, text in enumerate(texts):
             if number:
                 await asyncio.sleep(0)  # others are not to wait for all of them
-            where = f"{name}{number + 1}" if name.endswith(" ") else f"{name}[{number}]"
             try:
                 request = self._decoder.decode(text)
                 left -= len(request.candidates)
-                if left < 0:
-                    most = f"{self._serve.max_candidates:,}"
-                    raise RequestError(INVALID, f"up to here there are more than {most} candidates", "items")
+                self._check_left(left)
                 answers.append(self._scores(request, challenger))
             except RequestError as error:
+                where = f"{name}[{number}]"
                 error.field = where if error.field is None else f"{where}.{error.field}"
                 answers.append(Problem.of(error))
         return answers
+
+    def _check_left(self, left: int) -> None:
+        """Refuse a request, if so many candidates are left after it for others of the same body."""
+        if left < 0:
+            text = f"up to here there are more than {self._serve.max_candidates:,} candidates"
+            raise RequestError(INVALID, f"{text}: serve.max_candidates", "items")
 
     def _scores(self, request: ScoreRequest, challenger: str | None) -> ScoreAnswer:
         """Score the candidates of one user."""

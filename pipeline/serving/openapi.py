@@ -53,9 +53,9 @@ def document(stream: str, decoder: RequestDecoder) -> dict[str, Any]:
     score = {
         "operationId": "score",
         "summary": "Score candidates with the models as they are now",
-        "description": "Each item, together with the stream's fields beside the items, is an interaction that "
-        "has not happened. `requests` are several such requests, each of which is answered or refused by "
-        "itself. Nothing is learned.",
+        "description": "Each item, together with the stream's fields beside the items, is an interaction "
+        "that has not happened. `requests` are several such requests, each of which is answered or refused "
+        "by itself. Nothing is learned.",
         "parameters": [
             {
                 "name": "challenger",

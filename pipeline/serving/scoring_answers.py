@@ -51,7 +51,7 @@ class ItemScore(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     probability: float | None = None
     """That it will be; absent where the learner's loss has no probabilities."""
     unknown: tuple[str, ...] = ()
-    """Names of ids of which the model remembers no label: they are scored as new. Absent if there are none."""
+    """Names of ids of which the model remembers no label: they are scored as new. Absent if none."""
     explain: Explanation | None = None
     """Why; absent where it was not asked for."""
 

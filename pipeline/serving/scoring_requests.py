@@ -20,7 +20,7 @@ from pipeline.records.inputs import Interaction, feature_field
 from pipeline.serving.candidates import CandidateType
 
 OWN_FIELDS: Final = ("items", "time", "explain", "requests")
-"""Fields of a request that are not the stream's. A field of the stream with such a name stands in each item."""
+"""Fields of a request that are not the stream's. A stream's field with such a name stands in each item."""
 MALFORMED: Final = 400
 INVALID: Final = 422
 _AT: Final = re.compile(r"(?P<text>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
@@ -190,8 +190,8 @@ class RequestDecoder:
         return RequestError(INVALID, text, path or None)
 
     def _checked(self, found: Any) -> ScoreRequest:
-        items: list[Any] = found.items
-        if not items or items is UNSET:
+        items = [] if found.items is UNSET else found.items
+        if not items:
             raise RequestError(INVALID, "there are no candidates: items is a list of at least one", "items")
         if len(items) > self._max_candidates:
             raise RequestError(INVALID, self._too_many(len(items), "candidates"), "items")
