@@ -278,7 +278,8 @@ def test_outcomes_lost_to_retention_are_said_and_a_later_snapshot_is_gone_on_fro
             wait_until_caught_up(before)
             [last] = ends(pipeline, pipeline.topics.outcomes).values()
             gone = TopicPartition(pipeline.topics.outcomes, 0, last - 20)
-            Admin(pipeline.kafka).delete_records([gone])[gone].result(TIMEOUT)
+            client = Admin(pipeline.kafka)  # while it lives, the answer comes
+            client.delete_records([gone])[gone].result(TIMEOUT)
             with following(pipeline) as follower:
                 until(lambda: figures(follower)[0].state == "failed", "the loss")
                 [figure] = figures(follower)
