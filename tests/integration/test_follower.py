@@ -315,6 +315,7 @@ def test_answers_go_on_while_brokers_are_away(tmp_path: Path) -> None:
             broker.kill()
             until(lambda: follower.figures.brokers is not None, "notice of it")
             answers.ask(follower)
+            answers.close()
             assert answers.versions == [{(0, before.model_version)}]
             [while_away] = figures(follower)
             assert (while_away.state, while_away.model_version) == ("following", before.model_version)
