@@ -57,8 +57,8 @@ class Client:
     Parameters
     ----------
     urls
-        Addresses of followers of the same group, such as ``http://127.0.0.1:8080``. Requests begin with each in
-        turn.
+        Addresses of followers of the same group, such as ``http://127.0.0.1:8080``. Requests begin with each
+        in turn.
     timeout
         Seconds for a request with all its retries.
     attempt_timeout
@@ -71,8 +71,8 @@ class Client:
     >>> import httpx2
     >>> def follower(request):
     ...     item = {"score": 0.5, "predicted": True, "probability": 0.62}
-    ...     answer = {"partition": 0, "model_version": 9, "epoch": 0, "as_of": 5, "age_ms": 2, "items": [item]}
-    ...     return httpx2.Response(200, json=answer)
+    ...     model = {"partition": 0, "model_version": 9, "epoch": 0, "as_of": 5, "age_ms": 2}
+    ...     return httpx2.Response(200, json=model | {"items": [item]})
     >>> with Client(["http://a", "http://b"], transport=httpx2.MockTransport(follower)) as client:
     ...     scores = client.score({"user_id": 7}, [{"video_id": 1}])
     >>> scores.model_version, scores.items[0].score
