@@ -1,8 +1,8 @@
 """Scores over HTTP: 200 candidates of one user, beside an echo of the same body on the same server.
 
-The same server also answers with learners of River and scikit-learn, which look up as many features of user and
-video as FORKS makes of its running statistics. Each server is a process of its own, asked over one connection by
-this one, in turns. The model learns nothing meanwhile: what following costs is not in this.
+The same server also answers with learners of River and scikit-learn, which look up as many features of user
+and video as FORKS makes of its running statistics. Each server is a process of its own, asked over one
+connection by this one, in turns. The model learns nothing meanwhile: what following costs is not in this.
 """
 
 from __future__ import annotations
@@ -184,8 +184,8 @@ SERVERS: Final[Mapping[str, Callable[[], ASGIApp]]] = MappingProxyType(
         "scikit_kernel_at_once": _scikit_all,
     }
 )
-"""What makes each server's application. A kernel is approximated by `COMPONENTS` random features. scikit-learn
-scores one candidate after the other, as River does, or all at once."""
+"""What makes each server's application. A kernel is approximated by `COMPONENTS` random features.
+scikit-learn scores one candidate after the other, as River does, or all at once."""
 
 
 def _serve(name: str, port: int) -> None:
