@@ -141,7 +141,7 @@ class Forks:
     def nearest_one(self, x: ArrayLike, count: int) -> list[NearPoint]:
         """Return the stored points of the kernel part that are nearest to ``x``, (dimension,).
 
-        There are at most ``count``, the nearest first; none where the kernel sees no column.
+        There are at most ``count``, the nearest first.
 
         Raises
         ------

@@ -40,8 +40,6 @@ def nearest(
     count
         How many are returned, at most.
     """
-    if not points.shape[1]:
-        return []
     squared = np.square(points - point).sum(axis=1)
     order = np.argsort(squared, kind="stable")[:count]
     return [
