@@ -64,12 +64,13 @@ def test_scores_are_those_of_the_stream_s_model(bootstrap: str, topic_prefix: st
     half = len(events) // 2
     pipeline.produce_events(events[:half])
     pipeline.run_until({pipeline.topics.outcomes: half})
-    log, versions = tmp_path / "scores.jsonl", set()
+    log = tmp_path / "scores.jsonl"
+    versions: set[tuple[int, int]] = set()
     with follower(pipeline, "--log-scores", str(log)) as url, Client([url], timeout=TIMEOUT) as client:
         pipeline.produce_events(events[half:])
         with pipeline.worker() as worker, pipeline.follow(pipeline.topics.outcomes) as counted:
             while not counted.reached(len(events)):
-                row = events.row(len(versions) * 31 % len(events), named=True)
+                row = events.row(31 * len(versions) % half, named=True)
                 items = [{"video_id": each} for each in (row["video_id"], 10**9)]
                 scores = client.score({"user_id": row["user_id"]}, items, time=row["timestamp"], explain=True)
                 assert scores.items[1].unknown == ("video_id",)
@@ -82,7 +83,8 @@ def test_scores_are_those_of_the_stream_s_model(bootstrap: str, topic_prefix: st
         def caught_up() -> bool:
             with urlopen(f"{url}/v1/model", timeout=TIMEOUT) as answer:
                 partitions = json.load(answer)["partitions"]
-            return sum(each["model_version"] for each in partitions) == len(events)
+            versions_now: list[int] = [each["model_version"] for each in partitions]
+            return sum(versions_now) == len(events)
 
         until(caught_up, "all outcomes")
     assert len(versions) > 4
