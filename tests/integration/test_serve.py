@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -114,7 +113,8 @@ def test_no_request_fails_while_one_of_two_followers_is_killed_again_and_again(
             process = start(pipeline, port)
             try:
                 until(partial(answers, other), "the other follower", process)
-                time.sleep(0.05 * number)  # under load, each time a little longer
+                wanted = count + 10 * number  # under load, each time a little longer
+                until(lambda: count >= wanted, "requests", process)  # noqa: B023 - called at once
             finally:
                 process.kill()
                 process.wait()

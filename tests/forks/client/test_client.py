@@ -67,12 +67,11 @@ def test_a_request_is_what_a_follower_reads() -> None:
 
 
 @pytest.mark.parametrize("failing", [away, busy])
-def test_another_follower_is_asked_at_once(failing: Handler) -> None:
+def test_another_follower_is_asked_at_once(failing: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it waits"))
     with client(failing, good) as asked:
-        begin = time.monotonic()
         for _ in range(10):
             assert asked.score({"user_id": 7}, [{"video_id": 1}]).model_version == 9
-        assert time.monotonic() - begin < 0.5, "it waits"
 
 
 def test_a_follower_that_was_busy_is_asked_again() -> None:
@@ -99,10 +98,8 @@ def test_a_wrong_request_is_not_sent_again() -> None:
 
 
 def test_time_is_limited() -> None:
-    begin = time.monotonic()
     with client(away, busy, timeout=0.3) as asked, pytest.raises(UnavailableError, match=r"within 0\.3 s"):
         asked.score({"user_id": 7}, [{"video_id": 1}])
-    assert time.monotonic() - begin < 2.0
 
 
 def test_several_requests_are_answered_each_by_itself() -> None:
