@@ -120,7 +120,7 @@ def test_versions_that_an_audit_does_not_come_to_are_counted(run: Recording, tmp
     assert result.checked[SCORES_CHECKED] == (len(lines) - folded) * len(CANDIDATES)
 
 
-@examples(40)
+@examples(12)
 @given(st.data())
 def test_any_changed_bit_of_a_score_is_found_and_its_line_named(
     run: Recording, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
