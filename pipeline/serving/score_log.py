@@ -94,15 +94,15 @@ class ScoreLog(RotatingFileHandler):
     path
         The file; lines are appended.
 
-    Raises
-    ------
-    StorageError
-        The file cannot be opened.
-
     Attributes
     ----------
     failures
         Lines that could not be written.
+
+    Raises
+    ------
+    StorageError
+        The file cannot be opened.
     """
 
     def __init__(self, path: Path) -> None:

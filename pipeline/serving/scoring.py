@@ -90,10 +90,14 @@ def unknown_entities(model: Model, interactions: Sequence[Interaction]) -> list[
         [part, *others] = layout.parts
         if part == Part(entity=True, place=part.place) and not others:
             tables.append((model.features.entity_names[part.place], part.place, table))
-    return [
-        tuple(name for name, place, table in tables if table.find(each.ids[place]) == NO_ROW)
-        for each in interactions
+    rows = [each.ids for each in interactions]
+    new = [
+        (name, place, {each for each in {ids[place] for ids in rows} if table.find(each) == NO_ROW})
+        for name, place, table in tables
     ]
+    if not any(ids for _, _, ids in new):
+        return [()] * len(rows)
+    return [tuple(name for name, place, unknown in new if ids[place] in unknown) for ids in rows]
 
 
 def explain(

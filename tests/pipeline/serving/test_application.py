@@ -336,12 +336,13 @@ def test_more_requests_than_are_allowed_are_refused_before_one_is_scored(followe
 def test_readiness_follows_the_partitions(follower: FakeFollower) -> None:
     asked = client(follower)
     assert asked.get("/readyz").status_code == 200
-    for changed, code in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"state": "restoring", "records_left": 12}, "restoring"),
         ({"state": "failed", "reason": "offsets are lost"}, "failed"),
         ({"current_at": None}, "behind"),
         ({"current_at": time.monotonic() - 60.0, "lag": 5}, "behind"),
-    ]:
+    ]
+    for changed, code in cases:
         follower.figures = figures(**changed)
         answer = asked.get("/readyz")
         assert answer.status_code == 503
@@ -476,7 +477,7 @@ def test_merging_is_that_of_plain_dictionaries(data: st.DataObject) -> None:
     beside = data.draw(st.fixed_dictionaries({}, optional=field))
     items = data.draw(st.lists(st.fixed_dictionaries({}, optional=field), min_size=1, max_size=3))
     follower = FakeFollower()
-    follower.partition_of = lambda _: 0  # type: ignore[method-assign]
+    follower.partition_of = lambda key: 0  # type: ignore[method-assign]  # noqa: ARG005 - its name is the method's
     answer = client(follower, Config(serve=SMALL)).post("/v1/score", json=beside | {"items": items})
     merged = [beside | each for each in items]
     if all({"user_id", "video_id"} <= each.keys() for each in merged):
