@@ -65,12 +65,12 @@ class ServedModel:
 
     @property
     def folded(self) -> int:
-        """Outcomes that the model has learned: its version."""
+        """The number of outcomes that the model has learned: its version."""
         return self._model.folded
 
     @property
     def challengers(self) -> tuple[str, ...]:
-        """Names of the challengers."""
+        """The names of the challengers."""
         return (*self._model.challengers,)
 
     def fold(self, outcomes: Sequence[Outcome], features: NDArray[np.float64]) -> None:

@@ -36,17 +36,17 @@ class ScoreIndex:
     partitions
         Number of partitions of the topics.
 
-    Raises
-    ------
-    DataError
-        A file cannot be read.
-
     Attributes
     ----------
     unreadable
         Number of lines that cannot be checked, by the reason.
     first
         The first of them: file, line, and what is wrong.
+
+    Raises
+    ------
+    DataError
+        A file cannot be read.
     """
 
     def __init__(self, path: Path, partitions: int) -> None:
