@@ -160,7 +160,15 @@ class Forks:
 
     @property
     def stored_events(self) -> tuple[int | None, ...]:
-        """Of each stored point, the oldest first, what `NearPoint.learned_before` says."""
+        """Of each stored point, the oldest first, what `NearPoint.learned_before` says.
+
+        Examples
+        --------
+        >>> learner = Forks(ForksSettings.practical(1))
+        >>> losses = learner.learn_many([[0.0], [2.0]], [-1, 1])
+        >>> learner.stored_events, Forks.from_state(learner.settings, learner.state()).stored_events
+        ((0, 1), (None, None))
+        """
         return self._stages.stored_events
 
     def predict_many(self, X: ArrayLike | EntityEvents) -> FloatArray:

@@ -10,7 +10,16 @@ from forks.arrays import FloatArray
 
 
 class NearPoint(NamedTuple):
-    """A stored point, as it is near an event."""
+    """A stored point, as it is near an event.
+
+    Examples
+    --------
+    >>> from forks import Forks, ForksSettings
+    >>> learner = Forks(ForksSettings.practical(1))
+    >>> loss = learner.learn_one([0.5], 1)
+    >>> learner.nearest_one([0.5], 1)
+    [NearPoint(distance=0.0, kernel=1.0, learned_before=0)]
+    """
 
     distance: float
     """Euclidean distance in the kernel's columns, standardised if the settings say so. Each point is as it
