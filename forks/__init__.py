@@ -32,6 +32,7 @@ from forks.learner import Forks
 from forks.learning.entities import EntityTables
 from forks.learning.explanation import Explanation
 from forks.learning.health import Health
+from forks.learning.stored_points import NearPoint
 from forks.losses import LOSSES, LossName, probability
 from forks.settings import ForksSettings
 from forks.state import State
@@ -44,6 +45,7 @@ __all__ = [
     "ForksSettings",
     "Health",
     "LossName",
+    "NearPoint",
     "State",
     "probability",
 ]

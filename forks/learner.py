@@ -24,6 +24,7 @@ from forks.learning.events import EventSource, Rows
 from forks.learning.explanation import Explanation
 from forks.learning.health import Health
 from forks.learning.stages import UNWEIGHTED, Stages
+from forks.learning.stored_points import NearPoint
 from forks.losses import LOSSES, loss_value
 from forks.settings import ForksSettings
 from forks.state import State
@@ -136,6 +137,39 @@ class Forks:
         True
         """
         return self._stages.explain(self._row(x))
+
+    def nearest_one(self, x: ArrayLike, count: int) -> list[NearPoint]:
+        """Return the stored points of the kernel part that are nearest to ``x``, (dimension,).
+
+        There are at most ``count``, the nearest first.
+
+        Raises
+        ------
+        ValueError
+            `predict_one` does not accept ``x``.
+
+        Examples
+        --------
+        >>> learner = Forks(ForksSettings.practical(1, standardize=False))
+        >>> losses = learner.learn_many([[0.0], [2.0]], [-1, 1])
+        >>> [nearest] = learner.nearest_one([1.9], 1)
+        >>> nearest.learned_before  # the second event
+        1
+        """
+        return self._stages.nearest(self._row(x), count)
+
+    @property
+    def stored_events(self) -> tuple[int | None, ...]:
+        """Of each stored point, the oldest first, what `NearPoint.learned_before` says.
+
+        Examples
+        --------
+        >>> learner = Forks(ForksSettings.practical(1))
+        >>> losses = learner.learn_many([[0.0], [2.0]], [-1, 1])
+        >>> learner.stored_events, Forks.from_state(learner.settings, learner.state()).stored_events
+        ((0, 1), (None, None))
+        """
+        return self._stages.stored_events
 
     def predict_many(self, X: ArrayLike | EntityEvents) -> FloatArray:
         """Return the scores, (n,), of the rows of ``X`` (n, dimension), with the same bits as one by one.

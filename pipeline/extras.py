@@ -21,6 +21,7 @@ EXTRA_OF_PACKAGE: Final[Mapping[str, str]] = MappingProxyType(
         "testcontainers": "docker",
         "fastavro": "registry",
         "jsonschema": "registry",
+        "httpx2": "client",
     }
 )
 """The extra of pyproject.toml that brings each optional package, by the name that is imported."""

@@ -56,6 +56,11 @@ class SketchedKernel:
         return cls(settings, sketch, factors, build_map(sketch, factors), 0)
 
     @property
+    def points(self) -> FloatArray:
+        """The stored points, the oldest first, (n, columns)."""
+        return self._sketch.points
+
+    @property
     def stored(self) -> int:
         """Number of stored points."""
         return len(self._sketch.points)

@@ -21,6 +21,7 @@ from forks.learning.events import EventSource
 from forks.learning.explanation import Explanation, split
 from forks.learning.health import Health, singular_values_of
 from forks.learning.params import params_of
+from forks.learning.stored_points import NearPoint, nearest
 from forks.linalg.blas import on_one_thread
 from forks.losses import LOSSES, loss_slope, loss_value
 from forks.settings import ForksSettings
@@ -58,6 +59,7 @@ class Stages:
         """Number of events learned."""
         self._since_change = 0
         self._kernel: SketchedKernel | None = None
+        self._learned_before: list[int | None] = []
         start, stop = settings.kernel_columns
         self._set_hypothesis(
             event_loop.Hypothesis(
@@ -134,6 +136,7 @@ class Stages:
         else:
             stages._kernel = SketchedKernel.from_state(settings, reader)
             stages._set_hypothesis(hypothesis._replace(feature_map=stages._kernel.feature_map))
+        stages._learned_before = [None] * len(stages._stored)
         return stages
 
     def run(
@@ -222,6 +225,21 @@ class Stages:
             tracker=hypothesis.tracker,
         )
 
+    def nearest(self, event: EventSource, count: int) -> list[NearPoint]:
+        """Return the stored points that are nearest to the only event given."""
+        point = self._kernel_point(event.row(0))
+        return nearest(point, self._stored, self._learned_before, self._gamma, count)
+
+    @property
+    def stored_events(self) -> tuple[int | None, ...]:
+        """Of each stored point, the number of events learned before it; None where that is not known."""
+        return tuple(self._learned_before)
+
+    @property
+    def _stored(self) -> FloatArray:
+        """The stored points, the oldest first, (n, kernel columns)."""
+        return self._hypothesis.expansion.points if self._kernel is None else self._kernel.points
+
     def _set_hypothesis(self, hypothesis: event_loop.Hypothesis) -> None:
         self._hypothesis, self._arrays = hypothesis.aligned()
 
@@ -257,10 +275,13 @@ class Stages:
         slope = loss_slope(self._loss, score, label)
         if importance != 1.0:
             slope = repeated_slope(self._loss, score, label, importance, self._settings.step)
+        store = loss_value(self._loss, score, label) > 0.0
+        if store:
+            self._learned_before.append(self.updates - 1)
         expansion = self._hypothesis.expansion.descend(
             point,
             slope,
-            store=loss_value(self._loss, score, label) > 0.0,
+            store=store,
             step=self._settings.step,
             decay=self._settings.decay,
         )
@@ -280,6 +301,8 @@ class Stages:
             newton = self._first_newton(before, self._kernel)
         else:
             newton = self._next_newton(before.newton, self._kernel, self._kernel_point(x))
+            self._learned_before.append(self.updates)
+            del self._learned_before[: -self._kernel.stored]  # those of evicted points
         self._set_hypothesis(
             before._replace(
                 newton=newton,

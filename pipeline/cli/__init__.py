@@ -24,6 +24,7 @@ from pipeline.cli import (
     replay,
     report,
     run,
+    serve,
     stream,
     synth,
     top,
@@ -44,6 +45,7 @@ app = typer.Typer(
 )
 app.command(cls=Command, epilog=demo.EPILOG)(demo.demo)
 app.command(cls=LoggingCommand, epilog=run.EPILOG)(run.run)
+app.command(cls=LoggingCommand, epilog=serve.EPILOG)(serve.serve)
 app.command(cls=Command, epilog=top.EPILOG)(top.top)
 app.command(cls=Command, epilog=doctor.EPILOG)(doctor.doctor)
 app.add_typer(broker.app, name="broker")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +15,8 @@ Examples:
     forks audit --config forks.toml
 
     forks audit --from-snapshot --json | jq '.partitions[].findings[0]'
+
+    forks audit --scores scores.jsonl
 
 Exit codes: 0 no difference, 1 a difference, 5 the outputs were made under other settings.
 """
@@ -31,6 +34,14 @@ def audit(
             help="Derive only the predictions made since each partition's last snapshot, which is quicker.",
         ),
     ] = False,
+    scores: Annotated[
+        Path | None,
+        typer.Option(
+            "--scores",
+            metavar="FILE",
+            help="Derive the answers again, too, that a follower has logged here (forks serve --log-scores).",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Derive every prediction again from the topics, compare bits, and trace each input to its disposition.
@@ -50,7 +61,7 @@ def audit(
     with Console(stderr=True).status("Reading up to which offsets the topics are committed ..."):
         view = capture_view(settings)
     with progress("audit", view.records) as update:
-        report = run_audit(settings, view, from_snapshot=from_snapshot, progress=update)
+        report = run_audit(settings, view, from_snapshot=from_snapshot, scores=scores, progress=update)
     if json:
         print_json(report)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,18 +13,23 @@ import typer
 
 from pipeline.cli.output import print_json
 from pipeline.cli.replay import DEFAULT_DELAY, parse_delay
+from pipeline.cli.signals import stop_on_signals
 from pipeline.errors import ConfigError, DataError, ForksError
 from pipeline.extras import require
 from pipeline.sources.kuairec_files import DEFAULT_MATRIX
 
 if TYPE_CHECKING:
+    from pipeline.config.tree import Kafka
     from pipeline.sources.kuairec import Events
     from pipeline.tools.demo import DemoData, DemoRun
+    from pipeline.tools.report import Report
 
 EPILOG = """
 Examples:
 
     forks demo
+
+    forks demo --serve
 
     forks demo --data KuaiRec/data --json
 
@@ -60,6 +66,10 @@ def demo(
     out: Annotated[Path, typer.Option(help="Where to draw mistakes over events, .svg or .png.")] = Path(
         "forks-data/demo.svg"
     ),
+    serve: Annotated[
+        bool,
+        typer.Option("--serve", help="Then answer requests for scores until Ctrl-C, and show how to ask."),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object last.")] = False,
 ) -> None:
     """Start a broker, send events and labels, run a worker, kill -9 it in the middle, report.
@@ -84,38 +94,59 @@ def demo(
     def notify(text: str) -> None:
         console.print(f"[bold]·[/bold] {text}")
 
-    with tempfile.TemporaryDirectory(prefix="forks-demo-") as scratch:
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="forks-demo-")))
         if stream == "kuairec":
-            sent = _kuairec(data, matrix, Path(scratch), notify)
+            sent = _kuairec(data, matrix, scratch, notify)
         elif stream == "deliveries":
-            sent = _deliveries(data, Path(scratch), notify)
+            sent = _deliveries(data, scratch, notify)
         else:
             sent = _defined(Path(stream), data, parse_delay(label_delay), notify)
         events = len(sent.events)
         notify("starting Apache Kafka; the first time, its jars are downloaded")
-        with available_broker() as bootstrap:
-            kafka = demo_kafka(bootstrap)
-            notify(f"Kafka is at {bootstrap}; topics have the prefix {kafka.prefix}")
-            with progress("send", 2 * events) as update:
-                fill_topics(sent, kafka, update)
-            notify("starting a worker; the very first one compiles the learner, which takes some seconds")
-            with progress("outcomes", events) as update:
-                log = Path(scratch) / "worker.log"
-                demo_run = consume(kafka, sent, log, notify=notify, progress=update)
-            found = summarize(kafka, stream=sent.stream)
-    if not json:
-        Console(highlight=False).print(render(found, sent.stream))
-    if found.labelled:
-        draw(found, out, _note(stream, data))
-        notify(f"mistakes over events are drawn in {out}")
-    rate = events / demo_run.seconds
-    notify(f"{rate:,.0f} events/s from first prediction to last outcome, kill and recovery included")
-    if json:
-        print_json(_figures(msgspec.to_builtins(found), kafka.prefix, demo_run, rate))
+        bootstrap = stack.enter_context(available_broker())
+        kafka = demo_kafka(bootstrap)
+        notify(f"Kafka is at {bootstrap}; topics have the prefix {kafka.prefix}")
+        with progress("send", 2 * events) as update:
+            fill_topics(sent, kafka, update)
+        notify("starting a worker; the very first one compiles the learner, which takes some seconds")
+        with progress("outcomes", events) as update:
+            demo_run = consume(kafka, sent, scratch / "worker.log", notify=notify, progress=update)
+        found = summarize(kafka, stream=sent.stream)
+        if not serve:
+            stack.close()
+        if not json:
+            Console(highlight=False).print(render(found, sent.stream))
+        if found.labelled:
+            draw(found, out, _note(stream, data))
+            notify(f"mistakes over events are drawn in {out}")
+        rate = events / demo_run.seconds
+        notify(f"{rate:,.0f} events/s from first prediction to last outcome, kill and recovery included")
+        if json:
+            print_json(_figures(msgspec.to_builtins(found), kafka.prefix, demo_run, rate))
+        _check(found, events, invented=data is None)
+        if serve:
+            _serve(kafka, sent, scratch, notify)
+
+
+def _serve(kafka: Kafka, sent: DemoData, scratch: Path, notify: Callable[[str], None]) -> None:
+    """Answer requests for scores until Ctrl-C."""
+    from pipeline.tools.demo import serving
+
+    notify("starting a follower, which answers requests for scores with the model of the stream")
+    with serving(kafka, sent, scratch / "follower.log") as follower, stop_on_signals(follower.stop):
+        follower.wait_until_ready()
+        notify(f"ask it in another shell; Ctrl-C ends the demo, and {follower.url}/openapi.json says more")
+        typer.echo(follower.curl_line)
+        follower.wait()
+
+
+def _check(found: Report, events: int, *, invented: bool) -> None:
+    """Refuse a run in which records were lost or made up."""
     read = found.counters["interactions"], found.counters["labels"]
     if read != (events, events) or found.differences:
         raise ForksError(f"{events} events were sent, but {read[0]} and {read[1]} labels were read")
-    if data is None and not found.events == found.outcomes == events:
+    if invented and not found.events == found.outcomes == events:
         raise ForksError(
             f"{events} events were sent, but there are {found.events} predictions and "
             f"{found.outcomes} outcomes"

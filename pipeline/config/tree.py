@@ -391,6 +391,23 @@ class Metrics(Section):
     """Where a worker answers scrapes and probes, see `host_and_port`; None to serve nothing."""
 
 
+class Serve(Section):
+    """How a follower answers requests for scores."""
+
+    address: Annotated[str, AfterValidator(_address)] = "127.0.0.1:8080"
+    """Where it listens, see `host_and_port`."""
+    max_body: int = Field(2**20, ge=2**10, le=2**26)
+    """Bytes of a request's body, at most."""
+    max_candidates: int = Field(1_000, ge=1, le=100_000)
+    """Candidates in one body, at most. Other requests wait while they are scored."""
+    max_concurrency: int = Field(64, ge=1, le=10_000)
+    """Requests under way at a time; more are answered with 503."""
+    timeout: Milliseconds = Field("5s", ge=100, le=600_000)  # type: ignore[assignment]  # as above
+    """How long a request may take to arrive, and an answer to be read."""
+    max_lag: Milliseconds = Field("10s", ge=100)  # type: ignore[assignment]  # as above
+    """How far the models may be behind what was committed, for the follower to be ready."""
+
+
 class Config(Section):
     """The whole configuration."""
 
@@ -408,6 +425,7 @@ class Config(Section):
     checkpoint: Checkpoint = Checkpoint()
     worker: Worker = Worker()
     metrics: Metrics = Metrics()
+    serve: Serve = Serve()
 
     @model_validator(mode="after")
     def _check_features(self) -> Self:

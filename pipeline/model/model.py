@@ -124,11 +124,11 @@ class Model:
 
     def predict_score(self, interaction: InteractionLike, features: list[float]) -> float:
         """Return the learner's score of an interaction with these features."""
-        return self.learner.predict_one(self._context(interaction, features))
+        return self.learner.predict_one(self.context(interaction, features))
 
     def explain(self, interaction: InteractionLike, features: Sequence[float]) -> Explanation:
         """Return the terms of `predict_score`, by column of the context vector."""
-        return self.learner.explain_one(self._context(interaction, features))
+        return self.learner.explain_one(self.context(interaction, features))
 
     def _challenger_scores(
         self, interaction: InteractionLike, features: list[float]
@@ -136,8 +136,28 @@ class Model:
         """Return the challengers' scores by name; None where there are none."""
         if not self.challengers:
             return None
-        x = self._context(interaction, features)
+        x = self.context(interaction, features)
         return {name: shadow.predict_one(x) for name, shadow in self.challengers.items()}
+
+    def predict_many(
+        self, interactions: Sequence[InteractionLike], values: NDArray[np.float64] | None = None
+    ) -> ModelOutputs:
+        """Predict interactions that are not part of the stream, with the same bits as `predict`.
+
+        Nothing is learned, and no entity is remembered: `pipeline.model.snapshot.pack` returns the same bytes
+        before and after.
+
+        Parameters
+        ----------
+        interactions
+            The n interactions.
+        values
+            The features that their messages have by themselves, shape (n, features); None where messages have
+            none.
+        """
+        n = len(interactions)
+        columns = InteractionColumns.of(interactions, self.features.entities)
+        return self.run(np.arange(n), columns, np.empty((0, len(self.features))), np.zeros(n), values)
 
     def run(
         self,
@@ -307,7 +327,7 @@ class Model:
         self, interaction: InteractionLike, features: list[float], former: float, label: float
     ) -> None:
         """Learn the value of a label in place of the former one."""
-        x, loss = self._context(interaction, features), self.learner.settings.loss
+        x, loss = self.context(interaction, features), self.learner.settings.loss
         self.learner.replace_one(x, self.target.taught(loss, former), self.target.taught(loss, label))
         for shadow in self.challengers.values():
             shadow.replace_one(x, former, label)
@@ -322,7 +342,7 @@ class Model:
         `pipeline.features.target.Target.taught` is what each learner is taught. The running statistics count
         events, whatever their labels weigh.
         """
-        x = self._context(interaction, features)
+        x = self.context(interaction, features)
         self.learner.learn_one(x, self.target.taught(self.learner.settings.loss, label), weight)
         for shadow in self.challengers.values():
             shadow.learn_one(x, label, weight)
@@ -356,7 +376,7 @@ class Model:
         self._layout.fill(X, features)
         return X
 
-    def _context(self, interaction: InteractionLike, features: Sequence[float]) -> NDArray[np.float64]:
+    def context(self, interaction: InteractionLike, features: Sequence[float]) -> NDArray[np.float64]:
         """Return the context vector of an interaction."""
         columns = InteractionColumns.of([interaction], self.features.entities)
         [x] = self._contexts(columns, np.array([features]))

@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from forks import Forks
 from pipeline.config.feature_layout import TableLayout
 from pipeline.config.stream import entity_word
 from pipeline.features.effects import ITEM_EFFECT, USER_EFFECT
@@ -16,7 +17,7 @@ from pipeline.model.columns import InteractionLike
 from pipeline.model.contexts import ContextLayout
 from pipeline.model.model import Model
 
-TermKind: TypeAlias = Literal["entity", "table", "static", "message", "bias", "kernel", "clipping"]
+TermKind: TypeAlias = Literal["entity", "table", "static", "message", "bias", "kernel", "clipping", "learner"]
 Owner: TypeAlias = tuple[TermKind, str]
 """What the term of a feature belongs to."""
 
@@ -31,14 +32,14 @@ class Term(NamedTuple):
 
     kind: TermKind
     """`entity`, a `table` of running statistics that is of no single entity, `static` columns, the `message`
-    itself, or a part of the learner."""
+    itself, a part of the learner, or the whole `learner`, if it has no such parts."""
     name: str
-    """What the entity or table is called; else the kind."""
+    """What the entity, table or learner is called; else the kind."""
     value: float
 
 
 def score_terms(
-    model: Model, interaction: InteractionLike, features: Sequence[float]
+    model: Model, interaction: InteractionLike, features: Sequence[float], challenger: str | None = None
 ) -> tuple[float, list[Term]]:
     """Return the model's score of an interaction with these features, and the terms that it is the sum of.
 
@@ -54,22 +55,31 @@ def score_terms(
         Its ids and its time.
     features
         Its features as the prediction carries them.
+    challenger
+        The challenger whose score it is; None for the champion's.
 
     Returns
     -------
     score
-        With the bits of `Model.predict_score`.
+        With the bits of `Model.predict`.
     terms
         First those of the entities, last bias, kernel part and, if the score was clipped, what that changed.
     """
-    explanation = model.explain(interaction, features)
+    x, learner = model.context(interaction, features), model.learner
+    if challenger is not None:
+        shadow = model.challengers[challenger]
+        if not isinstance(shadow.learner, Forks):
+            score = shadow.predict_one(x)
+            return score, [Term("learner", challenger, score)]
+        learner = shadow.learner
+    explanation = learner.explain_one(x)
     parts: dict[Owner, list[float]] = {
         ("entity", entity_word(name)): [] for name in model.features.entity_names
     }
     shares = _effect_shares(model.features, features)
     owners = column_owners(model.features, model.tables.columns)
     values = explanation.columns.tolist()
-    if (column := model.learner.settings.offset_column) is not None:
+    if (column := learner.settings.offset_column) is not None:
         owners.append(owners[column])
         values.append(explanation.offset)
     for owner, value in zip(owners, values, strict=True):
@@ -135,5 +145,7 @@ def _effect_shares(features: FeatureSet, values: Sequence[float]) -> tuple[Owner
 
 def warm_up_explaining(model: Model) -> None:
     """Compile what explaining a score calls, with a model that has seen nothing and is thrown away."""
-    model.learner.learn_one(np.zeros(model.learner.settings.dimension), 1.0)
-    model.learner.explain_one(np.zeros(model.learner.settings.dimension))
+    nothing = np.zeros(model.learner.settings.dimension)
+    model.learner.learn_one(nothing, 1.0)
+    model.learner.explain_one(nothing)
+    model.learner.nearest_one(nothing, 1)

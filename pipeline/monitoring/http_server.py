@@ -94,7 +94,7 @@ def serve(app: ASGIApp, address: str | None, setting: str) -> Iterator[None]:
     if address is None:
         yield
         return
-    with _listening(address, setting) as listener:
+    with listening(address, setting) as listener:
         config = uvicorn.Config(
             app,
             http=_protocol_of(),
@@ -123,15 +123,31 @@ def serve(app: ASGIApp, address: str | None, setting: str) -> Iterator[None]:
 
 
 @contextmanager
-def _listening(address: str, setting: str) -> Iterator[socket.socket]:
+def listening(address: str, setting: str, backlog: int = BACKLOG) -> Iterator[socket.socket]:
+    """Listen at an address inside the block.
+
+    Parameters
+    ----------
+    address
+        Host and port, as `host_and_port` reads them.
+    setting
+        The name of the setting that has the address, for errors.
+    backlog
+        Connections that the system holds until they are accepted.
+
+    Raises
+    ------
+    ConfigError
+        The address cannot be listened on.
+    """
     host, port = host_and_port(address)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        listener = socket.create_server((host, port), family=family, backlog=backlog)
     except OSError as error:
         raise ConfigError(
-            f"{setting}: {address} cannot be listened on: {error.strerror}. Every worker of a machine "
-            "needs a port of its own"
+            f"{setting}: {address} cannot be listened on: {error.strerror}. Every process of a "
+            "machine needs a port of its own"
         ) from error
     with listener:
         yield listener

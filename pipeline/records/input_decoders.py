@@ -174,6 +174,11 @@ _KINDS: Final[Mapping[type, type]] = {
 }
 
 
+def interaction_fields(stream: Stream) -> list[_Field]:
+    """Return the fields of a stream's interactions: their names in records, where they are, their types."""
+    return _fields(stream, stream.interactions)
+
+
 def event_id_decoder(definition: InputDefinition) -> Callable[[bytes], Id]:
     """Return what finds the event's id in a message, whatever else is in it.
 

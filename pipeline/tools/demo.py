@@ -1,26 +1,35 @@
-"""Run the steps of the demo: create topics, send data, kill a worker and let it recover."""
+"""Run the steps of the demo: create topics, send data, kill a worker and let it recover, serve scores."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from threading import Event
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.request import urlopen
 from uuid import uuid4
 
+import msgspec
+
+from pipeline.broker.launch import free_ports
+from pipeline.config.pointer import nested, parts_of
 from pipeline.config.stream import Stream
+from pipeline.config.stream_features import TimeFeature
 from pipeline.config.tree import Kafka
 from pipeline.errors import ForksError
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.follow import ProcessedCounter, RecordCounter
 from pipeline.kafka.topics import Topics, create
+from pipeline.records.encoding import encode
 from pipeline.sources.kuairec import Events
+from pipeline.sources.messages import writer_of
 from pipeline.sources.replay import Replay
 
 FORKS = (sys.executable, "-c", "from pipeline.cli import main; main()")
@@ -133,12 +142,124 @@ def consume(
         return DemoRun(end - begin, killed_at, recovery)
 
 
+class DemoFollower:
+    """A process of `forks serve`.
+
+    Parameters
+    ----------
+    process
+        The process.
+    url
+        Where it answers.
+    request
+        An example of a request.
+    log
+        File of its log.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], url: str, request: bytes, log: Path) -> None:
+        self.url = url
+        self._process = process
+        self._request = request
+        self._log = log
+        self._stopped = False
+
+    @property
+    def curl_line(self) -> str:
+        """A line for a shell, which asks for scores."""
+        text = shlex.quote(self._request.decode())
+        return f"curl {self.url}/v1/score -H 'content-type: application/json' -d {text}"
+
+    def wait_until_ready(self) -> None:
+        """Wait until it answers, or is stopped."""
+        end = time.monotonic() + STALL_TIMEOUT
+        while not self._stopped:
+            with suppress(OSError), urlopen(f"{self.url}/readyz", timeout=STOP_TIMEOUT):
+                return  # any other status than 200 is an error
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise ForksError("the follower does not start. Its log ends:\n" + _end_of(self._log))
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """Tell it to end; a signal handler may call this."""
+        self._stopped = True
+        self._process.send_signal(signal.SIGTERM)
+
+    def wait(self) -> None:
+        """Wait until it has ended."""
+        if self._process.wait() != 0:
+            raise ForksError("the follower has ended. Its log ends:\n" + _end_of(self._log))
+
+
 @contextmanager
-def _worker(kafka: Kafka, environment: Mapping[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def serving(kafka: Kafka, data: DemoData, log: Path) -> Iterator[DemoFollower]:
+    """Run a follower of the demo's worker inside the block.
+
+    Parameters
+    ----------
+    kafka
+        Connection of `demo_kafka`.
+    data
+        What the worker has learned.
+    log
+        File for the follower's log.
+    """
+    [port] = free_ports(1)
+    address = f"127.0.0.1:{port}"
+    with _forks("serve", kafka, data.environment, log, "--address", address) as process:
+        yield DemoFollower(process, f"http://{address}", example_request(data), log)
+
+
+def example_request(data: DemoData, items: int = 3) -> bytes:
+    """Return a request for scores: the key of the last event, and what the last events happened with.
+
+    Parameters
+    ----------
+    data
+        What was sent.
+    items
+        The number of candidates, at most.
+    """
+    stream, writer = data.stream, writer_of(data.stream)
+    rows = data.events.frame.select(writer.columns).tail(items).rows()
+    keep = [*stream.entities.values()]
+    keep += [each.field for each in stream.features.values() if not isinstance(each, TimeFeature)]
+    key = stream.interactions.event_id if stream.key_entity is None else keep.pop(stream.key_entity)
+    messages = [msgspec.json.decode(writer.interaction(row)) for row in rows]
+    beside = nested([(parts_of(key), _at(messages[-1], key))])
+    candidates = []
+    for message in messages:
+        fields = [(parts_of(each), _at(message, each)) for each in keep]
+        candidates.append(nested((parts, value) for parts, value in fields if value is not None))
+    at = rows[-1][writer.columns.index("timestamp")]
+    return encode({**beside, "items": candidates, "time": at})
+
+
+def _at(message: Any, pointer: str) -> Any:
+    """Return a field of a message, None if it has none."""
+    for part in parts_of(pointer):
+        message = message.get(part) if isinstance(message, dict) else None
+    return message
+
+
+def _end_of(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+
+
+def _worker(
+    kafka: Kafka, environment: Mapping[str, str], log: Path
+) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    return _forks("run", kafka, environment, log, "--instance", "demo")
+
+
+@contextmanager
+def _forks(
+    command: str, kafka: Kafka, environment: Mapping[str, str], log: Path, *more: str
+) -> Iterator[subprocess.Popen[bytes]]:
     options = ("--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group)
     with log.open("ab") as file:
         process = subprocess.Popen(
-            (*FORKS, "run", *options, "--instance", "demo"),
+            (*FORKS, command, *options, *more),
             stdout=file,
             stderr=file,
             env=os.environ | environment,
@@ -168,5 +289,5 @@ def _wait(
             problem = "makes no progress" if ended is None else f"ended with exit code {ended}"
             raise ForksError(
                 f"the worker {problem} at {counter.count} records in {counter.topic}. "
-                "Its log ends:\n" + "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+                "Its log ends:\n" + _end_of(log)
             )

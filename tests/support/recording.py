@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
@@ -29,6 +29,7 @@ from pipeline.task.state import State
 from pipeline.tools.audit.differences import AuditResult, Finding
 from pipeline.tools.audit.epochs import SettingsEpochs
 from pipeline.tools.audit.partition import audit
+from pipeline.tools.audit.score_index import IndexedLine
 from pipeline.tools.audit.topic_records import AuditInput, DeadLetterMessage, PartitionRecords
 from tests.support.builders import (
     Inputs,
@@ -116,13 +117,15 @@ class Recording:
         """Write other things into a prediction."""
         self.predictions[number] = changed(self.predictions[number], Prediction, **changes)
 
-    def audit(self, *, from_snapshot: bool = False) -> AuditResult:
-        """Audit the recording."""
+    def audit(
+        self, *, from_snapshot: bool = False, scores: Iterable[IndexedLine] | None = None
+    ) -> AuditResult:
+        """Audit the recording, and what followers have answered."""
         earlier, result = self.state.earlier, AuditResult(0)
         current = self.model() if from_snapshot else self._new_model()
         before = [model_under(epoch.settings, self.stream) for epoch in earlier]
         epochs = SettingsEpochs(earlier, before, current)
-        audit(self._audit_input(), epochs, result, join=self.join, policy=self.policy)
+        audit(self._audit_input(), epochs, result, join=self.join, policy=self.policy, scores=scores)
         return result
 
     def findings(self) -> list[Finding]:

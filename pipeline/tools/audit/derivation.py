@@ -19,6 +19,7 @@ from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.tools.audit.differences import AuditResult, field_difference, tensor_difference
 from pipeline.tools.audit.epochs import SettingsEpochs
+from pipeline.tools.audit.scores import ScoreCheck
 from pipeline.tools.audit.topic_records import DecodedRecord
 
 DECISIONS_CHECKED: Final = "decisions to ask for a label derived again"
@@ -60,6 +61,8 @@ class Derivation:
         that decisions cannot be derived.
     snapshot
         Outcomes in the snapshot, its bytes and its offset; None if there is none to compare with.
+    scores
+        Check of what followers have answered; None without.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Derivation:
         policy: LabelPolicy | None,
         asked: int | None,
         snapshot: tuple[int, bytes, int] | None,
+        scores: ScoreCheck | None = None,
     ) -> None:
         self.pending: dict[int, Prediction] = {}
         """Predictions without an outcome, by sequence."""
@@ -88,6 +92,7 @@ class Derivation:
         self._correctable: OrderedDict[int, _Answered] = OrderedDict()
         """By sequence, predictions whose labels may be corrected."""
         self._snapshot = snapshot
+        self._scores = scores
         self._topics = topics
         self._types = OutputTypes.of(topics.stream)
         self._result = result
@@ -116,6 +121,7 @@ class Derivation:
         upcoming = next(predictions, None)
         for outcome in outcomes:
             self._check_gap(outcome)
+            self._check_scores(outcome.record.sequence)
             while upcoming is not None and upcoming.record.model_version <= outcome.record.sequence:
                 self._check_prediction(upcoming)
                 yield upcoming
@@ -126,6 +132,13 @@ class Derivation:
             self._check_prediction(upcoming)
             yield upcoming
             upcoming = next(predictions, None)
+        self._check_scores(self._epochs.current.folded)
+        if self._scores is not None:
+            self._scores.finish()
+
+    def _check_scores(self, version: int) -> None:
+        if self._scores is not None:
+            self._scores.check(version, self._epochs)
 
     def _check_prediction(self, decoded: DecodedRecord[Prediction]) -> None:
         written = decoded.record

@@ -25,9 +25,11 @@ class Finding(msgspec.Struct, frozen=True):
     topic: str
     partition: int
     offset: int | None
-    """Offset of the record; None where a record is missing at the end of the topic."""
+    """Offset of the record; None where a record is missing at the end of the topic, and for lines."""
     expected: str
     found: str
+    line: int | None = None
+    """Number of the line, where `topic` is the file of a follower's log."""
 
 
 class AuditResult:
@@ -56,7 +58,9 @@ class AuditResult:
         """Number of all differences."""
         self._count_by_topic: Counter[str] = Counter()
 
-    def add_difference(self, topic: str, offset: int | None, expected: str, found: str) -> None:
+    def add_difference(
+        self, topic: str, offset: int | None, expected: str, found: str, *, line: int | None = None
+    ) -> None:
         """Add a difference; beyond `FINDINGS_PER_TOPIC` of a topic it is only counted.
 
         Parameters
@@ -69,11 +73,13 @@ class AuditResult:
             What follows from the other records.
         found
             What the topic holds.
+        line
+            Number of the line, where `topic` is a file.
         """
         self.differences += 1
         self._count_by_topic[topic] += 1
         if self._count_by_topic[topic] <= FINDINGS_PER_TOPIC:
-            self.findings.append(Finding(topic, self.partition, offset, expected, found))
+            self.findings.append(Finding(topic, self.partition, offset, expected, found, line))
 
 
 def field_difference(

@@ -46,6 +46,15 @@ class SettingsEpochs:
         """Return the model that learned the outcome of this sequence when it was written."""
         return self._models[bisect_right(self._outcomes, sequence)]
 
+    @property
+    def count(self) -> int:
+        """Number of epochs, the current one included."""
+        return len(self._models)
+
+    def model_of_epoch(self, number: int) -> Model | None:
+        """Return the model of an epoch, from 0; None if there is none."""
+        return self._models[number] if number < len(self._models) else None
+
     def learn_one(self, outcome: Outcome) -> None:
         """Let every model learn an outcome whose epoch had not ended before it."""
         for model in self._models[bisect_right(self._outcomes, outcome.sequence) :]:

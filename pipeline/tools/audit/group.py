@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -23,6 +25,8 @@ from pipeline.tools.audit.differences import AuditResult, Finding
 from pipeline.tools.audit.epochs import SettingsEpochs
 from pipeline.tools.audit.partition import audit
 from pipeline.tools.audit.reading import CommittedCheckpoint, Meter, Reader, read_checkpoint
+from pipeline.tools.audit.score_index import IndexedLine, ScoreIndex
+from pipeline.tools.audit.scores import NOT_DERIVED, SCORES_CHECKED, ScoreCheck
 from pipeline.tools.audit.topic_records import AuditInput, PartitionRecords
 
 
@@ -42,14 +46,34 @@ class PartitionReport(msgspec.Struct, frozen=True):
     """First differences of each topic."""
 
 
+class ScoreLogReport(msgspec.Struct, frozen=True):
+    """What an audit found of a follower's log as a whole."""
+
+    derived: int
+    """Scores that were derived again."""
+    not_derived: dict[str, int]
+    """Number of lines that were not checked, by the reason."""
+    first: str | None
+    """The first line that cannot be read or belongs to no partition, and why."""
+
+
 class Report(msgspec.Struct, frozen=True):
     """The result of an audit, as `forks audit --json` prints it."""
 
     differences: int
     partitions: list[PartitionReport]
+    scores: ScoreLogReport | None = None
+    """What was found of a follower's log; null if none was named."""
 
 
-def run_audit(config: Config, view: View, *, from_snapshot: bool, progress: Callable[[int], None]) -> Report:
+def run_audit(
+    config: Config,
+    view: View,
+    *,
+    from_snapshot: bool,
+    scores: Path | None = None,
+    progress: Callable[[int], None],
+) -> Report:
     """Audit the records of a view.
 
     All state records and snapshots are read first: compaction may delete them while workers go on, and
@@ -63,6 +87,8 @@ def run_audit(config: Config, view: View, *, from_snapshot: bool, progress: Call
         Offsets to read.
     from_snapshot
         Whether to start from the last snapshot of each partition instead of a new model.
+    scores
+        The log of a follower's answers, to derive them again; None for none.
     progress
         Function to call now and then with the number of records read.
 
@@ -75,7 +101,10 @@ def run_audit(config: Config, view: View, *, from_snapshot: bool, progress: Call
     ------
     StateError
         If outputs were made under other settings, or by a version that this one cannot read.
+    DataError
+        If the log cannot be read.
     """
+    index = None if scores is None else ScoreIndex(scores, view.partitions)
     factory, meter, topics = ModelFactory(config), Meter(progress), topics_of(config)
     settings, signer = factory.settings(view.partitions), state_signer(config)
     checkpoints, values = [], OutputValues(topics)
@@ -105,14 +134,37 @@ def run_audit(config: Config, view: View, *, from_snapshot: bool, progress: Call
                 result,
                 join=config.join,
                 policy=label_policy(config.labels, factory.features),
+                scores=None if index is None else index.lines(reader.partition),
             )
+        elif index is not None:
+            _check_new_model(factory, index.lines(reader.partition), reader, topics, result)
         checked = dict(result.checked)
         reports.append(
             PartitionReport(
                 result.partition, folded_from, ended, others, checked, result.differences, result.findings
             )
         )
-    return Report(sum(report.differences for report in reports), reports)
+    differences = sum(report.differences for report in reports)
+    return Report(differences, reports, None if index is None else _score_report(index, reports))
+
+
+def _check_new_model(
+    factory: ModelFactory, lines: Iterator[IndexedLine], reader: Reader, topics: Topics, result: AuditResult
+) -> None:
+    """Check what followers have answered of a partition for which nothing is committed yet."""
+    tables = [reader.table(topics.table(name)) for name in topics.stream.tables]
+    check = ScoreCheck(lines, topics.stream, tables, result)
+    check.check(0, SettingsEpochs((), (), factory.new_model()))
+    check.finish()
+
+
+def _score_report(index: ScoreIndex, reports: Sequence[PartitionReport]) -> ScoreLogReport:
+    """Sum what was found of a follower's log over all partitions."""
+    found = Counter[str]()
+    for report in reports:
+        found.update(report.checked)
+    unchecked = {name: found[name] for name in NOT_DERIVED if found[name]}
+    return ScoreLogReport(found[SCORES_CHECKED], unchecked | dict(index.unreadable), index.first)
 
 
 def _from_snapshot(
@@ -147,4 +199,5 @@ def _audit_input(reader: Reader, topics: Topics, checkpoint: CommittedCheckpoint
         if topics.requests_labels
         else PartitionRecords((), 0, 0),
         tables={name: reader.table(topics.table(name)) for name in topics.stream.tables},
+        score_tables={name: reader.table(topics.table(name)) for name in topics.stream.tables},
     )

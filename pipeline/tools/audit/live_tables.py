@@ -31,11 +31,31 @@ class _Version(NamedTuple):
     """Records of the topic before it that were found, too."""
 
 
-class _TableCheck:
-    """One table, read once, as far as each prediction has applied it."""
+class TableReplay:
+    """One table, read once, as far as each prediction has applied it.
+
+    Parameters
+    ----------
+    rows
+        Its rows, none yet.
+    records
+        The records of its topic.
+    begin
+        Place of the table's first feature.
+    result
+        Result to add differences to.
+    dead_letters
+        Dead letters of the partition, which are matched with the records that cannot be used; None to match
+        none.
+    """
 
     def __init__(
-        self, rows: Rows, records: TableRecords, begin: int, dead_letters: DeadLetters, result: AuditResult
+        self,
+        rows: Rows,
+        records: TableRecords,
+        begin: int,
+        result: AuditResult,
+        dead_letters: DeadLetters | None = None,
     ) -> None:
         self.rows = rows
         self.begin = begin
@@ -113,12 +133,12 @@ class LiveTableCheck:
         self._topics = audit_input.topics
         self._states: dict[str, TableState] = audit_input.state.tables or {}
         self._state_offset = audit_input.state_offset
-        self._tables: list[_TableCheck] = []
+        self._tables: list[TableReplay] = []
         self._names = features.names
         begin = features.own.stop
         for each in features.tables:
             records = audit_input.tables[each.name]
-            self._tables.append(_TableCheck(Rows(each), records, begin, dead_letters, result))
+            self._tables.append(TableReplay(Rows(each), records, begin, result, dead_letters))
             begin += len(each.names)
 
     def check(self, prediction: Prediction, offset: int) -> None:
@@ -131,7 +151,7 @@ class LiveTableCheck:
         for table in self._tables:
             self._check_row(table, prediction, versions[table.rows.features.name], offset)
 
-    def _check_row(self, table: _TableCheck, prediction: Prediction, end: int, offset: int) -> None:
+    def _check_row(self, table: TableReplay, prediction: Prediction, end: int, offset: int) -> None:
         features = table.rows.features
         limit = self._states[features.name].offset if features.name in self._states else 0
         if not table.end <= end <= limit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.features.feature_set import FeatureSet
@@ -25,6 +26,8 @@ from pipeline.tools.audit.dispositions import (
 from pipeline.tools.audit.epochs import SettingsEpochs
 from pipeline.tools.audit.live_tables import LiveTableCheck
 from pipeline.tools.audit.record_checks import LabelRequestCheck, ShareCheck
+from pipeline.tools.audit.score_index import IndexedLine
+from pipeline.tools.audit.scores import ScoreCheck
 from pipeline.tools.audit.state_check import OffsetBounds, check_state
 from pipeline.tools.audit.topic_records import AuditInput, read_in_sequence
 
@@ -36,6 +39,7 @@ def audit(
     *,
     join: JoinSettings,
     policy: LabelPolicy | None = None,
+    scores: Iterable[IndexedLine] | None = None,
 ) -> None:
     """Check all records of a partition. Without differences, the outputs follow from the inputs.
 
@@ -52,20 +56,26 @@ def audit(
         Settings of the join, which say what expired predictions and later labels teach.
     policy
         Policy by which labels were requested; None if all labels were learned.
+    scores
+        What followers have answered, by model version; None for none to check.
     """
-    _Audit(audit_input, epochs, result, join, policy).run()
+    stream, check = audit_input.topics.stream, None
+    if scores is not None:
+        check = ScoreCheck(scores, stream, [audit_input.score_tables[name] for name in stream.tables], result)
+    _Audit(audit_input, epochs, result, join, policy, check).run()
 
 
 class _Audit:
     """The steps of an audit, and the results that they pass on to one another."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - the parameters of `audit`
         self,
         audit_input: AuditInput,
         epochs: SettingsEpochs,
         result: AuditResult,
         join: JoinSettings,
         policy: LabelPolicy | None,
+        scores: ScoreCheck | None,
     ) -> None:
         self.audit_input = audit_input
         self.result = result
@@ -84,6 +94,7 @@ class _Audit:
             policy=policy,
             asked=asked,
             snapshot=snapshot,
+            scores=scores,
         )
 
     def run(self) -> None:

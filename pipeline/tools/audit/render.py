@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeline.tools.audit.differences import Finding
-from pipeline.tools.audit.group import PartitionReport, Report
+from pipeline.tools.audit.group import PartitionReport, Report, ScoreLogReport
 
 
 def render(report: Report) -> RenderableType:
@@ -19,6 +19,8 @@ def render(report: Report) -> RenderableType:
         for partition in report.partitions
         if partition.differences and partition.other_libraries
     ]
+    if report.scores is not None:
+        parts.append(_scores(report.scores))
     if report.differences:
         parts.append(Text(f"{report.differences:,} differences", style="bold red"))
     else:
@@ -42,6 +44,15 @@ def _checked(report: PartitionReport) -> Table:
     return table
 
 
+def _scores(scores: ScoreLogReport) -> Text:
+    """Return what was checked of a follower's log, and what was not."""
+    lines = [f"log of a follower: {scores.derived:,} scores derived again"]
+    lines += [f"not checked: {count:,} {reason}" for reason, count in scores.not_derived.items()]
+    if scores.first is not None:
+        lines.append(f"the first of the lines that cannot be read: {scores.first}")
+    return Text("\n".join(lines))
+
+
 def _first(report: PartitionReport) -> Text:
     finding = report.findings[0]
     return Text(
@@ -60,7 +71,7 @@ def _libraries(report: PartitionReport) -> Text:
 
 
 def location(finding: Finding) -> str:
-    """Return the topic, partition and offset of a difference as text.
+    """Return the topic, partition and offset of a difference as text, or the file and the line.
 
     Examples
     --------
@@ -69,5 +80,7 @@ def location(finding: Finding) -> str:
     >>> location(Finding("outcomes", 0, None, "sequence 4", "the end"))
     'outcomes, partition 0'
     """
+    if finding.line is not None:
+        return f"{finding.topic}, line {finding.line}, partition {finding.partition}"
     offset = "" if finding.offset is None else f", offset {finding.offset}"
     return f"{finding.topic}, partition {finding.partition}{offset}"

@@ -92,6 +92,8 @@ class AuditInput(NamedTuple):
     """Label requests; empty without a label policy."""
     tables: Mapping[str, TableRecords] = MappingProxyType({})
     """Records of the live tables, by name."""
+    score_tables: Mapping[str, TableRecords] = MappingProxyType({})
+    """The same once more, for what followers have answered."""
 
 
 Record = TypeVar("Record", Prediction, Outcome, LabelRequest)

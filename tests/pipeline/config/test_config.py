@@ -172,7 +172,10 @@ def test_anything_else_is_refused_as_a_duration(value: object) -> None:
         ('kafka = "x"\n', ["kafka: Input should be a valid dictionary"]),
         ("[challengers.a]\nbudget = 5\n", ["challengers.a.learner is missing", "learners are forks, arow,"]),
         ("[kafka]\nwindw = 1\n", ["kafka.windw is not a setting; did you mean join.window?"]),
-        ("[join]\nadress = 1\n", ["join.adress is not a setting; did you mean metrics.address?"]),
+        (
+            "[join]\nadress = 1\n",
+            ["join.adress is not a setting; did you mean metrics.address or serve.address?"],
+        ),
         ("[stream.interactions]\ntopik = 1\n", ["did you mean stream.interactions.topic?"]),
         ('[challengers."a b"]\nlearner = "nogd"\n', ["challengers.a b", "String should match pattern"]),
         ('[challengers.champion]\nlearner = "nogd"\n', ["a challenger cannot be called champion"]),

@@ -1,0 +1,424 @@
+"""A follower: it holds the workers' models by folding committed outcomes, and scores candidates with them."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import structlog
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from pipeline.config.tree import Config
+from pipeline.errors import ForksError
+from pipeline.kafka.access.authorization import denied
+from pipeline.kafka.access.connection import Admin
+from pipeline.kafka.access.missing_rights import missing_rights
+from pipeline.kafka.access.new_client import new_client
+from pipeline.kafka.access.rights import Resource, Right
+from pipeline.kafka.clients import (
+    client_settings,
+    error_text,
+    groupless_consumer,
+    log_client_error,
+    raise_unless_retriable,
+)
+from pipeline.kafka.committed import committed_positions
+from pipeline.kafka.deadline import BackgroundCall
+from pipeline.kafka.errors import is_partition_end
+from pipeline.kafka.liveness import Liveness
+from pipeline.kafka.log import DECODE_ERRORS, LogReader, decode_records, offsets_of
+from pipeline.kafka.offsets import PartitionId, last_stable_offsets
+from pipeline.kafka.output_values import OutputValues
+from pipeline.kafka.partitioner import partition as partition_of_key
+from pipeline.kafka.topics import partition_count, topics_of
+from pipeline.model.factory import ModelFactory
+from pipeline.model.score_terms import warm_up_explaining
+from pipeline.records.fields import Id
+from pipeline.records.inputs import Interaction
+from pipeline.records.names import state_key
+from pipeline.records.output_types import OutputTypes
+from pipeline.recovery.outcome_reader import OutcomeChunk, decode_outcomes
+from pipeline.recovery.signature import state_signer
+from pipeline.recovery.state_reader import state_of
+from pipeline.serving.answers import FollowerFigures, PartitionNotReadyError, Scores
+from pipeline.serving.partition import FollowedPartition, LostOutcomesError, Restored, TableFollower
+from pipeline.serving.restoring import ModelRestorer
+from pipeline.serving.served_model import ServedModel
+from pipeline.serving.tables import NoTables, TopicTables
+
+MAX_POLL_RECORDS: Final = 500
+"""Messages of one poll, at most: they are decoded in one go, while requests wait for the interpreter."""
+POLL_TIMEOUT: Final = 0.05
+"""Seconds to wait for a message."""
+STEP_SECONDS: Final = 0.05
+"""Seconds after which the topics are polled again, while there is more to do."""
+FIGURES_INTERVAL: Final = 1.0
+"""Seconds between two figures, and between two questions for the ends of topics."""
+RECONNECT_PAUSE: Final = 1.0
+"""Seconds until a client is made anew."""
+PATIENCE: Final = 10.0
+"""Seconds to wait for a state record that an open transaction hides."""
+SWITCH_INTERVAL: Final = 0.0005
+"""Seconds after which a thread lets another run: with the interpreter's 5 ms, a request would wait that long
+while outcomes are decoded."""
+
+_log = structlog.get_logger()
+
+
+class Follower:
+    """Holds the model of every partition, outside the group; writes nothing to Kafka.
+
+    Parameters
+    ----------
+    config
+        The whole configuration. Learner, challengers, kind of features and target are those of the group's
+        state records; all else that outputs depend on has to be the workers'.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._topics = topics_of(config)
+        self._values = OutputValues(self._topics)
+        self._types = OutputTypes.of(config.stream)
+        self._signer = state_signer(config)
+        self._factory = ModelFactory(config)
+        self._partitions: list[FollowedPartition] = []
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._switch_interval = sys.getswitchinterval()
+        self._brokers: str | None = None
+        self._restoring: tuple[FollowedPartition, Iterator[Any]] | None = None
+        self._paused: set[int] = set()
+        self._figures_at, self._folds = time.monotonic(), 0
+        self._admin: Admin | None = None
+        self._ends: tuple[float, BackgroundCall[dict[PartitionId, int]]] | None = None
+        self.figures = FollowerFigures((), 0.0, None)
+        """Where the follower is: replaced about once a second, never changed."""
+
+    @property
+    def partitions(self) -> int:
+        """The number of partitions of the topics; 0 before `start`."""
+        return len(self._partitions)
+
+    def partition_of(self, key: Id) -> int:
+        """Return the partition that messages with this key are in."""
+        return partition_of_key(str(key).encode(), len(self._partitions))
+
+    def score(
+        self,
+        partition: int,
+        interactions: Sequence[Interaction],
+        *,
+        challenger: str | None = None,
+        explain: bool = False,
+    ) -> Scores:
+        """Score candidates with the model of a partition as it is now; nothing is learned.
+
+        Parameters
+        ----------
+        partition
+            Its number.
+        interactions
+            The candidates: interactions that have not happened, at least one.
+        challenger
+            The challenger whose scores are wanted; None for the champion's.
+        explain
+            Whether the scores are to be explained.
+
+        Raises
+        ------
+        PartitionNotReadyError
+            The partition's model is not restored, or cannot follow.
+        UnknownChallengerError
+            There is no such challenger.
+        """
+        if partition >= len(self._partitions):
+            raise PartitionNotReadyError(partition, "the follower has not started", FIGURES_INTERVAL)
+        return self._partitions[partition].score(interactions, challenger, explain=explain)
+
+    def start(self) -> None:
+        """Begin to restore and to follow, in a thread of its own; brokers and topics are checked first.
+
+        Raises
+        ------
+        BrokerError
+            No broker answers.
+        TopicError
+            Topics are missing or not as needed.
+        AuthorizationError
+            The brokers deny a right.
+        """
+        admin = self._admin = Admin(self._config.kafka)
+        group = Right("Describe", Resource.GROUP, self._config.kafka.group)
+        if missing := missing_rights(admin, [group]):
+            raise denied(self._config.kafka, missing)
+        count = partition_count(admin, self._topics)
+        self._partitions = [FollowedPartition(number) for number in range(count)]
+        self._outcomes = [PartitionId(self._topics.outcomes, number) for number in range(count)]
+        self._restorer = ModelRestorer(self._factory, self._topics, count, self._signer, self._follow_tables)
+        self._update_figures()
+        sys.setswitchinterval(SWITCH_INTERVAL)
+        self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, and wait for it."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+            sys.setswitchinterval(self._switch_interval)
+
+    def _follow_tables(self, model: ServedModel) -> TableFollower:
+        return TopicTables(self._config.kafka, self._topics, model) if model.versions else NoTables()
+
+    # The follower's thread.
+
+    def _run(self) -> None:
+        self._factory.warm_up()
+        warm_up_explaining(self._factory.new_model())
+        while not self._stopping.is_set():
+            try:
+                self._follow()
+            except KafkaException as error:
+                self._note_trouble(error_text(error))
+            except ForksError as error:
+                self._note_trouble(str(error))
+            self._update_figures()
+            self._stopping.wait(RECONNECT_PAUSE)
+        for each in self._partitions:
+            each.close()
+
+    def _note_trouble(self, text: str) -> None:
+        if text != self._brokers:
+            _log.warning("cannot follow for now", trouble=text)
+        self._brokers = text
+
+    def _follow(self) -> None:
+        """Follow with one set of clients, until it fails.
+
+        Raises
+        ------
+        KafkaException
+            A client cannot go on: it has to be made anew.
+        ForksError
+            The same, with a cause that a user can act on.
+        """
+        self._paused.clear()
+        settings = client_settings(self._config.kafka) | {
+            "error_cb": log_client_error,
+            "group.id": self._config.kafka.group,
+            "isolation.level": "read_uncommitted",  # of offsets, those of open transactions do not count
+        }
+        self._group: Consumer = new_client(Consumer, settings)
+        self._consumer: Consumer = groupless_consumer(self._config.kafka)
+        self._liveness = Liveness(self._consumer, self._topics.outcomes)
+        self._log_reader = LogReader(self._config.kafka, PATIENCE, self._values)
+        try:
+            self._assign_again()
+            busy = False
+            while not self._stopping.is_set():
+                self._poll(0.0 if busy else POLL_TIMEOUT)
+                busy = self._restore()
+                end = time.monotonic() + STEP_SECONDS
+                for each in self._partitions:
+                    busy |= self._advance(each, end)
+                    self._apply_backpressure(each)
+                self._ask_for_ends()
+                if time.monotonic() - self._figures_at >= FIGURES_INTERVAL:
+                    self._update_figures()
+        finally:
+            self._restoring = None  # it begins anew with other clients
+            self._log_reader.close()
+            self._consumer.close()
+            self._group.close()
+
+    def _assign_again(self) -> None:
+        """Go on with new clients where the partitions are."""
+        for each in self._partitions:
+            if not each.wants_restoration:
+                self._assign(each, each.next_state, each.read_to)
+
+    def _assign(self, each: FollowedPartition, states: int, outcomes: int) -> None:
+        """Read state records and outcomes of a partition from these offsets on."""
+        places = [
+            TopicPartition(self._topics.checkpoints, each.number, states),
+            TopicPartition(self._topics.outcomes, each.number, outcomes),
+        ]
+        assigned = {(place.topic, place.partition) for place in self._consumer.assignment()}
+        if (self._topics.outcomes, each.number) in assigned:
+            self._consumer.incremental_unassign(places)
+        self._consumer.incremental_assign(places)
+        self._paused.discard(each.number)
+
+    def _poll(self, timeout: float) -> None:
+        """Read messages, and hand them to their partitions."""
+        first = self._consumer.poll(timeout)
+        self._liveness.check(received=first is not None)
+        if first is None:
+            return
+        found: dict[tuple[str, int], list[Message]] = defaultdict(list)
+        ends: list[tuple[str, int, int]] = []
+        for message in (first, *self._consumer.consume(MAX_POLL_RECORDS - 1, 0.0)):
+            error, place = message.error(), (message.topic() or "", message.partition() or 0)
+            if error is None:
+                found[place].append(message)
+            elif is_partition_end(error):
+                ends.append((*place, message.offset() or 0))
+            else:
+                raise_unless_retriable(message, self._config.kafka)
+        self._brokers = None
+        for (topic, number), messages in found.items():
+            each = self._partitions[number]
+            if each.wants_restoration and each.restore_from is None:
+                continue  # it will be read again
+            with self._failing(each):
+                if topic == self._topics.outcomes:
+                    each.note_outcomes(self._decoded(messages))
+                else:
+                    self._note_states(each, messages)
+        for topic, number, offset in ends:
+            if topic == self._topics.outcomes:
+                self._partitions[number].note_end(offset)
+
+    def _decoded(self, messages: list[Message]) -> OutcomeChunk:
+        converted = self._values.converted(self._topics.outcomes, messages)
+        try:
+            records, features = decode_outcomes([each.value() or b"" for each in converted], self._types)
+        except DECODE_ERRORS:
+            decode_records(self._types.outcomes, converted)  # names the faulty one
+            raise
+        return OutcomeChunk(records, offsets_of(messages), features)
+
+    def _note_states(self, each: FollowedPartition, messages: list[Message]) -> None:
+        key = state_key(each.number).encode()
+        for message in messages:
+            each.next_state = (message.offset() or 0) + 1
+            if message.key() == key:
+                each.note_state(state_of(message, self._topics, each.number, self._signer))
+
+    def _restore(self) -> bool:
+        """Restore partitions, one after the other, for some time; return whether more is left to do."""
+        end = time.monotonic() + STEP_SECONDS
+        while time.monotonic() < end:
+            if self._restoring is None and not self._begin_restoration():
+                return False
+            assert self._restoring is not None
+            each, steps = self._restoring
+            with self._failing(each):
+                step = next(steps)
+                if isinstance(step, int):
+                    each.records_left = step
+                    continue
+                restored, begin = step
+                self._end_restoration(each, restored, begin)
+            self._restoring = None
+        return True
+
+    def _begin_restoration(self) -> bool:
+        """Choose a partition that has to be restored; return whether there is one."""
+        now = time.monotonic()
+        due = (each for each in self._partitions if each.wants_restoration and each.restore_at <= now)
+        each = next(due, None)
+        if each is None:
+            return False
+        if each.restore_from is not None:
+            steps = self._restorer.resume(self._log_reader, each.restore_from)
+        else:
+            steps = self._steps_from_committed(each)
+        self._restoring = each, steps
+        return True
+
+    def _steps_from_committed(self, each: FollowedPartition) -> Iterator[Any]:
+        """Restore from what the group has committed by now; see `ModelRestorer.begin`."""
+        position = committed_positions(self._group, self._topics, [each.number])[each.number]
+        each.next_state = 0 if position.state_offset is None else position.state_offset + 1
+        yield from self._restorer.begin(self._log_reader, each.number, position)
+
+    def _end_restoration(self, each: FollowedPartition, restored: Restored, begin: int) -> None:
+        each.restored(restored, begin)
+        self._assign(each, each.next_state, begin)
+        model = restored.model
+        _log.info("restored", partition=each.number, outcomes=model.folded, epoch=model.epoch)
+
+    def _advance(self, each: FollowedPartition, end: float) -> bool:
+        """Let a partition learn for some time; return whether more is left to do."""
+        with self._failing(each):
+            while each.advance():
+                if time.monotonic() >= end:
+                    return True
+        return False
+
+    @contextmanager
+    def _failing(self, each: FollowedPartition) -> Iterator[None]:
+        """Let a partition fail, and the others go on, where its records are not as they have to be."""
+        try:
+            yield
+        except LostOutcomesError as error:
+            self._fail(each, error, lost=True)
+        except ForksError as error:
+            self._fail(each, error, lost=False)
+
+    def _fail(self, each: FollowedPartition, error: ForksError, *, lost: bool) -> None:
+        text = str(error)
+        if each.reason != text:
+            _log.warning("cannot follow a partition for now", partition=each.number, reason=text)
+        if self._restoring is not None and self._restoring[0] is each:
+            self._restoring = None
+        if lost and each.following:
+            each.restart(text)
+        else:
+            each.fail(text)
+
+    def _apply_backpressure(self, each: FollowedPartition) -> None:
+        places = [
+            TopicPartition(topic, each.number) for topic in (self._topics.checkpoints, self._topics.outcomes)
+        ]
+        if each.full and each.number not in self._paused:
+            self._consumer.pause(places)
+            self._paused.add(each.number)
+        elif each.has_room and each.number in self._paused:
+            self._consumer.resume(places)
+            self._paused.discard(each.number)
+
+    def _ask_for_ends(self) -> None:
+        """Find out, about once a second and in the background, where the committed outcomes end."""
+        if self._ends is None:
+            if time.monotonic() - self._figures_at >= FIGURES_INTERVAL:
+                self._ends = time.monotonic(), BackgroundCall(self._stable_offsets)
+            return
+        asked_at, call = self._ends
+        if not call.done:
+            return
+        self._ends = None
+        try:
+            found = call.result(0.0)
+        except KafkaException as error:
+            self._note_trouble(error_text(error))
+            self._admin = None
+            return
+        except ForksError as error:
+            self._note_trouble(str(error))
+            return
+        self._brokers = None
+        for each, offset in zip(self._partitions, found.values(), strict=True):
+            each.note_committed_end(asked_at, offset)
+
+    def _stable_offsets(self) -> dict[PartitionId, int]:
+        if self._admin is None:  # one that has seen all brokers go may not find them again
+            self._admin = Admin(self._config.kafka)
+        return last_stable_offsets(self._admin, self._outcomes)
+
+    def _update_figures(self) -> None:
+        now, folds = time.monotonic(), sum(each.folds for each in self._partitions)
+        seconds = max(now - self._figures_at, 1e-9)
+        self.figures = FollowerFigures(
+            tuple(each.figures() for each in self._partitions),
+            (folds - self._folds) / seconds,
+            self._brokers,
+        )
+        self._figures_at, self._folds = now, folds

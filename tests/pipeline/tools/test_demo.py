@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pipeline.config.loader import read_definition
+from pipeline.config.stream import KUAIREC
+from pipeline.config.tree import Config
+from pipeline.serving.scoring_requests import RequestDecoder
+from pipeline.sources.kuairec import read_events
+from pipeline.sources.rows import read_rows
+from pipeline.sources.synth.files import write_files
+from pipeline.sources.synth.size import Size
+from pipeline.tools.demo import DemoData, DemoFollower, example_request
+
+SIZE = Size(events=300, users=20, videos=15, days=2)
+
+
+@pytest.mark.parametrize("name", ["kuairec", "deliveries"])
+def test_the_example_is_a_request_of_the_stream(tmp_path: Path, name: str) -> None:
+    if name == "kuairec":
+        write_files(tmp_path, SIZE)
+        data = DemoData(read_events(tmp_path), KUAIREC, {})
+    else:
+        write_files(tmp_path, SIZE, stream="deliveries")
+        stream = read_definition(tmp_path / "deliveries.toml")
+        data = DemoData(read_rows(tmp_path / "deliveries.jsonl", stream, 0), stream, {})
+    found = RequestDecoder(Config(stream=data.stream)).decode(example_request(data))
+    assert len(found.candidates) == 3
+    assert found.time == data.events.frame["timestamp"][-1]
+
+
+def test_the_line_is_for_a_shell(tmp_path: Path) -> None:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    follower = DemoFollower(process, "http://a", b'{"user": "O\'Neill $HOME"}', tmp_path)
+    assert shlex.split(follower.curl_line)[-1] == '{"user": "O\'Neill $HOME"}'

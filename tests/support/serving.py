@@ -1,0 +1,123 @@
+"""A follower for tests of HTTP alone, and streams whose candidates have features of messages."""
+
+from __future__ import annotations
+
+import threading
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.resources import files
+from typing import Any, Final
+
+from pipeline.broker.launch import free_ports
+from pipeline.config.stream import Stream
+from pipeline.config.tree import Config
+from pipeline.model.score_terms import Term
+from pipeline.monitoring.http_server import listening
+from pipeline.records.fields import Id
+from pipeline.records.inputs import Interaction
+from pipeline.serving.answers import (
+    FollowerFigures,
+    PartitionFigures,
+    PartitionNotReadyError,
+    ScoreExplanation,
+    Scores,
+    StoredPoint,
+    UnknownChallengerError,
+)
+from pipeline.serving.application import Application
+from pipeline.serving.http_server import BACKLOG, ScoreServer
+from pipeline.serving.score_log import ScoreLog
+
+DELIVERIES: Final = Stream.model_validate(
+    tomllib.loads(files("pipeline.config").joinpath("streams/deliveries.toml").read_text("utf-8"))
+)
+"""Deliveries: numbers, booleans and hours, times as text."""
+
+
+def figures(**changed: Any) -> FollowerFigures:
+    """Where a follower of one partition is, all well but for what is changed."""
+    partition = PartitionFigures(
+        partition=0,
+        state="following",
+        reason=None,
+        model_version=41,
+        epoch=0,
+        as_of=1_000,
+        lag=0,
+        current_at=time.monotonic(),
+        records_left=0,
+        settings={"learner.budget": "100"},
+        challengers=("wider",),
+    )
+    return FollowerFigures((partition._replace(**changed),), 12.5, None)
+
+
+class FakeFollower:
+    """Scores a candidate by the text of its ids, and remembers what it was asked for.
+
+    It is for tests of HTTP alone; `tests/integration/test_serve.py` has real ones.
+    """
+
+    def __init__(self) -> None:
+        self.figures = figures()
+        self.asked: list[list[Interaction]] = []
+        self.failure: Exception | None = None
+
+    def partition_of(self, key: Id) -> int:
+        return len(str(key)) % 2
+
+    def score(
+        self,
+        partition: int,
+        interactions: Sequence[Interaction],
+        *,
+        challenger: str | None = None,
+        explain: bool = False,
+    ) -> Scores:
+        if self.failure is not None:
+            raise self.failure
+        if challenger not in {None, "wider"}:
+            raise UnknownChallengerError(challenger or "", ("wider",))
+        self.asked.append([*interactions])
+        scores = [score_of(each.ids) for each in interactions]
+        why = ScoreExplanation([Term("bias", "bias", 0.5)], [StoredPoint(0.25, 0.75, 7)])
+        return Scores(
+            partition=partition,
+            model_version=41,
+            epoch=0,
+            as_of=1_000,
+            tables={},
+            scores=scores,
+            probabilities=[0.5] * len(scores),
+            predicted=[score > 0 for score in scores],
+            unknown=[("user_id",) if each.ids[0] == "new" else () for each in interactions],
+            explanations=[why] * len(scores) if explain else None,
+        )
+
+
+def score_of(ids: Sequence[Id]) -> float:
+    """The score that the fake follower gives."""
+    return sum(map(ord, repr(tuple(ids)))) / 7.0
+
+
+NOT_READY: Final = PartitionNotReadyError(1, "it is being restored", 2.0)
+
+
+@contextmanager
+def served(
+    follower: FakeFollower, config: Config, log: ScoreLog | None = None, port: int | None = None
+) -> Iterator[str]:
+    """A real server in a thread, at the address that this yields."""
+    address = f"127.0.0.1:{port or free_ports(1)[0]}"
+    server = ScoreServer(Application(follower, config, {"forks-stream": "0"}, log), config.serve.timeout)
+    with listening(address, "serve.address", BACKLOG) as listener:
+        thread = threading.Thread(target=server.run, args=(listener,))
+        thread.start()
+        try:
+            yield address
+        finally:
+            server.stop()
+            thread.join(60.0)
+            assert not thread.is_alive()
