@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from pkgutil import resolve_name
@@ -59,7 +59,7 @@ def run(options: Options) -> dict[str, Any]:
         for number in range(options.runs or REPETITIONS):
             stage = Deployment.create(folder, bootstrap, f"round-{number}")
             stage.send(events)
-            repetitions.append(_round(stage, count))
+            repetitions.append(measure_stages(stage, count))
             options.say(f"round {number + 1}: {repetitions[-1]['all']['us']} us an event")
     stages = {
         name: {
@@ -79,9 +79,26 @@ def run(options: Options) -> dict[str, Any]:
     }
 
 
-def _round(stage: Deployment, count: int) -> dict[str, dict[str, float]]:
-    """Let a worker go through the logs of a stage, and time what comes after the first batch."""
-    worker, timer = Worker(stage.config), StageTimer()
+def measure_stages(
+    deployment: Deployment, count: int, more: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> dict[str, dict[str, float]]:
+    """Let a worker go through the logs of a deployment, and time what comes after the first batch.
+
+    Parameters
+    ----------
+    deployment
+        Has the logs.
+    count
+        Events in the logs.
+    more
+        Further stages, each of any number of functions.
+
+    Returns
+    -------
+    dict
+        Microseconds an event by stage, of all of them, and of the processor time that other threads took.
+    """
+    worker, timer = Worker(deployment.config), StageTimer()
     advance = timer.timed("merge and join", Task.advance)
     processed = first = 0
     processors = 0.0
@@ -100,22 +117,26 @@ def _round(stage: Deployment, count: int) -> dict[str, dict[str, float]]:
             worker.stop()
         return batch
 
+    functions = [*STAGES.items()]
+    functions += [(name, function) for name, several in more.items() for function in several]
     with ExitStack() as patches:
-        for name, function in STAGES.items():
+        for name, function in functions:
             patches.enter_context(patch(function, timer.timed(name, resolve_name(function))))
         patches.enter_context(patch(STAGES["merge and join"], counted))
         worker.run()
-    return _microseconds(seconds, processors, (2 * count - first) / 2)
+    names = (*STAGES, *more, "rest")
+    return _microseconds(
+        {name: seconds.get(name, Seconds()) for name in names}, processors, count - first / 2
+    )
 
 
 def _microseconds(
     seconds: Mapping[str, Seconds], processors: float, events: float
 ) -> dict[str, dict[str, float]]:
     """Return those of each stage, of all of them, and of the processor time that other threads took."""
-    found = {name: seconds.get(name, Seconds()) for name in (*STAGES, "rest")}
-    everything = Seconds(*map(sum, zip(*found.values(), strict=True)))
-    found |= {"all": everything, "other threads": Seconds(0.0, processors - everything.processor)}
+    everything = Seconds(*map(sum, zip(*seconds.values(), strict=True)))
+    found = {**seconds, "all": everything, "other threads": Seconds(0.0, processors - everything.processor)}
     return {
-        name: {"us": round(1e6 * one.clock / events, 2), "cpu_us": round(1e6 * one.processor / events, 2)}
+        name: {"us": round(1e6 * one.clock / events, 3), "cpu_us": round(1e6 * one.processor / events, 3)}
         for name, one in found.items()
     }

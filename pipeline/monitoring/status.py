@@ -308,7 +308,7 @@ def quantile(counts: Sequence[int], bounds: Sequence[float], share: float) -> fl
     rank, below, lower = share * sum(counts), 0, 0.0
     for count, upper in zip(counts, bounds, strict=False):
         if count and below + count >= rank:
-            return lower + (upper - lower) * (rank - below) / count
+            return min(upper, lower + (upper - lower) * (rank - below) / count)
         below, lower = below + count, upper
     return None
 
