@@ -15,7 +15,13 @@ import pytest
 import forks
 
 ROOT = Path(forks.__file__).parents[1]
-OPTIONAL = {"forks/adapters/river.py": {"river"}, "forks/adapters/sklearn.py": {"sklearn"}}
+CLIENT = {"httpx2", "msgspec"}
+OPTIONAL = {
+    "forks/adapters/river.py": {"river"},
+    "forks/adapters/sklearn.py": {"sklearn"},
+    "forks/client/answers.py": CLIENT,
+    "forks/client/client.py": CLIENT,
+}
 NOT_LOADED = {
     "pipeline",
     "research",
@@ -25,6 +31,7 @@ NOT_LOADED = {
     "polars",
     "structlog",
     "river",
+    "httpx2",
 }
 
 
@@ -53,6 +60,13 @@ def test_its_dependencies_are_what_forks_imports() -> None:
     for file in (ROOT / "forks").rglob("*.py"):
         needed |= imported(file) - OPTIONAL.get(file.relative_to(ROOT).as_posix(), set())
     assert names(project("library/pyproject.toml")["dependencies"]) == needed
+
+
+def test_the_extra_of_the_client_is_what_the_client_imports() -> None:
+    needed: set[str] = set()
+    for file in (ROOT / "forks/client").glob("*.py"):
+        needed |= imported(file)
+    assert names(project("library/pyproject.toml")["optional-dependencies"]["client"]) == needed
 
 
 def test_it_agrees_with_the_component_on_version_and_dependencies() -> None:
