@@ -172,7 +172,7 @@ def test_every_panel_shows_numbers_while_events_flow(
         status, history = ask(address, "/v1/status"), ask(address, "/v1/history")
         return (
             status["quality"]["events"] > 0
-            and all(status["joins"]["outcomes"][fate] for fate in ("labelled", "expired"))
+            and all(status["joins"]["outcomes"][each] for each in ("labelled", "expired"))
             and bool(status["predictions"] and status["joins"]["dead_letters"])
             and len(history["time"]) >= samples
             and all(sum(each is not None for each in values) > 2 for values in history["error"].values())

@@ -180,8 +180,8 @@ def _quality(status: Status, history: HistoryStatus) -> RenderableType:
 def _joins(status: Status) -> RenderableType:
     joins = status.joins
     table = _table("Joins", "", "records")
-    for fate, count in joins.outcomes.items():
-        _add(table, printable(fate, SHORT), f"{count:,}")
+    for name, count in joins.outcomes.items():
+        _add(table, printable(name, SHORT), f"{count:,}")
     _add(table, "waiting predictions", f"{joins.waiting_predictions:,}")
     _add(table, "early labels", f"{joins.early_labels:,}")
     _add(table, "duplicates", f"{joins.duplicates:,}")
