@@ -28,6 +28,8 @@ MAX_ENTITIES: Final = 8
 """Entities of a stream, at most."""
 MAX_TABLES: Final = 8
 """Tables of a stream, at most."""
+MAX_ITEMS: Final = 1_000
+"""The largest `interactions.max_items`."""
 EVENT_ID: Final = "event_id"
 """What `Stream.key` is where the event's id is the messages' key."""
 
@@ -68,6 +70,8 @@ RESERVED: Final = frozenset(
 """Fields of outputs, which ids, labels and tables cannot be called."""
 WEIGHT: Final = "weight"
 """One more, where labels have weights."""
+SLATE_FIELDS: Final = frozenset({"items", "position"})
+"""Two more, where interactions are slates."""
 
 
 class OutputDefinition(Section):
@@ -99,6 +103,36 @@ class InputDefinition(Section):
         yield "time", self.time
         for name, pointer in self.numbers.items():
             yield f"numbers.{name}", pointer
+
+
+class InteractionDefinition(InputDefinition):
+    """Messages with interactions: of one item, or of a slate, the items that were shown together."""
+
+    items: Pointer | None = None
+    """The list of a slate's items in the order in which they were shown; None where a message is one item."""
+    item_fields: tuple[Name, ...] = ()
+    """Entities, numbers and features that each item has: their pointers begin in the item. All others are of
+    the message."""
+    max_items: int = Field(100, ge=1, le=MAX_ITEMS)
+    """Items of a slate, at most."""
+
+    @model_validator(mode="after")
+    def _check_items(self) -> Self:
+        if self.items is None and self.item_fields:
+            raise ValueError("item_fields are read in the items of a list: set items to where it is")
+        if self.items is not None and self.format != "json":
+            raise ValueError(
+                f'items are read in plain JSON only: set format = "json" in place of {self.format}'
+            )
+        if len(set(self.item_fields)) < len(self.item_fields):
+            raise ValueError("item_fields name a field twice")
+        return self
+
+    def pointers(self) -> Iterator[tuple[str, str]]:
+        """Yield the settings that are pointers, with their names."""
+        yield from super().pointers()
+        if self.items is not None:
+            yield "items", self.items
 
 
 class LabelDefinition(InputDefinition):
@@ -152,7 +186,7 @@ class Stream(Section):
     key: Name | None = None
     """The entity whose id is the key of interactions and labels, or `event_id`; None for the first entity,
     and without entities for the event's id."""
-    interactions: InputDefinition
+    interactions: InteractionDefinition
     labels: LabelDefinition
     outputs: OutputDefinition = OutputDefinition()
     target: TargetSettings
@@ -168,7 +202,8 @@ class Stream(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        reserved = RESERVED | {WEIGHT} if self.labels.weighted else RESERVED
+        reserved = RESERVED | ({WEIGHT} if self.labels.weighted else set())
+        reserved |= SLATE_FIELDS if self.has_slates else set()
         for name in (*self.entities, self.target.name, *self.tables):
             if name in reserved:
                 raise ValueError(f"{name} is the name of another field of outputs: take another name")
@@ -181,9 +216,22 @@ class Stream(Section):
         self._check_tables()
         if self.interactions.topic == self.labels.topic:
             raise ValueError(f"interactions and labels have the same topic, {self.labels.topic}")
+        self._check_slates()
         for name, definition in (("interactions", self.interactions), ("labels", self.labels)):
-            _refuse_overlap(name, dict(self.pointers(definition)))
+            for within, pointers in self._pointers_by_object(definition).items():
+                _refuse_overlap(f"{name}{within}", pointers)
         return self
+
+    @property
+    def has_slates(self) -> bool:
+        """Whether an interaction is a slate: a list of items that were shown together."""
+        return self.interactions.items is not None
+
+    @property
+    def item_entities(self) -> tuple[int, ...]:
+        """The numbers of the entities that each item of a slate names; empty without slates."""
+        names = self.interactions.item_fields
+        return tuple(number for number, name in enumerate(self.entities) if name in names)
 
     @property
     def needs_registry(self) -> bool:
@@ -215,6 +263,47 @@ class Stream(Section):
                     f"the entities {other} and {name} would both be called {entity_word(name)}: "
                     "take another name"
                 )
+
+    def _check_slates(self) -> None:
+        """Refuse slates whose items cannot be told apart, or whose key is not of the message."""
+        if not self.has_slates:
+            return
+        read = [*self.entities, *self.interactions.numbers]
+        read += [name for name, each in self.features.items() if not isinstance(each, TimeFeature)]
+        for name in self.interactions.item_fields:
+            if name not in read:
+                raise ValueError(
+                    f"interactions.item_fields name {name}, which is no entity, number or feature that is "
+                    "read in interactions"
+                )
+            if read.count(name) > 1:
+                raise ValueError(
+                    f"interactions.item_fields name {name}, which is a number and an entity or feature"
+                )
+        if not self.item_entities:
+            raise ValueError(
+                "interactions.item_fields have to name the entity that tells the items of a slate apart"
+            )
+        if self.key_entity in self.item_entities:
+            raise ValueError(
+                f"the key is {[*self.entities][self.key_entity or 0]}, which each item of a slate has: set "
+                "key to an entity of the message, or to event_id"
+            )
+        if self.outputs.format != "json":
+            raise ValueError(f'outputs.format is {self.outputs.format}: slates are written as "json" only')
+
+    def _pointers_by_object(self, definition: InputDefinition) -> dict[str, dict[str, str]]:
+        """Return what is read of a message, and of an item of it, each with the names of the settings."""
+        found: dict[str, dict[str, str]] = {"": {}, ".items": {}}
+        for name, pointer in self.pointers(definition):
+            of_item = definition is self.interactions and self.is_item_field(name)
+            found[".items" if of_item else ""][name] = pointer
+        return found
+
+    def is_item_field(self, setting: str) -> bool:
+        """Whether the pointer of this name begins in an item, in the messages of interactions."""
+        kind, _, name = setting.partition(".")
+        return kind in {"entities", "numbers", "features"} and name in self.interactions.item_fields
 
     def _check_tables(self) -> None:
         """Refuse tables of no entity, and topics and fields that have two meanings."""

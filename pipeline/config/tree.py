@@ -408,6 +408,21 @@ class Serve(Section):
     """How far the models may be behind what was committed, for the follower to be ready."""
 
 
+MAX_SLATE_BYTES: Final = 900_000
+"""Bytes of a slate's items in its prediction, at most: the default limit of brokers is a mebibyte."""
+
+
+def _largest_item(features: int, entities: int, challengers: int) -> int:
+    """Return the bytes that an item of a slate may have in its prediction, with escaped ids.
+
+    Examples
+    --------
+    >>> _largest_item(features=10, entities=1, challengers=0)
+    2020
+    """
+    return 160 + 26 * features + 1_600 * entities + 70 * challengers
+
+
 class Config(Section):
     """The whole configuration."""
 
@@ -444,6 +459,36 @@ class Config(Section):
             raise ValueError('join.corrections need labels.policy = "all": they may be of any label')
         if self.join.corrections != "off" and self.stream.tables:
             raise ValueError("join.corrections and stream.tables do not go together yet: take one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _check_slates(self) -> Self:
+        if not self.stream.has_slates:
+            return self
+        if self.join.corrections != "off":
+            raise ValueError(
+                "join.corrections and stream.interactions.items do not go together yet: take one"
+            )
+        if self.sharing.align is not None:
+            raise ValueError("sharing.align and stream.interactions.items do not go together yet: take one")
+        if self.labels.policy != "all":
+            raise ValueError(
+                'labels.policy is "all" with stream.interactions.items: labels of slates are not asked for'
+            )
+        most = self.stream.interactions.max_items
+        if most > self.join.max_pending:
+            raise ValueError(
+                "stream.interactions.max_items is above join.max_pending: a slate has to find room"
+            )
+        features = len(FeatureLayout.of(self.stream, self.features.kind).names)
+        fits = MAX_SLATE_BYTES // _largest_item(
+            features, len(self.stream.item_entities), len(self.challengers)
+        )
+        if most > fits:
+            raise ValueError(
+                f"stream.interactions.max_items is {most}: with {features} features the prediction of so "
+                f"many items may be larger than brokers accept, set it to at most {fits}"
+            )
         return self
 
     @model_validator(mode="after")

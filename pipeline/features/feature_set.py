@@ -54,6 +54,8 @@ class FeatureSet:
         The names of the entities.
     key_entity
         The number of the entity whose id is the messages' key; None for the event's id.
+    item_entities
+        The numbers of the entities that each item of a slate names; empty where there are no slates.
     codes : ndarray, shape (running features, 3), int64
         Of each running feature what it is, the number of its totals, and of those that it leans on: see
         `pipeline.features.totals.make_features`.
@@ -74,6 +76,7 @@ class FeatureSet:
     tables: tuple[TableFeatures, ...]
     entity_names: tuple[str, ...]
     key_entity: int | None
+    item_entities: tuple[int, ...]
     codes: NDArray[np.int64]
     effect_columns: tuple[int, ...]
 
@@ -161,6 +164,7 @@ def _make(stream: Stream, kind: FeatureKind) -> FeatureSet:
         tables_of(stream),
         tuple(stream.entities),
         stream.key_entity,
+        stream.item_entities,
         np.array(codes, dtype=np.int64).reshape(len(names), 3),
         tuple(columns),
     )

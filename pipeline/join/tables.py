@@ -23,6 +23,7 @@ import msgspec
 import numpy as np
 
 from pipeline.config.tree import Join as JoinSettings
+from pipeline.join.identity import identify_by
 from pipeline.join.merge import Integers
 from pipeline.join.spill import SpilledPredictions
 from pipeline.join.timers import NEVER, TimerQueue
@@ -62,6 +63,7 @@ class Pending(msgspec.Struct, gc=False):
     timestamp: int
     model_version: int
     sequence: int
+    """Of a slate's item, `pipeline.records.slates.item_number`."""
     scored: bytes = b""
     """Score, then features, float64."""
     asked: bool | None = None
@@ -80,7 +82,7 @@ class Pending(msgspec.Struct, gc=False):
             prediction.ids,
             prediction.timestamp,
             prediction.model_version,
-            prediction.sequence,
+            prediction.number,
             array("d", [prediction.score, *prediction.features]).tobytes(),
             prediction.asked,
             None if challengers is None else ChallengerScores.of(challengers),
@@ -138,9 +140,19 @@ class Join:
         How long predictions and labels wait, and how much room there is for them.
     spilled
         Takes the oldest predictions beyond `JoinSettings.max_in_memory`; None to hold all in memory.
+    item_entities
+        The numbers of the entities that each item of a slate names. Where there are such, tables have entries
+        of items, and their events are those of `pipeline.join.identity`.
     """
 
-    def __init__(self, settings: JoinSettings, spilled: SpilledPredictions | None = None) -> None:
+    def __init__(
+        self,
+        settings: JoinSettings,
+        spilled: SpilledPredictions | None = None,
+        item_entities: Sequence[int] = (),
+    ) -> None:
+        self.identify = identify_by(item_entities)
+        """Returns the event by which the tables find something."""
         self.window = settings.window
         self.early = settings.early
         self.early_bytes = settings.early_bytes
@@ -231,17 +243,18 @@ class Join:
 
     def open(self, prediction: Pending) -> None:
         """Let a prediction wait for its label."""
-        self.pending[prediction.event_id] = prediction
-        self._expiry_timers.add(prediction.timestamp + self.window, prediction.sequence, prediction.event_id)
+        event_id = self.identify(prediction)
+        self.pending[event_id] = prediction
+        self._expiry_timers.add(prediction.timestamp + self.window, prediction.sequence, event_id)
 
     def close(self, prediction: Pending, label_timestamp: int | None, sequence: int) -> None:
         """End a prediction's wait with an outcome of this sequence; remember how for one more window."""
         self._drop([prediction])
-        self.remember(prediction.event_id, prediction.timestamp, label_timestamp, sequence)
+        self.remember(self.identify(prediction), prediction.timestamp, label_timestamp, sequence)
 
     def open_all(self, predictions: list[Pending]) -> None:
         """`open` each; their events are all new."""
-        event_ids = [each.event_id for each in predictions]
+        event_ids = [*map(self.identify, predictions)]
         deadlines = np.array([each.timestamp for each in predictions], dtype=np.int64) + self.window
         self.pending.update(zip(event_ids, predictions, strict=True))
         self._expiry_timers.add_all(
@@ -319,7 +332,7 @@ class Join:
             return
         if (number := len(self.pending) - self.max_in_memory) > 0:
             oldest = list(islice(self.pending.values(), number))
-            event_ids = [each.event_id for each in oldest]
+            event_ids = [*map(self.identify, oldest)]
             sequences = np.array([each.sequence for each in oldest], dtype=np.int64)
             self.spilled.append(
                 event_ids,
@@ -337,9 +350,9 @@ class Join:
         spilled = list[Id]()
         for prediction in predictions:
             if prediction.record is None:
-                del self.pending[prediction.event_id]
+                del self.pending[self.identify(prediction)]
             else:
-                spilled.append(prediction.event_id)
+                spilled.append(self.identify(prediction))
         if spilled and self.spilled is not None:
             self.spilled.remove(spilled)
 
@@ -352,7 +365,7 @@ class Join:
 
     def add_early(self, early: EarlyLabel) -> None:
         """Let a label wait for its interaction."""
-        event_id = early.label.event_id
+        event_id = self.identify(early.label)
         self.waiting[event_id] = early
         self.waiting_bytes += early.source.size
         self._early_timers.add(early.label.timestamp + self.early, early.source.offset, event_id)
@@ -378,7 +391,7 @@ class Join:
         return self.waiting_bytes > self.early_bytes
 
     def lowest_needed(self, next_prediction: int, next_outcome: int) -> tuple[int, int]:
-        """Return the sequences from which predictions and outcomes are read to restore these tables.
+        """Return the numbers from which predictions and outcomes are read to restore these tables.
 
         An outcome's sequence is never below the `model_version` of its prediction, which is how far
         back outcomes are needed to know which predictions are still pending.

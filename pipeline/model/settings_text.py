@@ -168,7 +168,8 @@ def features_text(stream: Stream) -> dict[str, str]:
     said["signals"] = stream.labels.signals
     said["weight"] = None if stream.labels.weight is None else True
     said["weights"] = stream.labels.weights
-    named = {name: value for name, value in said.items() if value not in (None, {})}
+    said["items"] = [[*stream.entities][number] for number in stream.item_entities]
+    named = {name: value for name, value in said.items() if value not in (None, {}, [])}
     return {STREAM_FEATURES: encode(named).decode()} if named else {}
 
 

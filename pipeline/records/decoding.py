@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pipeline.records.encoding import keys_of
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction, Label
+from pipeline.records.inputs import Interaction, Label, Slate
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.names import Fault
 from pipeline.records.surrogates import replace_lone_surrogates
@@ -167,10 +167,22 @@ def decode_value(value: bytes, decoder: InputDecoder[AnyRecord_co]) -> AnyRecord
         if first == second:  # there is none, and something else is wrong
             raise
     record, other = decoder.decode(first), decoder.decode(second)
-    for name in record.__struct_fields__:
-        if getattr(record, name) != getattr(other, name):
-            raise LoneSurrogateError(f"{name} has half a surrogate pair, which stands for no character")
+    if (name := _first_difference(record, other)) is not None:
+        raise LoneSurrogateError(f"{name} has half a surrogate pair, which stands for no character")
     return record
+
+
+def _first_difference(record: msgspec.Struct, other: msgspec.Struct) -> str | None:
+    """Return the first field in which two records of a type differ; None if there is none."""
+    for name in record.__struct_fields__:
+        one, another = getattr(record, name), getattr(other, name)
+        if isinstance(record, Slate) and name == "items":
+            for number, pair in enumerate(zip(one, another, strict=True)):
+                if (within := _first_difference(*pair)) is not None:
+                    return f"{name}[{number}].{within}"
+        elif one != another:
+            return name
+    return None
 
 
 def times_of(records: list[Record]) -> NDArray[np.int64]:

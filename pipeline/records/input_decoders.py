@@ -6,7 +6,7 @@ at once. Otherwise it is parsed into an object of its own shape, of which the re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, TypeVa
 import msgspec
 
 from pipeline.config.pointer import nested, parts_of
-from pipeline.config.stream import InputDefinition, LabelDefinition, Stream, TimeUnit
+from pipeline.config.stream import InputDefinition, InteractionDefinition, LabelDefinition, Stream, TimeUnit
 from pipeline.config.stream_features import (
     MAX_NUMBER,
     BooleanFeature,
@@ -31,7 +31,7 @@ from pipeline.records.decoding import InputDecoder
 from pipeline.records.entities import entity_fields, tuple_getter
 from pipeline.records.fields import Duration, Id, LabelValue, LabelWeight, Timestamp, WatchRatio
 from pipeline.records.framing import FramedDecoder
-from pipeline.records.inputs import Interaction, Label, feature_field
+from pipeline.records.inputs import Interaction, Label, Slate, feature_field
 from pipeline.records.schemas import SchemaSource, WantedField
 
 _MAX_TIME: Final = 2**53
@@ -58,6 +58,8 @@ class _Field(NamedTuple):
     type: Any
     optional: bool = False
     """Whether it is None where the message has no such field."""
+    of_item: bool = False
+    """Whether its place begins in an item of a slate."""
 
 
 _Tree: TypeAlias = "dict[str, _Field | _Tree]"
@@ -114,7 +116,13 @@ def _input_decoder(
     stream: Stream, definition: InputDefinition, record: type[AnyRecord]
 ) -> InputDecoder[AnyRecord]:
     key, ids = stream.key_entity, entity_fields(len(stream.entities))
-    decode = _decoder(record, _fields(stream, definition), ids, definition)
+    fields = _fields(stream, definition)
+    slates = stream.has_slates and definition is stream.interactions
+    decode: Callable[[bytes], Any] = (
+        slate_decoder(fields, ids, stream.interactions)
+        if slates
+        else _decoder(record, fields, ids, definition)
+    )
     if key is None:
         return InputDecoder(decode, attrgetter("event_id"), ".".join(parts_of(definition.event_id)))
     [*pointers] = stream.entities.values()
@@ -225,21 +233,25 @@ def table_value_decoder(table: LiveTable) -> Callable[[bytes], tuple[Any, ...]]:
     return decode
 
 
-def _feature_field(number: int, feature: FieldFeature) -> _Field:
+def _feature_field(number: int, feature: FieldFeature, *, of_item: bool = False) -> _Field:
     """Return the field of a feature of this number."""
     optional, kind = feature.missing is not None, _type_of(feature)
-    return _Field(feature_field(number), parts_of(feature.field), kind | None if optional else kind, optional)
+    kind = kind | None if optional else kind
+    return _Field(feature_field(number), parts_of(feature.field), kind, optional, of_item)
 
 
 def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
     """Return the fields of an input, in the order in which what is wrong with one is looked for."""
-    ids = zip(entity_fields(len(stream.entities)), stream.entities.values(), strict=True)
+    in_items = stream.interactions.item_fields if definition is stream.interactions else ()
     fields = [
         _Field("event_id", parts_of(definition.event_id), Id),
-        *(_Field(name, parts_of(pointer), Id) for name, pointer in ids),
+        *(
+            _Field(f"entity_{number}", parts_of(pointer), Id, of_item=name in in_items)
+            for number, (name, pointer) in enumerate(stream.entities.items())
+        ),
         _Field("timestamp", parts_of(definition.time), _TIMES[definition.time_unit]),
         *(
-            _Field(f"number_{name}", parts_of(pointer), Duration)
+            _Field(f"number_{name}", parts_of(pointer), Duration, of_item=name in in_items)
             for name, pointer in definition.numbers.items()
         ),
     ]
@@ -247,9 +259,9 @@ def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
         if definition.weight is not None:
             fields.append(_Field("weight", parts_of(definition.weight), LabelWeight))
         return [*fields, _Field("watch_ratio", parts_of(definition.value), _label_type(stream))]
-    for number, feature in enumerate(stream.features.values()):
+    for number, (name, feature) in enumerate(stream.features.items()):
         if not isinstance(feature, TimeFeature):
-            fields.append(_feature_field(number, feature))
+            fields.append(_feature_field(number, feature, of_item=name in in_items))
     return fields
 
 
@@ -343,6 +355,73 @@ def _decoder(
         return made(*found)
 
     return decode
+
+
+def slate_decoder(
+    fields: list[_Field], ids: list[str], definition: InteractionDefinition
+) -> Callable[[bytes], Slate]:
+    """Return what decodes a message with a list of items to a slate.
+
+    Parameters
+    ----------
+    fields
+        The fields of an interaction, of which some are of each item.
+    ids
+        Those of them that are ids.
+    definition
+        Definition of the messages.
+    """
+    own, of_message = [each for each in fields if each.of_item], [each for each in fields if not each.of_item]
+    items_at = _Field("items", parts_of(definition.items or ""), _items_type(own, definition.max_items))
+    whole = [*of_message, items_at]
+    parse = msgspec.json.Decoder(_shape(_tree(whole))).decode
+    values = tuple_getter([_path(whole, field) for field in whole])
+    item_values = tuple_getter([_path(own, field) for field in own])
+    names = [field.name for field in (*of_message, *own)]
+    namespace = {"ids": property(tuple_getter(ids))}
+    made: Any = msgspec.defstruct(
+        "Item", names, bases=(Interaction,), namespace=namespace, frozen=True, gc=False
+    )
+    of_slate = [field.name for field in whole]
+    slate: Any = msgspec.defstruct("Slate", of_slate, bases=(Slate,), frozen=True, gc=False)
+    at, convert = names.index("timestamp"), _CONVERSIONS[definition.time_unit]
+    refuse_twice = _twice_refuser(own, ".".join(items_at.parts))
+
+    def decode(value: bytes) -> Slate:
+        *found, listed = values(parse(value))
+        found[at] = convert(found[at])
+        items = tuple(made(*found, *item_values(each)) for each in listed)
+        refuse_twice(items)
+        decoded: Slate = slate(*found, items)
+        return decoded
+
+    return decode
+
+
+def _items_type(fields: list[_Field], most: int) -> Any:
+    """Return the type of the list of a slate's items."""
+    item = _shape(_tree(fields))
+    return Annotated[list[item], msgspec.Meta(min_length=1, max_length=most)]  # type: ignore[valid-type]  # made just now
+
+
+def _twice_refuser(fields: list[_Field], items: str) -> Callable[[Sequence[Interaction]], None]:
+    """Return what refuses the items of a list in which one is twice, by its ids."""
+    own = [field for field in fields if field.name.startswith("entity_")]
+    ids, words = tuple_getter([field.name for field in own]), ".".join(own[0].parts)
+
+    def refuse(found: Sequence[Interaction]) -> None:
+        every = [*map(ids, found)]
+        if len(set(every)) == len(every):
+            return
+        first: dict[tuple[Id, ...], int] = {}
+        for number, item in enumerate(every):
+            if first.setdefault(item, number) != number:
+                raise msgspec.ValidationError(
+                    f"The item {', '.join(map(repr, item))} is in the slate twice, also as "
+                    f"`{items}[{first[item]}]` - at `$.{items}[{number}].{words}`"
+                )
+
+    return refuse
 
 
 def _tree(fields: Iterable[_Field]) -> _Tree:

@@ -37,6 +37,15 @@ class Interaction(InputRecord, frozen=True, gc=False):
     """An event, such as an item that is presented to a user. It also has what the stream's features need."""
 
 
+class Slate(Interaction, frozen=True, gc=False):
+    """Items that were shown together. It has no ids: each of its items has all of them."""
+
+    @property
+    def items(self) -> tuple[Interaction, ...]:
+        """The items in the order in which they were shown, each with the event's id and time."""
+        raise NotImplementedError
+
+
 def feature_field(number: int) -> str:
     """Return the field of an interaction that has the feature of this number in the stream's definition."""
     return f"feature_{number}"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import FunctionType
+from dataclasses import dataclass, replace
+from types import FunctionType, MappingProxyType
 from typing import Annotated, Any, Final, TypeVar, cast
 
 import msgspec
 
 from pipeline.config.feature_layout import FeatureLayout, TableLayout
-from pipeline.config.stream import KUAIREC, Stream
+from pipeline.config.stream import KUAIREC, MAX_ITEMS, Stream
 from pipeline.config.target_settings import RegressionSettings
 from pipeline.records.entities import entity_fields, tuple_getter
 from pipeline.records.fields import Count, Id, LabelValue, LabelWeight, WatchRatio
@@ -26,6 +26,7 @@ from pipeline.records.outputs import (
     RawPrediction,
     Share,
 )
+from pipeline.records.slates import Position, SlateItem, SlatePrediction, Slates, item_number
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
@@ -47,6 +48,7 @@ class OutputTypes:
     features: int
     """The number of features."""
     prediction: type[Prediction]
+    """Of one item, where predictions are of slates."""
     label_request: type[LabelRequest]
     label_fields: type[LabelFields]
     outcome: type[Outcome]
@@ -58,6 +60,8 @@ class OutputTypes:
     raw_outcomes: msgspec.json.Decoder[RawOutcome]
     requests: msgspec.json.Decoder[LabelRequest]
     shares: msgspec.json.Decoder[Share]
+    slates: Slates | None = None
+    """The records of predictions, where they are of slates."""
 
     @staticmethod
     def of(stream: Stream) -> OutputTypes:
@@ -66,6 +70,18 @@ class OutputTypes:
         if key not in _compiled:
             _compiled[key] = _compile(stream)
         return _compiled[key]
+
+    def predictions_of(self, value: bytes) -> list[Prediction]:
+        """Return the predictions of a record: several where it is of a slate.
+
+        Raises
+        ------
+        msgspec.DecodeError, UnicodeDecodeError
+            The value is no prediction.
+        """
+        if self.slates is None:
+            return [self.predictions.decode(value)]
+        return self.slates.expand(self.slates.decoder.decode(value))
 
     def key_of(self, record: Prediction | Outcome | LabelRequest) -> Id:
         """Return the id that is a record's key."""
@@ -157,17 +173,21 @@ def _compile(stream: Stream) -> OutputTypes:
     of_example[("watch_ratio",)] = {"watch_ratio": value} | weight
     of_label = {("watch_ratio",): {"watch_ratio": float | None} | weight}
     tables: dict[str, Any] = {"tables": dict[str, Count]} if stream.tables else {}
-    replaced = named | {("features",): {"features": features} | tables}
+    version = (
+        {("model_version",): {"model_version": Count, "position": Position}} if stream.has_slates else {}
+    )
+    replaced = named | {("features",): {"features": features} | tables} | version
     own: dict[str, Any] = {"ids": property(tuple_getter(ids)), "weighted": bool(weight)}
     example = derived(Example, of_example, names, own)
     share = _share(layout, example)
     shared: Any = {"shared": (list[share] | None, None)}  # type: ignore[valid-type]  # made just now
-    own |= {"example_type": example}
+    own |= {"example_type": example, **(_NUMBERS if stream.has_slates else {})}
     raw: Any = {("features",): {"features": msgspec.Raw} | tables}
-    return _types(
+    prediction = derived(Prediction, replaced, names, own)
+    types = _types(
         stream,
         layout,
-        derived(Prediction, replaced, names, own),
+        prediction,
         derived(RawPrediction, replaced | raw, names, own),
         derived(LabelRequest, replaced, names, own),
         derived(LabelFields, of_label | {("shared",): shared}, names),
@@ -181,6 +201,53 @@ def _compile(stream: Stream) -> OutputTypes:
         example,
         share,
     )
+    return replace(types, slates=_slates(stream, prediction, replaced, names)) if stream.has_slates else types
+
+
+_NUMBERS: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "number": property(lambda record: item_number(record.sequence, record.position)),
+        "prediction_number": property(
+            lambda record: item_number(record.prediction_sequence, record.position)
+        ),
+    }
+)
+"""What tells apart the predictions of a slate's items."""
+
+
+def _slates(
+    stream: Stream,
+    prediction: type[Prediction],
+    replaced: Mapping[tuple[str, ...], Mapping[str, Any]],
+    names: Mapping[str, str],
+) -> Slates:
+    """Return the types of a stream's slates, given those of the prediction of an item."""
+    ids, own = entity_fields(len(stream.entities)), stream.item_entities
+    of_items = [ids[number] for number in own]
+    of_message = [name for name in ids if name not in of_items]
+    features = dict(replaced[("features",)])
+    tables = {name: features.pop(name) for name in ("tables",) if name in features}
+    predicted: dict[tuple[str, ...], Mapping[str, Any]] = {
+        key: fields for key, fields in replaced.items() if key == ("predicted",)
+    }
+    item = derived(
+        SlateItem,
+        {("video_id",): dict.fromkeys(of_items, Id), ("features",): features} | predicted,
+        names,
+        {"ids": property(tuple_getter(of_items))},
+    )
+    listed = list[item], msgspec.Meta(min_length=1, max_length=MAX_ITEMS)  # type: ignore[valid-type]  # made just now
+    record = derived(
+        SlatePrediction,
+        {
+            ("user_id",): dict.fromkeys(of_message, Id),
+            ("items",): {"items": Annotated[listed]} | tables,
+        },
+        names,
+        {"ids": property(tuple_getter(of_message))},
+    )
+    entities = len(stream.entities)
+    return Slates(record, item, prediction, item_entities=own, entities=entities, tables=bool(tables))
 
 
 def _types(  # noqa: PLR0917 - one type after the other

@@ -66,6 +66,11 @@ class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         """The ids of the stream's entities."""
         return self.user_id, self.video_id
 
+    @property
+    def number(self) -> int:
+        """What tells it apart: its sequence, and in a slate its position too."""
+        return self.sequence
+
 
 class RawPrediction(Prediction, frozen=True, gc=False):
     """A prediction whose features are not yet decoded: see `RawOutcome`."""
@@ -292,6 +297,11 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         make: Callable[..., Example] = self.example_type
         ratio, weight = self.watch_ratio or 0.0, (self.weight,) if self.weighted else ()
         return make(*self.ids, self.timestamp, self.decoded_features(), self.label, ratio, *weight)
+
+    @property
+    def prediction_number(self) -> int:
+        """`Prediction.number` of its prediction."""
+        return self.prediction_sequence
 
     @property
     def corrects(self) -> bool:

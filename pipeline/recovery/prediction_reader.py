@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import compress
 from typing import NamedTuple
 
 from pipeline.kafka.log import DECODE_ERRORS, LogReader, decode_records, offsets_of
 from pipeline.kafka.topics import Topics
+from pipeline.records.encoding import encode_all
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Prediction
+from pipeline.records.slates import SlatePrediction, Slates
 
 
 class PredictionChunk(NamedTuple):
-    """A slice of the predictions' log."""
+    """A slice of the predictions' log. Of a slate, each item is a prediction."""
 
     records: list[Prediction]
     """Those below the sequence to spill are `pipeline.records.outputs.RawPrediction`."""
@@ -64,6 +66,11 @@ def read_predictions(
     """
     types = OutputTypes.of(topics.stream)
     for messages in log.read(topics.predictions, partition, offset):
+        if types.slates is not None:
+            yield expand_slates(
+                decode_records(types.slates.decoder, messages), offsets_of(messages), types.slates
+            )
+            continue
         texts = [message.value() or b"" for message in messages]
         try:
             records = decode_predictions(texts, types, spill_below)
@@ -71,3 +78,16 @@ def read_predictions(
             decode_records(types.predictions, messages)  # names the faulty one
             raise
         yield PredictionChunk(records, offsets_of(messages), texts)
+
+
+def expand_slates(
+    records: Sequence[SlatePrediction], offsets: Sequence[int], slates: Slates
+) -> PredictionChunk:
+    """Return the predictions of the items of slates."""
+    found = [
+        (each, offset)
+        for record, offset in zip(records, offsets, strict=True)
+        for each in slates.expand(record)
+    ]
+    predictions = [each for each, _ in found]
+    return PredictionChunk(predictions, [offset for _, offset in found], encode_all(predictions))

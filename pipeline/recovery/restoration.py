@@ -10,6 +10,7 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.config.stream import MAX_ITEMS
 from pipeline.errors import StateError
 from pipeline.join.tables import Answered, Pending
 from pipeline.records.outputs import Outcome, Prediction
@@ -33,6 +34,8 @@ class TaskRestorer:
     keep_waiting
         Is given the predictions that wait for their label in memory, in the order of their sequences: an
         encoder needs their text for their outcomes.
+    most_items
+        Items of a slate, at most, where interactions are slates.
 
     Attributes
     ----------
@@ -41,7 +44,11 @@ class TaskRestorer:
     """
 
     def __init__(
-        self, task: Task, state: State, keep_waiting: Callable[[Sequence[Prediction]], None]
+        self,
+        task: Task,
+        state: State,
+        keep_waiting: Callable[[Sequence[Prediction]], None],
+        most_items: int = MAX_ITEMS,
     ) -> None:
         self.task = task
         self.state = state
@@ -50,8 +57,9 @@ class TaskRestorer:
         self._first_outcome = min(state.outcomes_from, task.model.folded)
         self._next_prediction = state.pending_from
         self._closed = SequenceSet()
-        join = task.join
-        self.spill_below = max(0, state.predictions - join.max_in_memory) if join.spilled is not None else 0
+        join, most = task.join, most_items if task.model.features.item_entities else 1
+        in_memory = max(1, join.max_in_memory // most)
+        self.spill_below = max(0, state.predictions - in_memory) if join.spilled is not None else 0
 
     @property
     def remaining_outcomes(self) -> int:
@@ -105,10 +113,10 @@ class TaskRestorer:
         self._next_outcome = first + len(outcomes)
         for outcome in outcomes[max(0, state.outcomes_from - first) :]:
             if state.pending_from <= outcome.prediction_sequence < state.predictions:
-                self._closed.add(outcome.prediction_sequence)
+                self._closed.add(outcome.prediction_number)
             times = (outcome.timestamp, outcome.label_timestamp)
             if join.remembered_until(*times) >= state.stream_time:
-                join.remember(outcome.event_id, *times, outcome.sequence)
+                join.remember(join.identify(outcome), *times, outcome.sequence)
                 if join.corrections != "off" and outcome.event_id in join.closed:
                     join.answered[outcome.event_id] = Answered.of(outcome)
         _index_offsets(self.task.outcome_offsets, first, offsets)
@@ -124,9 +132,9 @@ class TaskRestorer:
         Parameters
         ----------
         predictions, offsets
-            In the order of the log.
+            In the order of the log. Of a slate, each item is a prediction, with the offset of the slate.
         texts
-            The records as they were read; None if no prediction is to be spilled.
+            The text of each prediction; None if none is to be spilled.
         """
         state, first = self.state, self._next_prediction
         sequences = [prediction.sequence for prediction in predictions]
@@ -136,9 +144,13 @@ class TaskRestorer:
         )
         predictions, offsets, sequences = predictions[needed:], offsets[needed:], sequences[needed:]
         texts = None if texts is None else texts[needed:]
+        numbers = [prediction.number for prediction in predictions]
+        if self.task.model.features.item_entities:  # one of each slate
+            records = dict(zip(sequences, offsets, strict=True))
+            sequences, offsets = [*records], [*records.values()]
         self._check_sequences("prediction", sequences, offsets, range(first, state.predictions))
-        self._next_prediction += len(predictions)
-        waits = [sequence not in self._closed for sequence in sequences]
+        self._next_prediction += len(sequences)
+        waits = [number not in self._closed for number in numbers]
         waiting = list(compress(predictions, waits))
         if texts is not None:
             waiting = self._spill(waiting, list(compress(texts, waits)))
@@ -153,10 +165,10 @@ class TaskRestorer:
         if number and self.task.join.spilled is not None:
             older = waiting[:number]
             self.task.join.spilled.append(
-                [each.event_id for each in older],
+                [*map(self.task.join.identify, older)],
                 texts[:number],
                 timestamps=np.array([each.timestamp for each in older], dtype=np.int64),
-                sequences=np.array([each.sequence for each in older], dtype=np.int64),
+                sequences=np.array([each.number for each in older], dtype=np.int64),
                 versions=np.array([each.model_version for each in older], dtype=np.int64),
             )
         return waiting[number:]

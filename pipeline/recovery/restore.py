@@ -119,7 +119,7 @@ def recover(
             labels=labels,
             tables=tables,
         )
-        restoration = TaskRestorer(task, state, keep_waiting)
+        restoration = TaskRestorer(task, state, keep_waiting, config.stream.interactions.max_items)
         yield restoration.left
         begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
         chunks = read_outcomes(log, topics, partition, begin)

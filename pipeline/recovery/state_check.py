@@ -12,13 +12,14 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from pipeline.config.stream import MAX_ITEMS
 from pipeline.errors import StateError
 from pipeline.kafka.log import DECODE_ERRORS
 from pipeline.records.decoding import LABEL_DECODER, NO_TIMESTAMP, InputDecoder
 from pipeline.records.fields import INTEGER_LIMIT
 from pipeline.records.inputs import Label
 from pipeline.task.record_queue import Position
-from pipeline.task.state import CORRECTED, STATE_VERSION, SavedLabel, SnapshotReference, State
+from pipeline.task.state import CORRECTED, ITEMS, STATE_VERSION, SavedLabel, SnapshotReference, State
 
 LATEST_TIME: Final = 2**54
 """Milliseconds. Stream time may go on after the last timestamp while the inputs are idle."""
@@ -154,14 +155,18 @@ def _check_counts(state: State) -> None:
         if not 0 <= count < INTEGER_LIMIT:
             raise _FieldError(f"{name} is {count}")
     corrected = state.counters.get(CORRECTED, 0)
-    closed = state.outcomes - corrected
-    if not (0 <= closed <= state.predictions and state.pending == state.predictions - closed):
+    closed, items = state.outcomes - corrected, state.counters.get(ITEMS)
+    predicted, noun = (state.predictions, "predictions") if items is None else (items, "items")
+    if not (0 <= closed <= predicted and state.pending == predicted - closed):
         raise _FieldError(
-            f"pending is {state.pending}, with {state.predictions} predictions and {state.outcomes} outcomes"
+            f"pending is {state.pending}, with {predicted} {noun} and {state.outcomes} outcomes"
             + (f", {corrected} of them corrections" if corrected else "")
         )
+    if not state.predictions <= predicted <= state.predictions * (1 if items is None else MAX_ITEMS):
+        raise _FieldError(f"counters.{ITEMS} is {predicted}, with {state.predictions} predictions")
+    waiting = state.pending if items is None else -(-state.pending // MAX_ITEMS)
     for name, count, most in (
-        ("pending_from", state.pending_from, state.predictions - state.pending),
+        ("pending_from", state.pending_from, state.predictions - waiting),
         ("outcomes_from", state.outcomes_from, state.outcomes),
         ("published", state.published or 0, state.outcomes),
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pipeline.model.columns import InteractionColumns, ModelOutputs
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.records.outputs import Example, Prediction, Share
+from pipeline.records.slates import STRIDE
 from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, OutcomeColumns, PredictionColumns
 from pipeline.task.plan import Correction, DeadLetter, Plan, TrainingExamples
 from pipeline.task.sharing import Outbox
@@ -173,8 +175,9 @@ def _label_requests(first: int, predictions: PredictionColumns) -> LabelRequestC
 
 def _prediction_columns(ran: _Run, asked: list[bool] | None, model: Model) -> PredictionColumns:
     plan, outputs, begin = ran.plan, ran.outputs, len(ran.prior)
+    first = plan.first // (STRIDE if model.features.item_entities else 1)
     return PredictionColumns(
-        plan.first,
+        first,
         plan.event_ids,
         tuple(column[begin:] for column in ran.interactions.ids),
         plan.keys(model.features.key_entity)[begin:],
@@ -187,6 +190,7 @@ def _prediction_columns(ran: _Run, asked: list[bool] | None, model: Model) -> Pr
         outputs.challengers,
         asked,
         plan.tables,
+        np.frombuffer(plan.numbers, dtype=np.int64) % STRIDE,
     )
 
 
@@ -222,9 +226,10 @@ def _outcome_columns(
     ]
     asked_column = [each.asked for each in plan.prior_predictions]
     asked_column += repeat(None, len(outputs.scores)) if asked is None else asked
+    sequences, positions = _sequences(plan, model)
     return OutcomeColumns(
         plan.folded,
-        plan.closed,
+        sequences,
         _select(plan.keys(model.features.key_entity), rows),
         _select(interactions.timestamps, rows),
         scores,
@@ -239,7 +244,16 @@ def _outcome_columns(
         _select_optional(asked_column, rows),
         plan.weights,
         _means(ran, model.mean_columns),
+        positions,
     )
+
+
+def _sequences(plan: Plan, model: Model) -> tuple[array[int], NDArray[np.int64]]:
+    """Return the sequences of the predictions that get outcomes, and positions where they are of slates."""
+    if not model.features.item_entities:
+        return plan.closed, np.empty(0, dtype=np.int64)
+    sequences, positions = np.divmod(np.frombuffer(plan.closed, dtype=np.int64), STRIDE)
+    return array("q", sequences.tobytes()), positions
 
 
 def _means(ran: _Run, columns: list[int]) -> NDArray[np.float64]:
@@ -282,8 +296,8 @@ def _store_outputs(ran: _Run, asked: list[bool] | None) -> None:
     scored = np.column_stack([outputs.scores, outputs.features])
     stored, size = scored.tobytes(), scored.itemsize * scored.shape[1]
     names = tuple(outputs.challengers[0] or ())
-    for prediction in plan.waiting:
-        row = prediction.sequence - plan.first
+    numbers = np.array([prediction.sequence for prediction in plan.waiting], dtype=np.int64)
+    for prediction, row in zip(plan.waiting, plan.rows_of(numbers).tolist(), strict=True):
         prediction.scored = stored[row * size : (row + 1) * size]
         prediction.asked = None if asked is None else asked[row]
         if names:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import NamedTuple, TypeVar
+from itertools import chain, pairwise
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.records.fields import Id, Status
 from pipeline.records.outputs import Share
+from pipeline.records.slates import item_number
 
 Value = TypeVar("Value")
+Integers: TypeAlias = NDArray[np.int64]
 Challengers = Sequence[dict[str, float] | None]
 """Scores of the challengers by name, for each prediction; None where there are no challengers."""
 
@@ -23,13 +25,17 @@ def _no_features() -> NDArray[np.float64]:
     return np.empty((0, 0))
 
 
+def _no_positions() -> Integers:
+    return np.empty(0, dtype=np.int64)
+
+
 def _no_means() -> NDArray[np.float64]:
     return np.empty((0, 2))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredictionColumns:
-    """Predictions of consecutive sequences, column by column."""
+    """Predictions of consecutive sequences, column by column. Of a slate, each item is a row."""
 
     first: int = 0
     """Sequence of the first prediction."""
@@ -53,9 +59,34 @@ class PredictionColumns:
     """Whether each label is asked for; None where all labels are learned as they come."""
     tables: list[dict[str, int]] = field(default_factory=list)
     """The offset up to which each live table was applied; empty without tables."""
+    positions: Integers = field(default_factory=_no_positions)
+    """Positions in slates, from 0; empty where predictions are of single items."""
 
     def __len__(self) -> int:
         return len(self.event_ids)
+
+    @property
+    def slates(self) -> list[slice]:
+        """The rows of each slate."""
+        begins = np.flatnonzero(self.positions == 0).tolist()
+        return [slice(*rows) for rows in pairwise([*begins, len(self.positions)])]
+
+    @property
+    def records(self) -> int:
+        """Number of records: of predictions, or of slates."""
+        return int(np.count_nonzero(self.positions == 0)) if len(self.positions) else len(self)
+
+    @property
+    def numbers(self) -> Integers:
+        """The number of each row, shape (n,), ascending: see `pipeline.records.outputs.Prediction.number`."""
+        if not len(self.positions):
+            return np.arange(self.first, self.first + len(self))
+        return numbers_of(self.sequences, self.positions)
+
+    @property
+    def sequences(self) -> Integers:
+        """The sequence of the slate of each row, shape (n,)."""
+        return self.first - 1 + np.cumsum(self.positions == 0)
 
     @classmethod
     def concat(cls, pieces: Sequence[PredictionColumns]) -> PredictionColumns:
@@ -77,6 +108,7 @@ class PredictionColumns:
             _joined(piece.challengers for piece in pieces),
             None if pieces[0].asked is None else _joined(asked),
             _joined(piece.tables for piece in pieces),
+            np.concatenate([piece.positions for piece in pieces]),
         )
 
 
@@ -133,9 +165,16 @@ class OutcomeColumns:
     means: NDArray[np.float64] = field(default_factory=_no_means)
     """The features of the predictions that are running means of the first two entities, shape (n, 0 to 2).
     They are in no record: monitoring compares the model with them."""
+    positions: Integers = field(default_factory=_no_positions)
+    """Positions in slates, from 0; empty where predictions are of single items."""
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def prediction_numbers(self) -> Integers:
+        """The number of each prediction, shape (n,): see `pipeline.records.outputs.Prediction.number`."""
+        return numbers_of(np.frombuffer(self.prediction_sequences, dtype=np.int64), self.positions)
 
     @classmethod
     def concat(cls, pieces: Sequence[OutcomeColumns]) -> OutcomeColumns:
@@ -160,6 +199,7 @@ class OutcomeColumns:
             _joined(piece.asked for piece in pieces),
             _joined(piece.weights for piece in pieces),
             np.concatenate([piece.means for piece in pieces if len(piece)] or [pieces[0].means]),
+            np.concatenate([piece.positions for piece in pieces]),
         )
 
 
@@ -171,6 +211,18 @@ class LabelRequestColumns:
     """Sequence of the first request."""
     rows: list[int] = field(default_factory=list)
     """Rows of the predictions."""
+
+
+def numbers_of(sequences: Integers, positions: Integers) -> Integers:
+    """Return the numbers of predictions, whose positions are empty where they are of single items.
+
+    Examples
+    --------
+    >>> sequences = np.array([7, 7])
+    >>> numbers_of(sequences, np.array([0, 1])).tolist(), numbers_of(sequences, np.empty(0)).tolist()
+    ([7168, 7169], [7, 7])
+    """
+    return item_number(sequences, positions) if len(positions) else sequences
 
 
 def _joined(lists: Iterable[Iterable[Value]]) -> list[Value]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction, RawMessage
 from pipeline.records.names import Fault
 from pipeline.records.outputs import Share
+from pipeline.records.slates import STRIDE, item_number
 
 
 class DeadLetter(NamedTuple):
@@ -62,7 +63,7 @@ class Plan:
     """
 
     first: int
-    """The sequence of the first prediction."""
+    """The number of the first prediction: its sequence, or that of a slate's item (`records/slates.py`)."""
     folded: int
     """The sequence of the first outcome."""
     event_ids: list[Id] = field(default_factory=list)
@@ -73,6 +74,8 @@ class Plan:
     values: array[float] = field(default_factory=lambda: array("d"))
     """The features of messages and of live tables, one interaction's after the other's."""
     versions: list[int] = field(default_factory=list)
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    """The numbers of slates' items, which ascend; empty where there are no slates."""
     tables: list[dict[str, int]] = field(default_factory=list)
     """The offset up to which each live table was applied, of each prediction; empty without tables."""
     waiting: list[Pending] = field(default_factory=list)
@@ -105,17 +108,41 @@ class Plan:
         self, interaction: Interaction, values: array[float], tables: dict[str, int] | None = None
     ) -> Pending:
         """Append a prediction; return it as it waits for its label."""
-        row = len(self.event_ids)
-        self.event_ids.append(interaction.event_id)
-        self.ids.append(interaction.ids)
-        self.timestamps.append(interaction.timestamp)
-        self.values += values
-        self.versions.append(self.outcomes)
-        if tables is not None:
-            self.tables.append(tables)
-        [prediction] = self.pending([row])
-        self.waiting.append(prediction)
+        [prediction] = self.predict_all([interaction], values, tables)
         return prediction
+
+    def predict_all(
+        self,
+        interactions: Sequence[Interaction],
+        values: array[float],
+        tables: dict[str, int] | None = None,
+        numbers: Iterable[int] = (),
+    ) -> list[Pending]:
+        """Append predictions of one version; return them as they wait for their labels.
+
+        Parameters
+        ----------
+        interactions
+            A single one, or the items of a slate.
+        values
+            The features of their messages and of live tables, those of one after those of another.
+        tables
+            The offset up to which each live table was applied; None without tables.
+        numbers
+            The numbers of a slate's items.
+        """
+        begin = len(self.event_ids)
+        self.event_ids += [each.event_id for each in interactions]
+        self.ids += [each.ids for each in interactions]
+        self.timestamps += [each.timestamp for each in interactions]
+        self.values += values
+        self.versions += [self.outcomes] * len(interactions)
+        self.numbers.extend(numbers)
+        if tables is not None:
+            self.tables += [tables] * len(interactions)
+        predictions = self.pending(range(begin, len(self.event_ids)))
+        self.waiting += predictions
+        return predictions
 
     def close(
         self,
@@ -149,6 +176,7 @@ class Plan:
         self.timestamps += later.timestamps
         self.values += later.values
         self.versions += later.versions
+        self.numbers += later.numbers
         self.tables += later.tables
         self.waiting += later.waiting
         self.closed += later.closed
@@ -174,7 +202,24 @@ class Plan:
         chosen = columns
         if len(rows) < n:
             chosen = [[column[row] for row in rows] for column in columns]
-        return list(map(Pending, *chosen, [self.first + row for row in rows]))
+        return list(map(Pending, *chosen, [self._number(row) for row in rows]))
+
+    def _number(self, row: int) -> int:
+        """Return the number of a prediction."""
+        return self.numbers[row] if self.numbers else self.first + row
+
+    def rows_of(self, numbers: Integers) -> Integers:
+        """Return the rows of predictions of this plan, given their numbers."""
+        if not self.numbers:
+            return numbers - self.first
+        return np.searchsorted(np.frombuffer(self.numbers, dtype=np.int64), numbers)
+
+    @property
+    def after(self) -> int:
+        """A number above those of all predictions: the next sequence's."""
+        if not self.numbers:
+            return self.first + len(self.event_ids)
+        return item_number(self.numbers[-1] // STRIDE + 1, 0)
 
     def interactions(self, entities: int) -> InteractionColumns:
         """Return the interactions of prior predictions, then the own ones, each with so many ids."""
@@ -199,7 +244,7 @@ class Plan:
     def training_examples(self) -> TrainingExamples:
         """Return the training examples of the outcomes."""
         sequences = np.frombuffer(self.closed, dtype=np.int64)
-        rows = sequences + (len(self.prior_predictions) - self.first)
+        rows = self.rows_of(sequences) + len(self.prior_predictions)
         rows[sequences < self.first] = np.arange(len(self.prior_predictions))
         return TrainingExamples(
             rows,
@@ -234,23 +279,24 @@ class Plan:
         held = {each.sequence: each for each in (*self.prior_predictions, *self.waiting)}
         for piece in pieces:
             needed = [sequence for sequence in piece.closed if sequence < piece.first]
-            lacking = [sequence - self.first for sequence in needed if sequence not in held]
-            held |= {each.sequence: each for each in self.pending(lacking)}
+            lacking = np.array([sequence for sequence in needed if sequence not in held], dtype=np.int64)
+            held |= {each.sequence: each for each in self.pending(self.rows_of(lacking).tolist())}
             piece.prior_predictions += [held[sequence] for sequence in needed]
         for piece in pieces:
-            own = range(piece.first, piece.first + len(piece.event_ids))
+            own = piece.numbers or range(piece.first, piece.first + len(piece.event_ids))
             piece.waiting += [held[sequence] for sequence in own if sequence in held]
         return pieces
 
     def _piece(self, rows: slice, outcomes: slice, width: int) -> Plan:
         return Plan(
-            first=self.first + rows.start,
+            first=self._number(rows.start) if rows.start < len(self.event_ids) else self.after,
             folded=self.folded + outcomes.start,
             event_ids=self.event_ids[rows],
             ids=self.ids[rows],
             timestamps=self.timestamps[rows],
             values=self.values[width * rows.start : width * rows.stop],
             versions=self.versions[rows],
+            numbers=self.numbers[rows],
             tables=self.tables[rows],
             closed=self.closed[outcomes],
             labels=self.labels[outcomes],

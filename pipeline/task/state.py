@@ -57,12 +57,15 @@ COUNTERS: Final = (*COUNTER_MEANINGS,)
 labels and `crowded_out` predictions have another one, too. Under a policy, `asked` counts the predictions
 whose label was asked for, and `unasked` the labels that were joined though theirs was not."""
 
+ITEMS = "items"
+"""The counter of slates' items, which is there where interactions are slates."""
 CORRECTED = "corrected"
 """The counter of labels that corrected an earlier one, which is there where they may."""
 RARE_COUNTER_MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         CORRECTED: "Labels that came later for a prediction which had an outcome already. Only with "
         "`join.corrections`.",
+        ITEMS: "Items of slates that were predicted. Only where interactions are slates.",
         Fault.TABLE_FULL.value: "Records of live tables for which there was no room. Only where there are "
         "live tables.",
     }
@@ -188,7 +191,7 @@ class State(msgspec.Struct, frozen=True):
     outcomes: Count
     """Outcomes learned: the sequence of the next one."""
     pending: Count
-    """Predictions that wait for their label."""
+    """Predictions that wait for their label; of slates, the items that wait."""
     pending_from: Count
     """Sequence below which no prediction waits."""
     outcomes_from: Count
@@ -266,7 +269,10 @@ class OffsetIndex:
         del self._sequences[:keep], self._offsets[:keep]
 
 
-def counters(*, corrections: bool = False, tables: bool = False) -> Counter[str]:
-    """Return all counters at zero, with those of corrections and of live tables where there are such."""
-    names = (*COUNTERS, *((CORRECTED,) if corrections else ()), *(TABLE_COUNTERS if tables else ()))
+def counters(*, corrections: bool = False, tables: bool = False, slates: bool = False) -> Counter[str]:
+    """Return all counters at zero, with those of corrections, live tables and slates where there are such."""
+    names = [*COUNTERS]
+    names += [CORRECTED] if corrections else []
+    names += TABLE_COUNTERS if tables else []
+    names += [ITEMS] if slates else []
     return Counter(dict.fromkeys(names, 0))

@@ -20,8 +20,9 @@ from pipeline.model.comparison import Comparison
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
 from pipeline.records.decoding import LABEL_DECODER, NO_TIMESTAMP, InputDecoder, RejectedRecord
-from pipeline.records.inputs import Interaction, Label, RawMessage
+from pipeline.records.inputs import Interaction, Label, RawMessage, Slate
 from pipeline.records.names import Fault
+from pipeline.records.slates import STRIDE, item_number
 from pipeline.task import fast_path
 from pipeline.task.aligned_inbox import AlignedInbox
 from pipeline.task.batch import Batch, run_plan
@@ -32,6 +33,7 @@ from pipeline.task.plan import Correction, DeadLetter, Plan
 from pipeline.task.record_queue import Position, RecordQueue
 from pipeline.task.sharing import Outbox, SharingSettings
 from pipeline.task.state import (
+    ITEMS,
     Libraries,
     OffsetIndex,
     SavedLabel,
@@ -84,12 +86,15 @@ class Task:
         self.interactions = RecordQueue(interactions, settings.max_jump)
         self.labels = RecordQueue(labels, settings.max_jump)
         self.tables = LiveTables(tables)
-        self.join = Join(settings, spilled)
+        slates = model.features.item_entities
+        self.join = Join(settings, spilled, slates)
         self.stream_time = NO_TIMESTAMP
         """The largest timestamp merged, in milliseconds."""
         self.predicted = 0
         """Predictions made: the sequence of the next one."""
-        self.counters = counters(corrections=settings.corrections != "off", tables=bool(self.tables))
+        self.counters = counters(
+            corrections=settings.corrections != "off", tables=bool(self.tables), slates=bool(slates)
+        )
         self.prediction_offsets = OffsetIndex(0)
         self.outcome_offsets = OffsetIndex(0)
         self.snapshot: SnapshotReference | None = None
@@ -109,6 +114,8 @@ class Task:
         self._plan = Plan(0, 0)
         self._fast_limit = fast_path.MAX_MESSAGES
         """Most messages to process at once: fewer after the fast path was refused."""
+        self._stride = STRIDE if slates else 1
+        """How far the numbers of two predictions are from one another: see `pipeline.records.slates`."""
 
     def advance(self, limit: int) -> Batch:
         """Merge and process messages, as far as the inputs allow, in at most `limit` steps.
@@ -149,7 +156,7 @@ class Task:
         self.tables.rewind()
 
     def _begin_batch(self) -> Plan:
-        self._plan = Plan(first=self.predicted, folded=self.model.folded)
+        self._plan = Plan(first=self.predicted * self._stride, folded=self.model.folded)
         return self._plan
 
     def _finish_batch(self) -> Batch:
@@ -203,7 +210,7 @@ class Task:
         """Process the next messages at once, if possible; else return how many to process one by one."""
         if len(self.interactions) + len(self.labels) < fast_path.MIN_MESSAGES:
             return fast_path.MIN_MESSAGES
-        if not self.inbox.settled or self.join.corrections != "off":
+        if not self.inbox.settled or self.join.corrections != "off" or self.model.features.item_entities:
             return fast_path.MIN_MESSAGES
         join, folded = self.join, self._plan.outcomes
         ends = [self.inbox.next_window, *(table.queue.time for table in self.tables.tables)]
@@ -247,6 +254,8 @@ class Task:
         self.counters["interactions" if queue is self.interactions else "labels"] += 1
         if isinstance(record, RejectedRecord):
             self._reject(queue.source(), record)
+        elif isinstance(record, Slate):
+            self._predict_slate(record)
         elif isinstance(record, Interaction):
             self._predict(record)
         else:
@@ -268,7 +277,7 @@ class Task:
             for early in islice(self.join.orphans(time), limit - plan.steps):
                 self._reject_orphan(early)
                 plan.steps += 1
-            if plan.steps == limit:
+            if plan.steps >= limit:
                 return False
             self.join.forget(time)
         self._move_stream_time(time)
@@ -292,7 +301,8 @@ class Task:
         self._close(prediction, None)
 
     def _reject_orphan(self, early: EarlyLabel) -> None:
-        reason = "no interaction with this event_id came while the label waited"
+        of_item = " and item" if self.model.features.item_entities else ""
+        reason = f"no interaction with this event_id{of_item} came while the label waited"
         self._reject(early.source, RejectedRecord(Fault.ORPHAN, reason))
 
     def _predict(self, interaction: Interaction) -> None:
@@ -316,8 +326,34 @@ class Task:
             for oldest in islice(join.expired(NO_TIMESTAMP), 1):
                 self._expire(oldest, NO_TIMESTAMP)
 
+    def _predict_slate(self, slate: Slate) -> None:
+        """Predict all items of a slate by one model, and only then join the labels that came before it."""
+        join, items = self.join, slate.items
+        if any(join.knows(join.identify(item)) for item in items):
+            self.counters["duplicate_interactions"] += 1
+            return
+        values = self.model.features.event.values(items, np.array([item.timestamp for item in items]))
+        versions = None
+        if self.tables:
+            values, versions = self.tables.values(values, [item.ids for item in items]), self.tables.versions
+        numbers = range(item_number(self.predicted, 0), item_number(self.predicted, len(items)))
+        predictions = self._plan.predict_all(items, values, versions, numbers)
+        self.predicted += 1
+        self.counters["predictions"] += 1
+        self.counters[ITEMS] += len(items)
+        self._plan.steps += len(items) - 1  # a batch has so many rows
+        for prediction in predictions:
+            join.open(prediction)
+        for prediction in predictions:
+            early = join.pop_early(join.identify(prediction))
+            if early is not None:
+                self._join(early.label, prediction, early.source)
+        while join.over_capacity():
+            for oldest in islice(join.expired(NO_TIMESTAMP), 1):
+                self._expire(oldest, NO_TIMESTAMP)
+
     def _match(self, label: Label) -> None:
-        event_id, join = label.event_id, self.join
+        event_id, join = self.join.identify(label), self.join
         prediction = join.find(event_id)
         if prediction is not None:
             self._join(label, prediction, None)
@@ -494,7 +530,8 @@ class Task:
 
     def _lowest_needed(self) -> tuple[int, int]:
         """Return the first predictions and outcomes that a restart needs, apart from the model's."""
-        prediction, outcome = self.join.lowest_needed(self.predicted, self.model.folded)
+        number, outcome = self.join.lowest_needed(self.predicted * self._stride, self.model.folded)
+        prediction = number // self._stride
         return prediction, min(outcome, self.outbox.since) if self.outbox else outcome
 
     def note_offsets(self, batch: Batch, prediction_offset: int | None, outcome_offset: int | None) -> None:

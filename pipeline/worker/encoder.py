@@ -29,6 +29,7 @@ from pipeline.records.outcome_encoder import (
 )
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import LabelRequest, Prediction
+from pipeline.records.slates import Slates
 from pipeline.task.batch import Batch
 from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, OutcomeColumns, PredictionColumns
 from pipeline.task.plan import DeadLetter
@@ -111,22 +112,24 @@ class RecordEncoder:
         predictions
             In the order of their sequences.
         """
-        self._sequences.extend(prediction.sequence for prediction in predictions)
+        self._sequences.extend(prediction.number for prediction in predictions)
         self._texts += encode_all(predictions)
 
     def encode(self, batch: Batch) -> EncodedBatch:
         """Encode the next batch."""
         predictions, outcomes = batch.predictions, batch.outcomes
-        texts = _encode_predictions(predictions, self._types.prediction)
+        features = decimals.encode_rows(predictions.features) if len(predictions) else []
+        texts = _encode_predictions(predictions, features, self._types.prediction)
         ends = _prefix_ends(predictions, texts)
-        sequences = np.frombuffer(outcomes.prediction_sequences, dtype=np.int64)
-        rows, corrected = sequences - predictions.first, [*outcomes.corrected]
-        before = rows < 0 if len(predictions) else np.ones(len(rows), dtype=np.bool_)
+        own, numbers = predictions.numbers, outcomes.prediction_numbers
+        slates, corrected = len(predictions.positions) > 0, [*outcomes.corrected]
+        rows = np.searchsorted(own, numbers) if slates else numbers - predictions.first
+        before = numbers < own[0] if len(own) else np.ones(len(rows), dtype=np.bool_)
         before[corrected] = False
-        prior = self._pop_prior(sequences[before], batch.spilled)
+        prior = self._pop_prior(numbers[before], batch.spilled)
         closed = ~before
         closed[corrected] = False
-        self._keep_waiting(predictions.first, texts, rows[closed])
+        self._keep_waiting(own, texts, rows[closed])
         again = [self._encode_again(each) for each in outcomes.corrected.values()]
         rows += len(prior)
         rows[before] = np.arange(len(prior))
@@ -139,7 +142,9 @@ class RecordEncoder:
             self._types.label_fields,
         )
         return EncodedBatch(
-            EncodedRecords(texts, predictions.keys, predictions.timestamps),
+            EncodedRecords(texts, predictions.keys, predictions.timestamps)
+            if self._types.slates is None
+            else _encode_slates(predictions, features, self._types.slates),
             EncodedRecords(values, outcomes.keys, outcomes.timestamps),
             _encode_requests(batch.requests, predictions, self._types.label_request),
         )
@@ -184,16 +189,18 @@ class RecordEncoder:
         """Return the texts of predictions of earlier batches, some of which were spilled."""
         if not spilled:
             return self.take(sequences)
-        texts = {each.sequence: text for each, text in zip(spilled, encode_all(spilled), strict=True)}
+        texts = {each.number: text for each, text in zip(spilled, encode_all(spilled), strict=True)}
         kept = iter(self.take(np.array([each for each in sequences.tolist() if each not in texts], np.int64)))
         return [texts.get(sequence) or next(kept) for sequence in sequences.tolist()]
 
-    def _keep_waiting(self, first: int, texts: list[bytes], closed: NDArray[np.int64]) -> None:
+    def _keep_waiting(
+        self, numbers: NDArray[np.int64], texts: list[bytes], closed: NDArray[np.int64]
+    ) -> None:
         """Keep the texts of new predictions but for those rows that are closed already."""
         waits = np.ones(len(texts), dtype=np.bool_)
         waits[closed] = False
         rows = np.flatnonzero(waits)
-        self._sequences.frombytes((rows + first).tobytes())
+        self._sequences.frombytes(numbers[rows].tobytes())
         self._texts += [texts[row] for row in rows.tolist()]
 
     def _compact(self) -> None:
@@ -203,10 +210,13 @@ class RecordEncoder:
         self._removed = 0
 
 
-def _encode_predictions(columns: PredictionColumns, record: type[Prediction]) -> list[bytes]:
+def _encode_predictions(
+    columns: PredictionColumns, features: Sequence[bytes], record: type[Prediction]
+) -> list[bytes]:
     if not len(columns):
         return []
     make: Any = record  # whose ids are the stream's
+    slates = () if not len(columns.positions) else (columns.positions.tolist(),)
     return encode_all(
         map(
             make,
@@ -216,18 +226,55 @@ def _encode_predictions(columns: PredictionColumns, record: type[Prediction]) ->
             columns.scores,
             columns.probabilities,
             columns.predicted,
-            map(msgspec.Raw, decimals.encode_rows(columns.features)),
+            map(msgspec.Raw, features),
             *((columns.tables,) if columns.tables else ()),
             columns.versions,
-            count(columns.first),
+            *slates,
+            columns.sequences.tolist() if slates else count(columns.first),
             columns.challengers,
             repeat(None) if columns.asked is None else columns.asked,
         )
     )
 
 
+def _encode_slates(columns: PredictionColumns, features: Sequence[bytes], slates: Slates) -> EncodedRecords:
+    """Encode the predictions of slates, given the features of their items as text."""
+    if not len(columns):
+        return EncodedRecords([], [], [])
+    items = [
+        slates.make_item(ids, *rest)
+        for ids, *rest in zip(
+            zip(*columns.ids, strict=True),
+            columns.scores,
+            columns.probabilities,
+            columns.predicted,
+            map(msgspec.Raw, features),
+            columns.challengers,
+            strict=True,
+        )
+    ]
+    firsts = [rows.start for rows in columns.slates]
+    records = [
+        slates.make(
+            columns.event_ids[rows.start],
+            [column[rows.start] for column in columns.ids],
+            columns.timestamps[rows.start],
+            items[rows],
+            columns.tables[rows.start] if columns.tables else None,
+            columns.versions[rows.start],
+            sequence,
+        )
+        for sequence, rows in enumerate(columns.slates, columns.first)
+    ]
+    return EncodedRecords(
+        encode_all(records),
+        [columns.keys[row] for row in firsts],
+        [columns.timestamps[row] for row in firsts],
+    )
+
+
 def _prefix_ends(columns: PredictionColumns, texts: list[bytes]) -> list[int]:
-    if columns.asked is None and not any(columns.challengers[:1]):
+    if columns.asked is None and not any(columns.challengers[:1]) and not len(columns.positions):
         return plain_prefix_ends(columns.first, len(texts))
     return list(map(prefix_end, texts))
 
