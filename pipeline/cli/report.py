@@ -40,6 +40,9 @@ def report(
             show_default="a hundredth of all",
         ),
     ] = None,
+    top: Annotated[
+        int, typer.Option(min=1, help="First items of slates that count in NDCG and hit rate.")
+    ] = 5,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Sum up a run from its topics: counts of all cases, mistakes, AUC, and those of simpler methods.
@@ -63,6 +66,7 @@ def report(
             stream=settings.stream,
             registry=settings.registry,
             window=window,
+            top=top,
             progress=progress,
         )
     if json:

@@ -17,6 +17,8 @@ from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.output_values import PLAIN, OutputValues
 from pipeline.kafka.topics import table_partition
 from pipeline.records.inputs import KafkaMessage
+from pipeline.records.output_types import OutputTypes
+from pipeline.records.outputs import Prediction
 
 Record = TypeVar("Record")
 
@@ -257,6 +259,19 @@ def decode_records(decoder: msgspec.json.Decoder[Record], messages: Sequence[Kaf
         return [decode(message.value() or b"") for message in messages]
     except DECODE_ERRORS:
         return [decode_record(decoder, message) for message in messages]  # finds the faulty one
+
+
+def decode_predictions(types: OutputTypes, message: KafkaMessage) -> list[Prediction]:
+    """Decode the prediction of a record, or the predictions of a slate's items.
+
+    Raises
+    ------
+    StateError
+        No worker can have written it: see `decode_record`.
+    """
+    if types.slates is None:
+        return [decode_record(types.predictions, message)]
+    return types.slates.expand(decode_record(types.slates.decoder, message))
 
 
 def offsets_of(messages: Sequence[Message]) -> list[int]:

@@ -75,7 +75,7 @@ class PartitionCounts:
             if count != base.get(name, 0):
                 self._disposed[name] += count - base.get(name, 0)
         outcomes, outputs = batch.outcomes, self._outputs
-        outputs["predictions"] += len(batch.predictions)
+        outputs["predictions"] += batch.predictions.records
         outputs["outcomes"] += len(outcomes)
         outputs["dead_letters"] += len(batch.dead_letters)
         outputs["label_requests"] += len(batch.requests.rows)

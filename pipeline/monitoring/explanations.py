@@ -109,7 +109,7 @@ def explain_last(task: Task, batch: Batch) -> ExplainedPrediction | None:
     words = map(entity_word, model.features.entity_names)
     return ExplainedPrediction(
         task.partition,
-        predictions.first + len(predictions) - 1,
+        predictions.first + predictions.records - 1,
         str(predictions.event_ids[-1]),
         tuple(zip(words, map(str, ids), strict=True)),
         timestamp,

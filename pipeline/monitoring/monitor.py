@@ -245,7 +245,7 @@ class Monitor:
             self._latencies.observe(max(0, now - timestamp) / 1000)
         since = task.earlier[-1].predictions if task.earlier else 0
         self._windows[number].add(batch.outcomes, task.model, since)
-        self._explanations.committed(number, batch.predictions.first + len(batch.predictions))
+        self._explanations.committed(number, batch.predictions.first + batch.predictions.records)
 
     def update(
         self,

@@ -83,6 +83,11 @@ class OutputTypes:
             return [self.predictions.decode(value)]
         return self.slates.expand(self.slates.decoder.decode(value))
 
+    def slate_key_of(self, record: SlatePrediction) -> Id:
+        """Return the id that the key of a slate's record is."""
+        assert self.slates is not None, "predictions are of single items"
+        return record.event_id if self.key_entity is None else self.slates.id_of(record, self.key_entity)
+
     def key_of(self, record: Prediction | Outcome | LabelRequest) -> Id:
         """Return the id that is a record's key."""
         return record.event_id if self.key_entity is None else record.ids[self.key_entity]

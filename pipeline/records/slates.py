@@ -155,6 +155,10 @@ class Slates:
             first.event_id, first.ids, first.timestamp, items, tables, first.model_version, first.sequence
         )
 
+    def id_of(self, record: SlatePrediction, entity: int) -> Id:
+        """Return the id of an entity that the message names."""
+        return record.ids[self._of_message.index(entity)]
+
     def make_item(self, ids: Sequence[Id], *fields: Any) -> SlateItem:
         """Return an item, given the ids of all entities and its fields behind the ids."""
         made: SlateItem = cast(Any, self.item)(*(ids[number] for number in self._own), *fields)

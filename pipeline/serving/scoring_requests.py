@@ -93,7 +93,8 @@ class RequestDecoder:
 
     Each item, together with the stream's fields beside the items, is an interaction as a message would have
     it, without event id and time. What is in an item wins over what is beside. Numbers that no model uses may
-    be left out.
+    be left out. Where interactions are slates, an item has the fields of a slate's items, and all others
+    stand beside.
 
     Parameters
     ----------
@@ -118,8 +119,10 @@ class RequestDecoder:
             for field in interaction_fields(stream)
             if field.name != "timestamp" and (field.name != "event_id" or keyed_by_event)
         ]
-        tree = nested((field.parts, field) for field in fields)
-        around = {name: entry for name, entry in tree.items() if name not in OWN_FIELDS}
+        of_item = [field for field in fields if field.of_item or not stream.has_slates]
+        of_message = [field for field in fields if not field.of_item]
+        tree, beside = (nested((field.parts, field) for field in each) for each in (of_item, of_message))
+        around = {name: entry for name, entry in beside.items() if name not in OWN_FIELDS}
         self.item_type = _node("Item", tree)
         self.request_type = _request_type("ScoreRequest", around, self.item_type)
         self.body_type = _request_type("ScoreRequests", around, self.item_type, requests=True)
@@ -128,8 +131,8 @@ class RequestDecoder:
         leaves = {
             field.name: _Leaf(
                 ".".join(field.parts),
-                _getter(tree, field.parts),
-                _getter(around, field.parts),
+                _getter(tree if field in of_item else {}, field.parts),
+                _getter(around if field in of_message else {}, field.parts),
                 field.optional,
             )
             for field in fields

@@ -13,7 +13,7 @@ from pipeline.config.stream import WEIGHT, LabelDefinition, Stream
 from pipeline.config.stream_features import FieldFeature, TimeFeature
 from pipeline.config.stream_names import TimeUnit
 from pipeline.config.target_settings import RegressionSettings
-from pipeline.errors import DataError
+from pipeline.errors import ConfigError, DataError
 from pipeline.excerpt import shortened
 from pipeline.input_files import refuse_large
 from pipeline.records.entities import entity_fields
@@ -49,6 +49,7 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
     DataError
         There is no such file, it is no such table, or a column is missing.
     """
+    refuse_slates(stream)
     table = TableFile(path)
     interactions, labels = stream.interactions, stream.labels
     ids = entity_fields(len(stream.entities))
@@ -92,6 +93,21 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
     counts = fault.drop_nulls().value_counts().sort("fault").rows()
     frame = raw.filter(fault.is_null()).sort("timestamp", maintain_order=True)
     return Events(frame, raw.height, dict(counts))
+
+
+def refuse_slates(stream: Stream) -> None:
+    """Refuse a stream whose interactions are slates: a row of a table is one item.
+
+    Raises
+    ------
+    ConfigError
+        They are.
+    """
+    if stream.has_slates:
+        raise ConfigError(
+            "stream.interactions.items: interactions are slates, and a row of a table is one item with its "
+            "label. Send messages with a producer of your own"
+        )
 
 
 def _fault(ids: list[str], numbers: list[str], features: list[str], lowest: float) -> pl.Expr:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from pipeline.join.identity import identify_by
 from pipeline.kafka.registry import decoders_of
 from pipeline.records.decoding import decode_value
 from pipeline.records.encoding import encode
@@ -46,9 +47,11 @@ class DeadLetters:
         self.faults: Counter[str] = Counter()
         """Number of dead letters by fault."""
         self.unjoined_events: set[Id] = set()
-        """Events whose label waited for its interaction in vain, or met another interaction."""
+        """Events whose label waited for its interaction in vain, or met another interaction; of slates, as
+        `pipeline.join.identity` has them."""
         self._topic = audit_input.topics.dead_letters
         self._labels = decoders_of(audit_input.topics).labels
+        self._identify = identify_by(audit_input.topics.stream.item_entities)
         self._result = result
         state = audit_input.state
         self._accepted: dict[str, tuple[int, tuple[Fault, ...]]] = {
@@ -145,7 +148,7 @@ class DeadLetters:
 
     def _add_unjoined(self, source: RawMessage) -> None:
         try:
-            self.unjoined_events.add(decode_value(source.value or b"", self._labels).event_id)
+            self.unjoined_events.add(self._identify(decode_value(source.value or b"", self._labels)))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             self._add_difference(source, "a label that waited for its interaction", f"no label: {error}")
 

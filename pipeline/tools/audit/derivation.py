@@ -78,7 +78,9 @@ class Derivation:
         scores: ScoreCheck | None = None,
     ) -> None:
         self.pending: dict[int, Prediction] = {}
-        """Predictions without an outcome, by sequence."""
+        """Predictions without an outcome, by number."""
+        self.predicted = 0
+        """Number of predictions; of slates, of their items."""
         self.statuses: Counter[str] = Counter()
         """Number of outcomes by status."""
         self.unasked = 0
@@ -145,7 +147,8 @@ class Derivation:
         model = self._epochs.model_of_prediction(written.sequence)
         if self._first_prediction is None:
             self._first_prediction = written.sequence
-        self.pending[written.sequence] = written
+        self.pending[written.number] = written
+        self.predicted += 1
         before = self.requested
         if before is not None:
             self.requested = before + (written.asked is True)
@@ -187,7 +190,7 @@ class Derivation:
         written = decoded.record
         self.statuses[written.status] += 1
         self.unasked += written.asked is False and written.status == "labelled"
-        prediction = self.pending.pop(written.prediction_sequence, None)
+        prediction = self.pending.pop(written.prediction_number, None)
         answered = self._correctable.pop(written.prediction_sequence, None) if written.corrects else None
         if prediction is None and answered is not None:
             prediction = answered.prediction

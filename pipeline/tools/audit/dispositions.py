@@ -5,19 +5,22 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from pipeline.features.event_features import EventFeatures
 from pipeline.features.feature_set import FeatureSet
+from pipeline.join.identity import Identify, identify_by
 from pipeline.kafka.registry import decoders_of
 from pipeline.records.decoding import InputDecoder, RejectedRecord, decode
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction, Label, RawMessage
+from pipeline.records.inputs import Interaction, Label, RawMessage, Slate
 from pipeline.records.names import JOIN_FAULTS, REDRIVEN_HEADER, Fault
 from pipeline.records.outputs import Outcome, Prediction
+from pipeline.records.slates import STRIDE
 from pipeline.task.record_queue import Position
 from pipeline.task.state import SavedLabel
 from pipeline.tools.audit.dead_letters import DeadLetters
@@ -57,14 +60,15 @@ class OutputIndex:
         """
         self._open.setdefault(event_id, []).append((key, offset))
 
-    def match(self, event_id: Id, key: MatchKey) -> bool:
-        """Match an input message with an output, at most once per output; return whether there was one."""
+    def match(self, event_id: Id, *keys: MatchKey) -> bool:
+        """Match an input message with its outputs, at most once per output; return whether all were there."""
         outputs = self._open.get(event_id, [])
-        for number, (other, _) in enumerate(outputs):
-            if other == key:
-                del outputs[number]
-                return True
-        return False
+        found = [next((each for each in outputs if each[0] == key), None) for key in keys]
+        if None in found:
+            return False
+        for each in found:
+            outputs.remove(cast(tuple[MatchKey, int], each))
+        return True
 
     def has_event(self, event_id: Id) -> bool:
         """Return whether any output is about this event."""
@@ -93,9 +97,19 @@ def match_key(record: Interaction | Label, event: EventFeatures) -> MatchKey:
     return record.ids, record.timestamp, None, values
 
 
+def match_keys(record: Interaction | Label, event: EventFeatures) -> list[MatchKey]:
+    """Return the key of an input message, or of each item of a slate, where its position stands last."""
+    if not isinstance(record, Slate):
+        return [match_key(record, event)]
+    keys = [match_key(item, event) for item in record.items]
+    return [(ids, time, None, (*values, position)) for position, (ids, time, _, values) in enumerate(keys)]
+
+
 def prediction_key(prediction: Prediction, features: FeatureSet) -> MatchKey:
-    """Return the key of the interaction that a prediction was made from."""
-    return prediction.ids, prediction.timestamp, None, tuple(prediction.features[features.own])
+    """Return the key of the interaction, or of the item of a slate, that a prediction was made from."""
+    position = (prediction.number % STRIDE,) if features.item_entities else ()
+    values = (*prediction.features[features.own], *position)
+    return prediction.ids, prediction.timestamp, None, values
 
 
 def label_key(outcome: Outcome) -> MatchKey:
@@ -132,6 +146,8 @@ class Input(NamedTuple):
         Decoder of the messages.
     event
         The features of interactions.
+    identify
+        Returns the event by which outputs made from a message are found.
     """
 
     name: str
@@ -139,6 +155,7 @@ class Input(NamedTuple):
     position: Position
     decoder: InputDecoder[Interaction] | InputDecoder[Label]
     event: EventFeatures
+    identify: Identify
 
     @classmethod
     def interactions(cls, audit_input: AuditInput) -> Input:
@@ -150,6 +167,7 @@ class Input(NamedTuple):
             state.interactions,
             decoders.interactions,
             FeatureSet.of(audit_input.topics.stream).event,
+            attrgetter("event_id"),
         )
 
     @classmethod
@@ -157,7 +175,8 @@ class Input(NamedTuple):
         """Return the labels of a partition."""
         topics, decoder = audit_input.topics, decoders_of(audit_input.topics).labels
         event = FeatureSet.of(topics.stream).event
-        return cls(topics.labels, audit_input.labels, audit_input.state.labels, decoder, event)
+        identify = identify_by(topics.stream.item_entities)
+        return cls(topics.labels, audit_input.labels, audit_input.state.labels, decoder, event, identify)
 
 
 class InputDispositions:
@@ -201,7 +220,7 @@ class InputDispositions:
         self._dead_letters = dead_letters
         self._waiting = dict(waiting)
         self._unjoined_events = dead_letters.unjoined_events | {
-            saved.restore(cast(InputDecoder[Label], given.decoder)).label.event_id
+            given.identify(saved.restore(cast(InputDecoder[Label], given.decoder)).label)
             for saved in waiting.values()
         }
         self._result = result
@@ -211,7 +230,7 @@ class InputDispositions:
 
     def check(self) -> None:
         """Find the disposition of each message, then report outputs and dead letters without a message."""
-        name, records, position, decoder, _ = self._input
+        name, records, position, decoder, *_ = self._input
         end = None
         for source in records.items:
             if source.offset >= position.offset:
@@ -255,19 +274,20 @@ class InputDispositions:
         elif (saved := self._waiting.pop(source.offset, None)) is not None:
             if (saved.key, saved.value) != (source.key, source.value):
                 self._add_difference(source, "the bytes that wait in the state record", "other bytes")
-        elif not self._outputs.events.match(record.event_id, match_key(record, self._input.event)):
+        elif not self._outputs.events.match(
+            self._input.identify(record), *match_keys(record, self._input.event)
+        ):
             self._duplicate(source, record)
 
     def _doubt(self, source: RawMessage, expected: str, found: str) -> None:
         self._doubtful[_content(source)].append((source.offset, expected, found))
 
     def _duplicate(self, source: RawMessage, record: Interaction | Label) -> None:
-        if self._outputs.events.has_event(record.event_id) or record.event_id in self._unjoined_events:
+        event_id = self._input.identify(record)
+        if self._outputs.events.has_event(event_id) or event_id in self._unjoined_events:
             self.counts["repeated"] += 1
         elif self._outputs.complete:
-            expected = (
-                f"one disposition of event {record.event_id!r}: {self._outputs.noun}, a dead letter ..."
-            )
+            expected = f"one disposition of event {event_id!r}: {self._outputs.noun}, a dead letter ..."
             self._add_difference(source, expected, "none")
 
     def _check_end(self, end: int | None) -> None:

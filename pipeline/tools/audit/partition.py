@@ -7,11 +7,12 @@ from collections.abc import Iterable
 
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.features.feature_set import FeatureSet
+from pipeline.join.identity import identify_by
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.names import Fault
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import is_outcome, is_prediction
-from pipeline.task.state import CORRECTED
+from pipeline.task.state import CORRECTED, ITEMS
 from pipeline.tools.audit.dead_letters import DeadLetters
 from pipeline.tools.audit.derivation import Derivation
 from pipeline.tools.audit.differences import AuditResult
@@ -28,6 +29,7 @@ from pipeline.tools.audit.live_tables import LiveTableCheck
 from pipeline.tools.audit.record_checks import LabelRequestCheck, ShareCheck
 from pipeline.tools.audit.score_index import IndexedLine
 from pipeline.tools.audit.scores import ScoreCheck
+from pipeline.tools.audit.slates import read_predictions
 from pipeline.tools.audit.state_check import OffsetBounds, check_state
 from pipeline.tools.audit.topic_records import AuditInput, read_in_sequence
 
@@ -108,13 +110,8 @@ class _Audit:
         audit_input, result = self.audit_input, self.result
         topics, state = audit_input.topics, audit_input.state
         types = OutputTypes.of(topics.stream)
-        predictions = read_in_sequence(
-            audit_input.predictions,
-            types.predictions,
-            types.key_of,
-            topics.predictions,
-            state.predictions,
-            result,
+        predictions = read_predictions(
+            audit_input.predictions, types, topics.predictions, state.predictions, result
         )
         outcomes = read_in_sequence(
             audit_input.outcomes, types.outcomes, types.key_of, topics.outcomes, state.outcomes, result
@@ -133,6 +130,7 @@ class _Audit:
             result,
         )
         features = FeatureSet.of(topics.stream)
+        identify = identify_by(features.item_entities)
         tables = LiveTableCheck(audit_input, features, dead_letters, result)
         shares = ShareCheck(topics.outcomes, result)
         for record, source in self.derivation.run(predictions, outcomes):
@@ -146,7 +144,7 @@ class _Audit:
             assert is_outcome(record)
             shares.check(record, source.offset)
             if record.status != "expired":
-                self.labelled.add(record.event_id, label_key(record), source.offset)
+                self.labelled.add(identify(record), label_key(record), source.offset)
         requests.finish()
         tables.finish()
 
@@ -176,6 +174,7 @@ class _Audit:
                 "interactions": interactions["messages"],
                 "labels": labels["messages"],
                 "predictions": audit_input.state.predictions,
+                ITEMS: self.derivation.predicted,
                 "labelled": statuses["labelled"],
                 "expired": statuses["expired"],
                 CORRECTED: statuses["corrected"] + statuses["replaced"],
@@ -190,7 +189,7 @@ class _Audit:
         for records, counters in (
             (audit_input.interactions, ("interactions", "duplicate_interactions")),
             (audit_input.labels, ("labels", "duplicate_labels")),
-            (audit_input.predictions, ("duplicate_interactions", "asked")),
+            (audit_input.predictions, ("duplicate_interactions", "asked", ITEMS)),
             (audit_input.outcomes, ("labelled", "expired", CORRECTED, "duplicate_labels", "unasked")),
             (audit_input.dead_letters, (*Fault, "duplicate_interactions", "duplicate_labels")),
         ):

@@ -77,7 +77,7 @@ def check_state(
     bounds
         Bounds of all predictions and outcomes.
     pending
-        Predictions without an outcome, by sequence.
+        Predictions without an outcome, by number.
     counted
         Number of records in the topics, by the names of the counters.
     unknown
@@ -86,7 +86,8 @@ def check_state(
     state = audit_input.state
     left_out = {*UNRECORDED, *unknown}
     corrections = CORRECTED in state.counters or counted[CORRECTED] > 0
-    known = counters(corrections=corrections, tables=bool(state.tables))
+    slates = audit_input.topics.stream.has_slates
+    known = counters(corrections=corrections, tables=bool(state.tables), slates=slates)
     names = [name for name in known if name not in left_out]
     right: dict[str, int] = {f"counter {name}": counted[name] for name in names}
     found: dict[str, int] = {name: state.counters.get(name.removeprefix("counter "), 0) for name in right}

@@ -13,6 +13,7 @@ from pipeline.records.dead_letter import DeadLetterHeaders
 from pipeline.records.fields import Id
 from pipeline.records.inputs import RawMessage
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
+from pipeline.records.slates import SlatePrediction
 from pipeline.task.state import State
 from pipeline.tools.audit.differences import AuditResult
 
@@ -96,7 +97,7 @@ class AuditInput(NamedTuple):
     """The same once more, for what followers have answered."""
 
 
-Record = TypeVar("Record", Prediction, Outcome, LabelRequest)
+Record = TypeVar("Record", Prediction, SlatePrediction, Outcome, LabelRequest)
 
 
 class DecodedRecord(NamedTuple, Generic[Record]):

@@ -181,6 +181,11 @@ def derive(
     StateError
         The state cannot be derived.
     """
+    if group.config.stream.has_slates:
+        raise StateError(
+            f"the state record of partition {partition} cannot be derived where interactions are slates "
+            "(stream.interactions.items): set the group's offsets back to those of an older state record"
+        )
     topics, factory = group.topics, ModelFactory(group.config)
     types = OutputTypes.of(topics.stream)
     model = factory.new_model()

@@ -10,6 +10,8 @@ import polars as pl
 
 from pipeline.config.tree import Config
 from pipeline.features.feature_set import FeatureSet
+from pipeline.kafka.log import decode_predictions, decode_records
+from pipeline.records.inputs import KafkaMessage
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Prediction
 
@@ -62,10 +64,7 @@ class Columns:
         stream = config.stream
         types = OutputTypes.of(stream)
         record: type[msgspec.Struct] = types.prediction if what == "predictions" else types.outcome
-        self.decoder: msgspec.json.Decoder[Any] = (
-            types.predictions if what == "predictions" else types.outcomes
-        )
-        """Decodes the records."""
+        self._types, self._what = types, what
         names = FeatureSet.of(stream, config.features.kind).names
         self._columns = [
             _column(field, names, [*stream.tables])
@@ -76,6 +75,21 @@ class Columns:
             column.name: column.dtype for column in self._columns
         }
         """Types by name."""
+
+    def decode(self, messages: Sequence[KafkaMessage]) -> list[Sequence[Any]]:
+        """Return the rows of each message: of a slate, one for each item.
+
+        Raises
+        ------
+        StateError
+            No worker can have written one of them.
+        """
+        if self._what == "predictions" and self._types.slates is not None:
+            return [decode_predictions(self._types, message) for message in messages]
+        decoder: msgspec.json.Decoder[Any] = (
+            self._types.predictions if self._what == "predictions" else self._types.outcomes
+        )
+        return [[record] for record in decode_records(decoder, messages)]
 
     def frame(self, offsets: Sequence[int], records: Records) -> pl.DataFrame:
         """Return records as a table.

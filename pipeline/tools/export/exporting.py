@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ import polars as pl
 from pipeline.broker.folder_lock import locked
 from pipeline.config.tree import Config
 from pipeline.errors import StateError
-from pipeline.kafka.log import LogReader, decode_records, offsets_of
+from pipeline.kafka.log import LogReader, offsets_of
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.topics import topics_of
@@ -152,7 +152,7 @@ class Export:
         deleted = max(0, offsets.start - begin)
         held = _Held(self._columns, partition)
         for messages in log.read_range(*partition, range(max(begin, offsets.start), offsets.stop)):
-            held.add(offsets_of(messages), decode_records(self._columns.decoder, messages))
+            held.add(offsets_of(messages), self._columns.decode(messages))
             held.bytes += sum(len(message.value() or b"") for message in messages)
             if stopping():
                 return False
@@ -178,11 +178,12 @@ class _Held:
     def __len__(self) -> int:
         return sum(len(offsets) for offsets, _ in self._days.values())
 
-    def add(self, offsets: list[int], records: list[Any]) -> None:
-        for offset, record in zip(offsets, records, strict=True):
-            of_day, others = self._days[date(record.timestamp)]
-            of_day.append(offset)
-            others.append(record)
+    def add(self, offsets: list[int], rows: Sequence[Sequence[Any]]) -> None:
+        for offset, records in zip(offsets, rows, strict=True):
+            for record in records:
+                of_day, others = self._days[date(record.timestamp)]
+                of_day.append(offset)
+                others.append(record)
         self.next_offset = offsets[-1] + 1
 
     def days(self) -> dict[str, pl.DataFrame]:

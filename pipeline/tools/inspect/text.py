@@ -15,7 +15,7 @@ from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.decoding import decode_value
 from pipeline.records.fields import Id
 from pipeline.records.input_decoders import InputDecoders
-from pipeline.records.inputs import Interaction, Label
+from pipeline.records.inputs import Interaction, Label, Slate
 from pipeline.records.names import is_state_key, parse_snapshot_key
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import LabelRequest, Outcome, Prediction
@@ -126,7 +126,9 @@ def show(kind: Kind, message: ConsumerRecord, *, detail: bool = False, how: Form
 
 def _interaction(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]:
     value = message.value() or b""
-    yield Text(_ids_columns(decode_value(value, how.inputs.interactions)))
+    record = decode_value(value, how.inputs.interactions)
+    for each in record.items if isinstance(record, Slate) else [record]:
+        yield Text(_ids_columns(each))
     if detail:
         yield from _leaves(how.inputs.interactions.parse(value))
 
@@ -149,10 +151,10 @@ def _leaves(value: object, path: str = "") -> Iterator[Text]:
 
 
 def _prediction(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]:
-    prediction = how.types.predictions.decode(message.value() or b"")
-    yield _prediction_columns(prediction, how)
-    if detail:
-        yield from _fields(prediction, how.names)
+    for prediction in how.types.predictions_of(message.value() or b""):
+        yield _prediction_columns(prediction, how)
+        if detail:
+            yield from _fields(prediction, how.names)
 
 
 def _outcome(message: ConsumerRecord, detail: bool, how: Format) -> Iterator[Text]:

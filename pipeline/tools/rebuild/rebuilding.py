@@ -13,7 +13,7 @@ import numpy as np
 from forks import LossName
 from pipeline.config.tree import Learner
 from pipeline.errors import ConfigError, StateError
-from pipeline.kafka.log import LogReader, decode_record, read_until
+from pipeline.kafka.log import LogReader, decode_predictions, read_until
 from pipeline.kafka.output_values import OutputValues
 from pipeline.kafka.topics import Topics
 from pipeline.model.challengers import parse_learner
@@ -209,13 +209,13 @@ def _until_next(model: Model, snapshot: SnapshotReference | None) -> int:
 def _predictions(log: LogReader, topics: Topics, state: State) -> Iterator[Prediction]:
     """Yield the predictions that the state record counts, and later ones."""
     next_sequence = 0
-    decoder = OutputTypes.of(topics.stream).predictions
+    types = OutputTypes.of(topics.stream)
 
     def left() -> int:
         return state.predictions - next_sequence
 
     for messages in read_until(log.read(topics.predictions, state.partition, 0), left, log.patience):
         for message in messages:
-            prediction = decode_record(decoder, message)
-            next_sequence = prediction.sequence + 1
-            yield prediction
+            for prediction in decode_predictions(types, message):
+                next_sequence = prediction.sequence + 1
+                yield prediction

@@ -65,11 +65,11 @@ def relearn(
                     f"prediction {upcoming.sequence} was made by version {upcoming.model_version} of the "
                     f"model, but stands behind predictions of version {model.folded}"
                 )
-            scores[upcoming.sequence] = model.predict_score(upcoming, upcoming.features)
+            scores[upcoming.number] = model.predict_score(upcoming, upcoming.features)
             upcoming = next(predictions, None)
         if outcome.sequence != model.folded:
             raise StateError(f"outcome {model.folded} is missing: outcome {outcome.sequence} comes instead")
-        score = scores.pop(outcome.prediction_sequence, outcome.score if outcome.corrects else None)
+        score = scores.pop(outcome.prediction_number, outcome.score if outcome.corrects else None)
         if score is None:
             raise StateError(
                 f"prediction {outcome.prediction_sequence} of outcome {outcome.sequence} is missing"

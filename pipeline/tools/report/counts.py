@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pipeline.records.names import Fault
-from pipeline.task.state import CORRECTED
+from pipeline.task.state import CORRECTED, ITEMS
 
 DEAD_LETTER_FAULTS: Final = tuple(fault.value for fault in Fault)
 """The cases that end in a dead letter."""
 
-RECORDED: Final = ("predictions", "labelled", "expired", CORRECTED, *DEAD_LETTER_FAULTS)
+RECORDED: Final = ("predictions", ITEMS, "labelled", "expired", CORRECTED, *DEAD_LETTER_FAULTS)
 """Counters of messages that have a record in an output topic."""
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks.validation import auc, log_loss, majority
-from pipeline.task.state import CORRECTED, COUNTERS, TABLE_COUNTERS
+from pipeline.task.state import CORRECTED, COUNTERS, ITEMS, TABLE_COUNTERS
 from pipeline.tools.report.comparison import LearnerComparison
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts, differences
 from pipeline.tools.report.outcomes import OUTCOME, Floats, Outcomes, in_order_of_time, known_sums
+from pipeline.tools.report.ranking import Ranking
 from pipeline.tools.report.regression import RegressionFigures
 
 Flags: TypeAlias = NDArray[np.bool_]
@@ -76,6 +77,10 @@ class Report(msgspec.Struct, frozen=True):
     regression: RegressionFigures | None = None
     """Errors, where numbers are predicted. The shares and figures of two classes above are None then, and
     `windows` is empty."""
+    items: int | None = None
+    """Items that were predicted, where interactions are slates; else None."""
+    ranking: Ranking | None = None
+    """How well slates are ordered, if there are any that are closed."""
 
 
 class _Mistakes(NamedTuple):
@@ -112,7 +117,7 @@ def report(outcomes: Sequence[Outcomes], counts: Sequence[Counts], window: int |
         watched != majority(watched),
     )
     delays = events["label_timestamp"] - events["timestamp"]
-    there = [name for name in TABLE_COUNTERS if any(name in count.after for count in counts)]
+    there = [name for name in (*TABLE_COUNTERS, ITEMS) if any(name in count.after for count in counts)]
     names = (*COUNTERS, *there)
     return Report(
         events=found["predictions"],

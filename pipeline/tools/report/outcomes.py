@@ -24,6 +24,7 @@ OUTCOME: Final = np.dtype(
         ("watched", np.bool_),  # whether the label is positive, learned or not
         ("labelled", np.bool_),
         ("has_probability", np.bool_),
+        ("position", np.int64),  # in a slate, from 0
     ]
 )
 """Columns that are kept of an outcome."""

@@ -19,11 +19,12 @@ from pipeline.features.target import Target
 from pipeline.model.settings_text import challengers_from
 from pipeline.records.fields import Count, Status, Timestamp
 from pipeline.records.output_types import derived
-from pipeline.task.state import CORRECTED, SettingsEpoch
+from pipeline.task.state import CORRECTED, ITEMS, SettingsEpoch
 from pipeline.tools.report.comparison import LabelledScores, compare_learners
 from pipeline.tools.report.counts import Counts
 from pipeline.tools.report.figures import Report, report, window_size, without_classes
 from pipeline.tools.report.outcomes import OUTCOME, Outcomes
+from pipeline.tools.report.ranking import DEFAULT_TOP, ClosedSlates, closed_slates, ranking
 from pipeline.tools.report.regression import regression_figures
 
 Scores: TypeAlias = Mapping[str, float]
@@ -49,6 +50,7 @@ class ReportedOutcome(msgspec.Struct):
     label: bool | None
     status: Status
     challengers: dict[str, float] | None = None
+    position: Count = 0
 
 
 def outcome_decoder(stream: Stream) -> msgspec.json.Decoder[ReportedOutcome]:
@@ -122,9 +124,13 @@ class PartitionRun(NamedTuple):
     counts: Counts
     state: ReportedState
     """Its last state record."""
+    slates: Mapping[int, int] | None = None
+    """Items of each slate by its sequence; None where interactions are single items."""
 
 
-def report_of(runs: Sequence[PartitionRun], stream: Stream, window: int | None = None) -> Report:
+def report_of(
+    runs: Sequence[PartitionRun], stream: Stream, window: int | None = None, top: int = DEFAULT_TOP
+) -> Report:
     """Sum up the runs of all partitions.
 
     Parameters
@@ -135,9 +141,18 @@ def report_of(runs: Sequence[PartitionRun], stream: Stream, window: int | None =
         Definition of the stream.
     window
         Labelled events in a window of the report; by default a hundredth of all.
+    top
+        The first items of slates that count in figures of rankings.
     """
     outcomes = [run.outcomes.rows() for run in runs]
     found = report(outcomes, [run.counts for run in runs], window)
+    if stream.has_slates:
+        regression = isinstance(stream.target, RegressionSettings)
+        slates = [
+            _closed_slates(rows, run, regression=regression) for rows, run in zip(outcomes, runs, strict=True)
+        ]
+        items = sum(run.counts.found[ITEMS] for run in runs)
+        found = msgspec.structs.replace(found, items=items, ranking=ranking(slates, top))
     scores = [
         _labelled_scores(rows, run.outcomes.scores, run.state)
         for rows, run in zip(outcomes, runs, strict=True)
@@ -160,6 +175,19 @@ def _labelled_scores(rows: Outcomes, scores: list[Scores | None], state: Reporte
     columns = {CHAMPION: rows["score"][compared]}
     columns |= {name: np.array([by_name.get(name, np.nan) for by_name in chosen]) for name in names}
     return LabelledScores(rows["watched"][compared], columns, rows["value"][compared])
+
+
+def _closed_slates(rows: Outcomes, run: PartitionRun, *, regression: bool) -> ClosedSlates:
+    """Return the closed slates of the current settings epoch."""
+    chosen = np.flatnonzero(rows["prediction_sequence"] >= run.state.since)
+    rows = rows[chosen]
+    gains = np.maximum(rows["value"], 0.0) if regression else rows["watched"].astype(np.float64)
+    gains[~rows["labelled"]] = 0.0
+    by_name = [run.outcomes.scores[row] or {} for row in chosen.tolist()]
+    scores = {CHAMPION: rows["score"]}
+    for name in challengers_from(run.state.settings):
+        scores[name] = np.array([each.get(name, np.nan) for each in by_name], dtype=np.float64)
+    return closed_slates(rows["prediction_sequence"], rows["position"], gains, scores, run.slates or {})
 
 
 def _with_log_odds(settings: dict[str, str]) -> frozenset[str]:
@@ -186,6 +214,7 @@ def _row(outcome: ReportedOutcome, target: Target, places: list[int]) -> tuple[f
         target.is_positive(value),
         outcome.status == "labelled",
         outcome.probability is not None,
+        outcome.position,
     )
 
 

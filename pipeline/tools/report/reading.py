@@ -21,6 +21,7 @@ from pipeline.model.settings_text import target_from
 from pipeline.records.dead_letter import read_dead_letter
 from pipeline.records.names import state_key
 from pipeline.recovery.state_check import refuse_other_version
+from pipeline.task.state import ITEMS
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts
 from pipeline.tools.report.figures import Report
 from pipeline.tools.report.partition_run import (
@@ -30,10 +31,12 @@ from pipeline.tools.report.partition_run import (
     outcome_decoder,
     report_of,
 )
+from pipeline.tools.report.ranking import DEFAULT_TOP, SlateSize
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Function to call with the number of offsets read so far, and the number of all offsets."""
 
+_SIZES: Final = msgspec.json.Decoder(SlateSize)
 _STATES: Final = msgspec.json.Decoder(ReportedState)
 
 
@@ -43,6 +46,7 @@ def summarize(
     stream: Stream = KUAIREC,
     registry: Registry | None = None,
     window: int | None = None,
+    top: int = DEFAULT_TOP,
     progress: Progress | None = None,
 ) -> Report:
     """Sum up what a run has written so far.
@@ -59,6 +63,8 @@ def summarize(
         Has the schemas of outputs that are not plain JSON; None where there are none.
     window
         Labelled events in a window of the report; by default a hundredth of all.
+    top
+        The first items of slates that count in figures of rankings.
     progress
         Function to call now and then with the offsets read so far and all offsets to read.
 
@@ -91,7 +97,12 @@ def summarize(
         for partition in partitions:
             checkpoints = PartitionId(topics.checkpoints, partition)
             before = _state(log, checkpoints, ranges[checkpoints])
-            found = Counter(predictions=sum(map(len, meter.slices(log, topics.predictions, partition))))
+            found, slates = Counter[str](), dict[int, int]()
+            for messages in meter.slices(log, topics.predictions, partition):
+                found["predictions"] += len(messages)
+                if stream.has_slates:
+                    slates |= _sizes(messages)
+            found[ITEMS] += sum(slates.values())
             outcomes = OutcomeTable(stream, target_from(before.settings))
             for messages in meter.slices(log, topics.outcomes, partition):
                 outcomes.add([decode_record(decoder, message) for message in messages])
@@ -99,8 +110,14 @@ def summarize(
             for messages in meter.slices(log, topics.dead_letters, partition):
                 found.update(map(_fault, messages))
             after = _state(log, checkpoints, watermarks.ranges()[checkpoints])
-            runs.append(PartitionRun(outcomes, Counts(found, before.counters, after.counters), after))
-    return report_of(runs, stream, window)
+            counts = Counts(found, before.counters, after.counters)
+            runs.append(PartitionRun(outcomes, counts, after, slates))
+    return report_of(runs, stream, window, top)
+
+
+def _sizes(messages: Sequence[ConsumerRecord]) -> dict[int, int]:
+    """Return the number of items of slates, by sequence."""
+    return {each.sequence: len(each.items) for each in (decode_record(_SIZES, one) for one in messages)}
 
 
 class _Meter:

@@ -15,13 +15,14 @@ from pipeline.config.tree import CHAMPION
 from pipeline.tools.report.comparison import LearnerComparison
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS
 from pipeline.tools.report.figures import Report
+from pipeline.tools.report.ranking import SHOWN, Ranking
 from pipeline.tools.report.regression import RegressionFigures
 from pipeline.tools.terminal import number_or_dash, plain_table
 from pipeline.tools.times import date, duration
 
 STAGES: Final = {
     "read": ("interactions", "labels"),
-    "predicted": ("predictions", "duplicate_interactions"),
+    "predicted": ("predictions", "items", "duplicate_interactions"),
     "joined": ("labelled", "expired", "crowded_out", "early", "duplicate_labels"),
     "label requests": ("asked", "unasked"),
     "dead letters": DEAD_LETTER_FAULTS,
@@ -29,6 +30,8 @@ STAGES: Final = {
 """Counters by the stage of a message."""
 
 BARS: Final = " ▁▂▃▄▅▆▇█"
+MAX_POSITIONS: Final = 10
+"""Positions in slates that are shown, at most."""
 COLUMNS: Final = 50
 """Number of bars, at most."""
 
@@ -57,6 +60,8 @@ def render(report: Report, stream: Stream = KUAIREC, *, where: str = "in topics"
         parts += [Text(), _over_time(report)]
     else:
         parts += [Text(), Text("No label was joined yet, so there is nothing to compare predictions with.")]
+    if report.ranking is not None:
+        parts += [Text(), *_ranking(report.ranking)]
     parts += [Text(f"differs: {difference}", style="red") for difference in report.differences]
     return Group(*parts)
 
@@ -71,7 +76,8 @@ def _counters(report: Report, where: str) -> Table:
             f"{name.replace('_', ' ')} {report.counters[name]:,}" for name in names if name in report.counters
         ]
         table.add_row(Text(stage, style="bold"), Text(" · ".join(numbers)))
-    waiting = report.predictions - (report.outcomes - report.corrected)
+    predicted = report.predictions if report.items is None else report.items
+    waiting = predicted - (report.outcomes - report.corrected)
     if report.corrected:
         table.add_row(Text("corrected", style="bold"), Text(_number(report.corrected, "later label")))
     table.add_row(Text(where, style="bold"), Text(_in_topics(report, waiting)))
@@ -127,6 +133,43 @@ def _comparison(comparison: LearnerComparison) -> Table:
             style="bold" if champion else "",
         )
     return table
+
+
+def _ranking(found: Ranking) -> Iterator[RenderableType]:
+    """Yield how well slates are ordered, and the rates of positions."""
+    table = plain_table()
+    table.add_column(f"over {found.with_positive:,} of {found.slates:,} closed slates: with a positive label")
+    for name in (f"NDCG@{found.top}", f"hit rate@{found.top}", "NDCG gain"):
+        table.add_column(name, justify="right")
+    for each in found.rankings:
+        table.add_row(
+            each.name,
+            _with_error(each.ndcg, each.ndcg_error, ".4f"),
+            _with_error(each.hit_rate, each.hit_rate_error, ".2%"),
+            "" if each.name == SHOWN else _with_error(each.gain, each.gain_error, "+.4f"),
+            style="bold" if each.name == CHAMPION else "",
+        )
+    if found.rankings:
+        yield table
+        yield Text()
+    rates = plain_table()
+    rates.add_column("position")
+    for name in ("items", "positive labels"):
+        rates.add_column(name, justify="right")
+    for rate in found.positions[:MAX_POSITIONS]:
+        rates.add_row(str(rate.position), f"{rate.items:,}", _with_error(rate.rate, rate.error, ".2%"))
+    yield rates
+
+
+def _with_error(value: float, error: float | None, form: str) -> str:
+    """Return a figure with its standard error.
+
+    Examples
+    --------
+    >>> _with_error(0.5, 0.01, "+.4f"), _with_error(0.5, None, ".2%")
+    ('+0.5000 ± 0.0100', '50.00%')
+    """
+    return f"{value:{form}}" if error is None else f"{value:{form}} ± {error:{form.lstrip('+')}}"
 
 
 def _regression(report: Report, figures: RegressionFigures, stream: Stream) -> Iterator[RenderableType]:

@@ -17,10 +17,11 @@ from pipeline.config.target_settings import BinarySettings, RegressionSettings
 from pipeline.excerpt import excerpt, shortened
 from pipeline.features.live_tables import TableFeatures, TableRecord, tables_of
 from pipeline.features.targets import target_of
+from pipeline.join.identity import Identify, identify_by
 from pipeline.records.decoding import NO_TIMESTAMP, InputDecoder, RejectedRecord, decode
 from pipeline.records.fields import Id
 from pipeline.records.input_decoders import InputDecoders
-from pipeline.records.inputs import Interaction, Label, RawMessage
+from pipeline.records.inputs import Interaction, Label, RawMessage, Slate
 
 MAX_REASONS: Final = 20
 """Different reasons for which messages cannot be used that are told, at most."""
@@ -58,7 +59,7 @@ class Sample(NamedTuple):
     tables: Mapping[str, Sequence[RawMessage]] = MappingProxyType({})
 
 
-class Field(msgspec.Struct, frozen=True):
+class Field(msgspec.Struct, frozen=True, omit_defaults=True):
     """A field of an input's messages."""
 
     name: str
@@ -70,6 +71,8 @@ class Field(msgspec.Struct, frozen=True):
     """Messages by the kind of its value."""
     example: str | None
     """Its value in the first message that has it, as JSON, cut to `MAX_EXAMPLE` characters."""
+    items: int | None = None
+    """Items of slates in which it was looked for, in place of messages. Absent where it is not of an item."""
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -146,19 +149,19 @@ def check(
     interactions = _decoded(sample.interactions, decoders.interactions, latest)
     labels = _decoded(sample.labels, decoders.labels, latest)
     # The first of an event counts, as in a worker; later ones are duplicates.
-    events = {
-        record.event_id: record for _, record in reversed(interactions) if isinstance(record, Interaction)
-    }
+    identify = identify_by(stream.item_entities)
+    items = [each for _, record in interactions for each in _items(record)]
+    events = {identify(each): each for each in reversed(items)}
     usable = [record for _, record in labels if isinstance(record, Label)]
     target = target_of(stream.target)
     positive = sum(target.is_positive(label.watch_ratio) for label in usable)
-    joined = sum(label.event_id in events for label in usable)
+    joined = sum(identify(label) in events for label in usable)
     tables = {each.name: _table(stream, each, sample.tables.get(each.name, ())) for each in tables_of(stream)}
     remarks = [
         *_units("interactions", stream.interactions, sample.interactions, decoders.interactions),
         *_units("labels", stream.labels, sample.labels, decoders.labels),
-        *_repeated(record for _, record in interactions if isinstance(record, Interaction)),
-        *_joins(usable, events, joined),
+        *_repeated(items, identify),
+        *_joins(usable, events, joined, identify),
         *_targets(stream, [label.watch_ratio for label in usable]),
         *_weights(usable),
     ]
@@ -223,9 +226,23 @@ def _input(
         len(times),
         min(times, default=None),
         max(times, default=None),
-        [_field(name, pointer, objects) for name, pointer in _pointers(stream, definition)],
+        [
+            _field_of(name, pointer, stream, definition, objects)
+            for name, pointer in _pointers(stream, definition)
+        ],
         list(_reasons(decoded)),
     )
+
+
+def _field_of(
+    name: str, pointer: str, stream: Stream, definition: InputDefinition, messages: Sequence[object]
+) -> Field:
+    """Return the field of a setting, which messages have, or the items of slates."""
+    if definition is not stream.interactions or not stream.is_item_field(name):
+        return _field(name, pointer, messages)
+    lists = (_at(each, stream.interactions.items or "") for each in messages)
+    items = [item for each in lists if isinstance(each, list) for item in each]
+    return msgspec.structs.replace(_field(name, pointer, items), items=len(items))
 
 
 def _pointers(stream: Stream, definition: InputDefinition) -> Iterator[tuple[str, str]]:
@@ -312,21 +329,30 @@ def _units(
         )
 
 
-def _repeated(interactions: Iterable[Interaction]) -> Iterator[str]:
+def _items(record: Interaction | Label | RejectedRecord) -> Sequence[Interaction]:
+    """Return the items of an interaction, which may be a slate; none of what is no interaction."""
+    if isinstance(record, Slate):
+        return record.items
+    return [record] if isinstance(record, Interaction) else []
+
+
+def _repeated(interactions: Iterable[Interaction], identify: Identify) -> Iterator[str]:
     """Yield a remark if an event id stands for different events."""
     known: dict[Id, tuple[Id, ...]] = {}
     for record in interactions:
-        ids = record.ids
-        if known.setdefault(record.event_id, ids) != ids:
+        event, ids = identify(record), record.ids
+        if known.setdefault(event, ids) != ids:
             yield (
                 f"event {excerpt(record.event_id)} has different ids in two messages: {excerpt(ids)} and "
-                f"{excerpt(known[record.event_id])}. An event id has to be unique: point "
+                f"{excerpt(known[event])}. An event id has to be unique: point "
                 "interactions.event_id and labels.event_id to one that is"
             )
             return
 
 
-def _joins(labels: Sequence[Label], events: Mapping[Id, Interaction], joined: int) -> Iterator[str]:
+def _joins(
+    labels: Sequence[Label], events: Mapping[Id, Interaction], joined: int, identify: Identify
+) -> Iterator[str]:
     """Yield a remark if labels do not find their events, or are of other ids."""
     if labels and events and not joined:
         yield (
@@ -334,7 +360,7 @@ def _joins(labels: Sequence[Label], events: Mapping[Id, Interaction], joined: in
             f"{excerpt(labels[0].event_id)}: look whether both event ids are the same, or read more messages"
         )
     for label in labels:
-        event = events.get(label.event_id)
+        event = events.get(identify(label))
         ids = label.ids
         if event is not None and event.ids != ids:
             yield (

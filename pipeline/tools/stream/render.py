@@ -54,7 +54,7 @@ def _input(name: str, found: InputCheck) -> Iterator[RenderableType]:
         table.add_row(
             field.name,
             printable(field.pointer),
-            f"{field.found:,} of {found.messages:,}",
+            f"{field.found:,} of {found.messages if field.items is None else field.items:,}",
             _kinds(field.kinds),
             "-" if field.example is None else printable(field.example, EXAMPLE_WIDTH),
         )
