@@ -13,6 +13,7 @@ from forks import ForksSettings
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import Challenger, Learner
 from pipeline.config.tree import Join as JoinSettings
+from pipeline.features.feature_set import KUAIREC_FEATURES, FeatureSet
 from pipeline.features.tables import Tables
 from pipeline.join.spill import SpilledPredictions
 from pipeline.model.challengers import resolve_challengers
@@ -90,14 +91,16 @@ def new_model(
     challengers: Mapping[str, ChallengerSettings] = MappingProxyType({}),
     *,
     weighted: bool = False,
+    features: FeatureSet = KUAIREC_FEATURES,
 ) -> Model:
-    return Model(learner, Tables(), max_entities, challengers, weighted=weighted)
+    return Model(learner, Tables(), max_entities, challengers, weighted=weighted, features=features)
 
 
 def model_under(settings: Mapping[str, str], stream: Stream = KUAIREC) -> Model:
     """Return a model of the settings in a state record."""
     learner, challengers = learner_from(settings), challengers_from(settings)
-    return new_model(learner, challengers=challengers, weighted=stream.labels.weighted)
+    features = FeatureSet.of(stream)
+    return new_model(learner, challengers=challengers, weighted=stream.labels.weighted, features=features)
 
 
 def new_task(

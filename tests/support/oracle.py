@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TypeAlias
@@ -10,12 +11,13 @@ from typing import TypeAlias
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.records.decoding import RejectedRecord
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction, Label
-from pipeline.records.kuairec import WatchLabel
+from pipeline.records.inputs import Interaction, Label, Slate
 from tests.support.builders import Inputs
 from tests.support.entries import Entry
 
-Disposition: TypeAlias = tuple[str, Id]
+Event: TypeAlias = Id | tuple[Id, Id]
+"""An event, or with slates an event and a video."""
+Disposition: TypeAlias = tuple[str, Event]
 """What became of a prediction, and its event."""
 
 
@@ -40,6 +42,12 @@ class ExpectedRun:
     """Fault, topic and offset."""
     waiting: list[Entry] = field(default_factory=list)
     counters: Counter[str] = field(default_factory=Counter)
+    slates: bool = False
+    """Whether interactions are slates."""
+
+    def event(self, record: Interaction | Label) -> Event:
+        """What a label has in common with its interaction."""
+        return (record.event_id, record.ids[1]) if self.slates else record.event_id
 
 
 def merged_entries(given: Inputs) -> list[Entry]:
@@ -57,9 +65,9 @@ def merged_entries(given: Inputs) -> list[Entry]:
     return [entry for *_, entry in sorted(timed, key=lambda each: each[:3])]
 
 
-def expected_run(given: Inputs, settings: JoinSettings) -> ExpectedRun:
+def expected_run(given: Inputs, settings: JoinSettings, *, slates: bool = False) -> ExpectedRun:
     """Return what the join has to do with inputs that hold no jumps."""
-    result, now = ExpectedRun(), -1
+    result, now = ExpectedRun(slates=slates), -1
     for entry in merged_entries(given):
         source, record = entry
         result.counters["labels" if source.topic == "watch-labels" else "interactions"] += 1
@@ -70,8 +78,11 @@ def expected_run(given: Inputs, settings: JoinSettings) -> ExpectedRun:
             now = record.timestamp
             _expire(result, settings, now)
             _drop_orphans(result, settings, now)
-        if isinstance(record, Interaction):
-            _predict(result, settings, record, now)
+        if isinstance(record, Slate):
+            _predict(result, settings, record.items, now)
+            result.counters["items"] = len(result.predicted)
+        elif isinstance(record, Interaction):
+            _predict(result, settings, [record], now)
         else:
             _label(result, settings, entry, record, now)
     return result
@@ -91,7 +102,7 @@ def _expiry(predicted: PredictedInteraction, settings: JoinSettings) -> int:
 
 def _drop_orphans(result: ExpectedRun, settings: JoinSettings, now: int) -> None:
     def since(entry: Entry) -> tuple[int, int]:
-        assert isinstance(entry.record, WatchLabel)
+        assert isinstance(entry.record, Label)
         return entry.record.timestamp, entry.source.offset
 
     for entry in sorted(result.waiting, key=since):
@@ -102,31 +113,31 @@ def _drop_orphans(result: ExpectedRun, settings: JoinSettings, now: int) -> None
             _reject(result, entry, "orphan")
 
 
-def _predict(result: ExpectedRun, settings: JoinSettings, record: Interaction, now: int) -> None:
-    if _remembered(result, settings, record.event_id, now):
+def _predict(result: ExpectedRun, settings: JoinSettings, records: Sequence[Interaction], now: int) -> None:
+    if any(_remembered(result, settings, result.event(record), now) for record in records):
         result.counters["duplicate_interactions"] += 1
         return
-    predicted = PredictedInteraction(record)
-    result.predicted.append(predicted)
+    new = [PredictedInteraction(record) for record in records]
+    result.predicted += new
     result.counters["predictions"] += 1
-    for entry in list(result.waiting):
-        if not isinstance(entry.record, RejectedRecord) and entry.record.event_id == record.event_id:
-            result.waiting.remove(entry)
-            _join(result, predicted, entry)
-    waiting = [each for each in result.predicted if not each.closed]
-    if len(waiting) > settings.max_pending:
+    for predicted in new:
+        for entry in list(result.waiting):
+            if _event(result, entry) == result.event(predicted.record):
+                result.waiting.remove(entry)
+                _join(result, predicted, entry)
+    while len(waiting := [each for each in result.predicted if not each.closed]) > settings.max_pending:
         result.counters["crowded_out"] += 1
         oldest = min(waiting, key=lambda each: each.record.timestamp)
         _close(result, oldest, "expired", _expiry(oldest, settings))
 
 
 def _label(result: ExpectedRun, settings: JoinSettings, entry: Entry, record: Label, now: int) -> None:
-    predicted = _remembered(result, settings, record.event_id, now)
+    predicted = _remembered(result, settings, result.event(record), now)
     if predicted and not predicted.closed:
         _join(result, predicted, entry)
     elif predicted and predicted.closed == "expired":
         _reject(result, entry, "late")
-    elif predicted or any(_event(each) == record.event_id for each in result.waiting):
+    elif predicted or any(_event(result, each) == result.event(record) for each in result.waiting):
         result.counters["duplicate_labels"] += 1
     else:
         result.counters["early"] += 1
@@ -134,14 +145,14 @@ def _label(result: ExpectedRun, settings: JoinSettings, entry: Entry, record: La
         _drop_orphans(result, settings, now)
 
 
-def _event(entry: Entry) -> Id:
+def _event(result: ExpectedRun, entry: Entry) -> Event:
     assert not isinstance(entry.record, RejectedRecord)
-    return entry.record.event_id
+    return result.event(entry.record)
 
 
 def _join(result: ExpectedRun, predicted: PredictedInteraction, entry: Entry) -> None:
     record = entry.record
-    assert isinstance(record, WatchLabel)
+    assert isinstance(record, Label)
     if record.ids != predicted.record.ids:
         _reject(result, entry, "mismatched")
     else:
@@ -151,7 +162,7 @@ def _join(result: ExpectedRun, predicted: PredictedInteraction, entry: Entry) ->
 def _close(result: ExpectedRun, predicted: PredictedInteraction, how: str, when: int) -> None:
     predicted.closed, predicted.closed_at, predicted.order = how, when, len(result.outcomes)
     result.counters[how] += 1
-    result.outcomes.append((how, predicted.record.event_id))
+    result.outcomes.append((how, result.event(predicted.record)))
 
 
 def _reject(result: ExpectedRun, entry: Entry, fault: str) -> None:
@@ -160,10 +171,10 @@ def _reject(result: ExpectedRun, entry: Entry, fault: str) -> None:
 
 
 def _remembered(
-    result: ExpectedRun, settings: JoinSettings, event_id: Id, now: int
+    result: ExpectedRun, settings: JoinSettings, event: Event, now: int
 ) -> PredictedInteraction | None:
     for each in reversed(result.predicted):
-        if each.record.event_id == event_id and (
+        if result.event(each.record) == event and (
             not each.closed or _is_remembered(result, settings, each, now)
         ):
             return each

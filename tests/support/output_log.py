@@ -27,7 +27,7 @@ from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Share
 from pipeline.recovery.checkpoint_writer import next_slot
 from pipeline.recovery.outcome_reader import decode_outcomes
-from pipeline.recovery.prediction_reader import decode_predictions
+from pipeline.recovery.prediction_reader import decode_predictions, expand_slates
 from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.state_reader import read_snapshot
 from pipeline.task.batch import Batch
@@ -71,7 +71,7 @@ class OutputLog:
     make_spilled: Callable[[], SpilledPredictions] | None = None
     """Makes the place to which predictions are spilled; None to hold all in memory."""
     stream: Stream = KUAIREC
-    """KuaiRec's definition, with weights of labels or without."""
+    """KuaiRec's definition, or one that has its features."""
 
     def __post_init__(self) -> None:
         """Encode with the types of the stream."""
@@ -138,11 +138,17 @@ class OutputLog:
             labels=InputDecoders.of(self.stream).labels,
         )
         self.encoder = RecordEncoder(self.types)
-        restoration = TaskRestorer(task, state, self.encoder.restore)
+        most_items = self.stream.interactions.max_items
+        restoration = TaskRestorer(task, state, self.encoder.restore, most_items)
         for offsets, values in slices(self.outcomes, min(lowest, state.outcome_offset)):
             outcomes, features = decode_outcomes(values, self.types)
             restoration.outcomes(outcomes, offsets, features)
         for offsets, values in slices(self.predictions, state.prediction_offset):
+            if (slates := self.types.slates) is not None:
+                restoration.predictions(
+                    *expand_slates(list(map(slates.decoder.decode, values)), offsets, slates)
+                )
+                continue
             predictions = decode_predictions(values, self.types, restoration.spill_below)
             restoration.predictions(predictions, offsets, values)
         return restoration.finish()

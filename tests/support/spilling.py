@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.join.spill import SpilledPredictions
-from pipeline.records.output_types import KUAIREC_TYPES
+from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 
 
 class MemoryStore:
@@ -29,6 +29,6 @@ class MemoryStore:
         del self.data[size:]
 
 
-def small_blocks(rows: int = 3, size: int = 1_500) -> SpilledPredictions:
+def small_blocks(rows: int = 3, size: int = 1_500, types: OutputTypes = KUAIREC_TYPES) -> SpilledPredictions:
     """Return a place for spilled predictions, in blocks of a few."""
-    return SpilledPredictions(MemoryStore(), KUAIREC_TYPES.predictions, b"key", rows=rows, size=size)
+    return SpilledPredictions(MemoryStore(), types.predictions, b"key", rows=rows, size=size)

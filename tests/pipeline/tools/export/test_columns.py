@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.config.loader import load
 from pipeline.config.tree import Config
+from pipeline.records.output_types import OutputTypes
 from pipeline.tools.export.columns import LEFT_OUT, Columns, What
 
 STREAMS = [path for path in (files("pipeline.config") / "streams").iterdir() if path.name.endswith(".toml")]
@@ -27,7 +28,9 @@ def columns_of(stream: Any, what: What, tmp_path: Path) -> Columns:
 @pytest.mark.parametrize("stream", STREAMS, ids=lambda path: path.name)
 def test_each_field_of_a_record_is_a_column(stream: Any, what: What, tmp_path: Path) -> None:
     columns = columns_of(stream, what, tmp_path)
-    fields = [each.encode_name for each in msgspec.structs.fields(columns.decoder.type)]
+    types = OutputTypes.of(load(tmp_path / "forks.toml", {}).stream)
+    record: type[msgspec.Struct] = types.prediction if what == "predictions" else types.outcome
+    fields = [each.encode_name for each in msgspec.structs.fields(record)]
     assert list(columns.schema) == ["offset", *(name for name in fields if name not in LEFT_OUT)]
 
 
