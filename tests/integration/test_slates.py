@@ -191,7 +191,7 @@ def check_tools(pipeline: Pipeline, sent: Shelves, outcomes: int) -> None:
     assert "NDCG@5" in command(pipeline, "report")
     shown = command(pipeline, "inspect", "predictions", "--limit", "1", "--detail")
     assert shown.count("position") == len(pipeline.read_json(pipeline.topics.predictions)[-1]["items"])
-    assert "s0" in command(pipeline, "inspect", "interactions")
+    assert "last1" in command(pipeline, "inspect", "interactions")
     folder = pipeline.folder / "exported"
     command(pipeline, "export", "predictions", "--to", str(folder))
     rows = pl.read_parquet(folder / "**" / "*.parquet")

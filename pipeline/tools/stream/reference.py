@@ -13,12 +13,13 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from pipeline.config.stream import KUAIREC, Stream
 from pipeline.kafka.topics import Topics
 from pipeline.model.snapshot import SnapshotScalars
 from pipeline.records.fields import Count, Id, IdPair, Timestamp
 from pipeline.records.names import ERROR_HEADERS, MAC_HEADER, REDRIVEN_HEADER, snapshot_key, state_key
 from pipeline.tools.docstrings import attribute_docstrings
-from pipeline.tools.stream.schemas import Schema, all_schemas
+from pipeline.tools.stream.schemas import Schema, all_schemas, schemas_of
 
 MARKER: Final = (
     "<!-- From here on made by python -m pipeline.tools.stream.reference docs/records.md schemas -->"
@@ -99,8 +100,23 @@ def tables() -> str:
     lines.append(_topic_row(KINDS[-1]._replace(title="Snapshots", key=f"`{_CHUNK_KEY}`", headers="none")))
     for kind in KINDS:
         lines += ["\n## ", kind.title, "\n\n", *_section(kind, schemas[kind.schema])]
+    lines += _slates()
     lines += ["\n## Snapshots\n\nThe tensor `plain` has the JSON of an object:\n\n", *_fields(_scalars())]
     return "".join(lines)
+
+
+def _slates() -> Iterator[str]:
+    """Yield the section on the predictions of KuaiRec's stream, were its interactions slates."""
+    items = {"items": "/items", "item_fields": ["video_id", "video_duration"]}
+    definition = KUAIREC.model_dump() | {"interactions": KUAIREC.interactions.model_dump() | items}
+    schema = schemas_of(Stream.model_validate(definition))["prediction"]
+    yield f"\n## Predictions of slates\n\n{schema['description']} Where interactions are "
+    yield "[slates](streams.md#slates), such as lists of videos, a prediction is this. An outcome is of one "
+    yield "item, and has the item's `position`, from 0, behind `model_version`.\n\n"
+    yield from _fields(schema)
+    for part, fields in schema["$defs"].items():
+        yield f"\n### {part}\n\n{fields['description']}\n\n"
+        yield from _fields(fields)
 
 
 def _topic_row(kind: Kind) -> str:

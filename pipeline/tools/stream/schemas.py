@@ -37,6 +37,7 @@ from pipeline.records.outputs import (
     Prediction,
     Share,
 )
+from pipeline.records.slates import SlateItem, SlatePrediction
 from pipeline.task.state import COUNTER_MEANINGS, RARE_COUNTER_MEANINGS, State
 from pipeline.tools.docstrings import attribute_docstrings, summary
 
@@ -56,6 +57,8 @@ _KUAIREC_TYPES: Final[Mapping[str, type[msgspec.Struct]]] = MappingProxyType(
             EntityCounts,
             PairCounts,
             EffectSums,
+            SlateItem,
+            SlatePrediction,
         )
     }
 )
@@ -80,7 +83,7 @@ def schemas_of(stream: Stream) -> dict[str, Schema]:
     """
     types = OutputTypes.of(stream)
     records: dict[str, type[msgspec.Struct]] = {
-        "prediction": types.prediction,
+        "prediction": types.prediction if types.slates is None else types.slates.record,
         "outcome": types.outcome,
         "label-request": types.label_request,
         "share": types.share,
@@ -150,6 +153,7 @@ def _texts_of(stream: Stream) -> dict[str, str]:
     texts |= dict.fromkeys(shared, "Label counts by the keys of this table.")
     texts["weight"] = "How many labels it counts as."
     texts["tables"] = "Up to which offset each live table was applied, by its name."
+    texts["position"] = "The place of the item in its slate, from 0."
     if isinstance(stream.target, RegressionSettings):
         texts["predicted"] = "The number that is predicted."
     return texts
