@@ -7,14 +7,14 @@ from typing import Any, Final, cast
 
 from confluent_kafka import Producer
 
-from pipeline.config.stream import KUAIREC
 from pipeline.config.tree import Config
 from pipeline.features.feature_set import FeatureSet
 from pipeline.kafka.topics import Topics
 from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import label_policy
-from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER
+from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import RawMessage
+from pipeline.records.output_types import OutputTypes
 from pipeline.task.record_queue import Position, RecordQueue
 from pipeline.task.sharing import SharingSettings
 from pipeline.task.task import Task
@@ -46,7 +46,7 @@ def replay(scenario: Scenario, *, batch: int, snapshot_every: int) -> dict[str, 
     factory = ModelFactory(config)
     settings = factory.settings(scenario.partitions)
     tasks = [_task(config, factory, scenario, number) for number in range(scenario.partitions)]
-    encoders = [RecordEncoder() for _ in tasks]
+    encoders = [RecordEncoder(OutputTypes.of(config.stream)) for _ in tasks]
     producer = cast(Producer, recorder)
     writer, commits = TransactionWriter(producer, topics, settings, PATIENCE), InFlightCommit(producer)
     number = 0
@@ -81,10 +81,16 @@ def _task(config: Config, factory: ModelFactory, scenario: Scenario, number: int
         policy=label_policy(config.labels),
         sharing=None
         if interval is None
-        else SharingSettings(partitions, interval, FeatureSet.of(KUAIREC, config.features.kind)),
+        else SharingSettings(
+            partitions,
+            interval,
+            FeatureSet.of(config.stream, config.features.kind),
+            OutputTypes.of(config.stream),
+        ),
     )
-    _feed(task.interactions, scenario, topics.interactions, number, INTERACTION_DECODER)
-    _feed(task.labels, scenario, topics.labels, number, LABEL_DECODER)
+    decoders = InputDecoders.of(config.stream)
+    _feed(task.interactions, scenario, topics.interactions, number, decoders.interactions)
+    _feed(task.labels, scenario, topics.labels, number, decoders.labels)
     return task
 
 

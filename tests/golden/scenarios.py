@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pipeline.config.feature_layout import FeatureKind
+from pipeline.config.stream import KUAIREC
 from pipeline.config.tree import Config
 from pipeline.kafka.partitioner import partition
 from pipeline.kafka.topics import Topics
 from pipeline.sources.kuairec import read_events, tables_beside
 
 INVENTED_EVENTS: Final = 3_000
+INVENTED_SLATES: Final = 800
 BEGIN: Final = 1_700_000_000_000
 """Time of the first invented event, in milliseconds."""
 STEP: Final = 20_000
@@ -109,6 +111,51 @@ def invented(*, shared: bool, policy: bool = True, kind: FeatureKind = "effects"
         settings["labels"] = {"policy": "adaptive", "rate": 0.5, "seed": 7}
     settings["sharing"] = {"interval": 20 if shared else "off"}
     return Scenario(settings, 3, list(_invented_inputs()))
+
+
+def slates() -> Scenario:
+    """Invented slates of videos, with bad, late and early messages, challengers and shares."""
+    interactions = KUAIREC.interactions.model_dump() | {
+        "items": "/items",
+        "item_fields": ["video_id", "video_duration"],
+        "max_items": 5,
+    }
+    settings: dict[str, Any] = {
+        "stream": KUAIREC.model_dump(mode="json") | {"interactions": interactions},
+        "join": {"window": "30m", "early": "5m", "max_pending": 40},
+        "learner": {"budget": 60, "cycle": 80},
+        "features": {"max_entities": 30},
+        "challengers": CHALLENGERS,
+        "sharing": {"interval": 20},
+    }
+    return Scenario(settings, 3, list(_slate_inputs()))
+
+
+def _slate_inputs() -> Iterator[Input]:
+    """Interactions first, then labels."""
+    chance, topics = random.Random(23), Topics()
+    labels: list[Input] = []
+    for number in range(INVENTED_SLATES):
+        timestamp, user = BEGIN + 3 * STEP * number, chance.randrange(40)
+        key = str(user).encode()
+        videos = chance.sample(range(60), chance.randint(1, 5))
+        items: list[dict[str, Any]] = [{"video_id": each, "video_duration": 30_000.0} for each in videos]
+        slate = {"event_id": f"slate-{number}", "user_id": user, "timestamp": timestamp}
+        for video in [*videos, 99] if number % 37 == 3 else videos:  # one that was not shown
+            if chance.random() < 0.3:
+                continue
+            ratio = max(0.0, 0.8 + (user % 7 - 3) / 10 + (video % 11 - 5) / 10 + chance.gauss(0, 0.3))
+            known = timestamp + int(chance.expovariate(1 / 600_000)) - 60_000 * (number % 41 == 4)
+            said = {"video_id": video, "play_duration": 30_000.0 * ratio, "watch_ratio": ratio}
+            label = json.dumps(slate | {"timestamp": known} | said).encode()
+            labels += [Input(topics.labels, key, label, known)] * (1 + (number % 29 == 5))
+        if number % 31 == 1:
+            items.append(items[0])  # twice: a dead letter
+        message = Input(topics.interactions, key, json.dumps(slate | {"items": items}).encode(), timestamp)
+        yield from [message] * (1 + (number % 23 == 2))
+        if number % 47 == 6:
+            yield message._replace(value=json.dumps(slate | {"items": []}).encode())
+    yield from sorted(labels, key=lambda each: each.timestamp)
 
 
 def _input(topic: str, row: dict[str, Any], timestamp: int, *fields: str) -> Input:
