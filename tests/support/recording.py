@@ -14,6 +14,7 @@ import msgspec
 from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.config.tree import Labels
+from pipeline.features.feature_set import FeatureSet
 from pipeline.kafka.topics import Topics
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
@@ -70,7 +71,7 @@ class Recording:
     join: JoinSettings = field(default_factory=JoinSettings)
     """Settings of the join; those for missing and later labels matter."""
     stream: Stream = KUAIREC
-    """KuaiRec's definition, with weights of labels or without."""
+    """KuaiRec's definition, or one that has its features."""
     stable_offset: int = BEHIND
     """No output below this offset was written after the state record."""
 
@@ -82,8 +83,8 @@ class Recording:
         return cls(
             [entry.source for entry in given.interactions],
             [entry.source for entry in given.labels],
-            [_source("predictions", slot, Prediction) for slot in log.predictions],
-            [_source("outcomes", slot, Outcome) for slot in log.outcomes],
+            [_source("predictions", slot) for slot in log.predictions],
+            [_source("outcomes", slot) for slot in log.outcomes],
             [
                 DeadLetterMessage(
                     RawMessage("dead-letters", 0, number, dead_letter.source.key, dead_letter.source.value),
@@ -99,7 +100,7 @@ class Recording:
             None if reference is None else log.snapshots[reference.chunks[0]],
             log.state,
             {},
-            [_source("label-requests", slot, LabelRequest) for slot in log.requests],
+            [_source("label-requests", slot) for slot in log.requests],
             log.policy,
             stream=log.stream,
         )
@@ -171,9 +172,9 @@ def changed(source: RawMessage, record_type: type[AnyOutput], **changes: Any) ->
     return source._replace(value=encode(msgspec.structs.replace(record, **changes)))
 
 
-def _source(topic: str, slot: Slot, record_type: type[AnyOutput]) -> RawMessage:
+def _source(topic: str, slot: Slot) -> RawMessage:
     offset, value = slot
-    user = msgspec.json.decode(value, type=record_type).user_id
+    user = msgspec.json.decode(value)["user_id"]
     return RawMessage(topic, 0, offset, str(user).encode(), value)
 
 
@@ -187,7 +188,8 @@ def record(
     stream: Stream = KUAIREC,
 ) -> Recording:
     """Run batch by batch, each with a snapshot or without."""
-    model = new_model(challengers=challengers, weighted=stream.labels.weighted)
+    features = FeatureSet.of(stream)
+    model = new_model(challengers=challengers, weighted=stream.labels.weighted, features=features)
     task = new_task(join, model=model, policy=policy)
     settings = learner_text(model.learner.settings) | challengers_text(challengers)
     log = OutputLog(settings=settings, policy=policy, stream=stream)
