@@ -178,7 +178,12 @@ class Join:
 
     def knows(self, event_id: Id) -> bool:
         """Whether the event was predicted, as far as memory goes."""
-        return event_id in self.pending or event_id in self.closed or self._spilled_any([event_id])
+        return self.knows_any([event_id])
+
+    def knows_any(self, event_ids: Collection[Id]) -> bool:
+        """Whether any of the events was predicted, as far as memory goes."""
+        known = any(each in self.pending or each in self.closed for each in event_ids)
+        return known or self._spilled_any(event_ids)
 
     @property
     def pending_count(self) -> int:

@@ -329,7 +329,7 @@ class Task:
     def _predict_slate(self, slate: Slate) -> None:
         """Predict all items of a slate by one model, and only then join the labels that came before it."""
         join, items = self.join, slate.items
-        if any(join.knows(join.identify(item)) for item in items):
+        if join.knows_any([*map(join.identify, items)]):
             self.counters["duplicate_interactions"] += 1
             return
         values = self.model.features.event.values(items, np.array([item.timestamp for item in items]))

@@ -77,6 +77,36 @@ def test_a_message_without_items_is_refused_and_what_else_it_has_is_ignored() ->
     ]
 
 
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=7)
+        | st.dictionaries(st.sampled_from(["video_id", "video_duration", "x"]), inner)
+    ),
+    max_leaves=12,
+)
+some_items = st.lists(
+    st.fixed_dictionaries(
+        {"video_id": anything | st.integers(0, 3), "video_duration": anything | st.just(1.0)}
+    )
+    | anything,
+    max_size=7,
+)
+
+
+@examples(300)
+@given(items=some_items | anything)
+def test_whatever_the_items_are_the_message_is_a_slate_or_refused_as_a_whole(items: Any) -> None:
+    [record] = decode([b"1"], [with_items(items)], DECODER, 10**9).records
+    if isinstance(record, RejectedRecord):
+        assert record.fault in {"invalid", "undecodable"}
+        assert record.reason
+        return
+    shown = [each.ids[1] for each in record.items]  # type: ignore[union-attr]
+    assert shown == [each["video_id"] for each in items]
+    assert 1 <= len(shown) == len(set(shown)) <= 5
+
+
 def test_positions_fit_between_two_numbers() -> None:
     assert MAX_ITEMS <= STRIDE
 

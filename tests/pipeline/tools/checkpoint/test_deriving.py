@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import cast
 
 import msgspec
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.stream import KUAIREC, Stream
+from pipeline.config.tree import Config
 from pipeline.errors import StateError
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.shadow import ChallengerSettings
@@ -26,6 +29,8 @@ from pipeline.task.state import SettingsEpoch, State, TableState
 from pipeline.tools.audit.dispositions import ANY_TIME
 from pipeline.tools.audit.state_check import UNRECORDED
 from pipeline.tools.checkpoint.deriving import PartitionLogs, PartitionToDerive, derive_state
+from pipeline.tools.checkpoint.group import Group
+from pipeline.tools.checkpoint.recovering import derive
 from tests.support.builders import (
     CHALLENGERS,
     WEIGHTED,
@@ -38,6 +43,7 @@ from tests.support.consumer import REST, Step, steps
 from tests.support.entries import entries
 from tests.support.examples import examples
 from tests.support.recording import Recording, changed, eventful, eventful_run, record
+from tests.support.slates import SLATES
 from tests.support.streams import policies, streams
 
 
@@ -227,3 +233,9 @@ def test_a_changed_score_is_found() -> None:
     run.outcomes[40] = changed(run.outcomes[40], Outcome, score=0.125)
     with pytest.raises(StateError, match=r"prediction 4\d of partition 0 does not follow"):
         derived(run)
+
+
+def test_the_state_of_slates_is_not_derived() -> None:
+    group = cast(Group, SimpleNamespace(config=Config(stream=SLATES)))
+    with pytest.raises(StateError, match=r"cannot be derived where interactions are slates"):
+        derive(group, 0, (0, 0), None, lambda _: None)
