@@ -61,8 +61,9 @@ FIGURES_INTERVAL: Final = 1.0
 """Seconds between two figures, and between two questions for the ends of topics."""
 RECONNECT_PAUSE: Final = 1.0
 """Seconds until a client is made anew."""
-PATIENCE: Final = 10.0
-"""Seconds to wait for a state record that an open transaction hides."""
+PATIENCE: Final = 1.0
+"""Seconds to wait for a state record that an open transaction hides. No partition learns meanwhile, and one
+that was not restored is tried again."""
 SWITCH_INTERVAL: Final = 0.0005
 """Seconds after which a thread lets another run: with the interpreter's 5 ms, a request would wait that long
 while outcomes are decoded."""
