@@ -391,6 +391,11 @@ class Metrics(Section):
     """Where a worker answers scrapes and probes, see `host_and_port`; None to serve nothing."""
 
 
+Explore: TypeAlias = Literal["off", "epsilon-greedy", "thompson"]
+"""How a candidate is drawn: not at all, the best one but for a share of draws, or by the probability of being
+the best."""
+
+
 class Serve(Section):
     """How a follower answers requests for scores."""
 
@@ -406,6 +411,13 @@ class Serve(Section):
     """How long a request may take to arrive, and an answer to be read."""
     max_lag: Milliseconds = Field("10s", ge=100)  # type: ignore[assignment]  # as above
     """How far the models may be behind what was committed, for the follower to be ready."""
+    explore: Explore = "off"
+    """How a candidate is drawn for a request with `explore`; with `off`, there are no such requests."""
+    epsilon: float = Field(0.05, ge=0.0, le=1.0)
+    """The share of draws in which all candidates have the same probability, also with `thompson`. So each has
+    one of at least `epsilon` divided by their number."""
+    thompson_scale: float = Field(1.0, gt=0.0, le=1e6)
+    """With `thompson`, the factor of the standard deviations of scores."""
 
 
 class Config(Section):
