@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from forks.jit import njit
 from pipeline.config.tree import Config
+from pipeline.model.model import Model
 from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
 
@@ -179,6 +180,12 @@ def _sum_over_nodes(scores: Floats, widths: Floats, out: Floats) -> None:
             others *= below[i]
         for i in range(n):
             out[i] += density[i] * (others / below[i])
+
+
+def warm_up_thompson(model: Model) -> None:
+    """Compile what `thompson` calls, with a model that has seen nothing and is thrown away."""
+    model.learner.variances(np.zeros((1, model.learner.settings.dimension)))
+    probabilities_of_best(np.zeros(1), np.ones(1))
 
 
 def _draw(propensities: Sequence[float], uniform: float) -> int:
