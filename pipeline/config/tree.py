@@ -459,6 +459,15 @@ class Config(Section):
         return self
 
     @model_validator(mode="after")
+    def _check_carried(self) -> Self:
+        carried = [*self.stream.interactions.carried]
+        if carried and self.join.corrections != "off":
+            raise ValueError(
+                f"join.corrections and interactions.{carried[0]} do not go together yet: take one of them"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _check_weights(self) -> Self:
         if not self.stream.labels.weighted:
             return self

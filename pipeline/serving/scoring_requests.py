@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pipeline.config.pointer import nested
+from pipeline.config.stream import CARRIED
 from pipeline.config.tree import Config
 from pipeline.records.entities import entity_fields
 from pipeline.records.fields import Id, Timestamp
@@ -118,7 +119,9 @@ class RequestDecoder:
         self._max_ahead = config.join.max_ahead
         keyed_by_event = stream.key_entity is None
         self._explores = config.serve.explore != "off"
-        left_out = {"timestamp"} if keyed_by_event or self._explores else {"timestamp", "event_id"}
+        left_out = {"timestamp", *CARRIED}
+        if not (keyed_by_event or self._explores):
+            left_out.add("event_id")
         fields = [field for field in interaction_fields(stream) if field.name not in left_out]
         tree = nested((field.parts, field) for field in fields)
         own = (EXPLORE, *OWN_FIELDS) if self._explores else OWN_FIELDS

@@ -51,7 +51,8 @@ def dense_variances(learner: Forks, X: FloatArray) -> FloatArray:
         points = inputs[:, slice(*settings.kernel_columns)]
         phi = gaussian_matrix(points, feature_map.landmarks.T, precision(settings.width)) @ feature_map.Z
     z = np.column_stack([linear, phi])
-    return np.einsum("ij,jk,ik->i", z, entries["inverse_hessian"], z) + prior
+    variances: FloatArray = np.einsum("ij,jk,ik->i", z, entries["inverse_hessian"], z) + prior
+    return variances
 
 
 @pytest.mark.parametrize("count", [25, 400])
