@@ -316,7 +316,7 @@ class Labels(Section):
     learn_unasked: bool = False
     """Whether to learn a label that comes without having been asked for."""
     seed: int = Field(0, ge=0, lt=2**64)
-    """The seed of the coins."""
+    """The seed of the coins, and of what a follower draws."""
 
 
 class Checkpoint(Section):
