@@ -115,6 +115,7 @@ class Client:
         *,
         time: int | None = None,
         explain: bool = False,
+        explore: bool = False,
         challenger: str | None = None,
     ) -> Scores:
         """Return the scores of candidates, in their order.
@@ -122,13 +123,16 @@ class Client:
         Parameters
         ----------
         context
-            What all candidates have in common, such as the user's id, by the stream's names.
+            What all candidates have in common, such as the user's id, by the stream's names; to explore, also
+            the id of the event in which one of them will be shown.
         items
             What each candidate has by itself, such as the id of a video.
         time
             Time of the candidates in milliseconds; None for now.
         explain
             Whether the scores are to be explained.
+        explore
+            Whether a candidate is to be drawn, `Scores.chosen`. Not with a challenger.
         challenger
             The challenger that is to score; None for the champion.
 
@@ -139,7 +143,7 @@ class Client:
         UnavailableError
             No follower has answered in time.
         """
-        body = self._request(context, items, time, explain=explain)
+        body = self._request(context, items, time, explain=explain, explore=explore)
         return _scores.decode(self._post(body, challenger, monotonic() + self._timeout))
 
     def score_many(
@@ -148,6 +152,7 @@ class Client:
         *,
         time: int | None = None,
         explain: bool = False,
+        explore: bool = False,
         challenger: str | None = None,
     ) -> list[Scores | RefusedError]:
         """Return the scores of several users' candidates, each answered or refused by itself.
@@ -159,7 +164,7 @@ class Client:
         ----------
         requests
             Of each user, context and items as of `score`.
-        time, explain, challenger
+        time, explain, explore, challenger
             As of `score`, for all.
 
         Raises
@@ -169,7 +174,7 @@ class Client:
         UnavailableError
             No follower has answered in time.
         """
-        bodies = [self._request(*each, time, explain=explain) for each in requests]
+        bodies = [self._request(*each, time, explain=explain, explore=explore) for each in requests]
         end, pause = monotonic() + self._timeout, FIRST_PAUSE
         found = self._post_many(bodies, challenger, end)
         while left := [number for number, each in enumerate(found) if _retriable(each)]:
@@ -200,13 +205,20 @@ class Client:
 
     @staticmethod
     def _request(
-        context: Mapping[str, Any], items: Sequence[Mapping[str, Any]], at: int | None, *, explain: bool
+        context: Mapping[str, Any],
+        items: Sequence[Mapping[str, Any]],
+        at: int | None,
+        *,
+        explain: bool,
+        explore: bool,
     ) -> dict[str, Any]:
         body: dict[str, Any] = {**context, "items": items}
         if at is not None:
             body["time"] = at
         if explain:
             body["explain"] = True
+        if explore:
+            body["explore"] = True
         return body
 
     def _post(self, body: object, challenger: str | None, end: float) -> bytes:

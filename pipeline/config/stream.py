@@ -68,6 +68,9 @@ RESERVED: Final = frozenset(
 """Fields of outputs, which ids, labels and tables cannot be called."""
 WEIGHT: Final = "weight"
 """One more, where labels have weights."""
+CARRIED: Final = ("propensity", "target_propensity", "estimate", "target_estimate")
+"""Numbers of interactions that predictions and outcomes carry as they are, where a definition points to them;
+these are names of fields then. `forks report --off-policy` says what they mean."""
 
 
 class OutputDefinition(Section):
@@ -99,6 +102,40 @@ class InputDefinition(Section):
         yield "time", self.time
         for name, pointer in self.numbers.items():
             yield f"numbers.{name}", pointer
+
+
+class InteractionDefinition(InputDefinition):
+    """Messages with events."""
+
+    propensity: Pointer | None = None
+    """The probability with which what is shown was chosen, above 0 and up to 1."""
+    target_propensity: Pointer | None = None
+    """The probability with which the target policy would have chosen it, from 0 to 1."""
+    estimate: Pointer | None = None
+    """What a model expected of the label of what is shown."""
+    target_estimate: Pointer | None = None
+    """What the same model expected of the label of what the target policy would show."""
+
+    @model_validator(mode="after")
+    def _check_carried(self) -> Self:
+        if self.target_propensity is not None and self.propensity is None:
+            raise ValueError("target_propensity is compared with propensity: name both, or neither")
+        if (self.estimate is None) != (self.target_estimate is None):
+            raise ValueError("estimate and target_estimate are compared: name both, or neither")
+        if self.estimate is not None and self.target_propensity is None:
+            raise ValueError("estimate needs propensity and target_propensity: name them, too")
+        return self
+
+    @property
+    def carried(self) -> dict[str, Pointer]:
+        """What predictions and outcomes carry as it is, by name in the order of `CARRIED`."""
+        pointers = {name: getattr(self, name) for name in CARRIED}
+        return {name: pointer for name, pointer in pointers.items() if pointer is not None}
+
+    def pointers(self) -> Iterator[tuple[str, str]]:
+        """Yield the settings that are pointers, with their names."""
+        yield from super().pointers()
+        yield from self.carried.items()
 
 
 class LabelDefinition(InputDefinition):
@@ -152,7 +189,7 @@ class Stream(Section):
     key: Name | None = None
     """The entity whose id is the key of interactions and labels, or `event_id`; None for the first entity,
     and without entities for the event's id."""
-    interactions: InputDefinition
+    interactions: InteractionDefinition
     labels: LabelDefinition
     outputs: OutputDefinition = OutputDefinition()
     target: TargetSettings
@@ -169,6 +206,7 @@ class Stream(Section):
     @model_validator(mode="after")
     def _check(self) -> Self:
         reserved = RESERVED | {WEIGHT} if self.labels.weighted else RESERVED
+        reserved |= self.interactions.carried.keys()
         for name in (*self.entities, self.target.name, *self.tables):
             if name in reserved:
                 raise ValueError(f"{name} is the name of another field of outputs: take another name")

@@ -157,13 +157,17 @@ def _compile(stream: Stream) -> OutputTypes:
     of_example[("watch_ratio",)] = {"watch_ratio": value} | weight
     of_label = {("watch_ratio",): {"watch_ratio": float | None} | weight}
     tables: dict[str, Any] = {"tables": dict[str, Count]} if stream.tables else {}
-    replaced = named | {("features",): {"features": features} | tables}
+    carried = [*stream.interactions.carried]
+    behind = tables | dict.fromkeys(carried, float | None)
+    replaced = named | {("features",): {"features": features} | behind}
     own: dict[str, Any] = {"ids": property(tuple_getter(ids)), "weighted": bool(weight)}
     example = derived(Example, of_example, names, own)
     share = _share(layout, example)
     shared: Any = {"shared": (list[share] | None, None)}  # type: ignore[valid-type]  # made just now
     own |= {"example_type": example}
-    raw: Any = {("features",): {"features": msgspec.Raw} | tables}
+    raw: Any = {("features",): {"features": msgspec.Raw} | behind}
+    if carried:
+        own |= {"carried": property(tuple_getter(carried))}
     return _types(
         stream,
         layout,

@@ -31,6 +31,7 @@ from pipeline.records.fields import (
     WrittenRatio,
     always,
 )
+from pipeline.records.inputs import Carried
 
 
 class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -65,6 +66,11 @@ class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     def ids(self) -> tuple[Id, ...]:
         """The ids of the stream's entities."""
         return self.user_id, self.video_id
+
+    @property
+    def carried(self) -> Carried:
+        """The numbers that it carries as the interaction has them; none where the stream has none."""
+        return ()
 
 
 class RawPrediction(Prediction, frozen=True, gc=False):

@@ -17,7 +17,7 @@ from pipeline.model.columns import InteractionColumns
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.entities import columns_of
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction, RawMessage
+from pipeline.records.inputs import Carried, Interaction, RawMessage
 from pipeline.records.names import Fault
 from pipeline.records.outputs import Share
 
@@ -75,6 +75,8 @@ class Plan:
     versions: list[int] = field(default_factory=list)
     tables: list[dict[str, int]] = field(default_factory=list)
     """The offset up to which each live table was applied, of each prediction; empty without tables."""
+    carried: list[Carried] = field(default_factory=list)
+    """The numbers that each prediction carries as they are; empty where the stream has none."""
     waiting: list[Pending] = field(default_factory=list)
     """Predictions that the join, or a later piece, needs: the model's output is stored in them."""
     closed: array[int] = field(default_factory=lambda: array("q"))
@@ -113,6 +115,8 @@ class Plan:
         self.versions.append(self.outcomes)
         if tables is not None:
             self.tables.append(tables)
+        if interaction.carried:
+            self.carried.append(interaction.carried)
         [prediction] = self.pending([row])
         self.waiting.append(prediction)
         return prediction
@@ -150,6 +154,7 @@ class Plan:
         self.values += later.values
         self.versions += later.versions
         self.tables += later.tables
+        self.carried += later.carried
         self.waiting += later.waiting
         self.closed += later.closed
         self.labels += later.labels
@@ -252,6 +257,7 @@ class Plan:
             values=self.values[width * rows.start : width * rows.stop],
             versions=self.versions[rows],
             tables=self.tables[rows],
+            carried=self.carried[rows],
             closed=self.closed[outcomes],
             labels=self.labels[outcomes],
             watch_ratios=self.watch_ratios[outcomes],

@@ -218,6 +218,7 @@ def _encode_predictions(columns: PredictionColumns, record: type[Prediction]) ->
             columns.predicted,
             map(msgspec.Raw, decimals.encode_rows(columns.features)),
             *((columns.tables,) if columns.tables else ()),
+            *zip(*columns.carried, strict=True),
             columns.versions,
             count(columns.first),
             columns.challengers,

@@ -23,6 +23,7 @@ from pipeline.records.names import state_key
 from pipeline.recovery.state_check import refuse_other_version
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts
 from pipeline.tools.report.figures import Report
+from pipeline.tools.report.off_policy import OffPolicy
 from pipeline.tools.report.partition_run import (
     OutcomeTable,
     PartitionRun,
@@ -43,6 +44,7 @@ def summarize(
     stream: Stream = KUAIREC,
     registry: Registry | None = None,
     window: int | None = None,
+    off_policy: OffPolicy | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Sum up what a run has written so far.
@@ -59,6 +61,8 @@ def summarize(
         Has the schemas of outputs that are not plain JSON; None where there are none.
     window
         Labelled events in a window of the report; by default a hundredth of all.
+    off_policy
+        How the values of policies are estimated; None for not at all.
     progress
         Function to call now and then with the offsets read so far and all offsets to read.
 
@@ -100,7 +104,7 @@ def summarize(
                 found.update(map(_fault, messages))
             after = _state(log, checkpoints, watermarks.ranges()[checkpoints])
             runs.append(PartitionRun(outcomes, Counts(found, before.counters, after.counters), after))
-    return report_of(runs, stream, window)
+    return report_of(runs, stream, window, off_policy)
 
 
 class _Meter:
