@@ -22,6 +22,7 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
         "drift": "mistakes on invented streams that drift, with each kind of running features",
         "failover": "seconds from a coordinator's death to the next predictions, on three brokers",
         "features": "which running statistics earn their place",
+        "follower": "answers of a follower derived again, their age, and what following costs the worker",
         "hindsight": "what trees make of the features, and of all that is known",
         "kuairand": "mistakes on real KuaiRand rows, with each kind of running features",
         "labels": "mistakes with fewer labels, by who decides which to ask for",

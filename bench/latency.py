@@ -58,7 +58,7 @@ def run(options: Options) -> dict[str, Any]:
     with TemporaryDirectory() as name, temporary_broker() as bootstrap, ExitStack() as stack:
         folder = Path(name)
         options.say(f"letting them go through {WARM_UP_EVENTS:,} events ...")
-        events = _until_now(invented(folder, WARM_UP_EVENTS))
+        events = until_now(invented(folder, WARM_UP_EVENTS))
 
         def filled(name: str, more: str = "") -> Deployment:
             deployment = Deployment.create(folder, bootstrap, name, more=more)
@@ -82,7 +82,7 @@ def run(options: Options) -> dict[str, Any]:
     }
 
 
-def _until_now(events: Events) -> Events:
+def until_now(events: Events) -> Events:
     """Shift events in time, so that the last label is known now."""
     shift = time.time_ns() // 1_000_000 - int(events.frame.select(pl.col("label_timestamp").max()).item())
     times = pl.col("timestamp", "label_timestamp") + shift

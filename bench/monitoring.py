@@ -27,7 +27,7 @@ from bench.deployment import Deployment, invented
 from bench.group_progress import CommittedOffsets, Throughput, measure_throughput
 from bench.options import Options
 from bench.profile import measure_stages
-from bench.throughput_comparison import compare_throughput
+from bench.throughput_comparison import compare_throughput, with_own_outputs
 from pipeline.broker.launch import free_ports
 from pipeline.broker.temporary import temporary_broker
 
@@ -93,15 +93,8 @@ def _without(deployment: Deployment, count: int, broker: psutil.Process) -> Thro
 
 def _measure(inputs: Deployment, name: str, more: str, count: int, broker: psutil.Process) -> Throughput:
     """Let a worker with outputs of its own go through the inputs of a deployment."""
-    kafka, folder = inputs.config.kafka, inputs.file.parent
-    own = Deployment.create(
-        folder,
-        kafka.bootstrap,
-        f"{inputs.file.stem}-{name}",
-        input_prefix=kafka.prefix,
-        more=more,
-    )
-    committed = CommittedOffsets(kafka, own.config.kafka.group)
+    own = with_own_outputs(inputs, name, more)
+    committed = CommittedOffsets(inputs.config.kafka, own.config.kafka.group)
     with own.worker() as process:
         return measure_throughput(committed, count, [process], broker)
 

@@ -73,9 +73,10 @@ class OneModel:
         *,
         challenger: str | None = None,
         explain: bool = False,
+        variances: bool = False,
     ) -> Scores:
         """Score candidates."""
-        return self._served.score(interactions, challenger, explain=explain)
+        return self._served.score(interactions, challenger, explain=explain, variances=variances)
 
 
 def _answering(answer: Callable[[bytes], bytes]) -> ASGIApp:

@@ -73,3 +73,20 @@ def pipeline(deployment: Deployment, count: int, broker: psutil.Process) -> Thro
     kafka = deployment.config.kafka
     with deployment.worker() as process:
         return measure_throughput(CommittedOffsets(kafka, kafka.group), count, [process], broker)
+
+
+def with_own_outputs(inputs: Deployment, name: str, more: str = "") -> Deployment:
+    """Create a deployment that reads the inputs of another one, and has outputs of its own.
+
+    Parameters
+    ----------
+    inputs
+        The other one.
+    name
+        Behind that of the other one, its name.
+    more
+        Further sections of its configuration, as TOML.
+    """
+    kafka = inputs.config.kafka
+    own = f"{inputs.file.stem}-{name}"
+    return Deployment.create(inputs.file.parent, kafka.bootstrap, own, input_prefix=kafka.prefix, more=more)

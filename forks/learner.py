@@ -138,6 +138,38 @@ class Forks:
         """
         return self._stages.explain(self._row(x))
 
+    def variances(self, X: ArrayLike | EntityEvents) -> FloatArray:
+        """Return z' A^-1 z, (n,), of the features z of each row of ``X`` (n, dimension).
+
+        It is the variance that the second-order learner gives the score: large where little was learned, and
+        smaller with each event near by. The learner does not change, and a row has the same bits alone and
+        among others.
+
+        With the curvature of the logistic loss as Hessian it is the variance of the Laplace approximation.
+        With that of the squared loss, multiply it by the variance of the labels' noise. With a Hessian of
+        gradients it is in units of the learner's step. Without a feature map (stage 1), the kernel part
+        counts with the variance of its prior, 1 / alpha. Corrections of tracking, an offset and the clipping
+        of scores do not count.
+
+        Raises
+        ------
+        ValueError
+            `predict_many` does not accept ``X``.
+
+        References
+        ----------
+        Chapelle and Li, An Empirical Evaluation of Thompson Sampling (NIPS 2011), section 5.
+
+        Examples
+        --------
+        >>> learner = Forks(ForksSettings.practical(1))
+        >>> before = learner.variances([[0.5]])
+        >>> losses = learner.learn_many([[0.0], [1.0]] * 20, [-1, 1] * 20)
+        >>> bool(learner.variances([[0.5]]) < before)
+        True
+        """
+        return self._stages.variances(self._events(X))
+
     def nearest_one(self, x: ArrayLike, count: int) -> list[NearPoint]:
         """Return the stored points of the kernel part that are nearest to ``x``, (dimension,).
 

@@ -9,7 +9,7 @@ from typing import get_args
 
 from pipeline.config.feature_layout import FeatureLayout
 from pipeline.config.section import Section
-from pipeline.config.stream import InputDefinition, LabelDefinition, OutputDefinition, Stream
+from pipeline.config.stream import InteractionDefinition, LabelDefinition, OutputDefinition, Stream
 from pipeline.config.stream_features import (
     BooleanFeature,
     CategoryFeature,
@@ -28,7 +28,7 @@ TEXT = (Path(__file__).parents[1] / "docs" / "streams.md").read_text()
 def test_every_setting_is_there_once() -> None:
     documented = re.findall(r"^\| `([a-z_.]+)` \|[^|]*\|$", TEXT, re.MULTILINE)
     sections: dict[str, type[Section]] = {
-        "interactions": InputDefinition,
+        "interactions": InteractionDefinition,
         "labels": LabelDefinition,
         "outputs": OutputDefinition,
         "target": RegressionSettings,

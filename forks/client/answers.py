@@ -42,6 +42,8 @@ class ItemScore(msgspec.Struct, frozen=True):
     """Names of ids of which the model remembers no label: they are scored as new."""
     explain: Explanation | None = None
     """None where it was not asked for."""
+    propensity: float | None = None
+    """The probability with which it is drawn to be shown; None where nothing is explored."""
 
 
 class Scores(msgspec.Struct, frozen=True):
@@ -60,3 +62,11 @@ class Scores(msgspec.Struct, frozen=True):
     """In the order of the request."""
     challenger: str | None = None
     """The challenger that scored; None for the champion."""
+    chosen: int | None = None
+    """The place in `items` of the candidate that was drawn; None where nothing is explored, as all below."""
+    target_propensity: float | None = None
+    """The probability with which the greedy policy shows that candidate: 1 or 0."""
+    estimate: float | None = None
+    """What the model expects of that candidate's label."""
+    target_estimate: float | None = None
+    """The same for the candidate that the greedy policy shows."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
-import time
 from collections.abc import Mapping, Sequence
+from time import monotonic, sleep
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -115,6 +115,7 @@ class Client:
         *,
         time: int | None = None,
         explain: bool = False,
+        explore: bool = False,
         challenger: str | None = None,
     ) -> Scores:
         """Return the scores of candidates, in their order.
@@ -122,13 +123,16 @@ class Client:
         Parameters
         ----------
         context
-            What all candidates have in common, such as the user's id, by the stream's names.
+            What all candidates have in common, such as the user's id, by the stream's names; to explore, also
+            the id of the event in which one of them will be shown.
         items
             What each candidate has by itself, such as the id of a video.
         time
             Time of the candidates in milliseconds; None for now.
         explain
             Whether the scores are to be explained.
+        explore
+            Whether a candidate is to be drawn, `Scores.chosen`. Not with a challenger.
         challenger
             The challenger that is to score; None for the champion.
 
@@ -139,8 +143,8 @@ class Client:
         UnavailableError
             No follower has answered in time.
         """
-        body = self._request(context, items, time, explain=explain)
-        return _scores.decode(self._post(body, challenger))
+        body = self._request(context, items, time, explain=explain, explore=explore)
+        return _scores.decode(self._post(body, challenger, monotonic() + self._timeout))
 
     def score_many(
         self,
@@ -148,17 +152,19 @@ class Client:
         *,
         time: int | None = None,
         explain: bool = False,
+        explore: bool = False,
         challenger: str | None = None,
     ) -> list[Scores | RefusedError]:
         """Return the scores of several users' candidates, each answered or refused by itself.
 
-        One whose partition is not ready is refused with 503.
+        One whose partition is not ready is sent again, with others like it, and is refused with 503 once the
+        time is over.
 
         Parameters
         ----------
         requests
             Of each user, context and items as of `score`.
-        time, explain, challenger
+        time, explain, explore, challenger
             As of `score`, for all.
 
         Raises
@@ -168,35 +174,64 @@ class Client:
         UnavailableError
             No follower has answered in time.
         """
-        body = {"requests": [self._request(*each, time, explain=explain) for each in requests]}
-        found: list[Scores | RefusedError] = []
-        for text in _answers.decode(self._post(body, challenger)).answers:
-            status = _status.decode(text).status
-            found.append(_scores.decode(text) if status is None else _refused(status, bytes(text)))
+        bodies = [self._request(*each, time, explain=explain, explore=explore) for each in requests]
+        end, pause = monotonic() + self._timeout, FIRST_PAUSE
+        found = self._post_many(bodies, challenger, end)
+        while left := [number for number, each in enumerate(found) if _retriable(each)]:
+            wait = pause * random.uniform(0.5, 1.0)
+            if monotonic() + wait >= end:
+                break
+            sleep(wait)
+            pause = min(2 * pause, LONGEST_PAUSE)
+            try:
+                again = self._post_many([bodies[number] for number in left], challenger, end)
+            except UnavailableError:
+                break
+            for number, each in zip(left, again, strict=True):
+                found[number] = each
         return found
+
+    def _post_many(
+        self, bodies: Sequence[object], challenger: str | None, end: float
+    ) -> list[Scores | RefusedError]:
+        """Return what became of each request."""
+        texts = _answers.decode(self._post({"requests": bodies}, challenger, end)).answers
+        return [
+            _scores.decode(text)
+            if (status := _status.decode(text).status) is None
+            else _refused(status, bytes(text))
+            for text in texts
+        ]
 
     @staticmethod
     def _request(
-        context: Mapping[str, Any], items: Sequence[Mapping[str, Any]], at: int | None, *, explain: bool
+        context: Mapping[str, Any],
+        items: Sequence[Mapping[str, Any]],
+        at: int | None,
+        *,
+        explain: bool,
+        explore: bool,
     ) -> dict[str, Any]:
         body: dict[str, Any] = {**context, "items": items}
         if at is not None:
             body["time"] = at
         if explain:
             body["explain"] = True
+        if explore:
+            body["explore"] = True
         return body
 
-    def _post(self, body: object, challenger: str | None) -> bytes:
-        """Return the body of the first answer that is none to ask again after."""
+    def _post(self, body: object, challenger: str | None, end: float) -> bytes:
+        """Return the body of the first answer that is none to ask again after, until a moment."""
         text = msgspec.json.encode(body)
         params = {} if challenger is None else {"challenger": challenger}
-        end, pause = time.monotonic() + self._timeout, FIRST_PAUSE
+        pause = FIRST_PAUSE
         while True:
             waits: list[float] = []
             problem = "no time is left"
             for _ in self._urls:
                 url = self._urls[next(self._turn) % len(self._urls)]
-                left = end - time.monotonic()
+                left = end - monotonic()
                 if left <= 0:
                     raise UnavailableError(f"no follower has answered within {self._timeout:g} s: {problem}")
                 try:
@@ -219,10 +254,14 @@ class Client:
                 problem = f"{url}: {answer.status_code} {refused.detail}"
                 waits.append(_retry_after(answer.headers.get("retry-after"), pause))
             wait = min(waits) * random.uniform(0.5, 1.0)  # clients that failed together ask apart
-            if time.monotonic() + wait >= end:
+            if monotonic() + wait >= end:
                 raise UnavailableError(f"no follower has answered within {self._timeout:g} s: {problem}")
-            time.sleep(wait)
+            sleep(wait)
             pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def _retriable(found: Scores | RefusedError) -> bool:
+    return isinstance(found, RefusedError) and found.status in RETRIED
 
 
 def _refused(status: int, body: bytes) -> RefusedError:

@@ -276,6 +276,37 @@ def last_features(params: Params, inverse_hessian: FloatArray, workspace: FloatA
     return z[: inverse_hessian.shape[0]].copy()
 
 
+@njit(cache=True, nogil=True)
+def variances(
+    X: FloatArray,
+    first: int,
+    factors: FloatArray,
+    slots: IntArray,
+    order: IntArray,
+    params: Params,
+    learned: int,
+    mean: FloatArray,
+    squares: FloatArray,
+    inverse_hessian: FloatArray,
+    landmarks: FloatArray,
+    Z: FloatArray,
+    workspace: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Write z' A^-1 z of each event to ``out`` (steps,). No step of ``order`` (steps,) learns."""
+    events, feature_map = Steps(X, first, factors, slots, order), FeatureMap(landmarks, Z)
+    tile = tile_in(workspace, params[0].used_stop - params[0].used_start, feature_map)
+    _, z, u, _ = _vector_views(workspace, params[0], inverse_hessian)
+    features = z[: inverse_hessian.shape[0]]
+    for start in range(0, order.shape[0], TILE_STEPS):
+        count = min(TILE_STEPS, order.shape[0] - start)
+        compute_features(events, start, count, params[0], learned, mean, squares, feature_map, tile)
+        for i in range(count):
+            copy_features(tile, i, params[0], features)
+            vecmat(features, inverse_hessian, u)
+            out[start + i] = max(dot(z, u), 0.0)  # rounding can make the sum negative
+
+
 @njit(cache=True)
 def segment_end(order: IntArray, n: int, start: int, learn_steps: int) -> int:
     """Return the end of the longest run of steps from ``start`` with at most ``learn_steps`` that learn."""

@@ -225,6 +225,30 @@ class Stages:
             tracker=hypothesis.tracker,
         )
 
+    def variances(self, events: EventSource) -> FloatArray:
+        """Return what `forks.Forks.variances` does, (n,)."""
+        out, start = np.empty(len(events)), 0
+        mean, squares, _, inverse_hessian, landmarks, Z = self._arrays[:6]
+        while start < len(out):
+            part = events.steps_for(np.arange(start, len(out)), self._hypothesis.feature_map)
+            stop = start + len(part.order)
+            event_loop.variances(
+                *part,
+                self._params,
+                self.updates,
+                mean,
+                squares,
+                inverse_hessian,
+                landmarks,
+                Z,
+                self._workspace,
+                out[start:stop],
+            )
+            start = stop
+        if self._kernel is None:
+            out += 1.0 / self._settings.alpha  # the kernel part's prior: k(x, x) is 1
+        return out
+
     def nearest(self, event: EventSource, count: int) -> list[NearPoint]:
         """Return the stored points that are nearest to the only event given."""
         point = self._kernel_point(event.row(0))

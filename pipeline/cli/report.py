@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipeline.cli.options import Bootstrap, ConfigFile, Prefix
 from pipeline.cli.output import print_json
+from pipeline.errors import ConfigError
 from pipeline.extras import install_hint, is_installed, require
+
+if TYPE_CHECKING:
+    from pipeline.config.stream import Stream
+    from pipeline.tools.report import OffPolicy
 
 EPILOG = """
 Examples:
@@ -19,6 +24,8 @@ Examples:
     forks report --prefix prod. --out mistakes.svg
 
     forks report --json | jq .mistakes
+
+    forks report --off-policy --level 0.99
 """
 
 
@@ -43,6 +50,24 @@ def report(
     top: Annotated[
         int, typer.Option(min=1, help="First items of slates that count in NDCG and hit rate.")
     ] = 5,
+    off_policy: Annotated[
+        bool,
+        typer.Option(
+            "--off-policy",
+            help="Also estimate the value of the policy that chose what was shown, and of the target policy.",
+        ),
+    ] = False,
+    level: Annotated[
+        float | None,
+        typer.Option(help="Level of confidence of --off-policy, between 0 and 1.", show_default="0.95"),
+    ] = None,
+    cap: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest weight of an outcome by inverse propensities, above 0.",
+            show_default="the square root of the number of outcomes",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Sum up a run from its topics: counts of all cases, mistakes, AUC, and those of simpler methods.
@@ -60,6 +85,7 @@ def report(
 
         check_format(out)
     settings = load(config, {"kafka.bootstrap": bootstrap, "kafka.prefix": prefix})
+    options = _off_policy(settings.stream, level, cap, wanted=off_policy)
     with _progress() as progress:
         found = summarize(
             settings.kafka,
@@ -67,6 +93,7 @@ def report(
             registry=settings.registry,
             window=window,
             top=top,
+            off_policy=options,
             progress=progress,
         )
     if json:
@@ -83,6 +110,32 @@ def report(
         typer.echo(
             f"note: no pictures, since matplotlib is not installed. {install_hint('matplotlib')}", err=True
         )
+
+
+def _off_policy(stream: Stream, level: float | None, cap: float | None, *, wanted: bool) -> OffPolicy | None:
+    """Return how the values of policies are estimated; None where that is not wanted.
+
+    Raises
+    ------
+    ConfigError
+        An option is out of its range, is there without --off-policy, or the stream has no propensities.
+    """
+    from pipeline.tools.report import OffPolicy
+
+    if not wanted:
+        if level is not None or cap is not None:
+            raise ConfigError("--level and --cap are those of --off-policy: add it, or leave them out")
+        return None
+    if "target_propensity" not in stream.interactions.carried:
+        raise ConfigError(
+            "--off-policy needs the probabilities with which items were chosen: name "
+            "interactions.propensity and interactions.target_propensity in the stream's definition"
+        )
+    if level is not None and not 0.0 < level < 1.0:
+        raise ConfigError(f"--level is {level:g}: it lies between 0 and 1, such as 0.95")
+    if cap is not None and not 0.0 < cap < float("inf"):
+        raise ConfigError(f"--cap is {cap:g}: it is a number above 0, such as 20")
+    return OffPolicy(cap=cap) if level is None else OffPolicy(level, cap)
 
 
 @contextmanager

@@ -72,6 +72,9 @@ WEIGHT: Final = "weight"
 """One more, where labels have weights."""
 SLATE_FIELDS: Final = frozenset({"items", "position"})
 """Two more, where interactions are slates."""
+CARRIED: Final = ("propensity", "target_propensity", "estimate", "target_estimate")
+"""Numbers of interactions that predictions and outcomes carry as they are, where a definition points to them;
+these are names of fields then. `forks report --off-policy` says what they mean."""
 
 
 class OutputDefinition(Section):
@@ -115,6 +118,14 @@ class InteractionDefinition(InputDefinition):
     the message."""
     max_items: int = Field(100, ge=1, le=MAX_ITEMS)
     """Items of a slate, at most."""
+    propensity: Pointer | None = None
+    """The probability with which what is shown was chosen, above 0 and up to 1."""
+    target_propensity: Pointer | None = None
+    """The probability with which the target policy would have chosen it, from 0 to 1."""
+    estimate: Pointer | None = None
+    """What a model expected of the label of what is shown."""
+    target_estimate: Pointer | None = None
+    """What the same model expected of the label of what the target policy would show."""
 
     @model_validator(mode="after")
     def _check_items(self) -> Self:
@@ -128,11 +139,28 @@ class InteractionDefinition(InputDefinition):
             raise ValueError("item_fields name a field twice")
         return self
 
+    @model_validator(mode="after")
+    def _check_carried(self) -> Self:
+        if self.target_propensity is not None and self.propensity is None:
+            raise ValueError("target_propensity is compared with propensity: name both, or neither")
+        if (self.estimate is None) != (self.target_estimate is None):
+            raise ValueError("estimate and target_estimate are compared: name both, or neither")
+        if self.estimate is not None and self.target_propensity is None:
+            raise ValueError("estimate needs propensity and target_propensity: name them, too")
+        return self
+
+    @property
+    def carried(self) -> dict[str, Pointer]:
+        """What predictions and outcomes carry as it is, by name in the order of `CARRIED`."""
+        pointers = {name: getattr(self, name) for name in CARRIED}
+        return {name: pointer for name, pointer in pointers.items() if pointer is not None}
+
     def pointers(self) -> Iterator[tuple[str, str]]:
         """Yield the settings that are pointers, with their names."""
         yield from super().pointers()
         if self.items is not None:
             yield "items", self.items
+        yield from self.carried.items()
 
 
 class LabelDefinition(InputDefinition):
@@ -204,6 +232,7 @@ class Stream(Section):
     def _check(self) -> Self:
         reserved = RESERVED | ({WEIGHT} if self.labels.weighted else set())
         reserved |= SLATE_FIELDS if self.has_slates else set()
+        reserved |= self.interactions.carried.keys()
         for name in (*self.entities, self.target.name, *self.tables):
             if name in reserved:
                 raise ValueError(f"{name} is the name of another field of outputs: take another name")
@@ -288,6 +317,11 @@ class Stream(Section):
             raise ValueError(
                 f"the key is {[*self.entities][self.key_entity or 0]}, which each item of a slate has: set "
                 "key to an entity of the message, or to event_id"
+            )
+        carried = [*self.interactions.carried]
+        if carried:
+            raise ValueError(
+                f"interactions.{carried[0]} and interactions.items do not go together yet: take one of them"
             )
         if self.outputs.format != "json":
             raise ValueError(f'outputs.format is {self.outputs.format}: slates are written as "json" only')

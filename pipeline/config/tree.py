@@ -316,7 +316,7 @@ class Labels(Section):
     learn_unasked: bool = False
     """Whether to learn a label that comes without having been asked for."""
     seed: int = Field(0, ge=0, lt=2**64)
-    """The seed of the coins."""
+    """The seed of the coins, and of what a follower draws."""
 
 
 class Checkpoint(Section):
@@ -391,6 +391,11 @@ class Metrics(Section):
     """Where a worker answers scrapes and probes, see `host_and_port`; None to serve nothing."""
 
 
+Explore: TypeAlias = Literal["off", "epsilon-greedy", "thompson"]
+"""How a candidate is drawn: not at all, the best one but for a share of draws, or by the probability of being
+the best."""
+
+
 class Serve(Section):
     """How a follower answers requests for scores."""
 
@@ -406,6 +411,13 @@ class Serve(Section):
     """How long a request may take to arrive, and an answer to be read."""
     max_lag: Milliseconds = Field("10s", ge=100)  # type: ignore[assignment]  # as above
     """How far the models may be behind what was committed, for the follower to be ready."""
+    explore: Explore = "off"
+    """How a candidate is drawn for a request with `explore`; with `off`, there are no such requests."""
+    epsilon: float = Field(0.05, ge=0.0, le=1.0)
+    """The share of draws in which all candidates have the same probability, also with `thompson`. So each has
+    one of at least `epsilon` divided by their number."""
+    thompson_scale: float = Field(1.0, gt=0.0, le=1e6)
+    """With `thompson`, the factor of the standard deviations of scores."""
 
 
 MAX_SLATE_BYTES: Final = 900_000
@@ -475,6 +487,8 @@ class Config(Section):
             raise ValueError(
                 'labels.policy is "all" with stream.interactions.items: labels of slates are not asked for'
             )
+        if self.serve.explore != "off":
+            raise ValueError("serve.explore and stream.interactions.items do not go together yet: take one")
         most = self.stream.interactions.max_items
         if most > self.join.max_pending:
             raise ValueError(
@@ -488,6 +502,15 @@ class Config(Section):
             raise ValueError(
                 f"stream.interactions.max_items is {most}: with {features} features the prediction of so "
                 f"many items may be larger than brokers accept, set it to at most {fits}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_carried(self) -> Self:
+        carried = [*self.stream.interactions.carried]
+        if carried and self.join.corrections != "off":
+            raise ValueError(
+                f"join.corrections and interactions.{carried[0]} do not go together yet: take one of them"
             )
         return self
 

@@ -130,6 +130,26 @@ class Model:
         """Return the terms of `predict_score`, by column of the context vector."""
         return self.learner.explain_one(self.context(interaction, features))
 
+    def variances(
+        self, interactions: Sequence[InteractionLike], features: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the variances of the learner's scores: see `forks.Forks.variances`.
+
+        Parameters
+        ----------
+        interactions
+            The n interactions.
+        features
+            Their features, shape (n, features).
+
+        Returns
+        -------
+        ndarray
+            Shape (n,).
+        """
+        columns = InteractionColumns.of(interactions, self.features.entities)
+        return self.learner.variances(self._contexts(columns, features))
+
     def _challenger_scores(
         self, interaction: InteractionLike, features: list[float]
     ) -> dict[str, float] | None:

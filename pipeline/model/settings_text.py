@@ -35,7 +35,7 @@ TARGET_PREFIX: Final = "stream.target."
 KIND: Final = "learner"
 """The setting that names a challenger's learner: FORKS, or which rival."""
 STREAM_NAMES: Final = "stream.names"
-"""The setting that names ids and labels in outputs."""
+"""The setting that names ids, labels and carried numbers in outputs."""
 OUTPUTS_FORMAT: Final = "stream.outputs.format"
 """The setting that says how outputs are written."""
 STREAM_FEATURES: Final = "stream.features"
@@ -121,7 +121,7 @@ def corrections_text(corrections: Corrections) -> dict[str, str]:
 
 
 def names_text(stream: Stream) -> dict[str, str]:
-    """Return the names of ids and labels in outputs as a setting; none for KuaiRec's.
+    """Return the names of ids, labels and carried numbers in outputs as a setting; none for KuaiRec's.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def names_text(stream: Stream) -> dict[str, str]:
 
 
 def _names(stream: Stream) -> str:
-    return ", ".join([*stream.entities, stream.target.name])
+    return ", ".join([*stream.entities, stream.target.name, *stream.interactions.carried])
 
 
 DEFAULT_NAMES: Final = _names(KUAIREC)

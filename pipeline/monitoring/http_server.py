@@ -12,7 +12,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -95,22 +95,8 @@ def serve(app: ASGIApp, address: str | None, setting: str) -> Iterator[None]:
         yield
         return
     with listening(address, setting) as listener:
-        config = uvicorn.Config(
-            app,
-            http=_protocol_of(),
-            ws="none",
-            loop="asyncio",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            backlog=BACKLOG,
-            h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-            headers=[("connection", "close")],
-            timeout_graceful_shutdown=1,
-        )
-        server = _Server(config)
+        closing = [("connection", "close")]
+        server = _Server(server_config(app, _protocol_of(), BACKLOG, grace=1, headers=closing))
         thread = threading.Thread(target=server.run, args=([listener],), name="http", daemon=True)
         thread.start()
         try:
@@ -120,6 +106,41 @@ def serve(app: ASGIApp, address: str | None, setting: str) -> Iterator[None]:
         finally:
             server.should_exit = True
             thread.join(START_TIMEOUT)
+
+
+def server_config(
+    app: ASGIApp, protocol: type[H11Protocol], backlog: int, *, grace: int, **more: Any
+) -> uvicorn.Config:
+    """Return how an application is served: plain HTTP, without logs of uvicorn's own.
+
+    Parameters
+    ----------
+    app
+        The application.
+    protocol
+        The protocol of a connection.
+    backlog
+        Connections that the system holds until they are accepted.
+    grace
+        Seconds for requests under way when the server ends.
+    more
+        Further settings of uvicorn.
+    """
+    return uvicorn.Config(
+        app,
+        http=protocol,
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        backlog=backlog,
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+        timeout_graceful_shutdown=grace,
+        **more,
+    )
 
 
 @contextmanager

@@ -15,7 +15,14 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, TypeVa
 import msgspec
 
 from pipeline.config.pointer import nested, parts_of
-from pipeline.config.stream import InputDefinition, InteractionDefinition, LabelDefinition, Stream, TimeUnit
+from pipeline.config.stream import (
+    CARRIED,
+    InputDefinition,
+    InteractionDefinition,
+    LabelDefinition,
+    Stream,
+    TimeUnit,
+)
 from pipeline.config.stream_features import (
     MAX_NUMBER,
     BooleanFeature,
@@ -29,7 +36,16 @@ from pipeline.config.stream_tables import LiveTable
 from pipeline.config.target_settings import RegressionSettings
 from pipeline.records.decoding import InputDecoder
 from pipeline.records.entities import entity_fields, tuple_getter
-from pipeline.records.fields import Duration, Id, LabelValue, LabelWeight, Timestamp, WatchRatio
+from pipeline.records.fields import (
+    Duration,
+    Id,
+    LabelValue,
+    LabelWeight,
+    Propensity,
+    TargetPropensity,
+    Timestamp,
+    WatchRatio,
+)
 from pipeline.records.framing import FramedDecoder
 from pipeline.records.inputs import Interaction, Label, Slate, feature_field
 from pipeline.records.schemas import SchemaSource, WantedField
@@ -262,7 +278,20 @@ def _fields(stream: Stream, definition: InputDefinition) -> list[_Field]:
     for number, (name, feature) in enumerate(stream.features.items()):
         if not isinstance(feature, TimeFeature):
             fields.append(_feature_field(number, feature, of_item=name in in_items))
-    return fields
+    return fields + carried_fields(stream)
+
+
+def carried_fields(stream: Stream) -> list[_Field]:
+    """Return the fields of interactions that predictions and outcomes carry as they are."""
+    return [
+        _Field(name, parts_of(pointer), _CARRIED_TYPES[name] | None, True)
+        for name, pointer in stream.interactions.carried.items()
+    ]
+
+
+_CARRIED_TYPES: Final[Mapping[str, Any]] = dict(
+    zip(CARRIED, (Propensity, TargetPropensity, LabelValue, LabelValue), strict=True)
+)
 
 
 def _label_type(stream: Stream) -> Any:
@@ -319,6 +348,8 @@ def _decoder(
         value_of = float if definition.value_kind == "boolean" else definition.signals.__getitem__
     weights = _signal_weights(definition)
     namespace = {"ids": property(tuple_getter(ids))}
+    if carried := [field.name for field in fields if field.name in CARRIED]:
+        namespace["carried"] = property(tuple_getter(carried))
     if definition.time_unit == "ms" and value_of is None and all(len(field.parts) == 1 for field in fields):
         flat = msgspec.defstruct(
             record.__name__,

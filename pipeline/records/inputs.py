@@ -33,8 +33,17 @@ class InputRecord(msgspec.Struct, frozen=True, gc=False):
         raise NotImplementedError
 
 
+Carried: TypeAlias = tuple[float | None, ...]
+"""Numbers in the order of `pipeline.config.stream.CARRIED`, None where a message has none."""
+
+
 class Interaction(InputRecord, frozen=True, gc=False):
     """An event, such as an item that is presented to a user. It also has what the stream's features need."""
+
+    @property
+    def carried(self) -> Carried:
+        """The numbers that its prediction and outcome carry as they are; none where a stream has none."""
+        return ()
 
 
 class Slate(Interaction, frozen=True, gc=False):

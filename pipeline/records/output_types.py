@@ -178,16 +178,20 @@ def _compile(stream: Stream) -> OutputTypes:
     of_example[("watch_ratio",)] = {"watch_ratio": value} | weight
     of_label = {("watch_ratio",): {"watch_ratio": float | None} | weight}
     tables: dict[str, Any] = {"tables": dict[str, Count]} if stream.tables else {}
+    carried = [*stream.interactions.carried]
+    behind = tables | dict.fromkeys(carried, float | None)
     version = (
         {("model_version",): {"model_version": Count, "position": Position}} if stream.has_slates else {}
     )
-    replaced = named | {("features",): {"features": features} | tables} | version
+    replaced = named | {("features",): {"features": features} | behind} | version
     own: dict[str, Any] = {"ids": property(tuple_getter(ids)), "weighted": bool(weight)}
     example = derived(Example, of_example, names, own)
     share = _share(layout, example)
     shared: Any = {"shared": (list[share] | None, None)}  # type: ignore[valid-type]  # made just now
     own |= {"example_type": example, **(_NUMBERS if stream.has_slates else {})}
-    raw: Any = {("features",): {"features": msgspec.Raw} | tables}
+    raw: Any = {("features",): {"features": msgspec.Raw} | behind}
+    if carried:
+        own |= {"carried": property(tuple_getter(carried))}
     prediction = derived(Prediction, replaced, names, own)
     types = _types(
         stream,

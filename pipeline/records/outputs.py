@@ -31,6 +31,7 @@ from pipeline.records.fields import (
     WrittenRatio,
     always,
 )
+from pipeline.records.inputs import Carried
 
 
 class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -70,6 +71,11 @@ class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     def number(self) -> int:
         """What tells it apart: its sequence, and in a slate its position too."""
         return self.sequence
+
+    @property
+    def carried(self) -> Carried:
+        """The numbers that it carries as the interaction has them; none where the stream has none."""
+        return ()
 
 
 class RawPrediction(Prediction, frozen=True, gc=False):

@@ -53,6 +53,8 @@ class Scores(NamedTuple):
     """Of each candidate, the names of entities of which the model remembers no label."""
     explanations: list[ScoreExplanation] | None
     """None where they were not asked for."""
+    variances: list[float] | None = None
+    """Of the champion's scores, see `forks.Forks.variances`; None where they were not asked for."""
 
 
 class PartitionFigures(NamedTuple):

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 import structlog
+from msgspec import UNSET
 from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -29,9 +30,10 @@ from pipeline.serving.answers import (
     UnknownChallengerError,
 )
 from pipeline.serving.candidates import CandidateType
+from pipeline.serving.exploration import Exploration, choose
 from pipeline.serving.metrics import follower_registry
 from pipeline.serving.openapi import document
-from pipeline.serving.score_log import ScoreLog, ScoreLogLine
+from pipeline.serving.score_log import LoggedChoice, ScoreLog, ScoreLogLine
 from pipeline.serving.scoring_answers import (
     LiveAnswer,
     ModelAnswer,
@@ -67,6 +69,7 @@ class Scorer(Protocol):
         *,
         challenger: str | None = None,
         explain: bool = False,
+        variances: bool = False,
     ) -> Scores: ...
 
 
@@ -100,6 +103,7 @@ class Scoring:
         self._scored = scored
         self._decoder = RequestDecoder(config)
         self._features = CandidateType.of(config.stream).features
+        self._exploration = Exploration.of(config)
         self._under_way = 0
 
     @property
@@ -215,22 +219,46 @@ class Scoring:
         if len(partitions) > 1:
             text = f"their keys are of the partitions {', '.join(map(str, sorted(partitions)))}"
             raise RequestError(INVALID, f"{text}: make a request of each", "items")
+        exploration = None if request.event_id is None else self._exploration
+        if exploration is not None and challenger is not None:
+            text = "candidates are drawn by the champion's scores: leave explore out, or ?challenger"
+            raise RequestError(INVALID, text, "explore")
         try:
             scores = self._follower.score(
-                partitions.pop(), request.candidates, challenger=challenger, explain=request.explain
+                partitions.pop(),
+                request.candidates,
+                challenger=challenger,
+                explain=request.explain,
+                variances=exploration is not None and exploration.needs_variances,
             )
         except PartitionNotReadyError as error:
             raise RequestError(503, str(error), retry_after=error.retry_after) from None
         except UnknownChallengerError as error:
             raise RequestError(404, str(error), "challenger") from None
         now = time.time_ns() // 1_000_000
-        answer = ScoreAnswer.of(scores, now, challenger)
+        choice, explored = None, None
+        if exploration is not None and request.event_id is not None:
+            choice = choose(exploration, request.event_id, scores.scores, scores.variances)
+            explored = LoggedChoice(
+                by=exploration,
+                event_id=request.event_id,
+                chosen=choice.chosen,
+                propensities=choice.propensities,
+            )
+        answer = ScoreAnswer.of(scores, now, challenger, choice)
         self._scored(scores, answer.age_ms)
         if self._log is not None:
-            self._log.write(self._line(request, challenger, scores, now))
+            self._log.write(self._line(request, challenger, scores, now, explored))
         return answer
 
-    def _line(self, request: ScoreRequest, challenger: str | None, scores: Scores, now: int) -> ScoreLogLine:
+    def _line(
+        self,
+        request: ScoreRequest,
+        challenger: str | None,
+        scores: Scores,
+        now: int,
+        explored: LoggedChoice | None,
+    ) -> ScoreLogLine:
         return ScoreLogLine(
             at=now,
             partition=scores.partition,
@@ -243,6 +271,7 @@ class Scoring:
             ids=[list(each.ids) for each in request.candidates],
             features=[list(self._features(each)) for each in request.candidates],
             scores=scores.scores,
+            explored=UNSET if explored is None else explored,
         )
 
 

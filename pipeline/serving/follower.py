@@ -46,6 +46,7 @@ from pipeline.recovery.outcome_reader import OutcomeChunk, decode_outcomes
 from pipeline.recovery.signature import state_signer
 from pipeline.recovery.state_reader import state_of
 from pipeline.serving.answers import FollowerFigures, PartitionNotReadyError, Scores
+from pipeline.serving.exploration import warm_up_thompson
 from pipeline.serving.partition import FollowedPartition, LostOutcomesError, Restored, TableFollower
 from pipeline.serving.restoring import ModelRestorer
 from pipeline.serving.served_model import ServedModel
@@ -61,8 +62,9 @@ FIGURES_INTERVAL: Final = 1.0
 """Seconds between two figures, and between two questions for the ends of topics."""
 RECONNECT_PAUSE: Final = 1.0
 """Seconds until a client is made anew."""
-PATIENCE: Final = 10.0
-"""Seconds to wait for a state record that an open transaction hides."""
+PATIENCE: Final = 1.0
+"""Seconds to wait for a state record that an open transaction hides. No partition learns meanwhile, and one
+that was not restored is tried again."""
 SWITCH_INTERVAL: Final = 0.0005
 """Seconds after which a thread lets another run: with the interpreter's 5 ms, a request would wait that long
 while outcomes are decoded."""
@@ -116,6 +118,7 @@ class Follower:
         *,
         challenger: str | None = None,
         explain: bool = False,
+        variances: bool = False,
     ) -> Scores:
         """Score candidates with the model of a partition as it is now; nothing is learned.
 
@@ -129,6 +132,8 @@ class Follower:
             The challenger whose scores are wanted; None for the champion's.
         explain
             Whether the scores are to be explained.
+        variances
+            Whether the variances of the champion's scores are wanted.
 
         Raises
         ------
@@ -139,7 +144,9 @@ class Follower:
         """
         if partition >= len(self._partitions):
             raise PartitionNotReadyError(partition, "the follower has not started", FIGURES_INTERVAL)
-        return self._partitions[partition].score(interactions, challenger, explain=explain)
+        return self._partitions[partition].score(
+            interactions, challenger, explain=explain, variances=variances
+        )
 
     def start(self) -> None:
         """Begin to restore and to follow, in a thread of its own; brokers and topics are checked first.
@@ -181,6 +188,8 @@ class Follower:
     def _run(self) -> None:
         self._factory.warm_up()
         warm_up_explaining(self._factory.new_model())
+        if self._config.serve.explore == "thompson":
+            warm_up_thompson(self._factory.new_model())
         while not self._stopping.is_set():
             try:
                 self._follow()

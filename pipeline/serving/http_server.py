@@ -17,12 +17,12 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from pipeline.monitoring.http_server import server_config
+
 KEEP_ALIVE: Final = 75
 """Seconds for which a connection may be idle."""
 MAX_CONNECTIONS: Final = 1_024
 """Connections at a time."""
-MAX_HEADER_BYTES: Final = 16_384
-"""Bytes of a request's line and headers; more are answered with 400."""
 BACKLOG: Final = 256
 """Connections that the system holds until they are accepted."""
 
@@ -98,21 +98,8 @@ class ScoreServer:
     def __init__(self, app: ASGIApp, timeout: int) -> None:
         self._grace = timeout / 1000
         http = type("Protocol", (KeptProtocol,), {"idle": {}, "patience": 2 * self._grace})
-        config = uvicorn.Config(
-            app,
-            http=http,
-            ws="none",
-            loop="asyncio",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            backlog=BACKLOG,
-            h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-            timeout_keep_alive=KEEP_ALIVE,
-            timeout_graceful_shutdown=1 + round(2 * self._grace),
-        )
+        grace = 1 + round(2 * self._grace)
+        config = server_config(app, http, BACKLOG, grace=grace, timeout_keep_alive=KEEP_ALIVE)
         self._server = _Server(config)
 
     def run(self, listener: socket.socket) -> None:

@@ -123,7 +123,14 @@ class FollowedPartition:
 
     # What other threads call.
 
-    def score(self, interactions: Sequence[Interaction], challenger: str | None, *, explain: bool) -> Scores:
+    def score(
+        self,
+        interactions: Sequence[Interaction],
+        challenger: str | None,
+        *,
+        explain: bool,
+        variances: bool = False,
+    ) -> Scores:
         """Score candidates: see `pipeline.serving.follower.Follower.score`."""
         if not self._lock.acquire(blocking=False):
             self._wanted = True
@@ -135,7 +142,7 @@ class FollowedPartition:
             if served is None:
                 left = f", {self.records_left:,} records are left" if self.records_left else ""
                 raise PartitionNotReadyError(self.number, f"it is being restored{left}", RETRY_AFTER)
-            return served.score(interactions, challenger, explain=explain)
+            return served.score(interactions, challenger, explain=explain, variances=variances)
         finally:
             self._lock.release()
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 import structlog
+from msgspec import UNSET, UnsetType
 
 from pipeline.config.stream import Stream
 from pipeline.errors import DataError, StorageError
@@ -18,11 +19,25 @@ from pipeline.records.encoding import encode
 from pipeline.records.fields import Count, Id, Timestamp
 from pipeline.records.inputs import Interaction
 from pipeline.serving.candidates import CandidateType
+from pipeline.serving.exploration import Exploration
 
 MAX_BYTES: Final = 64 * 2**20
 """Size at which a file is rotated."""
 OLD_FILES: Final = 8
 """Rotated files that are kept, as FILE.1 (the newest) to FILE.8."""
+
+
+class LoggedChoice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The candidate that was drawn, and all that it follows from beside the scores."""
+
+    by: Exploration
+    """How it was drawn."""
+    event_id: Id
+    """The event that it was drawn for."""
+    chosen: Count
+    """Its place among the candidates."""
+    propensities: list[float]
+    """The probability of each candidate."""
 
 
 class ScoreLogLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -48,10 +63,14 @@ class ScoreLogLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Of each candidate, the features of its message as they were decoded: see `CandidateType.features`."""
     scores: Annotated[list[float], msgspec.Meta(min_length=1)]
     """The score of each candidate."""
+    explored: LoggedChoice | UnsetType = UNSET
+    """What was drawn, and how; absent where nothing was."""
 
     def __post_init__(self) -> None:
         if not len(self.ids) == len(self.features) == len(self.scores):
             raise ValueError("ids, features and scores are not of the same number of candidates")
+        if self.explored and len(self.explored.propensities) != len(self.scores):
+            raise ValueError("propensities and scores are not of the same number of candidates")
 
     def candidates(self, stream: Stream) -> list[Interaction]:
         """Return the candidates, as they were when they were scored.

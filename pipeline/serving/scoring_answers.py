@@ -8,6 +8,7 @@ from http import HTTPStatus
 import msgspec
 
 from pipeline.serving.answers import FollowerFigures, FollowingState, Scores
+from pipeline.serving.exploration import Choice
 from pipeline.serving.scoring_requests import RequestError
 
 
@@ -54,6 +55,13 @@ class ItemScore(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Names of ids of which the model remembers no label: they are scored as new. Absent if none."""
     explain: Explanation | None = None
     """Why; absent where it was not asked for."""
+    propensity: float | None = None
+    """The probability with which it is drawn to be shown; absent where nothing is explored."""
+
+    @property
+    def expected(self) -> float:
+        """What the model expects of the label: 0 or 1 where its loss has no probabilities."""
+        return float(self.predicted) if self.probability is None else self.probability
 
 
 class ScoreAnswer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -73,10 +81,39 @@ class ScoreAnswer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """In the order of the request."""
     challenger: str | None = None
     """The challenger that scored; absent for the champion."""
+    chosen: int | None = None
+    """The place in `items` of the candidate that was drawn, from 0; absent, like all below, where nothing is
+    explored."""
+    target_propensity: float | None = None
+    """The probability with which the greedy policy shows that candidate: 1 if its score is the highest, else
+    0."""
+    estimate: float | None = None
+    """What the model expects of that candidate's label: its probability, or the number that it predicts."""
+    target_estimate: float | None = None
+    """The same for the candidate with the highest score, which the greedy policy shows."""
 
     @classmethod
-    def of(cls, scores: Scores, now: int, challenger: str | None) -> ScoreAnswer:
+    def of(
+        cls, scores: Scores, now: int, challenger: str | None, choice: Choice | None = None
+    ) -> ScoreAnswer:
         """Return the answer that scores are, at this time in milliseconds."""
+        answer = cls._of_scores(scores, now, challenger)
+        if choice is None:
+            return answer
+        return msgspec.structs.replace(
+            answer,
+            items=[
+                msgspec.structs.replace(item, propensity=each)
+                for item, each in zip(answer.items, choice.propensities, strict=True)
+            ],
+            chosen=choice.chosen,
+            target_propensity=float(choice.chosen == choice.greedy),
+            estimate=answer.items[choice.chosen].expected,
+            target_estimate=answer.items[choice.greedy].expected,
+        )
+
+    @classmethod
+    def _of_scores(cls, scores: Scores, now: int, challenger: str | None) -> ScoreAnswer:
         if scores.explanations is None:
             rows = zip(scores.scores, scores.predicted, scores.probabilities, scores.unknown, strict=True)
             items = [ItemScore(*row) for row in rows]

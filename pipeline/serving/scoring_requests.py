@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pipeline.config.pointer import nested
+from pipeline.config.stream import CARRIED
 from pipeline.config.tree import Config
 from pipeline.records.entities import entity_fields
 from pipeline.records.fields import Id, Timestamp
@@ -21,6 +22,8 @@ from pipeline.serving.candidates import CandidateType
 
 OWN_FIELDS: Final = ("items", "time", "explain", "requests")
 """Fields of a request that are not the stream's. A stream's field with such a name stands in each item."""
+EXPLORE: Final = "explore"
+"""One more, where the configuration says how to explore."""
 MALFORMED: Final = 400
 INVALID: Final = 422
 _AT: Final = re.compile(r"(?P<text>.*?)(?: - at `\$\.?(?P<path>.*)`)?", re.DOTALL)
@@ -71,6 +74,8 @@ class ScoreRequest(NamedTuple):
     """Their time, in milliseconds."""
     explain: bool
     """Whether their scores are to be explained."""
+    event_id: Id | None = None
+    """The event for which a candidate is to be drawn; None where none is."""
 
 
 _Getter: TypeAlias = Callable[[Any], Any]
@@ -114,18 +119,21 @@ class RequestDecoder:
         self._max_candidates = config.serve.max_candidates
         self._max_ahead = config.join.max_ahead
         keyed_by_event = stream.key_entity is None
-        fields = [
-            field
-            for field in interaction_fields(stream)
-            if field.name != "timestamp" and (field.name != "event_id" or keyed_by_event)
-        ]
+        self._explores = config.serve.explore != "off"
+        left_out = {"timestamp", *CARRIED}
+        if not (keyed_by_event or self._explores):
+            left_out.add("event_id")
+        fields = [field for field in interaction_fields(stream) if field.name not in left_out]
         of_item = [field for field in fields if field.of_item or not stream.has_slates]
         of_message = [field for field in fields if not field.of_item]
         tree, beside = (nested((field.parts, field) for field in each) for each in (of_item, of_message))
-        around = {name: entry for name, entry in beside.items() if name not in OWN_FIELDS}
+        own = (EXPLORE, *OWN_FIELDS) if self._explores else OWN_FIELDS
+        around = {name: entry for name, entry in beside.items() if name not in own}
+        more: list[Any] = [(EXPLORE, bool, False)] if self._explores else []
         self.item_type = _node("Item", tree)
-        self.request_type = _request_type("ScoreRequest", around, self.item_type)
-        self.body_type = _request_type("ScoreRequests", around, self.item_type, requests=True)
+        self.request_type = _request_type("ScoreRequest", around, self.item_type, more)
+        requests: list[Any] = [("requests", list[msgspec.Raw] | UnsetType, UNSET)]
+        self.body_type = _request_type("ScoreRequests", around, self.item_type, more + requests)
         self._request = msgspec.json.Decoder(self.request_type)
         self._body = msgspec.json.Decoder(self.body_type)
         leaves = {
@@ -133,7 +141,7 @@ class RequestDecoder:
                 ".".join(field.parts),
                 _getter(tree if field in of_item else {}, field.parts),
                 _getter(around if field in of_message else {}, field.parts),
-                field.optional,
+                field.optional or (field.name == "event_id" and not keyed_by_event),
             )
             for field in fields
         }
@@ -141,9 +149,11 @@ class RequestDecoder:
         self._key = "event_id" if stream.key_entity is None else ids[stream.key_entity]
         names = [feature_field(number) for number in range(len(stream.features))]
         self._wanted = [*ids, *(name for name in names if name in leaves)]
-        self._leaves = {name: leaf for name, leaf in leaves.items() if name in {self._key, *self._wanted}}
+        read = {self._key, *self._wanted}
+        self._leaves = {name: leaf for name, leaf in leaves.items() if name in read}
+        self._event_id = leaves.get("event_id")
         self._make = CandidateType.of(stream).of_values
-        self._known = ", ".join([*around, *OWN_FIELDS[:-1]])
+        self._known = ", ".join([*around, *own[:-1]])
 
     def decode_body(self, body: bytes) -> ScoreRequest | list[msgspec.Raw]:
         """Return the request that a body is, or the requests in it, which are not decoded yet.
@@ -190,6 +200,8 @@ class RequestDecoder:
         if (named := _NAMED.fullmatch(text)) is not None:
             path = f"{path}.{named[1]}".removeprefix(".")
             text += f": known are {self._known}"
+            if named[1] == EXPLORE and not self._explores:
+                text += ", and explore where serve.explore of the follower says how"
         return RequestError(INVALID, text, path or None)
 
     def _checked(self, found: Any) -> ScoreRequest:
@@ -211,7 +223,20 @@ class RequestDecoder:
             if self._wanted
             else [self._make(at) for _ in items]
         )
-        return ScoreRequest(set(columns[self._key]), candidates, at, found.explain)
+        event_id = self._event_to_explore(found, items)
+        return ScoreRequest(set(columns[self._key]), candidates, at, found.explain, event_id)
+
+    def _event_to_explore(self, found: Any, items: Sequence[Any]) -> Id | None:
+        """Return the event for which a candidate is to be drawn; None where none is."""
+        if not (self._explores and found.explore):
+            return None
+        assert self._event_id is not None
+        event_ids = set(_column(self._event_id, found, items))
+        if len(event_ids) > 1 or None in event_ids:
+            text = "a candidate is drawn by the id of the event in which it is shown: explore needs one id"
+            raise RequestError(INVALID, text, self._event_id.path)
+        event_id: Id = event_ids.pop()
+        return event_id
 
     def _too_many(self, count: int, what: str) -> str:
         return (
@@ -238,16 +263,15 @@ def _column(leaf: _Leaf, request: Any, items: Sequence[Any]) -> list[Any]:
 
 
 def _request_type(
-    name: str, around: dict[str, Any], item: type[msgspec.Struct], *, requests: bool = False
+    name: str, around: dict[str, Any], item: type[msgspec.Struct], more: Sequence[Any]
 ) -> type[msgspec.Struct]:
-    """Return the type of a request, with these fields of the stream beside its items."""
+    """Return the type of a request, with these fields of the stream beside its items, and some more."""
     own: list[Any] = [
         ("items", list[item] | UnsetType, UNSET),  # type: ignore[valid-type]  # made just now
         ("time", Timestamp | UnsetType, UNSET),
         ("explain", bool, False),
+        *more,
     ]
-    if requests:
-        own.append(("requests", list[msgspec.Raw] | UnsetType, UNSET))
     return _node(name, around, own)
 
 

@@ -93,7 +93,14 @@ class ServedModel:
         self._model.learn_many(outcomes, features)
         self._origins.note(learner, updates, outcomes)
 
-    def score(self, interactions: Sequence[Interaction], challenger: str | None, *, explain: bool) -> Scores:
+    def score(
+        self,
+        interactions: Sequence[Interaction],
+        challenger: str | None,
+        *,
+        explain: bool,
+        variances: bool = False,
+    ) -> Scores:
         """Score candidates; the model does not change.
 
         Parameters
@@ -104,6 +111,8 @@ class ServedModel:
             The challenger whose scores are wanted; None for the champion's.
         explain
             Whether the scores are to be explained.
+        variances
+            Whether the variances of the champion's scores are wanted.
 
         Raises
         ------
@@ -124,4 +133,5 @@ class ServedModel:
             explain_scores(model, interactions, outputs.features, self._origins, challenger)
             if explain
             else None,
+            model.variances(interactions, outputs.features).tolist() if variances else None,
         )

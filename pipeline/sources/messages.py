@@ -94,6 +94,7 @@ class StreamWriter:
             *("event_id", *ids, "timestamp", "label_timestamp", "watch_ratio"),
             *numbers,
             *(f"features.{name}" for name in features),
+            *(f"interactions.{name}" for name in interactions.carried),
             *(() if labels.weight is None else (WEIGHT,)),
             *(("signal",) if labels.value_kind == "signal" else ()),
         )
@@ -106,6 +107,10 @@ class StreamWriter:
             (parts_of(each.field), self.columns.index(f"features.{name}"), _same)
             for name, each in stream.features.items()
             if not isinstance(each, TimeFeature)
+        ]
+        self._interaction += [
+            (parts_of(pointer), self.columns.index(f"interactions.{name}"), float)
+            for name, pointer in interactions.carried.items()
         ]
         self._label = self._fields(stream, labels, "labels", "label_timestamp")
         column, make = value

@@ -67,6 +67,10 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
         for name, definition in (("interactions", interactions), ("labels", labels))
         for number, pointer in definition.numbers.items()
     }
+    carried = {
+        f"interactions.{name}": table.optional_number(pointer)
+        for name, pointer in interactions.carried.items()
+    }
     if labels.weight is not None:
         numbers[WEIGHT] = table.number(labels.weight)
     if labels.value_kind == "signal":
@@ -81,7 +85,7 @@ def read_rows(path: Path, stream: Stream, label_delay: int) -> Events:
         for name, feature in stream.features.items()
         if not isinstance(feature, TimeFeature) and feature.missing is None
     ]
-    selected = columns | numbers | features
+    selected = columns | numbers | features | carried
     try:
         raw = table.frame.select(**selected)
     except pl.exceptions.PolarsError as error:
@@ -173,6 +177,12 @@ class TableFile:
     def number(self, pointer: str) -> pl.Expr:
         """Return a column of numbers; true counts as 1, and what is no number is null."""
         return self._existing(pointer).cast(pl.Float64, strict=False)
+
+    def optional_number(self, pointer: str) -> pl.Expr:
+        """Return a column of numbers; nulls where there is no such column."""
+        if self.find(pointer) is None:
+            return pl.lit(None, dtype=pl.Float64)
+        return self.number(pointer)
 
     def label(self, definition: LabelDefinition) -> pl.Expr:
         """Return the column of what labels count as; null for a signal that the definition does not name."""

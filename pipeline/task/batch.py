@@ -190,6 +190,7 @@ def _prediction_columns(ran: _Run, asked: list[bool] | None, model: Model) -> Pr
         outputs.challengers,
         asked,
         plan.tables,
+        plan.carried,
         np.frombuffer(plan.numbers, dtype=np.int64) % STRIDE,
     )
 

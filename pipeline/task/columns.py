@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.records.fields import Id, Status
+from pipeline.records.inputs import Carried
 from pipeline.records.outputs import Share
 from pipeline.records.slates import item_number
 
@@ -59,6 +60,8 @@ class PredictionColumns:
     """Whether each label is asked for; None where all labels are learned as they come."""
     tables: list[dict[str, int]] = field(default_factory=list)
     """The offset up to which each live table was applied; empty without tables."""
+    carried: list[Carried] = field(default_factory=list)
+    """The numbers that each carries as its interaction has them; empty where the stream has none."""
     positions: Integers = field(default_factory=_no_positions)
     """Positions in slates, from 0; empty where predictions are of single items."""
 
@@ -108,6 +111,7 @@ class PredictionColumns:
             _joined(piece.challengers for piece in pieces),
             None if pieces[0].asked is None else _joined(asked),
             _joined(piece.tables for piece in pieces),
+            _joined(piece.carried for piece in pieces),
             np.concatenate([piece.positions for piece in pieces]),
         )
 

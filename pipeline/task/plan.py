@@ -17,7 +17,7 @@ from pipeline.model.columns import InteractionColumns
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.entities import columns_of
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction, RawMessage
+from pipeline.records.inputs import Carried, Interaction, RawMessage
 from pipeline.records.names import Fault
 from pipeline.records.outputs import Share
 from pipeline.records.slates import STRIDE, item_number
@@ -78,6 +78,8 @@ class Plan:
     """The numbers of slates' items, which ascend; empty where there are no slates."""
     tables: list[dict[str, int]] = field(default_factory=list)
     """The offset up to which each live table was applied, of each prediction; empty without tables."""
+    carried: list[Carried] = field(default_factory=list)
+    """The numbers that each prediction carries as they are; empty where the stream has none."""
     waiting: list[Pending] = field(default_factory=list)
     """Predictions that the join, or a later piece, needs: the model's output is stored in them."""
     closed: array[int] = field(default_factory=lambda: array("q"))
@@ -140,6 +142,7 @@ class Plan:
         self.numbers.extend(numbers)
         if tables is not None:
             self.tables += [tables] * len(interactions)
+        self.carried += [each.carried for each in interactions if each.carried]
         predictions = self.pending(range(begin, len(self.event_ids)))
         self.waiting += predictions
         return predictions
@@ -178,6 +181,7 @@ class Plan:
         self.versions += later.versions
         self.numbers += later.numbers
         self.tables += later.tables
+        self.carried += later.carried
         self.waiting += later.waiting
         self.closed += later.closed
         self.labels += later.labels
@@ -298,6 +302,7 @@ class Plan:
             versions=self.versions[rows],
             numbers=self.numbers[rows],
             tables=self.tables[rows],
+            carried=self.carried[rows],
             closed=self.closed[outcomes],
             labels=self.labels[outcomes],
             watch_ratios=self.watch_ratios[outcomes],

@@ -228,6 +228,7 @@ def _encode_predictions(
             columns.predicted,
             map(msgspec.Raw, features),
             *((columns.tables,) if columns.tables else ()),
+            *zip(*columns.carried, strict=True),
             columns.versions,
             *slates,
             columns.sequences.tolist() if slates else count(columns.first),

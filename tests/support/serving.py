@@ -75,6 +75,7 @@ class FakeFollower:
         *,
         challenger: str | None = None,
         explain: bool = False,
+        variances: bool = False,
     ) -> Scores:
         if self.failure is not None:
             raise self.failure
@@ -94,6 +95,7 @@ class FakeFollower:
             predicted=[score > 0 for score in scores],
             unknown=[("user_id",) if each.ids[0] == "new" else () for each in interactions],
             explanations=[why] * len(scores) if explain else None,
+            variances=[0.25] * len(scores) if variances else None,
         )
 
 

@@ -27,8 +27,9 @@ from pipeline.tools.audit.dead_letters import DeadLetters
 from pipeline.tools.audit.differences import AuditResult
 from pipeline.tools.audit.topic_records import AuditInput, PartitionRecords
 
-MatchKey: TypeAlias = tuple[tuple[Id, ...], int, float | None, tuple[float, ...]]
-"""Ids, time in milliseconds and, for a label, its value and its weight, for an interaction, its features."""
+MatchKey: TypeAlias = tuple[tuple[Id, ...], int, float | None, tuple[float | None, ...]]
+"""Ids, time in milliseconds and, for a label, its value and its weight, for an interaction, its features and
+the numbers that its prediction carries."""
 
 
 class OutputIndex:
@@ -94,7 +95,7 @@ def match_key(record: Interaction | Label, event: EventFeatures) -> MatchKey:
     if isinstance(record, Label):
         return record.ids, record.timestamp, record.watch_ratio, (record.weight,)
     values = tuple(event.values([record], np.array([record.timestamp])))
-    return record.ids, record.timestamp, None, values
+    return record.ids, record.timestamp, None, values + record.carried
 
 
 def match_keys(record: Interaction | Label, event: EventFeatures) -> list[MatchKey]:
@@ -108,7 +109,7 @@ def match_keys(record: Interaction | Label, event: EventFeatures) -> list[MatchK
 def prediction_key(prediction: Prediction, features: FeatureSet) -> MatchKey:
     """Return the key of the interaction, or of the item of a slate, that a prediction was made from."""
     position = (prediction.number % STRIDE,) if features.item_entities else ()
-    values = (*prediction.features[features.own], *position)
+    values = (*prediction.features[features.own], *prediction.carried, *position)
     return prediction.ids, prediction.timestamp, None, values
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import numpy as np
@@ -13,6 +13,8 @@ from pipeline.features.live_tables import Rows
 from pipeline.model.model import Model
 from pipeline.records.encoding import encode
 from pipeline.records.inputs import Interaction
+from pipeline.serving.exploration import choose
+from pipeline.serving.score_log import LoggedChoice
 from pipeline.serving.scoring import message_values
 from pipeline.tools.audit.differences import AuditResult
 from pipeline.tools.audit.epochs import SettingsEpochs
@@ -21,6 +23,7 @@ from pipeline.tools.audit.score_index import IndexedLine
 from pipeline.tools.audit.topic_records import TableRecords
 
 SCORES_CHECKED: Final = "scores of followers derived again"
+CHOICES_CHECKED: Final = "candidates that followers have drawn, drawn again"
 EARLIER: Final = "lines of followers by models that this audit does not derive, as those before its snapshot"
 LATER: Final = "lines of followers by models that have learned more than this audit reads"
 COMPACTED: Final = "lines of followers with rows of tables that compaction has taken away"
@@ -123,8 +126,10 @@ class ScoreCheck:
         values = message_values(model, candidates, [table.rows for table in self._tables])
         rows = np.empty((len(candidates), 0)) if values is None else values
         scored = zip(candidates, rows.tolist(), line.scores, strict=True)
+        features = []
         for number, (candidate, own, found) in enumerate(scored):
             output = model.predict(candidate, own)
+            features.append(output.features)
             score = output.score
             if line.challenger is not None:
                 assert output.challengers is not None
@@ -133,6 +138,26 @@ class ScoreCheck:
             if encode(score) != encode(found):
                 self._add(logged, f"score {score!r} of candidate {number}", f"score {found!r}")
                 return
+        if line.explored:
+            self._compare_choice(
+                logged, line.explored, lambda: model.variances(candidates, np.array(features)).tolist()
+            )
+
+    def _compare_choice(
+        self, logged: IndexedLine, explored: LoggedChoice, variances: Callable[[], list[float]]
+    ) -> None:
+        """Draw the candidate again, and compare the bits of all propensities."""
+        by = explored.by
+        choice = choose(
+            by, explored.event_id, logged.line.scores, variances() if by.needs_variances else None
+        )
+        self._result.checked[CHOICES_CHECKED] += 1
+        for number, (each, found) in enumerate(zip(choice.propensities, explored.propensities, strict=True)):
+            if encode(each) != encode(found):
+                self._add(logged, f"propensity {each!r} of candidate {number}", f"propensity {found!r}")
+                return
+        if choice.chosen != explored.chosen:
+            self._add(logged, f"candidate {choice.chosen} as the one drawn", f"candidate {explored.chosen}")
 
     def _add(self, logged: IndexedLine, expected: str, found: str) -> None:
         self._result.add_difference(str(logged.file), None, expected, found, line=logged.number)

@@ -14,6 +14,7 @@ from forks.validation import auc, log_loss, majority
 from pipeline.task.state import CORRECTED, COUNTERS, ITEMS, TABLE_COUNTERS
 from pipeline.tools.report.comparison import LearnerComparison
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts, differences
+from pipeline.tools.report.off_policy import OffPolicyFigures
 from pipeline.tools.report.outcomes import OUTCOME, Floats, Outcomes, in_order_of_time, known_sums
 from pipeline.tools.report.ranking import Ranking
 from pipeline.tools.report.regression import RegressionFigures
@@ -81,6 +82,8 @@ class Report(msgspec.Struct, frozen=True):
     """Items that were predicted, where interactions are slates; else None."""
     ranking: Ranking | None = None
     """How well slates are ordered, if there are any that are closed."""
+    off_policy: OffPolicyFigures | msgspec.UnsetType = msgspec.UNSET
+    """The values of policies, if they were asked for."""
 
 
 class _Mistakes(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from pipeline.config.stream import Stream
+from pipeline.config.stream import CARRIED, Stream
 from pipeline.config.target_settings import RegressionSettings
 from pipeline.config.tree import CHAMPION
 from pipeline.features.feature_set import FeatureSet
@@ -23,6 +23,7 @@ from pipeline.task.state import CORRECTED, ITEMS, SettingsEpoch
 from pipeline.tools.report.comparison import LabelledScores, compare_learners
 from pipeline.tools.report.counts import Counts
 from pipeline.tools.report.figures import Report, report, window_size, without_classes
+from pipeline.tools.report.off_policy import LOGGED, Logged, OffPolicy, off_policy_figures
 from pipeline.tools.report.outcomes import OUTCOME, Outcomes
 from pipeline.tools.report.ranking import DEFAULT_TOP, ClosedSlates, closed_slates, ranking
 from pipeline.tools.report.regression import regression_figures
@@ -60,7 +61,13 @@ def outcome_decoder(stream: Stream) -> msgspec.json.Decoder[ReportedOutcome]:
         ("label",): {"label": float | None},
     }
     regression = isinstance(stream.target, RegressionSettings)
-    outcome = derived(ReportedOutcome, numbers if regression else {}, {"watch_ratio": stream.target.name})
+    numbers = numbers if regression else {}
+    if carried := stream.interactions.carried:
+        fields = {"challengers": (dict[str, float] | None, None)} | dict.fromkeys(
+            carried, (float | None, None)
+        )
+        numbers[("challengers",)] = fields
+    outcome = derived(ReportedOutcome, numbers, {"watch_ratio": stream.target.name})
     return msgspec.json.Decoder(outcome)
 
 
@@ -93,6 +100,8 @@ class OutcomeTable:
         Number of outcomes by counter.
     scores
         The scores of the challengers for each outcome.
+    logged : list of ndarray
+        Rewards and propensities, arrays of type `LOGGED`; none where a stream has no propensities.
     """
 
     def __init__(self, stream: Stream, target: Target) -> None:
@@ -102,6 +111,8 @@ class OutcomeTable:
         self._parts: list[Outcomes] = []
         self.counted: Counter[str] = Counter()
         self.scores: list[Scores | None] = []
+        self.logged: list[Logged] = []
+        self._carries = bool(stream.interactions.carried)
 
     def add(self, outcomes: Sequence[ReportedOutcome]) -> None:
         """Add the next outcomes."""
@@ -111,6 +122,8 @@ class OutcomeTable:
         rows = [_row(outcome, self._target, self._places) for outcome in outcomes]
         self._parts.append(np.array(rows, OUTCOME))
         self.scores += [outcome.challengers for outcome in outcomes]
+        if self._carries:
+            self.logged.append(np.array([_logged(outcome, self._target) for outcome in outcomes], LOGGED))
 
     def rows(self) -> Outcomes:
         """Return the columns of all outcomes."""
@@ -129,7 +142,11 @@ class PartitionRun(NamedTuple):
 
 
 def report_of(
-    runs: Sequence[PartitionRun], stream: Stream, window: int | None = None, top: int = DEFAULT_TOP
+    runs: Sequence[PartitionRun],
+    stream: Stream,
+    window: int | None = None,
+    off_policy: OffPolicy | None = None,
+    top: int = DEFAULT_TOP,
 ) -> Report:
     """Sum up the runs of all partitions.
 
@@ -141,9 +158,20 @@ def report_of(
         Definition of the stream.
     window
         Labelled events in a window of the report; by default a hundredth of all.
+    off_policy
+        How the values of policies are estimated; None for not at all.
     top
         The first items of slates that count in figures of rankings.
     """
+    found = _report_of(runs, stream, window, top)
+    if off_policy is None:
+        return found
+    logged = [part for run in runs for part in run.outcomes.logged]
+    figures = off_policy_figures(logged, off_policy.level, off_policy.cap)
+    return msgspec.structs.replace(found, off_policy=figures)
+
+
+def _report_of(runs: Sequence[PartitionRun], stream: Stream, window: int | None, top: int) -> Report:
     outcomes = [run.outcomes.rows() for run in runs]
     found = report(outcomes, [run.counts for run in runs], window)
     if stream.has_slates:
@@ -216,6 +244,19 @@ def _row(outcome: ReportedOutcome, target: Target, places: list[int]) -> tuple[f
         outcome.probability is not None,
         outcome.position,
     )
+
+
+def _logged(outcome: ReportedOutcome, target: Target) -> tuple[float, ...]:
+    """Return the columns of `LOGGED`, in their order.
+
+    The reward is the label, 0 or 1 where it is one of two classes. That of an expired outcome is what was
+    learned in its place, if anything was.
+    """
+    label: float | None = outcome.label
+    if outcome.watch_ratio is not None:
+        label = target.label(outcome.watch_ratio)
+    numbers = (label, *(getattr(outcome, name, None) for name in CARRIED))
+    return tuple(math.nan if each is None else float(each) for each in numbers)
 
 
 def _means(outcome: ReportedOutcome, target: Target, places: list[int]) -> tuple[float, float]:

@@ -24,6 +24,7 @@ from pipeline.recovery.state_check import refuse_other_version
 from pipeline.task.state import ITEMS
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS, Counts
 from pipeline.tools.report.figures import Report
+from pipeline.tools.report.off_policy import OffPolicy
 from pipeline.tools.report.partition_run import (
     OutcomeTable,
     PartitionRun,
@@ -46,6 +47,7 @@ def summarize(
     stream: Stream = KUAIREC,
     registry: Registry | None = None,
     window: int | None = None,
+    off_policy: OffPolicy | None = None,
     top: int = DEFAULT_TOP,
     progress: Progress | None = None,
 ) -> Report:
@@ -63,6 +65,8 @@ def summarize(
         Has the schemas of outputs that are not plain JSON; None where there are none.
     window
         Labelled events in a window of the report; by default a hundredth of all.
+    off_policy
+        How the values of policies are estimated; None for not at all.
     top
         The first items of slates that count in figures of rankings.
     progress
@@ -112,7 +116,7 @@ def summarize(
             after = _state(log, checkpoints, watermarks.ranges()[checkpoints])
             counts = Counts(found, before.counters, after.counters)
             runs.append(PartitionRun(outcomes, counts, after, slates))
-    return report_of(runs, stream, window, top)
+    return report_of(runs, stream, window, off_policy, top)
 
 
 def _sizes(messages: Sequence[ConsumerRecord]) -> dict[int, int]:

@@ -15,6 +15,7 @@ from pipeline.config.tree import CHAMPION
 from pipeline.tools.report.comparison import LearnerComparison
 from pipeline.tools.report.counts import DEAD_LETTER_FAULTS
 from pipeline.tools.report.figures import Report
+from pipeline.tools.report.off_policy import Estimate, OffPolicyFigures
 from pipeline.tools.report.ranking import SHOWN, Ranking
 from pipeline.tools.report.regression import RegressionFigures
 from pipeline.tools.terminal import number_or_dash, plain_table
@@ -60,6 +61,8 @@ def render(report: Report, stream: Stream = KUAIREC, *, where: str = "in topics"
         parts += [Text(), _over_time(report)]
     else:
         parts += [Text(), Text("No label was joined yet, so there is nothing to compare predictions with.")]
+    if report.off_policy:
+        parts += [Text(), *_off_policy(report.off_policy)]
     if report.ranking is not None:
         parts += [Text(), *_ranking(report.ranking)]
     parts += [Text(f"differs: {difference}", style="red") for difference in report.differences]
@@ -170,6 +173,36 @@ def _with_error(value: float, error: float | None, form: str) -> str:
     ('+0.5000 ± 0.0100', '50.00%')
     """
     return f"{value:{form}}" if error is None else f"{value:{form}} ± {error:{form.lstrip('+')}}"
+
+
+def _off_policy(figures: OffPolicyFigures) -> Iterator[RenderableType]:
+    """Yield the values of the policy that chose and of the target policy."""
+    table = plain_table()
+    table.add_column("value of a policy, its mean reward")
+    for name in ("outcomes", "value", f"{figures.level:.6g} interval"):
+        table.add_column(name, justify="right")
+    for name, outcomes, estimate in (
+        ("logged", figures.outcomes, figures.logged),
+        ("target, inverse propensities", figures.weighted, figures.ips),
+        ("target, self-normalised", figures.weighted, figures.snips),
+        ("target, doubly robust", figures.with_estimates, figures.doubly_robust),
+    ):
+        value = None if estimate is None else estimate.value
+        table.add_row(name, f"{outcomes:,}", number_or_dash(value, ".4f"), _interval(estimate))
+    yield table
+    if figures.cap is not None:
+        yield Text(
+            f"weights up to {figures.largest_weight:.4g}, {figures.capped:,} above the cap of "
+            f"{figures.cap:.4g}; as good as {figures.effective or 0.0:,.0f} outcomes of the target policy"
+        )
+    if figures.without_reward:
+        yield Text(f"{_number(figures.without_reward, 'outcome')} without a reward count nowhere")
+
+
+def _interval(estimate: Estimate | None) -> str:
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return "-"
+    return f"{estimate.low:.4f} to {estimate.high:.4f}"
 
 
 def _regression(report: Report, figures: RegressionFigures, stream: Stream) -> Iterator[RenderableType]:

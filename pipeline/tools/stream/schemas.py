@@ -14,7 +14,7 @@ import msgspec
 from msgspec import inspect
 
 from pipeline.config.feature_layout import FeatureLayout
-from pipeline.config.stream import KUAIREC, Stream
+from pipeline.config.stream import CARRIED, KUAIREC, Stream
 from pipeline.config.target_settings import RegressionSettings
 from pipeline.records.fields import Count
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
@@ -63,6 +63,24 @@ _KUAIREC_TYPES: Final[Mapping[str, type[msgspec.Struct]]] = MappingProxyType(
     }
 )
 """The types that those of other streams are derived from, by the name that both have."""
+
+
+CARRIED_MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
+    dict(
+        zip(
+            CARRIED,
+            (
+                "The probability with which what was shown was chosen, as the interaction has it; null if it "
+                "has none.",
+                "The probability with which the target policy would have chosen it; null likewise.",
+                "What a model expected of its label; null likewise.",
+                "What that model expected of what the target policy would show; null likewise.",
+            ),
+            strict=True,
+        )
+    )
+)
+"""What the numbers mean that outputs carry as interactions have them, by name."""
 
 
 def schemas_of(stream: Stream) -> dict[str, Schema]:
@@ -154,6 +172,7 @@ def _texts_of(stream: Stream) -> dict[str, str]:
     texts["weight"] = "How many labels it counts as."
     texts["tables"] = "Up to which offset each live table was applied, by its name."
     texts["position"] = "The place of the item in its slate, from 0."
+    texts |= CARRIED_MEANINGS
     if isinstance(stream.target, RegressionSettings):
         texts["predicted"] = "The number that is predicted."
     return texts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 
 import httpx2
@@ -68,7 +67,7 @@ def test_a_request_is_what_a_follower_reads() -> None:
 
 @pytest.mark.parametrize("failing", [away, busy])
 def test_another_follower_is_asked_at_once(failing: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it waits"))
+    monkeypatch.setattr("forks.client.client.sleep", lambda _: pytest.fail("it waits"))
     with client(failing, good) as asked:
         for _ in range(10):
             assert asked.score({"user_id": 7}, [{"video_id": 1}]).model_version == 9
@@ -112,6 +111,43 @@ def test_several_requests_are_answered_each_by_itself() -> None:
     assert first.items[0].score == 0.5
     assert isinstance(second, RefusedError)
     assert second.status == 422
+
+
+NOT_READY = {"title": "Service Unavailable", "status": 503, "detail": "it is being restored"}
+TWO = [({"user_id": 7}, [{"video_id": 1}]), ({"user_id": 8}, [{"video_id": 2}])]
+
+
+def test_those_that_were_not_ready_are_sent_again_alone() -> None:
+    sent: list[list[int]] = []
+
+    def follower(request: httpx2.Request) -> httpx2.Response:
+        sent.append([each["user_id"] for each in json.loads(request.content)["requests"]])
+        ready = len(sent) > 2
+        answers = {7: ANSWER, 8: ANSWER | {"partition": 1} if ready else NOT_READY}
+        return httpx2.Response(200, json={"answers": [answers[user] for user in sent[-1]]})
+
+    with client(follower) as asked:
+        found = asked.score_many(TWO)
+    assert sent == [[7, 8], [8], [8]]
+    assert [getattr(each, "partition", None) for each in found] == [0, 1]
+
+
+@pytest.mark.parametrize("later", [away, busy])
+def test_those_that_are_never_ready_are_refused_once_the_time_is_over(later: Handler) -> None:
+    first = True
+
+    def follower(request: httpx2.Request) -> httpx2.Response:
+        nonlocal first
+        if not first:
+            return later(request)
+        first = False
+        return httpx2.Response(200, json={"answers": [ANSWER, NOT_READY]})
+
+    with client(follower, timeout=0.3) as asked:
+        found = asked.score_many(TWO)
+    assert not isinstance(found[0], RefusedError)
+    assert isinstance(found[1], RefusedError)
+    assert (found[1].status, found[1].detail) == (503, "it is being restored")
 
 
 def test_the_words_of_a_proxy_are_shown() -> None:

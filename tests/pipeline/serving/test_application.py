@@ -20,7 +20,8 @@ from pipeline.config.stream import KUAIREC, Stream
 from pipeline.config.tree import Config, Serve
 from pipeline.serving.answers import PartitionNotReadyError
 from pipeline.serving.application import Application
-from pipeline.serving.score_log import ScoreLog, ScoreLogLine, read_score_log
+from pipeline.serving.exploration import Exploration, Strategy, choose
+from pipeline.serving.score_log import LoggedChoice, ScoreLog, ScoreLogLine, read_score_log
 from tests.support.examples import examples
 from tests.support.serving import DELIVERIES, NOT_READY, FakeFollower, figures, score_of
 
@@ -487,3 +488,89 @@ def test_merging_is_that_of_plain_dictionaries(data: st.DataObject) -> None:
         ]
     else:
         assert problem(answer)[0] == 422
+
+
+def exploring(follower: FakeFollower, *, log: ScoreLog | None = None, **changed: Any) -> TestClient:
+    serve = {"explore": "epsilon-greedy", "epsilon": 0.2} | changed
+    stream = serve.pop("stream", KUAIREC)
+    return client(follower, Config.model_validate({"serve": serve, "stream": stream}), log)
+
+
+THREE = {"user_id": 7, "items": [{"video_id": 1}, {"video_id": 2}, {"video_id": 3}]}
+
+
+@pytest.mark.parametrize("strategy", ["epsilon-greedy", "thompson"])
+def test_a_candidate_is_drawn_where_it_is_asked_for(
+    strategy: Strategy, follower: FakeFollower, tmp_path: Path
+) -> None:
+    log = ScoreLog(tmp_path / "scores")
+    http = exploring(follower, log=log, explore=strategy)
+    plain = http.post("/v1/score", json=THREE)
+    asked = http.post("/v1/score", json=THREE | {"explore": True, "event_id": "e1"}).json()
+    by = Exploration(strategy, 0.2, 1.0, 0)
+    scores = [item["score"] for item in asked["items"]]
+    choice = choose(by, "e1", scores, [0.25] * 3)
+    assert [item.pop("propensity") for item in asked["items"]] == choice.propensities
+    assert asked.pop("chosen") == choice.chosen
+    assert asked.pop("target_propensity") == float(choice.chosen == choice.greedy)
+    assert asked.pop("estimate") == asked.pop("target_estimate") == 0.5
+    assert asked | {"age_ms": 0} == plain.json() | {"age_ms": 0}
+    log.close()
+    unexplored, explored = [each.line for each in read_score_log(tmp_path / "scores")]
+    assert isinstance(unexplored, ScoreLogLine)
+    assert isinstance(explored, ScoreLogLine)
+    assert not unexplored.explored
+    assert explored.explored == LoggedChoice(
+        by=by, event_id="e1", chosen=choice.chosen, propensities=choice.propensities
+    )
+    assert b"explored" not in (tmp_path / "scores").read_bytes().splitlines()[0]
+
+
+def test_of_several_requests_each_explores_by_itself(follower: FakeFollower) -> None:
+    requests = [THREE | {"explore": True, "event_id": 4}, THREE, THREE | {"explore": True}]
+    first, second, third = (
+        exploring(follower).post("/v1/score", json={"requests": requests}).json()["answers"]
+    )
+    assert "chosen" in first
+    assert "chosen" not in second
+    assert third["field"] == "requests[2].event_id"
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        (THREE | {"explore": True}, "event_id"),
+        (THREE | {"explore": True, "event_id": None}, "event_id"),
+        (THREE | {"explore": True, "event_id": ""}, "event_id"),
+        (THREE | {"explore": 1, "event_id": 4}, "explore"),
+        (
+            {"user_id": 7, "explore": True, "items": [{"video_id": n, "event_id": n} for n in range(2)]},
+            "event_id",
+        ),
+    ],
+)
+def test_exploring_needs_the_id_of_one_event(
+    request_: dict[str, Any], field: str, follower: FakeFollower
+) -> None:
+    assert problem(exploring(follower).post("/v1/score", json=request_)) == (422, field)
+
+
+def test_a_challenger_does_not_explore(follower: FakeFollower) -> None:
+    answer = exploring(follower).post(
+        "/v1/score?challenger=wider", json=THREE | {"explore": True, "event_id": 4}
+    )
+    assert problem(answer) == (422, "explore")
+
+
+def test_without_exploration_in_the_settings_nothing_explores(follower: FakeFollower) -> None:
+    answer = client(follower).post("/v1/score", json=THREE | {"explore": True})
+    assert problem(answer) == (422, "explore")
+    assert "serve.explore" in answer.json()["detail"]
+    assert problem(client(follower).post("/v1/score", json=THREE | {"event_id": 4})) == (422, "event_id")
+
+
+def test_where_the_event_is_the_key_its_id_is_there_already(follower: FakeFollower) -> None:
+    stream = KUAIREC.model_copy(update={"key": "event_id"})
+    request = THREE | {"explore": True, "event_id": "e1"}
+    answer = exploring(follower, stream=stream.model_dump()).post("/v1/score", json=request)
+    assert answer.json()["chosen"] in range(3)

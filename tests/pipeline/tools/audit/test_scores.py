@@ -20,12 +20,13 @@ from pipeline.model.shadow import ChallengerSettings
 from pipeline.records.encoding import encode
 from pipeline.records.outputs import Outcome
 from pipeline.serving.candidates import CandidateType
-from pipeline.serving.score_log import ScoreLog, ScoreLogLine
+from pipeline.serving.exploration import Exploration, Strategy, choose
+from pipeline.serving.score_log import LoggedChoice, ScoreLog, ScoreLogLine
 from pipeline.serving.served_model import ServedModel
 from pipeline.tools.audit.differences import AuditResult
 from pipeline.tools.audit.render import location
 from pipeline.tools.audit.score_index import DAMAGED, NO_PARTITION, ScoreIndex
-from pipeline.tools.audit.scores import EARLIER, LATER, SCORES_CHECKED
+from pipeline.tools.audit.scores import CHOICES_CHECKED, EARLIER, LATER, SCORES_CHECKED
 from tests.support.builders import CHALLENGERS
 from tests.support.consumer import REST, Step
 from tests.support.examples import examples
@@ -201,3 +202,49 @@ def test_nothing_of_a_line_is_compared_beyond_its_first_difference(run: Recordin
     lines = answers(run)
     lines[9] = msgspec.structs.replace(lines[9], scores=[0.5] * len(CANDIDATES))
     assert audited(run, logged(tmp_path, lines)).differences == 1
+
+
+def explored(run: Recording, strategy: Strategy) -> list[ScoreLogLine]:
+    """What a follower that explores answers at every version."""
+    served, lines = ServedModel(0, run._new_model(), {}, 0), []
+    by = Exploration(strategy, epsilon=0.1, scale=2.0, seed=5)
+    outcomes = [msgspec.json.decode(each.value or b"", type=Outcome) for each in run.outcomes]
+    for line in recorded_answers(0):
+        found = served.score(CANDIDATES, None, explain=False, variances=by.needs_variances)
+        choice = choose(by, line.model_version, found.scores, found.variances)
+        said = LoggedChoice(
+            by=by, event_id=line.model_version, chosen=choice.chosen, propensities=choice.propensities
+        )
+        lines.append(msgspec.structs.replace(line, explored=said))
+        if line.model_version < len(outcomes):
+            served._model.learn_one(outcomes[line.model_version])
+    return lines
+
+
+@pytest.mark.parametrize("strategy", ["epsilon-greedy", "thompson"])
+def test_every_choice_is_drawn_again(strategy: Strategy, tmp_path: Path) -> None:
+    run = recorded()
+    lines = explored(run, strategy)
+    assert len({each.explored.chosen for each in lines if each.explored}) > 1
+    result = audited(run, logged(tmp_path, lines))
+    assert result.differences == 0
+    assert result.checked[CHOICES_CHECKED] == len(lines)
+
+
+@pytest.mark.parametrize("strategy", ["epsilon-greedy", "thompson"])
+def test_a_choice_that_does_not_follow_is_found(strategy: Strategy, tmp_path: Path) -> None:
+    run = recorded()
+    lines = explored(run, strategy)
+    said = lines[30].explored
+    assert said
+    moved = (said.chosen + 1) % len(CANDIDATES)
+    propensities = [float(np.nextafter(said.propensities[0], 1.0)), *said.propensities[1:]]
+    changes: list[dict[str, Any]] = [{"chosen": moved}, {"propensities": propensities}]
+    for change in changes:
+        changed = msgspec.structs.replace(said, **change)
+        lines[30] = msgspec.structs.replace(lines[30], explored=changed)
+        result = audited(run, logged(tmp_path, lines))
+        [finding] = result.findings
+        assert finding.line == 31
+        assert finding.found.startswith("candidate " if "chosen" in change else "propensity ")
+        (tmp_path / "scores.jsonl").unlink()
