@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import accumulate
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -21,7 +21,7 @@ from forks.jit import njit
 from pipeline.config.tree import Config
 from pipeline.model.model import Model
 from pipeline.records.encoding import encode
-from pipeline.records.fields import Id
+from pipeline.records.fields import Count, Id
 
 Strategy: TypeAlias = Literal["epsilon-greedy", "thompson"]
 Floats: TypeAlias = NDArray[np.float64]
@@ -48,11 +48,16 @@ class Exploration(msgspec.Struct, frozen=True, gc=False):
     """
 
     strategy: Strategy
-    epsilon: float
+    epsilon: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
     """The share of draws in which all candidates have the same probability."""
-    scale: float
+    scale: Annotated[float, msgspec.Meta(gt=0.0, le=1e6)]
     """The factor of the widths of scores, for `thompson`."""
-    seed: int
+    seed: Count
+
+    def __post_init__(self) -> None:
+        """Refuse a seed that is none of the settings."""
+        if self.seed >= 2**64:
+            raise ValueError(f"the seed {self.seed} is not below 2^64")
 
     @staticmethod
     def of(config: Config) -> Exploration | None:

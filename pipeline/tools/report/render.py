@@ -179,7 +179,7 @@ def _off_policy(figures: OffPolicyFigures) -> Iterator[RenderableType]:
     """Yield the values of the policy that chose and of the target policy."""
     table = plain_table()
     table.add_column("value of a policy, its mean reward")
-    for name in ("outcomes", "value", f"{figures.level:.6g} interval"):
+    for name in ("outcomes", "value", f"{100 * figures.level:.6g}% interval"):
         table.add_column(name, justify="right")
     for name, outcomes, estimate in (
         ("logged", figures.outcomes, figures.logged),

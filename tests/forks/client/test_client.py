@@ -161,3 +161,28 @@ def test_the_words_of_a_proxy_are_shown() -> None:
 def test_a_single_address_is_no_list() -> None:
     with pytest.raises(ValueError, match="urls is a list"):
         Client("http://a")
+
+
+def test_a_candidate_is_drawn_where_it_is_asked_for() -> None:
+    seen: list[httpx2.Request] = []
+    drawn = {"chosen": 0, "target_propensity": 1.0, "estimate": 0.6, "target_estimate": 0.7}
+
+    def follower(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        answer = good(request).json()
+        answer["items"][0]["propensity"] = 0.25
+        return httpx2.Response(200, json=answer | drawn)
+
+    with client(follower) as asked:
+        scores = asked.score({"user_id": 7, "event_id": "e1"}, [{"video_id": 1}], explore=True)
+    assert json.loads(seen[0].content) == {
+        "user_id": 7,
+        "event_id": "e1",
+        "items": [{"video_id": 1}],
+        "explore": True,
+    }
+    assert {name: getattr(scores, name) for name in drawn} == drawn
+    assert scores.items[0].propensity == 0.25
+    with client(good) as asked:
+        plain = asked.score({"user_id": 7}, [{"video_id": 1}])
+    assert (plain.chosen, plain.items[0].propensity) == (None, None)

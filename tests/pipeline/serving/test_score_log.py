@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from pipeline.config.stream import KUAIREC
 from pipeline.errors import DataError, StorageError
+from pipeline.records.encoding import encode
 from pipeline.serving import score_log
 from pipeline.serving.candidates import CandidateType
 from pipeline.serving.score_log import LoggedLine, ScoreLog, ScoreLogLine, read_score_log
@@ -102,3 +105,29 @@ def test_what_cannot_be_written_is_counted(tmp_path: Path) -> None:
     log.write(line(1, [0.5]))
     log.write(line(2, [0.5]))
     assert log.failures == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"seed": -1}, "`$.explored.by.seed`"),
+        ({"seed": 2**64}, "2^64"),
+        ({"epsilon": 1.5}, "`$.explored.by.epsilon`"),
+        ({"scale": 0.0}, "`$.explored.by.scale`"),
+        ({"strategy": "guess"}, "`$.explored.by.strategy`"),
+        ({"propensities": [1.0]}, "propensities and scores"),
+    ],
+)
+def test_a_choice_that_no_follower_makes_is_no_line(
+    tmp_path: Path, change: dict[str, Any], problem: str
+) -> None:
+    by = {"strategy": "thompson", "epsilon": 0.1, "scale": 1.0, "seed": 0}
+    explored: dict[str, Any] = {"by": by, "event_id": 1, "chosen": 0, "propensities": [0.5, 0.5]}
+    good = msgspec.to_builtins(line(1, [0.5, 1.0])) | {"explored": explored}
+    bad = explored | change if "propensities" in change else explored | {"by": by | change}
+    path = tmp_path / "scores"
+    path.write_bytes(encode(good) + b"\n" + encode(good | {"explored": bad}) + b"\n")
+    first, second = [each.line for each in read_score_log(path)]
+    assert isinstance(first, ScoreLogLine)
+    assert isinstance(second, str)
+    assert problem in second

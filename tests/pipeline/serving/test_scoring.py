@@ -107,7 +107,7 @@ def test_scores_are_those_of_one_by_one_and_the_model_stays_as_it_is(
             known.learn(entity)
     made = [candidate(stream, rng, events + number, 12) for number in range(count)]
     before = pack(model)
-    scores = served.score(made, None, explain=True)
+    scores = served.score(made, None, explain=True, variances=True)
     values = message_values(model, made, served.rows)
     outputs = [
         model.predict(each, [] if values is None else values[number].tolist())
@@ -116,6 +116,10 @@ def test_scores_are_those_of_one_by_one_and_the_model_stays_as_it_is(
     assert scores.scores == [each.score for each in outputs]
     assert scores.probabilities == [each.probability for each in outputs]
     assert scores.predicted == [each.predicted for each in outputs]
+    assert scores.variances == [
+        float(model.learner.variances(model.context(each, output.features)[None])[0])
+        for each, output in zip(made, outputs, strict=True)
+    ]
     tables = {
         part.place for each in model.features.layout.tables if len(each.parts) == 1 for part in each.parts
     }

@@ -254,3 +254,12 @@ def test_weights_of_a_table_are_sent(tmp_path: Path, name: str) -> None:
     assert [label.weight for _, label in decoded(events, stream)] == [2.5, 0.0, 1000.0]
     with pytest.raises(DataError, match="no column for /worth"):
         read_rows(written(tmp_path, ROWS, name), stream, label_delay=10)
+
+
+def test_what_is_carried_is_taken_where_there_is_a_column(tmp_path: Path) -> None:
+    definition = FLAT.model_dump()
+    definition["interactions"] |= {"propensity": "/p", "target_propensity": "/ad/q"}
+    stream = Stream.model_validate(definition)
+    rows = [row | {"p": value} for row, value in zip(ROWS, (None, 0.25), strict=True)]
+    events = read_rows(written(tmp_path, rows), stream, label_delay=500)
+    assert [interaction.carried for interaction, _ in decoded(events, stream)] == [(0.25, None), (None, None)]

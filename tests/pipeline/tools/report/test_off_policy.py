@@ -11,6 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import bdtr
 
+from pipeline.config.stream import CARRIED, KUAIREC, Stream
+from pipeline.features.targets import target_of
+from pipeline.records.encoding import encode
 from pipeline.serving.exploration import Exploration, Strategy, choose
 from pipeline.tools.report.off_policy import (
     LOGGED,
@@ -19,6 +22,8 @@ from pipeline.tools.report.off_policy import (
     OffPolicyFigures,
     off_policy_figures,
 )
+from pipeline.tools.report.partition_run import OutcomeTable, outcome_decoder
+from tests.pipeline.task.test_carried import carrying
 from tests.support.examples import examples
 
 CONTEXTS, ACTIONS, EVENTS, STREAMS = 40, 5, 500, 200
@@ -180,3 +185,47 @@ def test_a_target_policy_that_shows_nothing_of_the_log_is_worth_0_by_ips_and_unk
     found = off_policy_figures([np.array([(1.0, 0.5, 0.0, math.nan, math.nan)] * 9, LOGGED)])
     assert found.ips == Estimate(0.0, 0.0, 0.0)
     assert (found.snips, found.doubly_robust, found.effective) == (None, None, None)
+
+
+def reported(stream: Stream, **changes: Any) -> tuple[float, ...]:
+    """What is logged of an outcome."""
+    decoder = outcome_decoder(stream)
+    fields = {
+        **{"sequence": 0, "prediction_sequence": 0, "model_version": 0, "timestamp": 5, "label_timestamp": 9},
+        **{"score": 0.5, "probability": None, "predicted": True, "features": [0.5] * 10},
+        **{stream.target.name: 1.0, "label": True, "status": "labelled"},
+        **dict(zip(CARRIED, (0.25, 0.0, None, 2.0), strict=True)),
+    }
+    table = OutcomeTable(stream, target_of(stream.target))
+    table.add([decoder.decode(encode(fields | changes))])
+    [[row]] = table.logged
+    return tuple(row)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reward"),
+    [
+        ({}, 1.0),
+        ({"watch_ratio": 0.5, "label": False}, 0.0),
+        ({"label": None}, 1.0),  # the label came, but was not asked for
+        ({"watch_ratio": None, "label_timestamp": None, "label": False, "status": "expired"}, 0.0),
+        ({"watch_ratio": None, "label_timestamp": None, "label": None, "status": "expired"}, math.nan),
+    ],
+)
+def test_the_reward_is_the_label_or_what_is_learned_in_its_place(
+    changes: dict[str, Any], reward: float
+) -> None:
+    found = reported(carrying(CARRIED), **changes)
+    np.testing.assert_equal(found, (reward, 0.25, 0.0, math.nan, 2.0))
+
+
+def test_the_reward_is_the_number_where_numbers_are_predicted() -> None:
+    target = {"kind": "regression", "name": "minutes", "offset": 30, "cap": 60, "scale": 10}
+    stream = Stream.model_validate(carrying(CARRIED).model_dump() | {"target": target})
+    assert reported(stream, predicted=31.5, minutes=40.0, label=40.0)[0] == 40.0
+
+
+def test_without_propensities_nothing_is_kept() -> None:
+    table = OutcomeTable(KUAIREC, target_of(KUAIREC.target))
+    table.add([])
+    assert table.logged == []
