@@ -388,10 +388,11 @@ def test_prometheus_and_the_health_check_ask_where_a_program_answers(
 def test_each_follower_has_a_port_and_time_to_answer_what_is_under_way() -> None:
     serve = SERVICES["serve"]
     [published] = serve["ports"]
-    host, ports, port = published.split(":")
-    first, last = map(int, ports.split("-"))
-    assert (host, first) == ("127.0.0.1", int(port))
-    assert last > first  # for --scale
+    found = re.fullmatch(r"127\.0\.0\.1:\$\{FORKS_SERVE_PORTS:-(\d+)\}:(\d+)", published)
+    assert found
+    port = found[2]
+    assert found[1] == port
+    assert re.search(rf"FORKS_SERVE_PORTS={port}-\d+ docker compose up .*--scale serve=2", TEXT)
     assert serve["environment"]["FORKS_SERVE__ADDRESS"].endswith(f":{port}")
     # A request has `serve.timeout` to arrive, and its answer as long again: see ScoreServer.
     assert seconds(serve["stop_grace_period"]) > 2 * Serve().timeout / 1000 + 1

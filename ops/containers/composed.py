@@ -48,7 +48,8 @@ class Composed:
         """Start all that can be had, and return how many seconds it took until workers had started."""
         begin = time.monotonic()
         scales = [f"--scale=worker={workers}", f"--scale=serve={followers}"]
-        self.compose("up", "--detach", *scales, *SERVICES)
+        ports = {"FORKS_SERVE_PORTS": "8080-8083"} if followers > 1 else {}
+        self.compose("up", "--detach", *scales, *SERVICES, **ports)
         return time.monotonic() - begin
 
     def containers(self, service: str) -> list[dict[str, Any]]:
@@ -56,6 +57,11 @@ class Composed:
         ids = self.compose("ps", "--all", "--quiet", service).split()
         found: list[dict[str, Any]] = json.loads(self._engine.docker("inspect", *ids)) if ids else []
         return found
+
+    def port(self, service: str, index: int, port: int) -> int:
+        """Return where a port of a service's container of this number, from 1, is published."""
+        address = self.compose("port", "--index", str(index), service, str(port))
+        return int(address.rpartition(":")[2])
 
     def forks(self, *words: str) -> str:
         """Run `forks` in the first worker's container."""

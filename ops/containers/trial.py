@@ -23,8 +23,9 @@ LONGEST_LOAD: Final = 5.0
 WORKERS: Final = 2
 FOLLOWERS: Final = 2
 FOLLOWER: Final = 8080
-"""Port of the first follower; the others have the next ones."""
+"""A follower's port, in its container."""
 REQUEST: Final = '{"user_id": 7, "items": [{"video_id": 1}, {"video_id": 2}]}'
+CANDIDATES: Final = 2
 
 
 class Trial:
@@ -152,6 +153,7 @@ class Trial:
             return found["RestartCount"] == 1 and self._healthy(found)
 
         seconds = wait(restarted, "a killed follower that is started again and ready")
+        json.loads(self._system.ask(FOLLOWER, "/v1/score", REQUEST))
         self._say(f"a follower that was killed was ready again after {seconds:.0f} s")
         self._system.up(WORKERS, FOLLOWERS)
 
@@ -161,14 +163,15 @@ class Trial:
 
         wait(ready, "followers that are ready")
         answers = []
-        for port in range(FOLLOWER, FOLLOWER + FOLLOWERS):
+        for number in range(1, FOLLOWERS + 1):
+            port = self._system.port("serve", number, FOLLOWER)
             model = json.loads(self._system.ask(port, "/v1/model"))
             learned = sum(each["model_version"] for each in model["partitions"])
             if learned != self._events:
                 raise TrialError(f"the follower at port {port} has learned {learned:,} outcomes")
             answer = json.loads(self._system.ask(port, "/v1/score", REQUEST))
             answers.append([each["score"] for each in answer["items"]])
-        if len(answers[0]) != 2 or any(each != answers[0] for each in answers):
+        if len(answers[0]) != CANDIDATES or any(each != answers[0] for each in answers):
             raise TrialError(f"the followers' scores: {answers}")
         self._say(f"{FOLLOWERS} followers have learned all outcomes, and give the same scores: {answers[0]}")
         self._system.up(WORKERS)
@@ -183,9 +186,10 @@ class Trial:
 
         wait(healthy, "a follower that logs scores")
         self._system.ask_within(name, FOLLOWER, "/v1/score", REQUEST)
-        self._engine.docker(
-            "exec", name, "forks", "audit", "--scores", log
-        )  # ends with 1 if anything differs
+        # It ends with 1 if anything differs.
+        audit = json.loads(self._engine.docker("exec", name, "forks", "audit", "--scores", log, "--json"))
+        if audit["scores"]["derived"] != CANDIDATES:
+            raise TrialError(f"of {CANDIDATES} logged scores, the audit says: {audit['scores']}")
         begin = time.monotonic()
         self._engine.docker("stop", name)
         [found] = json.loads(self._engine.docker("inspect", name))
