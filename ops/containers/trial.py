@@ -128,7 +128,8 @@ class Trial:
 
     def _scrape(self) -> None:
         def scraped() -> bool:
-            return self._system.query("sum by (job) (up)") == [float(WORKERS), 1.0]
+            up = [self._system.query(f"sum(up{{job='{job}'}})") for job in ("forks", "forks-serve")]
+            return up == [[float(WORKERS)], [1.0]]
 
         wait(scraped, "workers and the follower in Prometheus")
         rules = json.loads(self._system.ask(PROMETHEUS, "/api/v1/rules"))["data"]["groups"]
