@@ -21,16 +21,11 @@ def snapshot_bytes(model: Model) -> dict[str, float]:
     model
         One that has seen nothing; it is changed.
     """
-    settings = model.learner.settings
-    chance = np.random.default_rng(0)
-    events = settings.budget + settings.cycle
-    model.learner.learn_many(
-        chance.normal(size=(events, settings.dimension)), np.where(chance.random(events) < 0.5, -1.0, 1.0)
-    )
+    end_first_stage(model)
     without = len(pack(model))
-    _count_labels(model, list(range(ENTITIES)), [0] * ENTITIES)
+    count_labels(model, list(range(ENTITIES)), [0] * ENTITIES)
     with_users = len(pack(model))
-    _count_labels(model, [0] * ENTITIES, list(range(ENTITIES)))
+    count_labels(model, [0] * ENTITIES, list(range(ENTITIES)))
     with_both = len(pack(model))
     return {
         "learner": without,
@@ -39,7 +34,17 @@ def snapshot_bytes(model: Model) -> dict[str, float]:
     }
 
 
-def _count_labels(model: Model, users: list[int], videos: list[int]) -> None:
+def end_first_stage(model: Model) -> None:
+    """Have a model's learner learn until its sketch is beyond the first stage."""
+    settings = model.learner.settings
+    chance = np.random.default_rng(0)
+    events = settings.budget + settings.cycle
+    model.learner.learn_many(
+        chance.normal(size=(events, settings.dimension)), np.where(chance.random(events) < 0.5, -1.0, 1.0)
+    )
+
+
+def count_labels(model: Model, users: list[int], videos: list[int]) -> None:
     """Have labels of these counted."""
     count = len(users)
     model.statistics.run(

@@ -20,16 +20,19 @@ from typer.main import get_command
 
 import pipeline.worker.warm_up
 import pipeline.worker.worker
+from ops.monitoring.alerts import ALERTS
 from pipeline import errors
 from pipeline.broker.settings import VERSION, container_environment
 from pipeline.cli import app
 from pipeline.config.loader import load
-from pipeline.config.tree import Kafka
+from pipeline.config.tree import Config, Kafka, Serve
 from pipeline.errors import BrokerError, ForksError, StorageError
+from pipeline.serving.scoring_requests import RequestDecoder
 from pipeline.tools.demo import STOP_TIMEOUT
 
 ROOT = Path(__file__).parents[1]
-COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+TEXT = (ROOT / "docker-compose.yml").read_text()
+COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 KAFKA = SERVICES["kafka"]
 IMAGE = SERVICES["worker"]["image"]
@@ -152,6 +155,7 @@ def test_everything_starts_when_what_it_needs_is_there() -> None:
     assert conditions("topics") == {"kafka": "service_healthy"}
     assert conditions("replay") == {"topics": COMPLETED, "synth": COMPLETED}
     assert conditions("worker") == {"replay": COMPLETED}
+    assert conditions("serve") == {"topics": COMPLETED}
     assert conditions("grafana") == {"prometheus": "service_healthy"}
     assert conditions("kafka") == conditions("synth") == conditions("prometheus") == {}
 
@@ -227,7 +231,11 @@ def test_the_images_have_what_their_commands_need_and_no_more() -> None:
         "synth",
         "replay",
     }
-    assert {commands[service] for service in OURS if SERVICES[service]["image"] == IMAGE} == {"topics", "run"}
+    assert {commands[service] for service in OURS if SERVICES[service]["image"] == IMAGE} == {
+        "topics",
+        "run",
+        "serve",
+    }
 
 
 def test_the_image_has_no_tests_and_no_installer() -> None:
@@ -279,16 +287,17 @@ def test_the_image_warms_the_cache_that_it_runs_with(
     assert capfd.readouterr().err == ""
 
 
-def test_a_worker_is_not_restarted_for_errors_that_a_restart_does_not_cure() -> None:
-    worker = SERVICES["worker"]
-    entry = worker["entrypoint"]
+@pytest.mark.parametrize("service", ["worker", "serve"])
+def test_nothing_is_restarted_for_errors_that_a_restart_does_not_cure(service: str) -> None:
+    entry = SERVICES[service]["entrypoint"]
     codes = {int(entry[place + 1]) for place, word in enumerate(entry) if word == "-e"}
     cured = {ForksError, BrokerError, StorageError}  # by a broker that is back, or by room on the disk
     kinds = {
         kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, ForksError)
     }
     assert codes == {kind.exit_code for kind in kinds} - {kind.exit_code for kind in cured}
-    assert worker["restart"] == "on-failure"
+    assert SERVICES[service]["restart"] == "on-failure"
+    assert SERVICES[service]["init"] is False  # the entry is one
 
 
 def test_nothing_grows_without_bound_and_no_volume_lacks_a_name() -> None:
@@ -359,13 +368,38 @@ def test_grafana_shows_its_dashboards_to_everybody_and_lets_nobody_in() -> None:
     assert source["isDefault"]  # the dashboards take the default
 
 
-def test_prometheus_and_the_health_check_ask_where_the_worker_answers() -> None:
-    port = int(SERVICES["worker"]["environment"]["FORKS_METRICS__ADDRESS"].rpartition(":")[2])
+@pytest.mark.parametrize(
+    ("service", "job", "variable"),
+    [("worker", "forks", "FORKS_METRICS__ADDRESS"), ("serve", "forks-serve", "FORKS_SERVE__ADDRESS")],
+)
+def test_prometheus_and_the_health_check_ask_where_a_program_answers(
+    service: str, job: str, variable: str
+) -> None:
+    host, _, port = SERVICES[service]["environment"][variable].rpartition(":")
+    assert host == "0.0.0.0"
     scrapes = yaml.safe_load((ROOT / "ops" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
-    assert scrapes[0]["job_name"] == "forks"  # the alerts go by it
-    [found] = scrapes[0]["dns_sd_configs"]
-    assert (found["names"], found["port"]) == (["worker"], port)
-    assert f"http://127.0.0.1:{port}/readyz" in SERVICES["worker"]["healthcheck"]["test"][-1]
+    [scrape] = [each for each in scrapes if each["job_name"] == job]
+    [found] = scrape["dns_sd_configs"]
+    assert (found["names"], found["port"]) == ([service], int(port))
+    assert f"http://127.0.0.1:{port}/readyz" in SERVICES[service]["healthcheck"]["test"][-1]
+    assert any(f'job="{job}"' in alert.expression for alert in ALERTS)
+
+
+def test_each_follower_has_a_port_and_time_to_answer_what_is_under_way() -> None:
+    serve = SERVICES["serve"]
+    [published] = serve["ports"]
+    found = re.fullmatch(r"127\.0\.0\.1:\$\{FORKS_SERVE_PORTS:-(\d+)\}:(\d+)", published)
+    assert found
+    port = found[2]
+    assert found[1] == port
+    assert re.search(rf"FORKS_SERVE_PORTS={port}-\d+ docker compose up .*--scale serve=2", TEXT)
+    assert serve["environment"]["FORKS_SERVE__ADDRESS"].endswith(f":{port}")
+    # A request has `serve.timeout` to arrive, and its answer as long again: see ScoreServer.
+    assert seconds(serve["stop_grace_period"]) > 2 * Serve().timeout / 1000 + 1
+    line = re.search(r"^#   curl 127\.0\.0\.1:(\d+)/v1/score --json '(.*)'$", TEXT, re.MULTILINE)
+    assert line
+    assert line[1] == port
+    assert RequestDecoder(Config()).decode(line[2].encode()).candidates
 
 
 def test_the_example_of_a_password_has_it_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,10 +14,18 @@ from ops.containers.engine import Engine
 from ops.containers.images import ROOT
 from ops.containers.process import TrialError
 
-SERVICES: Final = ("kafka", "topics", "synth", "replay", "worker", "prometheus")
+SERVICES: Final = ("kafka", "topics", "synth", "replay", "worker", "serve", "prometheus")
 """All but Grafana, of which there is no package to make a stand-in from."""
+PROMETHEUS: Final = 9090
+"""Its published port."""
 TIMEOUT: Final = 240.0
-GET: Final = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
+ASK: Final = """
+import sys, urllib.request as r
+url, body = sys.argv[1:]
+headers = {"content-type": "application/json"}
+print(r.urlopen(r.Request(url, body.encode() or None, headers), timeout=30).read().decode())
+"""
+"""Asks a server, with the body of a request if there is one."""
 
 
 class Composed:
@@ -36,10 +44,12 @@ class Composed:
         """Run `docker compose` as from a checkout, and return what it wrote."""
         return self._engine.docker("compose", *words, folder=ROOT, timeout=1_200.0, **variables)
 
-    def up(self, workers: int) -> float:
+    def up(self, workers: int, followers: int = 1) -> float:
         """Start all that can be had, and return how many seconds it took until workers had started."""
         begin = time.monotonic()
-        self.compose("up", "--detach", "--scale", f"worker={workers}", *SERVICES)
+        scales = [f"--scale=worker={workers}", f"--scale=serve={followers}"]
+        ports = {"FORKS_SERVE_PORTS": "8080-8083"} if followers > 1 else {}
+        self.compose("up", "--detach", *scales, *SERVICES, **ports)
         return time.monotonic() - begin
 
     def containers(self, service: str) -> list[dict[str, Any]]:
@@ -47,6 +57,11 @@ class Composed:
         ids = self.compose("ps", "--all", "--quiet", service).split()
         found: list[dict[str, Any]] = json.loads(self._engine.docker("inspect", *ids)) if ids else []
         return found
+
+    def port(self, service: str, index: int, port: int) -> int:
+        """Return where a port of a service's container of this number, from 1, is published."""
+        address = self.compose("port", "--index", str(index), service, str(port))
+        return int(address.rpartition(":")[2])
 
     def forks(self, *words: str) -> str:
         """Run `forks` in the first worker's container."""
@@ -65,13 +80,18 @@ class Composed:
         file = container["LogPath"]
         return [json.loads(line)["log"].rstrip("\n") for line in Path(file).read_text().splitlines()]
 
-    def get(self, path: str) -> str:
-        """Return what Prometheus answers at its published port."""
-        return self._engine.inside(sys.executable, "-c", GET, f"http://127.0.0.1:9090{path}")
+    def ask(self, port: int, path: str, body: str = "") -> str:
+        """Return what the server at a published port answers."""
+        return self._engine.inside(sys.executable, "-c", ASK, f"http://127.0.0.1:{port}{path}", body)
+
+    def ask_within(self, container: str, port: int, path: str, body: str = "") -> str:
+        """Return what a server of a container answers that publishes no port."""
+        url = f"http://127.0.0.1:{port}{path}"
+        return self._engine.docker("exec", container, "python", "-c", ASK, url, body)
 
     def query(self, text: str) -> list[float]:
         """Return the values that Prometheus has for a query."""
-        answer = json.loads(self.get(f"/api/v1/query?query={quote(text)}"))
+        answer = json.loads(self.ask(PROMETHEUS, f"/api/v1/query?query={quote(text)}"))
         return [float(each["value"][1]) for each in answer["data"]["result"]]
 
 

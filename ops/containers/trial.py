@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from ops.containers.composed import Composed, wait
+from ops.containers.composed import PROMETHEUS, Composed, wait
 from ops.containers.engine import Engine
 from ops.containers.process import TrialError
 
@@ -21,6 +21,11 @@ COMMITS: Final = 0.5
 LONGEST_LOAD: Final = 5.0
 """Seconds in which compiled code is loaded, at most; to compile takes 10 to 20 s."""
 WORKERS: Final = 2
+FOLLOWERS: Final = 2
+FOLLOWER: Final = 8080
+"""A follower's port, in its container."""
+REQUEST: Final = '{"user_id": 7, "items": [{"video_id": 1}, {"video_id": 2}]}'
+CANDIDATES: Final = 2
 
 
 class Trial:
@@ -63,6 +68,8 @@ class Trial:
         self._look_at_the_logs()
         self._scrape()
         self._audit()
+        self._ask_followers()
+        self._audit_scores()
         self._kill_the_broker()
         self._down_and_up()
         self._end_for_good()
@@ -121,19 +128,79 @@ class Trial:
 
     def _scrape(self) -> None:
         def scraped() -> bool:
-            return self._system.query("sum(up{job='forks'})") == [float(WORKERS)]
+            up = [self._system.query(f"sum(up{{job='{job}'}})") for job in ("forks", "forks-serve")]
+            return up == [[float(WORKERS)], [1.0]]
 
-        wait(scraped, "workers in Prometheus")
-        rules = json.loads(self._system.get("/api/v1/rules"))["data"]["groups"]
+        wait(scraped, "workers and the follower in Prometheus")
+        rules = json.loads(self._system.ask(PROMETHEUS, "/api/v1/rules"))["data"]["groups"]
         firing = self._system.query("count(ALERTS{alertstate='firing'}) or vector(0)")
         count = sum(len(group["rules"]) for group in rules)
-        self._say(f"Prometheus has scraped both workers; of {count} alerts, {firing[0]:g} fire")
+        self._say(
+            f"Prometheus has scraped both workers and the follower; of {count} alerts, {firing[0]:g} fire"
+        )
         if not count:
             raise TrialError("Prometheus has no alerts")
 
     def _audit(self) -> None:
         self._system.forks("audit")  # ends with 1 if anything differs
         self._say("audit: every prediction was derived again, bit for bit")
+
+    def _ask_followers(self) -> None:
+        [first] = self._system.containers("serve")
+        self._system.kill_process(first, "forks serve")
+
+        def restarted() -> bool:
+            [found] = self._system.containers("serve")
+            return found["RestartCount"] == 1 and self._healthy(found)
+
+        seconds = wait(restarted, "a killed follower that is started again and ready")
+        json.loads(self._system.ask(FOLLOWER, "/v1/score", REQUEST))
+        self._say(f"a follower that was killed was ready again after {seconds:.0f} s")
+        self._system.up(WORKERS, FOLLOWERS)
+
+        def ready() -> bool:
+            found = self._system.containers("serve")
+            return len(found) == FOLLOWERS and all(map(self._healthy, found))
+
+        wait(ready, "followers that are ready")
+        answers = []
+        for number in range(1, FOLLOWERS + 1):
+            port = self._system.port("serve", number, FOLLOWER)
+            model = json.loads(self._system.ask(port, "/v1/model"))
+            learned = sum(each["model_version"] for each in model["partitions"])
+            if learned != self._events:
+                raise TrialError(f"the follower at port {port} has learned {learned:,} outcomes")
+            answer = json.loads(self._system.ask(port, "/v1/score", REQUEST))
+            answers.append([each["score"] for each in answer["items"]])
+        if len(answers[0]) != CANDIDATES or any(each != answers[0] for each in answers):
+            raise TrialError(f"the followers' scores: {answers}")
+        self._say(f"{FOLLOWERS} followers have learned all outcomes, and give the same scores: {answers[0]}")
+        self._system.up(WORKERS)
+
+    def _audit_scores(self) -> None:
+        name, log = "forks-logged", "/tmp/scores.jsonl"
+        serve = ["serve", "--json", "--log-scores", log]
+        self._system.compose("run", "--detach", "--name", name, "--no-deps", "serve", *serve)
+
+        def healthy() -> bool:
+            return self._healthy(json.loads(self._engine.docker("inspect", name))[0])
+
+        wait(healthy, "a follower that logs scores")
+        self._system.ask_within(name, FOLLOWER, "/v1/score", REQUEST)
+        # It ends with 1 if anything differs.
+        audit = json.loads(self._engine.docker("exec", name, "forks", "audit", "--scores", log, "--json"))
+        if audit["scores"]["derived"] != CANDIDATES:
+            raise TrialError(f"of {CANDIDATES} logged scores, the audit says: {audit['scores']}")
+        begin = time.monotonic()
+        self._engine.docker("stop", name)
+        [found] = json.loads(self._engine.docker("inspect", name))
+        if found["State"]["ExitCode"]:
+            raise TrialError(f"a follower that was told to stop ended with {found['State']['ExitCode']}")
+        self._engine.docker("rm", name)
+        seconds = time.monotonic() - begin
+        self._say(
+            f"logged scores were derived again, bit for bit; that follower ended within {seconds:.0f} s"
+        )
 
     def _kill_the_broker(self) -> None:
         [kafka] = self._system.containers("kafka")

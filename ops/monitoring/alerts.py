@@ -24,7 +24,7 @@ class Alert:
     name
         Its name, and that of its section in the runbook.
     severity
-        `critical` if nothing is predicted, or soon nothing; else `warning`.
+        `critical` if nothing is predicted or no score answered, or soon nothing; else `warning`.
     expression
         A query that has a result while something is wrong.
     lasting
@@ -42,9 +42,14 @@ class Alert:
 
 LAG: Final = "max by (job, partition, input) (forks_input_lag_records)"
 WORKER: Final = "{{ $labels.instance }}"
+FOLLOWER: Final = "{{ $labels.instance }}"
 PARTITION: Final = "Partition {{ $labels.partition }}"
 MEANS: Final = 'learner="baseline:running_means"'
 SAME_WINDOW: Final = "ignoring (learner)"
+SCORES: Final = 'forks_serve_requests_total{route="/v1/score"}'
+FAILED_SCORES: Final = 'forks_serve_requests_total{route="/v1/score", status=~"5.."}'
+SCORE_SECONDS: Final = 'forks_serve_request_duration_seconds_bucket{route="/v1/score"}'
+MODEL_AGE: Final = "(time() - max by (job, partition) (forks_serve_as_of_seconds))"
 FULL: Final = "and on (job, instance, partition) forks_window_events >= 5000"
 
 ALERTS: Final = (
@@ -155,6 +160,68 @@ ALERTS: Final = (
         "max by (job, instance) (forks_registry_away) == 1",
         "5m",
         f"The schema registry does not answer {WORKER}",
+    ),
+    Alert(
+        "ForksFollowerDown",
+        "critical",
+        'up{job="forks-serve"} == 0',
+        "2m",
+        f"The follower {FOLLOWER} does not answer scrapes",
+    ),
+    Alert(
+        "ForksFollowerRestarts",
+        "critical",
+        "changes(process_start_time_seconds[15m]) >= 3"
+        " and on (job, instance) count_over_time(forks_serve_brokers_up[15m])",
+        "0m",
+        f"The follower {FOLLOWER} was started again {{{{ $value }}}} times in 15 minutes",
+    ),
+    Alert(
+        "ForksFollowerNotReady",
+        "critical",
+        'max by (job, instance, reason) (forks_serve_not_ready{reason!="behind"}) == 1',
+        "10m",
+        f"The follower {FOLLOWER} is not ready: {{{{ $labels.reason }}}}",
+    ),
+    Alert(
+        "ForksFollowerLags",
+        "warning",
+        "forks_serve_lag_seconds > 60"
+        ' and on (job, instance, partition) forks_serve_partition_state{state="following"} == 1',
+        "5m",
+        f"The follower {FOLLOWER} is {{{{ $value | humanizeDuration }}}} behind in partition "
+        "{{ $labels.partition }}",
+    ),
+    Alert(
+        "ForksModelsStale",
+        "warning",
+        # Not during a replay, whose events are old throughout, nor while nobody asks.
+        f"{MODEL_AGE} > 900 and min_over_time({MODEL_AGE}[6h:1m]) < 300"
+        f" and on (job) sum by (job) (rate({SCORES}[10m])) > 0",
+        "5m",
+        f"{PARTITION}: scores are asked for, and models know of nothing in the last "
+        "{{ $value | humanizeDuration }}",
+    ),
+    Alert(
+        "ForksScoresFail",
+        "critical",
+        f"sum by (job) (rate({FAILED_SCORES}[5m])) / sum by (job) (rate({SCORES}[5m])) > 0.01",
+        "5m",
+        "{{ $value | humanizePercentage }} of the requests for scores are answered with 5xx",
+    ),
+    Alert(
+        "ForksScoresSlow",
+        "warning",
+        f"histogram_quantile(0.99, sum by (job, le) (rate({SCORE_SECONDS}[5m]))) > 0.1",
+        "10m",
+        "One request for scores in a hundred takes {{ $value | humanizeDuration }} or longer",
+    ),
+    Alert(
+        "ForksScoreLogFails",
+        "warning",
+        "sum by (job, instance) (increase(forks_serve_log_failures_total[15m])) > 0",
+        "0m",
+        f'The follower {FOLLOWER} could not log {{{{ $value | printf "%.0f" }}}} answers in 15 minutes',
     ),
 )
 

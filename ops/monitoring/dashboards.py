@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ops.monitoring.panels import JOB, Dashboard, Panel, Query, gauge, quantiles, rate
+from ops.monitoring.serving import SERVING
 
 PARTITION: Final = "partition {{partition}}"
 LEARNER: Final = "{{learner}}"
@@ -424,4 +425,4 @@ BROKER: Final = Dashboard(
     ),
 )
 
-DASHBOARDS: Final = (KEEPING_UP, QUALITY, JOINS, STATE, BROKER)
+DASHBOARDS: Final = (KEEPING_UP, QUALITY, JOINS, STATE, BROKER, SERVING)

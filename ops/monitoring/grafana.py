@@ -35,9 +35,9 @@ WIDTH: Final = 12
 def dashboard_json(dashboard: Dashboard) -> str:
     """Return the file of a dashboard."""
     jobs = (
-        builders.QueryVariable("job")
+        builders.QueryVariable(dashboard.jobs.variable)
         .label("Job")
-        .query("label_values(forks_worker_info, job)")
+        .query(f"label_values({dashboard.jobs.present}, job)")
         .datasource(SOURCE)
         .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
         .multi(True)

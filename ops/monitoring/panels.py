@@ -6,10 +6,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-JOB: Final = '{job=~"$job"}'
-"""Selects the jobs that are chosen above a dashboard."""
 RATE: Final = "$__rate_interval"
 """Grafana replaces it: a duration that has at least four scrapes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """The jobs that a dashboard is about: some of them can be chosen above it.
+
+    Attributes
+    ----------
+    variable
+        The name of the choice. Links between dashboards carry it along.
+    present
+        A metric of all of these jobs, and of no other.
+    """
+
+    variable: str
+    present: str
+
+    @property
+    def selector(self) -> str:
+        """What selects the chosen ones, behind the name of a metric."""
+        return f'{{job=~"${self.variable}"}}'
+
+
+WORKERS: Final = Jobs("job", "forks_worker_info")
+FOLLOWERS: Final = Jobs("followers", "forks_serve_brokers_up")
+JOB: Final = WORKERS.selector
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +88,18 @@ class Dashboard:
         The question it answers.
     panels
         Its panels, from left to right, two in a row.
+    jobs
+        The jobs to choose from.
     """
 
     name: str
     title: str
     text: str
     panels: Sequence[Panel]
+    jobs: Jobs = WORKERS
 
 
-def gauge(name: str, by: str, legend: str, aggregate: str = "max") -> Query:
+def gauge(name: str, by: str, legend: str, aggregate: str = "max", jobs: Jobs = WORKERS) -> Query:
     """Return a query of a gauge.
 
     Examples
@@ -80,10 +107,10 @@ def gauge(name: str, by: str, legend: str, aggregate: str = "max") -> Query:
     >>> gauge("forks_held_back", "partition", "partition {{partition}}").expression
     'max by (partition) (forks_held_back{job=~"$job"})'
     """
-    return Query(f"{aggregate} by ({by}) ({name}{JOB})", legend)
+    return Query(f"{aggregate} by ({by}) ({name}{jobs.selector})", legend)
 
 
-def rate(name: str, by: str, legend: str) -> Query:
+def rate(name: str, by: str, legend: str, jobs: Jobs = WORKERS) -> Query:
     """Return a query of what a counter grows by in a second.
 
     Examples
@@ -91,10 +118,10 @@ def rate(name: str, by: str, legend: str) -> Query:
     >>> rate("forks_rebalances_total", "instance", "{{instance}}").expression
     'sum by (instance) (rate(forks_rebalances_total{job=~"$job"}[$__rate_interval]))'
     """
-    return Query(f"sum by ({by}) (rate({name}{JOB}[{RATE}]))", legend)
+    return Query(f"sum by ({by}) (rate({name}{jobs.selector}[{RATE}]))", legend)
 
 
-def quantiles(name: str, by: str = "", legend: str = "") -> tuple[Query, ...]:
+def quantiles(name: str, by: str = "", legend: str = "", jobs: Jobs = WORKERS) -> tuple[Query, ...]:
     """Return queries of the median and the 99th percentile of a histogram.
 
     Examples
@@ -105,7 +132,7 @@ def quantiles(name: str, by: str = "", legend: str = "") -> tuple[Query, ...]:
     labels = f"le, {by}" if by else "le"
     return tuple(
         Query(
-            f"histogram_quantile({share}, sum by ({labels}) (rate({name}_bucket{JOB}[{RATE}])))",
+            f"histogram_quantile({share}, sum by ({labels}) (rate({name}_bucket{jobs.selector}[{RATE}])))",
             f"{legend} {text}".strip(),
         )
         for share, text in ((0.5, "median"), (0.99, "99 %"))

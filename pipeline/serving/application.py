@@ -346,7 +346,9 @@ class Application:
         self._follower = follower
         self._config = config
         self._versions = dict(versions)
-        self._registry, self._metrics = follower_registry(lambda: follower.figures, score_log)
+        self._registry, self._metrics = follower_registry(
+            lambda: follower.figures, score_log, config.serve.max_lag
+        )
         self._scoring = Scoring(follower, config, score_log, self._scored)
         self._metrics.under_way.set_function(lambda: self._scoring.under_way)
         self._openapi = encode(document(config.stream.name, self._scoring.decoder))

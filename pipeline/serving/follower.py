@@ -19,7 +19,7 @@ from pipeline.kafka.access.authorization import denied
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.access.missing_rights import missing_rights
 from pipeline.kafka.access.new_client import new_client
-from pipeline.kafka.access.rights import Resource, Right
+from pipeline.kafka.access.rights import Role, rights
 from pipeline.kafka.clients import (
     client_settings,
     error_text,
@@ -161,9 +161,8 @@ class Follower:
             The brokers deny a right.
         """
         admin = self._admin = Admin(self._config.kafka)
-        group = Right("Describe", Resource.GROUP, self._config.kafka.group)
-        if missing := missing_rights(admin, [group]):
-            raise denied(self._config.kafka, missing)
+        if missing := missing_rights(admin, rights(Role.FOLLOWER, self._config, self._topics)):
+            raise denied(self._config.kafka, missing, Role.FOLLOWER)
         count = partition_count(admin, self._topics)
         self._partitions = [FollowedPartition(number) for number in range(count)]
         self._outcomes = [PartitionId(self._topics.outcomes, number) for number in range(count)]

@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from pipeline.serving.answers import FollowerFigures, PartitionFigures
 from pipeline.serving.score_log import ScoreLog
+from pipeline.serving.scoring_answers import ReadyAnswer
 
 SECONDS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Bounds for the time of a request."""
@@ -76,6 +77,8 @@ def _lag_seconds(figures: PartitionFigures, now: float) -> float | None:
     return None if figures.current_at is None else max(0.0, now - figures.current_at)
 
 
+REASONS: Final = ("starting", "restoring", "failed", "behind")
+"""Why a follower is not ready: see `pipeline.serving.scoring_answers.ReadyAnswer`."""
 STATES: Final = ("restoring", "following", "failed")
 """The states of a partition: see `pipeline.serving.answers.FollowingState`."""
 GAUGES: Final = (
@@ -116,11 +119,16 @@ class FollowerCollector(Collector):
         Returns where it is.
     score_log
         Where scores are logged; None for nowhere.
+    max_lag
+        Milliseconds that a model may be behind for the follower to be ready.
     """
 
-    def __init__(self, figures: Callable[[], FollowerFigures], score_log: ScoreLog | None) -> None:
+    def __init__(
+        self, figures: Callable[[], FollowerFigures], score_log: ScoreLog | None, max_lag: int
+    ) -> None:
         self._figures = figures
         self._score_log = score_log
+        self._max_lag = max_lag
 
     def collect(self) -> Iterator[Metric]:
         """Return the metrics of a scrape."""
@@ -140,6 +148,13 @@ class FollowerCollector(Collector):
             for state in STATES:
                 states.add_metric([str(each.partition), state], float(state == each.state))
         yield states
+        reasons = {each.code for each in ReadyAnswer.of(figures, self._max_lag, now).reasons}
+        not_ready: Any = GaugeMetricFamily(
+            "forks_serve_not_ready", "1 for each reason why /readyz is red, else 0.", labels=["reason"]
+        )
+        for reason in REASONS:
+            not_ready.add_metric([reason], float(reason in reasons))
+        yield not_ready
         yield GaugeMetricFamily(
             "forks_serve_folds_per_second", "Outcomes learned a second.", value=figures.folds_per_second
         )
@@ -153,7 +168,7 @@ class FollowerCollector(Collector):
 
 
 def follower_registry(
-    figures: Callable[[], FollowerFigures], score_log: ScoreLog | None
+    figures: Callable[[], FollowerFigures], score_log: ScoreLog | None, max_lag: int
 ) -> tuple[CollectorRegistry, RequestMetrics]:
     """Return the registry of a follower's metrics, and what counts its requests.
 
@@ -163,9 +178,11 @@ def follower_registry(
         Returns where the follower is.
     score_log
         Where scores are logged; None for nowhere.
+    max_lag
+        Milliseconds that a model may be behind for the follower to be ready.
     """
     registry = CollectorRegistry()
     requests = RequestMetrics(registry)
-    registry.register(FollowerCollector(figures, score_log))
+    registry.register(FollowerCollector(figures, score_log, max_lag))
     ProcessCollector(registry=registry)
     return registry, requests

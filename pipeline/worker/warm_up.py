@@ -1,7 +1,7 @@
 """Compile all that a worker calls, before the first message comes.
 
-The image of the containers runs `python -m pipeline.worker.warm_up` once. It also imports what a worker
-imports, so that the byte code is there, too.
+The image of the containers runs `python -m pipeline.worker.warm_up` once. It also imports what a worker and a
+follower import, so that the byte code is there, too.
 """
 
 from __future__ import annotations
@@ -35,4 +35,5 @@ def warm_up(factory: ModelFactory) -> None:
 
 if __name__ == "__main__":
     import_module("pipeline.worker.worker")
+    import_module("pipeline.serving.service")
     warm_up(ModelFactory(Config()))

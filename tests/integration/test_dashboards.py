@@ -1,4 +1,7 @@
-"""A real Prometheus scrapes a worker during a replay; every query of dashboards and alerts is asked there."""
+"""A real Prometheus scrapes a worker during a replay, and a follower that is asked for scores.
+
+Every query of dashboards and alerts is asked there.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,11 +17,15 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
+import polars as pl
+
+from forks.client import Client
 from ops.monitoring.alerts import ALERTS
 from ops.monitoring.dashboards import DASHBOARDS
 from ops.monitoring.files import FOLDER
 from pipeline.broker.launch import free_ports
-from tests.integration.harness import Message, Pipeline, invented_events, until
+from tests.integration.followers import follower
+from tests.integration.harness import TIMEOUT, Message, Pipeline, invented_events, until
 from tests.support.prometheus import needs_promtool
 
 ELSEWHERE = {
@@ -27,9 +34,12 @@ ELSEWHERE = {
     "forks_registry_away": "only with a schema registry",
 }
 """Metrics that have no data here, and why."""
-QUIET = {"forks_not_ready": "a panel has only the reasons that there are, and the worker is ready"}
+QUIET = {
+    "forks_not_ready": "a panel has only the reasons that there are, and the worker is ready",
+    "forks_serve_not_ready": "as above",
+}
 """Metrics that have data, but none that a panel's query lets pass, and why."""
-GRAFANA = {"$job": "forks", "$__rate_interval": "5m"}
+GRAFANA = {"$job": "forks", "$followers": "forks-serve", "$__rate_interval": "5m"}
 """What Grafana would put in place of its variables."""
 ANSWER_TIMEOUT = 10.0
 
@@ -50,14 +60,19 @@ def ask(address: str, path: str, **parameters: str) -> Any:
 
 
 @contextmanager
-def running_prometheus(folder: Path, target: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A Prometheus with the alerts of `ops/`, its data in a folder, that scrapes a worker each second."""
+def running_prometheus(
+    folder: Path, targets: Mapping[str, str]
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A Prometheus with the alerts of `ops/`, its data in a folder, that scrapes a target of each job each
+    second."""
     [port] = free_ports(1)
     address = f"127.0.0.1:{port}"
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": [str(FOLDER / "prometheus" / "alerts.yml")],
-        "scrape_configs": [{"job_name": "forks", "static_configs": [{"targets": [target]}]}],
+        "scrape_configs": [
+            {"job_name": job, "static_configs": [{"targets": [target]}]} for job, target in targets.items()
+        ],
     }
     path = folder / "prometheus.yml"  # JSON is YAML
     path.write_text(json.dumps(config))
@@ -71,6 +86,13 @@ def running_prometheus(folder: Path, target: str) -> Iterator[tuple[str, subproc
             yield address, process
         finally:
             process.terminate()
+
+
+def ask_for_scores(url: str, events: pl.DataFrame) -> None:
+    """Have a follower score a video that it knows, and one that it does not."""
+    row = events.row(0, named=True)
+    with Client([url], timeout=TIMEOUT) as client:
+        client.score({"user_id": row["user_id"]}, [{"video_id": each} for each in (row["video_id"], 10**9)])
 
 
 def without_data(expression: str) -> bool:
@@ -99,7 +121,14 @@ def test_prometheus_has_data_for_every_panel_and_every_metric_of_an_alert(
     }
     for name, value in GRAFANA.items():
         queries = {label: query.replace(name, value) for label, query in queries.items()}
-    with running_prometheus(tmp_path, target) as (address, prometheus), pipeline.worker() as worker:
+    with (
+        follower(pipeline) as url,
+        running_prometheus(tmp_path, {"forks": target, "forks-serve": url.removeprefix("http://")}) as (
+            address,
+            prometheus,
+        ),
+        pipeline.worker() as worker,
+    ):
         pipeline.produce_events(events.head(half))
         processed = 'sum(forks_input_records_total{job="forks"})'
 
@@ -115,6 +144,7 @@ def test_prometheus_has_data_for_every_panel_and_every_metric_of_an_alert(
 
         def empty() -> dict[str, str]:
             """The queries without a number: no result, or none but NaN."""
+            ask_for_scores(url, events)
             found = {label: ask(address, "query", query=query)["result"] for label, query in queries.items()}
             return {
                 label: queries[label]

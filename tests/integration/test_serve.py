@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
@@ -20,39 +17,9 @@ from pipeline.broker.launch import free_ports
 from pipeline.cli import app
 from pipeline.sources.kuairec import Events
 from pipeline.tools.demo import DemoData, example_request, serving
+from tests.integration.followers import answers, follower, start
 from tests.integration.harness import TIMEOUT, Pipeline, invented_events, until
-from tests.support.forked import CommandProcess, ForkedCommand
-
-
-def start(pipeline: Pipeline, port: int, *options: str) -> CommandProcess:
-    kafka = pipeline.kafka
-    given = ["--bootstrap", kafka.bootstrap, "--prefix", kafka.prefix, "--group", kafka.group]
-    arguments = ["serve", *given, "--address", str(port), *options]
-    return ForkedCommand(arguments, pipeline.folder / f"{port}.log", dict(os.environ), pipeline.folder)
-
-
-def answers(url: str) -> bool:
-    """Whether a follower is ready."""
-    try:
-        with urlopen(f"{url}/readyz", timeout=TIMEOUT):
-            return True
-    except OSError:
-        return False
-
-
-@contextmanager
-def follower(pipeline: Pipeline, *options: str) -> Iterator[str]:
-    """A ready follower that is told to stop at the end and has to leave with 0."""
-    [port] = free_ports(1)
-    process, url = start(pipeline, port, *options), f"http://127.0.0.1:{port}"
-    try:
-        until(partial(answers, url), "the follower", process)
-        yield url
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(TIMEOUT) == 0
-    finally:
-        process.kill()
-        process.wait()
+from tests.support.forked import ForkedCommand
 
 
 def test_scores_are_those_of_the_stream_s_model(bootstrap: str, topic_prefix: str, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.support.prometheus import needs_promtool
 
 MINUTES = 180
 TARGET = 'job="forks", instance="a:9100"'
+FOLLOWER = 'job="forks-serve", instance="b:8080"'
 BEGIN = 40
 """The minute in which faults strike."""
 
@@ -34,6 +35,11 @@ def series(name: str, /, **labels: str) -> str:
     """The name of a series of the worker, with labels."""
     selected = ", ".join([TARGET, *(f'{key}="{value}"' for key, value in labels.items())])
     return f"{name}{{{selected}}}"
+
+
+def followed(name: str, /, **labels: str) -> str:
+    """The name of a series of the follower, with labels."""
+    return series(name, **labels).replace(TARGET, FOLLOWER)
 
 
 UP = series("up")
@@ -56,6 +62,21 @@ SNAPSHOT_AGE = series("forks_snapshot_age_seconds", partition="0")
 BEHIND = series("forks_snapshot_outcomes_behind", partition="0")
 CROWDED_OUT = series("forks_crowded_out_total", partition="0")
 REGISTRY = series("forks_registry_away")
+FOLLOWER_UP = followed("up")
+FOLLOWER_START = followed("process_start_time_seconds")
+FOLLOWER_RESTORES = followed("forks_serve_not_ready", reason="restoring")
+FOLLOWER_BEHIND = followed("forks_serve_not_ready", reason="behind")
+FOLLOWER_LAG = followed("forks_serve_lag_seconds", partition="0")
+FOLLOWING = followed("forks_serve_partition_state", partition="0", state="following")
+KNOWN_UNTIL = followed("forks_serve_as_of_seconds", partition="0")
+REPLAYED_UNTIL = followed("forks_serve_as_of_seconds", partition="1")
+ANSWERED = followed("forks_serve_requests_total", route="/v1/score", status="200")
+REFUSED = followed("forks_serve_requests_total", route="/v1/score", status="422")
+FAILED = followed("forks_serve_requests_total", route="/v1/score", status="503")
+FAST = followed("forks_serve_request_duration_seconds_bucket", route="/v1/score", le="0.05")
+SLOW = followed("forks_serve_request_duration_seconds_bucket", route="/v1/score", le="0.25")
+ALL = followed("forks_serve_request_duration_seconds_bucket", route="/v1/score", le="+Inf")
+UNLOGGED = followed("forks_serve_log_failures_total")
 
 HEALTHY: Mapping[str, str] = {
     UP: flat(1),
@@ -80,8 +101,25 @@ HEALTHY: Mapping[str, str] = {
     BEHIND: "0 3000 " * 50 + f"0x{MINUTES - 101}",
     CROWDED_OUT: flat(0),
     REGISTRY: f"0x{30} 1x{3} 0x{MINUTES - 35}",
+    FOLLOWER_UP: f"1x{60} 0 1x{MINUTES - 62}",  # one restart
+    FOLLOWER_START: f"1000x{60} 5000x{MINUTES - 61}",
+    followed("forks_serve_brokers_up"): flat(1),
+    FOLLOWER_RESTORES: f"1x4 0x{55} 1x5 0x{MINUTES - 67}",
+    FOLLOWER_BEHIND: f"0x{30} 1x{3} 0x{MINUTES - 35}",
+    FOLLOWER_LAG: f"1x{30} 0+30x{3} 1x{MINUTES - 35}",  # a broker was away for a while
+    FOLLOWING: f"0x4 1x{55} 0x5 1x{MINUTES - 67}",
+    KNOWN_UNTIL: f"-5+60x{99} 5935x{MINUTES - 100}",  # event time, some seconds ago; then nothing comes
+    REPLAYED_UNTIL: f"-900000+600x{MINUTES}",  # days ago throughout
+    ANSWERED: f"0+6000x{99} 600000x{MINUTES - 100}",
+    REFUSED: f"0+600x{99} 60000x{MINUTES - 100}",  # wrong requests are the client's affair
+    FAILED: f"0+6x{99} 600x{MINUTES - 100}",
+    FAST: f"0+6600x{99} 660000x{MINUTES - 100}",
+    SLOW: f"0+6602x{99} 660200x{MINUTES - 100}",
+    ALL: f"0+6606x{99} 660600x{MINUTES - 100}",
+    UNLOGGED: flat(0),
 }
-"""A worker by minutes: it restores, catches up, works with normal disturbances, then nothing comes."""
+"""A worker and a follower by minutes: they restore, catch up, work with normal disturbances, then nothing
+comes and nobody asks."""
 
 FAULTS: list[tuple[str, int, dict[str, str]]] = [
     ("ForksWorkerDown", 4, {UP: then("1x{}", "0x{}")}),
@@ -113,6 +151,22 @@ FAULTS: list[tuple[str, int, dict[str, str]]] = [
     ("ForksSnapshotsStale", 22, {SNAPSHOT_AGE: then("30x{}", "60+60x{}"), BEHIND: then("9x{}", "0+900x{}")}),
     ("ForksPredictionsCrowdedOut", 3, {CROWDED_OUT: then("0x{}", "0+5x{}")}),
     ("ForksRegistryAway", 7, {REGISTRY: then("0x{}", "1x{}")}),
+    ("ForksFollowerDown", 4, {FOLLOWER_UP: then("1x{}", "0x{}")}),
+    ("ForksFollowerRestarts", 5, {FOLLOWER_START: then("1000x{}", "2000+60x{}")}),
+    (
+        "ForksFollowerNotReady",
+        12,
+        {FOLLOWER_RESTORES: then("0x{}", "1x{}"), FOLLOWER_BEHIND: flat(0), FOLLOWING: then("1x{}", "0x{}")},
+    ),
+    ("ForksFollowerLags", 8, {FOLLOWER_LAG: then("1x{}", "0+60x{}"), FOLLOWER_BEHIND: then("0x{}", "1x{}")}),
+    ("ForksModelsStale", 22, {KNOWN_UNTIL: f"-5+60x{BEGIN - 1} {60 * BEGIN - 65}x{MINUTES - BEGIN}"}),
+    ("ForksScoresFail", 8, {FAILED: then("0x{}", "0+200x{}")}),
+    (
+        "ForksScoresSlow",
+        14,
+        {FAST: then("0+6606x{}", "257634+6400x{}"), SLOW: f"0+6606x{MINUTES}", ALL: f"0+6606x{MINUTES}"},
+    ),
+    ("ForksScoreLogFails", 2, {UNLOGGED: then("0x{}", "1x{}")}),
 ]
 """The alert, minutes within which it has to fire, and what the fault changes of a healthy run."""
 

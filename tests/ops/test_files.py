@@ -1,4 +1,4 @@
-"""The files in `ops/` against their source, the metrics of the worker, and the runbook."""
+"""The files in `ops/` against their source, the metrics of workers and followers, and the runbook."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ops.monitoring.files import FOLDER, files
 from pipeline.cli import app
 from pipeline.monitoring.families import FAMILIES
 from tests.support.prometheus import needs_promtool
+from tests.support.serving import follower_metrics
 
 RUNBOOK = (FOLDER.parent / "docs" / "runbook.md").read_text()
 EXPRESSIONS = [
@@ -37,23 +38,30 @@ def test_no_other_file_is_there() -> None:
     assert found == made | by_hand
 
 
-def test_every_metric_in_use_is_one_of_the_worker() -> None:
-    names = set(PROCESS)
-    for family in FAMILIES:
-        histogram = family.kind == "histogram"
-        names |= {
-            family.exposed_name + end for end in (("_bucket", "_sum", "_count") if histogram else ("",))
-        }
+def labels_by_metric() -> dict[str, set[str]]:
+    """The labels of each metric of workers and followers, by its name as queries have it."""
+    found = {family.exposed_name: set(family.labels) for family in FAMILIES}
+    for metric in follower_metrics():
+        name = metric.name + ("_total" if metric.type == "counter" else "")
+        found[name] = {label for sample in metric.samples for label in sample.labels} - {"le"}
+    return found
+
+
+def test_every_metric_in_use_is_one_of_workers_or_followers() -> None:
+    histograms = {family.exposed_name for family in FAMILIES if family.kind == "histogram"}
+    histograms |= {metric.name for metric in follower_metrics() if metric.type == "histogram"}
+    names = PROCESS | labels_by_metric().keys() - histograms
+    names |= {name + end for name in histograms for end in ("_bucket", "_sum", "_count")}
     used = {name for each in EXPRESSIONS for name in re.findall(r"\b(?:forks|process)_\w+", each)}
     assert used - names == set()
 
 
 def test_every_label_is_one_of_its_metric() -> None:
-    labels = {family.exposed_name: set(family.labels) for family in FAMILIES}
+    labels = labels_by_metric()
     for each in EXPRESSIONS:
         for name, selected in re.findall(r"\b(forks_\w+)\{([^}]*)\}", each):
             known = labels[re.sub("_(bucket|sum|count)$", "", name)]
-            assert set(re.findall(r"(\w+)=", selected)) - {"job"} <= known, name
+            assert set(re.findall(r"(\w+)(?:=|!=)", selected)) - {"job"} <= known, name
 
 
 def test_dashboards_have_titles_of_their_own() -> None:
@@ -76,7 +84,7 @@ def test_every_alert_has_its_section_in_the_runbook_in_this_order() -> None:
 
 def test_conditions_in_the_runbook_are_those_of_the_alerts() -> None:
     for name in re.findall(r"`(forks_\w+)`", RUNBOOK):
-        assert any(family.exposed_name == name for family in FAMILIES), name
+        assert name in labels_by_metric(), name
 
 
 def test_commands_in_the_runbook_exist_with_their_options() -> None:

@@ -10,12 +10,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pipeline.broker.launch import free_ports
 from tests.support.forked import CommandProcess, ForkedCommand
 
 MAX_SECONDS = 10.0
 """Seconds within which each refusal comes on a quiet machine."""
 TIMEOUT = 120.0
 """Seconds after which a command is taken to be in an endless loop."""
+FOLLOWER_PORT = free_ports(1)[0]
+"""Where a follower answers."""
 ERROR = re.compile(r"^error(?: in worker \d+)?: (.*)$", re.MULTILINE)
 
 
@@ -44,6 +47,7 @@ class Endpoint(NamedTuple):
             "FORKS_KAFKA__CLIENT": json.dumps(client),
             "FORKS_KAFKA__PREFIX": self.prefix,
             "FORKS_KAFKA__GROUP": f"{self.prefix}forks",
+            "FORKS_SERVE__ADDRESS": str(FOLLOWER_PORT),
         }
 
 

@@ -25,8 +25,9 @@ from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.topics import topics_of
 from pipeline.records.encoding import encode
 from pipeline.records.kuairec import KuaiRecInteraction
+from tests.integration.followers import answers
 from tests.integration.harness import TIMEOUT, input_producer, until
-from tests.security.refusal import Endpoint, Refusal, outcome, refused, start
+from tests.security.refusal import FOLLOWER_PORT, Endpoint, Refusal, outcome, refused, start
 from tests.support import cluster as clusters
 
 PREFIX: Final = "rights-"
@@ -39,6 +40,7 @@ COMMANDS: Final[dict[Role, tuple[tuple[str, ...], ...]]] = {
     Role.WORKER: (("run",),),
     Role.READER: (("report",), ("inspect", "outcomes"), ("inspect", "predictions"), ("inspect", "shared")),
     Role.AUDITOR: (("audit",),),
+    Role.FOLLOWER: (("serve",),),
 }
 """Commands of each role."""
 WHILE_RUNNING: Final = (
@@ -143,11 +145,29 @@ def allowed(cluster: clusters.Cluster, folder: Path) -> Iterator[Refusal]:
     )
     install = ("rebuild", "--install", "--set", "learner.budget=90")
     back = ("rebuild", "--install")
-    commands = COMMANDS | {Role.WORKER: (), Role.OPERATOR: (("checkpoint", "recover"), install, back)}
+    commands = COMMANDS | {
+        Role.WORKER: (),
+        Role.FOLLOWER: (),
+        Role.OPERATOR: (("checkpoint", "recover"), install, back),
+    }
     for role, of_role in commands.items():
         give(cluster, needed(role))
         for command in of_role:
             yield refused(f"`forks {' '.join(command)}`", command, connection(cluster), folder)
+
+
+def follow(cluster: clusters.Cluster, folder: Path) -> None:
+    """Let a follower answer with its rights."""
+    give(cluster, needed(Role.FOLLOWER))
+    [command] = COMMANDS[Role.FOLLOWER]
+    follower = start(command, connection(cluster), folder / "follower.log")
+    try:
+        until(lambda: answers(f"http://127.0.0.1:{FOLLOWER_PORT}"), "a follower that is ready", follower)
+        follower.terminate()
+        assert follower.wait(TIMEOUT) == 0
+    finally:
+        follower.kill()
+        follower.wait()
 
 
 def refusals(cluster: clusters.Cluster, folder: Path) -> Iterator[Refusal]:

@@ -21,6 +21,7 @@ def cluster_trials(cluster: clusters.Cluster, folder: Path) -> Iterator[tuple[st
     yield "rights of a running worker", list(rights.refusals_while_running(cluster, folder))
     for each in rights.allowed(cluster, folder):
         assert each.exit_code == 0, each
+    rights.follow(cluster, folder)
     yield "rights", list(rights.refusals(cluster, folder))
     yield "states", list(states.refusals(cluster, folder))  # last: the forged records stay
 

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from importlib.resources import files
 from typing import Any, Final
 
+from prometheus_client.core import Metric
+
 from pipeline.broker.launch import free_ports
 from pipeline.config.stream import Stream
 from pipeline.config.tree import Config
@@ -28,6 +30,7 @@ from pipeline.serving.answers import (
 )
 from pipeline.serving.application import Application
 from pipeline.serving.http_server import BACKLOG, ScoreServer
+from pipeline.serving.metrics import follower_registry
 from pipeline.serving.score_log import ScoreLog
 
 DELIVERIES: Final = Stream.model_validate(
@@ -52,6 +55,14 @@ def figures(**changed: Any) -> FollowerFigures:
         challengers=("wider",),
     )
     return FollowerFigures((partition._replace(**changed),), 12.5, None)
+
+
+def follower_metrics() -> list[Metric]:
+    """The metrics of a follower that has answered a request, without those of the process."""
+    registry, requests = follower_registry(figures, None, max_lag=10_000)
+    requests.requests.labels("/v1/score", "200").inc()
+    requests.seconds.labels("/v1/score").observe(0.1)
+    return [each for each in registry.collect() if each.name.startswith("forks_")]
 
 
 class FakeFollower:

@@ -22,6 +22,8 @@ class Role(StrEnum):
     """`forks inspect` and `forks report`."""
     AUDITOR = "auditor"
     """`forks audit`, and all that a reader may."""
+    FOLLOWER = "follower"
+    """`forks serve`."""
     REDRIVER = "redriver"
     """`forks redrive`."""
     OPERATOR = "operator"
@@ -121,16 +123,25 @@ def rights(role: Role, config: Config, topics: Topics, partitions: int | None = 
             Right("Read", Resource.GROUP, redrive_group(group)),
             Right("Write", Resource.TRANSACTIONAL_ID, transactional_id(config, REDRIVE)),
         ]
+    if role is Role.FOLLOWER:
+        read = [*topics.tables, topics.outcomes, topics.checkpoints]
+        return [
+            *_on_topics("Read", read),
+            *_on_topics("Describe", [name for name in every if name not in read]),
+            *_on_topics("DescribeConfigs", every),
+            Right("Describe", Resource.GROUP, group),
+        ]
     audited = [*_on_topics("Read", every), *_on_topics("DescribeConfigs", every)]
     if role is Role.AUDITOR:
-        return [*audited, Right("Describe", Resource.GROUP, group)]
-    return [
-        *audited,
-        *_on_topics("Write", outputs),
-        *_on_topics("Create", every),
-        Right("Read", Resource.GROUP, group),
-        transactions,
-    ]
+        more = [Right("Describe", Resource.GROUP, group)]
+    else:
+        more = [
+            *_on_topics("Write", outputs),
+            *_on_topics("Create", every),
+            Right("Read", Resource.GROUP, group),
+            transactions,
+        ]
+    return audited + more
 
 
 REDRIVE: Final = "redrive"

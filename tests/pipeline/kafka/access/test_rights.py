@@ -13,6 +13,7 @@ from pipeline.config.tree import Config
 from pipeline.errors import ConfigError
 from pipeline.kafka.access.rights import Resource, Right, Role, acl_options, rights
 from pipeline.kafka.topics import topics_of
+from tests.support.live_tables import STREAM
 
 
 def needed(role: Role, **sections: object) -> list[Right]:
@@ -44,6 +45,16 @@ def test_a_worker_reads_and_writes_what_its_settings_ask_for() -> None:
 def test_only_workers_and_operators_write_outputs() -> None:
     written = Right("Write", Resource.TOPIC, "outcomes")
     assert {role for role in Role if written in needed(role)} == {Role.WORKER, Role.OPERATOR}
+
+
+def test_a_follower_reads_state_records_outcomes_and_live_tables_and_writes_nothing() -> None:
+    config = Config(stream=STREAM)
+    topics = topics_of(config)
+    found = rights(Role.FOLLOWER, config, topics)
+    assert {right.operation for right in found} == {"Read", "Describe", "DescribeConfigs"}
+    read = {right.name for right in found if right.operation == "Read"}
+    assert read == {topics.outcomes, topics.checkpoints, *topics.tables}
+    assert topics.tables
 
 
 def test_options_of_one_resource_are_together() -> None:
