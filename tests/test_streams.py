@@ -52,7 +52,8 @@ def test_the_examples_are_valid() -> None:
     assert [Path(parsed["stream"]).suffix for parsed in streams if isinstance(parsed.get("stream"), str)] == [
         ".toml"
     ]
-    [whole] = [parsed for parsed in streams if "name" in parsed]
+    whole, slates = (parsed for parsed in streams if "name" in parsed)
     [features, running] = [parsed for parsed in streams if {"features", "running"} & parsed.keys()]
     assert Stream.model_validate(whole).name == "deliveries"
+    assert Stream.model_validate(slates).has_slates
     assert len(FeatureLayout.of(Stream.model_validate(whole | features | running)).names) > 40

@@ -123,7 +123,7 @@ def server_config(
         Connections that the system holds until they are accepted.
     grace
         Seconds for requests under way when the server ends.
-    more
+    **more
         Further settings of uvicorn.
     """
     return uvicorn.Config(

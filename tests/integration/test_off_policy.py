@@ -21,7 +21,7 @@ from pipeline.kafka.topics import topics_of
 from pipeline.records.encoding import encode
 from pipeline.tools.audit.scores import CHOICES_CHECKED
 from tests.integration.harness import TIMEOUT, Message, Pipeline, until
-from tests.integration.test_serve import follower
+from tests.integration.followers import follower
 from tests.integration.test_stream import command
 
 ROUNDS, REQUESTS = 8, 60

@@ -17,7 +17,7 @@ from pipeline.kafka.topics import topics_of
 from pipeline.records.encoding import encode
 from pipeline.records.names import MESSAGE_HEADER
 from tests.integration.harness import TIMEOUT, Message, Pipeline
-from tests.integration.test_serve import follower
+from tests.integration.followers import follower
 from tests.integration.test_stream import command, kill_after
 
 SHOWN = 500

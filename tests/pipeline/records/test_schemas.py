@@ -37,6 +37,7 @@ from pipeline.task.record_queue import Position
 from pipeline.task.state import (
     CORRECTED,
     COUNTERS,
+    ITEMS,
     TABLE_COUNTERS,
     LibraryEpoch,
     SavedLabel,
@@ -126,7 +127,7 @@ def test_so_do_the_parts_of_a_state_record(struct: type[msgspec.Struct]) -> None
 def test_counters_are_those_that_are_kept() -> None:
     counters = schema("state")["properties"]["counters"]
     assert counters["required"] == list(COUNTERS)
-    assert list(counters["properties"]) == [*COUNTERS, CORRECTED, *TABLE_COUNTERS]
+    assert list(counters["properties"]) == [*COUNTERS, CORRECTED, ITEMS, *TABLE_COUNTERS]
 
 
 @pytest.mark.parametrize("struct", [EntityCounts, EffectSums, Example])
