@@ -53,7 +53,8 @@ def test_the_examples_are_valid() -> None:
         ".toml"
     ]
     whole, slates = (parsed for parsed in streams if "name" in parsed)
-    [features, running] = [parsed for parsed in streams if {"features", "running"} & parsed.keys()]
+    parts = [parsed for parsed in streams if "name" not in parsed]
+    [features, running] = [parsed for parsed in parts if {"features", "running"} & parsed.keys()]
     assert Stream.model_validate(whole).name == "deliveries"
     assert Stream.model_validate(slates).has_slates
     assert len(FeatureLayout.of(Stream.model_validate(whole | features | running)).names) > 40

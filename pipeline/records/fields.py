@@ -36,8 +36,8 @@ LabelValue = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]
 """A label's value, where it may be negative."""
 LabelWeight = Annotated[float, msgspec.Meta(ge=0, le=1000)]
 """How many labels a label counts as, which a test holds to `forks.checks.LARGEST_WEIGHT`."""
-Propensity = Annotated[float, msgspec.Meta(gt=0, le=1)]
-"""The probability with which what is shown was chosen."""
+Propensity = Annotated[float, msgspec.Meta(ge=1e-100, le=1)]
+"""The probability with which what is shown was chosen: not so small that squared weights overflow."""
 TargetPropensity = Annotated[float, msgspec.Meta(ge=0, le=1)]
 """The probability with which another policy would have chosen it."""
 Count = Annotated[int, msgspec.Meta(ge=0)]

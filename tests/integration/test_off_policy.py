@@ -20,8 +20,8 @@ from pipeline.errors import ConfigError
 from pipeline.kafka.topics import topics_of
 from pipeline.records.encoding import encode
 from pipeline.tools.audit.scores import CHOICES_CHECKED
-from tests.integration.harness import TIMEOUT, Message, Pipeline, until
 from tests.integration.followers import follower
+from tests.integration.harness import TIMEOUT, Message, Pipeline, until
 from tests.integration.test_stream import command
 
 ROUNDS, REQUESTS = 8, 60

@@ -16,8 +16,8 @@ from pipeline.config.loader import load
 from pipeline.kafka.topics import topics_of
 from pipeline.records.encoding import encode
 from pipeline.records.names import MESSAGE_HEADER
-from tests.integration.harness import TIMEOUT, Message, Pipeline
 from tests.integration.followers import follower
+from tests.integration.harness import TIMEOUT, Message, Pipeline
 from tests.integration.test_stream import command, kill_after
 
 SHOWN = 500

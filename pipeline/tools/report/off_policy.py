@@ -122,7 +122,7 @@ def off_policy_figures(
     rewards = weighted["reward"]
     robust = weighted[modelled]
     corrections = weights[modelled] * (robust["reward"] - robust["estimate"])
-    squares = float((weights**2).sum())
+    total = float(weights.sum())
     return OffPolicyFigures(
         level=level,
         outcomes=len(rewarded),
@@ -136,7 +136,7 @@ def off_policy_figures(
         cap=cap,
         capped=0 if cap is None else int((weights > cap).sum()),
         largest_weight=float(weights.max()) if len(weights) else None,
-        effective=float(weights.sum()) ** 2 / squares if squares > 0.0 else None,
+        effective=1.0 / float(((weights / total) ** 2).sum()) if total > 0.0 else None,
     )
 
 
@@ -179,6 +179,7 @@ def _self_normalised(rewards: Floats, weights: Floats, level: float) -> Estimate
     total = float(weights.sum())
     if not total > 0.0:
         return None
-    mean = float((weights * rewards).sum()) / total
-    reach = _reach(weights * (rewards - mean) * (len(weights) / total), level)
+    shares = weights / total  # weights may be so small that their squares are 0
+    mean = float((shares * rewards).sum())
+    reach = _reach(len(shares) * shares * (rewards - mean), level)
     return Estimate(mean, None, None) if reach is None else Estimate(mean, mean - reach, mean + reach)

@@ -54,7 +54,7 @@ NUMBERS: Sequence[dict[str, Any]] = (
     {"propensity": 0.1 + 0.2, "target_propensity": 0, "estimate": -0.5, "target_estimate": 3},
     {"propensity": 1, "target_propensity": 1.0, "estimate": None},
     {},
-    {"propensity": 5e-324},
+    {"propensity": 1e-100},
     {"propensity": 0},  # the first of those that are refused
     {"propensity": 1.0000001},
     {"target_propensity": -0.1},
