@@ -37,7 +37,7 @@ BENCHMARKS: Mapping[str, str] = MappingProxyType(
         "recovery": "seconds to restore a partition, and from SIGKILL to the next prediction",
         "scaling": "events a second by partitions and workers, and what a million of them take",
         "serve": "milliseconds to score 200 candidates over HTTP, beside an echo, River and scikit-learn",
-        "serve_sizes": "memory of a follower by the number of entities, and outcomes that it learns a second",
+        "serve_sizes": "memory of a follower by the number of entities",
         "startup": "seconds until forks --help and completion answer, beside python -c pass",
         "stores": "records of waiting predictions in a plain file, beside SQLite and RocksDB",
         "throughput": "events a second of a worker, beside a bare loop over Kafka and JSON",
