@@ -108,7 +108,8 @@ def off_policy_figures(
 
     >>> rows = [(1.0, 0.5, 1.0, 0.9, 0.9), (0.0, 0.5, 0.0, 0.2, 0.9)] * 50
     >>> found = off_policy_figures([np.array(rows, LOGGED)])
-    >>> found.logged.value, found.ips.value, found.snips.value, round(found.doubly_robust.value, 6)
+    >>> values = found.logged, found.ips, found.snips, found.doubly_robust
+    >>> tuple(round(each.value, 6) for each in values)
     (0.5, 1.0, 1.0, 1.0)
     """
     log = np.concatenate([np.empty(0, LOGGED), *outcomes])
