@@ -41,6 +41,7 @@ COMMANDS: Final[dict[Role, tuple[tuple[str, ...], ...]]] = {
     Role.READER: (("report",), ("inspect", "outcomes"), ("inspect", "predictions"), ("inspect", "shared")),
     Role.AUDITOR: (("audit",),),
     Role.FOLLOWER: (("serve",),),
+    Role.REDRIVER: (("redrive",),),
 }
 """Commands of each role."""
 WHILE_RUNNING: Final = (

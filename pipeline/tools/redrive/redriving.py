@@ -11,6 +11,10 @@ import msgspec
 
 from pipeline.config.tree import Config
 from pipeline.errors import ConfigError
+from pipeline.kafka.access.authorization import denied
+from pipeline.kafka.access.connection import Admin
+from pipeline.kafka.access.missing_rights import missing_rights
+from pipeline.kafka.access.rights import Role, rights
 from pipeline.kafka.committed import CommittedOffset
 from pipeline.kafka.log import LogReader
 from pipeline.kafka.offsets import PartitionId
@@ -130,11 +134,14 @@ class Redrive:
 
         Raises
         ------
+        AuthorizationError
+            The brokers deny a right.
         StateError
             Something else has committed offsets of the redrive group.
         FencedError
             Another redrive of the group has begun.
         """
+        self._refuse_missing_rights(dry_run=dry_run)
         done, complete = 0, True
         config = self._config
         with RedriveGroup(config) as group, LogReader(config.kafka) as log, LogReader(config.kafka) as inputs:
@@ -165,6 +172,14 @@ class Redrive:
             self._left_out["foreign"],
             self._without_original,
         )
+
+    def _refuse_missing_rights(self, *, dry_run: bool) -> None:
+        """Raise `AuthorizationError` if the brokers deny a right: a producer would wait long for some."""
+        kafka = self._config.kafka
+        wanted = rights(Role.REDRIVER, self._config, self._topics)
+        needed = [right for right in wanted if not (dry_run and right.operation == "Write")]
+        if missing := missing_rights(Admin(kafka), needed):
+            raise denied(kafka, missing, Role.REDRIVER)
 
     def _batches(
         self, log: LogReader, partition: PartitionId, offsets: range, ledger: Ledger
