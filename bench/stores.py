@@ -52,7 +52,7 @@ class _File:
 
     def __init__(self, folder: Path) -> None:
         self._file = SpillFile(folder)
-        self._spilled = SpilledPredictions(self._file, KUAIREC_TYPES.predictions, b"key")
+        self._spilled = SpilledPredictions(self._file, KUAIREC_TYPES.predictions, bytes(16))
 
     def write(self, ids: Sequence[int], texts: Sequence[bytes]) -> None:
         columns = np.array(ids, dtype=np.int64)
