@@ -24,7 +24,7 @@ def prediction(sequence: int, at: int, event_id: Id) -> Prediction:
 
 def append(spilled: SpilledPredictions, predictions: list[Prediction]) -> None:
     spilled.append(
-        [each.event_id for each in predictions],
+        spilled.digester.digests([each.event_id for each in predictions]),
         [encode(each) for each in predictions],
         timestamps=np.array([each.timestamp for each in predictions], dtype=np.int64),
         sequences=np.array([each.sequence for each in predictions], dtype=np.int64),
