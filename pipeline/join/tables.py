@@ -31,6 +31,7 @@ from pipeline.join.merge import Integers
 from pipeline.join.spill import SpilledPredictions
 from pipeline.join.timers import TimerQueue
 from pipeline.records.decoding import NO_TIMESTAMP
+from pipeline.records.entities import columns_of
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Label, RawMessage
 from pipeline.records.outputs import Outcome, Prediction
@@ -168,7 +169,7 @@ class Join:
         self.pending = EventRows(
             {
                 "event_ids": (np.object_, ()),
-                "ids": (np.object_, ()),
+                "ids": (np.object_, (0,)),
                 "versions": (np.int64, ()),
                 "scored": (np.float64, (0,)),
                 "asked": (np.int8, ()),
@@ -212,7 +213,7 @@ class Join:
         number, asked = int(pending.numbers[row]), int(pending["asked"][row])
         return Pending(
             pending["event_ids"][row],
-            pending["ids"][row],
+            tuple(pending["ids"][row].tolist()),
             int(pending.deadlines[row]) - self.window,
             int(pending["versions"][row]),
             number,
@@ -281,7 +282,7 @@ class Join:
             np.array([each.timestamp for each in predictions], dtype=np.int64),
             np.array([each.model_version for each in predictions], dtype=np.int64),
             [each.event_id for each in predictions],
-            [each.ids for each in predictions],
+            columns_of([each.ids for each in predictions], 0),
         )
         if any(each.scored for each in predictions):
             asked = np.array([UNDECIDED if each.asked is None else each.asked for each in predictions])
@@ -298,15 +299,19 @@ class Join:
         timestamps: Integers,
         versions: Integers,
         event_ids: Sequence[Id],
-        ids: Sequence[tuple[Id, ...]],
+        ids: tuple[Sequence[Id], ...],
     ) -> None:
         """`open` predictions column by column."""
+        if not len(numbers):
+            return
+        if self.pending["ids"].shape[1] != len(ids):
+            self.pending.widen("ids", (len(ids),))
         self.pending.append(
             digests,
             numbers,
             timestamps + self.window,
             event_ids=_objects(event_ids),
-            ids=_objects(ids),
+            ids=np.column_stack([*map(_objects, ids)]) if ids else np.empty((len(numbers), 0)),
             versions=versions,
             asked=np.full(len(numbers), UNDECIDED),
         )

@@ -186,7 +186,7 @@ def _prediction_columns(ran: _Run, asked: list[bool] | None, model: Model) -> Pr
         first,
         plan.event_ids,
         tuple(column[begin:] for column in ran.interactions.ids),
-        plan.keys(model.features.key_entity)[begin:],
+        plan.keys(model.features.key_entity, ran.interactions)[begin:],
         plan.timestamps,
         outputs.scores,
         outputs.probabilities,
@@ -235,7 +235,7 @@ def _outcome_columns(
     return OutcomeColumns(
         plan.folded,
         sequences,
-        _select(plan.keys(model.features.key_entity), rows),
+        _select(plan.keys(model.features.key_entity, interactions), rows),
         _select(interactions.timestamps, rows),
         scores,
         plan.watch_ratios,

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from pipeline.join.digests import Digests
 from pipeline.join.event_rows import NO_ROW
+from pipeline.join.matching import match_events
 from pipeline.join.merge import Integers, merge
 from pipeline.join.tables import UNDECIDED, Join, Pending
 from pipeline.model.model import Model
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction, Label
+from pipeline.records.inputs import Interaction, Label, id_columns
 from pipeline.task.plan import Plan
 from pipeline.task.prior_predictions import PriorPredictions
 from pipeline.task.record_queue import RecordQueue
@@ -135,7 +136,7 @@ class PlannedMessages(NamedTuple):
             np.array([plan.timestamps[row] for row in rows], dtype=np.int64),
             np.array([plan.versions[row] for row in rows], dtype=np.int64),
             [plan.event_ids[row] for row in rows],
-            [plan.ids[row] for row in rows],
+            tuple([column[row] for row in rows] for column in plan.ids),
         )
         join.remember_labelled(self.label_digests, label_times, plan.folded)
 
@@ -177,16 +178,15 @@ def try_plan(  # noqa: PLR0917 - state of the task
     interactions, labels = messages.interactions, messages.labels
     n, m = len(interactions), len(labels)
     event_ids, label_event_ids = [each.event_id for each in interactions], [each.event_id for each in labels]
-    rows_by_event = dict(zip(event_ids, range(n), strict=True))
     digests, label_digests = join.digests(event_ids), join.digests(label_event_ids)
-    if (
-        len(rows_by_event) < n
-        or len(set(label_event_ids)) < m
-        or not (join.has_room(n, m) and join.are_new(rows_by_event, digests))
-    ):
+    rows = match_events(digests, label_digests)
+    if rows is None or not (join.has_room(n, m) and join.are_new(event_ids, digests)):
         return None
-    found = _match_labels(label_event_ids, label_digests, rows_by_event, join)
-    if found is None or not _labels_match(found, messages, join):
+    found = _find_earlier(rows, n, label_event_ids, label_digests, join)
+    if found is None:
+        return None
+    ids = id_columns(interactions, model.features.entities)
+    if not _labels_match(found, messages, ids, join):
         return None
     numbers = _numbers(found, join)
     ratios = [each.watch_ratio for each in labels]
@@ -194,7 +194,7 @@ def try_plan(  # noqa: PLR0917 - state of the task
         first=predicted,
         folded=folded,
         event_ids=event_ids,
-        ids=[each.ids for each in interactions],
+        ids=ids,
         timestamps=messages.interaction_times.tolist(),
         values=model.features.event.values(interactions, messages.interaction_times),
         versions=(folded + messages.labels_before).tolist(),
@@ -221,12 +221,13 @@ def try_plan(  # noqa: PLR0917 - state of the task
     )
 
 
-def _match_labels(
-    label_event_ids: list[Id], digests: Digests, rows_by_event: dict[Id, int], join: Join
+def _find_earlier(
+    rows: Integers, n: int, label_event_ids: list[Id], digests: Digests, join: Join
 ) -> _Found | None:
-    """Find the predictions of labels; None if one is missing."""
-    n = len(rows_by_event)
-    rows = np.array([rows_by_event.get(event_id, n) for event_id in label_event_ids], dtype=np.int64)
+    """Find the predictions of the labels without an interaction here; None if one is missing.
+
+    Of each label, `rows` has the row of its interaction, and `n` where there is none.
+    """
     before = rows == n
     join_rows = join.pending.find(digests[before])
     elsewhere = join_rows == NO_ROW
@@ -243,14 +244,15 @@ def _match_labels(
     return _Found(rows, join_rows, spilled)
 
 
-def _labels_match(found: _Found, messages: MergedMessages, join: Join) -> bool:
+def _labels_match(found: _Found, messages: MergedMessages, ids: tuple[list[Id], ...], join: Join) -> bool:
     """Whether each label comes after its interaction, and names the same entities."""
-    n = len(messages.interactions)
-    ids = [each.ids for each in messages.interactions]
-    ids += _merged(found, join.pending["ids"], [each.ids for each in found.spilled])
-    return [ids[row] for row in found.rows.tolist()] == [each.ids for each in messages.labels] and bool(
-        ((found.rows < messages.interactions_before) | (found.rows >= n)).all()
-    )
+    rows, n, held = found.rows.tolist(), len(messages.interactions), join.pending["ids"]
+    for entity, named in enumerate(id_columns(messages.labels, len(ids))):
+        in_memory = held[:, entity] if held.shape[1] else held
+        column = ids[entity] + _merged(found, in_memory, [each.ids[entity] for each in found.spilled])
+        if [column[row] for row in rows] != named:
+            return False
+    return bool(((found.rows < messages.interactions_before) | (found.rows >= n)).all())
 
 
 def _numbers(found: _Found, join: Join) -> Integers:
@@ -281,7 +283,7 @@ def _prior(found: _Found, numbers: Integers, first: int, join: Join) -> PriorPre
     return PriorPredictions(
         array("q", numbers[before].tobytes()),
         pending["event_ids"][rows].tolist(),
-        pending["ids"][rows].tolist(),
+        tuple(column.tolist() for column in pending["ids"][rows].T),
         (pending.deadlines[rows] - join.window).tolist(),
         bytearray(pending["scored"][rows].tobytes()),
         [None if each == UNDECIDED else bool(each) for each in asked],

@@ -15,9 +15,9 @@ from pipeline.join.merge import Integers
 from pipeline.join.tables import Pending
 from pipeline.model.columns import InteractionColumns
 from pipeline.model.label_policy import LabelPolicy
-from pipeline.records.entities import columns_of
+from pipeline.records.entities import columns_joined
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Carried, Interaction, RawMessage
+from pipeline.records.inputs import Carried, Interaction, RawMessage, id_columns
 from pipeline.records.names import Fault
 from pipeline.records.outputs import Share
 from pipeline.records.slates import STRIDE, item_number
@@ -69,8 +69,8 @@ class Plan:
     """The sequence of the first outcome."""
     event_ids: list[Id] = field(default_factory=list)
     """Of the predictions, to be made; so are the next four columns."""
-    ids: list[tuple[Id, ...]] = field(default_factory=list)
-    """The ids of the entities."""
+    ids: tuple[list[Id], ...] = ()
+    """The ids, one column for each entity; none as long as there is no prediction."""
     timestamps: list[int] = field(default_factory=list)
     values: array[float] = field(default_factory=lambda: array("d"))
     """The features of messages and of live tables, one interaction's after the other's."""
@@ -131,7 +131,7 @@ class Plan:
         """
         begin = len(self.event_ids)
         self.event_ids += [each.event_id for each in interactions]
-        self.ids += [each.ids for each in interactions]
+        self.ids = columns_joined(self.ids, id_columns(interactions, 0))
         self.timestamps += [each.timestamp for each in interactions]
         self.values += values
         self.versions += [self.outcomes] * len(interactions)
@@ -169,7 +169,7 @@ class Plan:
         self.received |= {outcomes + number: shares for number, shares in later.received.items()}
         self.corrections |= {outcomes + number: each for number, each in later.corrections.items()}
         self.event_ids += later.event_ids
-        self.ids += later.ids
+        self.ids = columns_joined(self.ids, later.ids)
         self.timestamps += later.timestamps
         self.values += later.values
         self.versions += later.versions
@@ -190,8 +190,9 @@ class Plan:
         """Return the prediction of a row as an object, in which the model's output is stored."""
         number = self._number(row)
         if number not in self.waiting:
+            ids = tuple(column[row] for column in self.ids)
             self.waiting[number] = Pending(
-                self.event_ids[row], self.ids[row], self.timestamps[row], self.versions[row], number
+                self.event_ids[row], ids, self.timestamps[row], self.versions[row], number
             )
         return self.waiting[number]
 
@@ -221,17 +222,14 @@ class Plan:
 
     def interactions(self, entities: int) -> InteractionColumns:
         """Return the interactions of prior predictions, then the own ones, each with so many ids."""
-        prior = self.prior
+        columns = columns_joined(columns_joined((), self.prior.ids), self.ids)
         return InteractionColumns(
-            columns_of(prior.ids + self.ids, entities), prior.timestamps + self.timestamps
+            columns or tuple([] for _ in range(entities)), self.prior.timestamps + self.timestamps
         )
 
-    def keys(self, entity: int | None) -> list[Id]:
-        """Return what the keys of the same interactions are made of: the ids of an entity, or of events."""
-        prior = self.prior
-        if entity is None:
-            return prior.event_ids + self.event_ids
-        return [ids[entity] for ids in prior.ids] + [ids[entity] for ids in self.ids]
+    def keys(self, entity: int | None, interactions: InteractionColumns) -> list[Id]:
+        """Return what the keys of these interactions are made of: the ids of an entity, or of events."""
+        return self.prior.event_ids + self.event_ids if entity is None else interactions.ids[entity]
 
     def training_examples(self) -> TrainingExamples:
         """Return the training examples of the outcomes."""
@@ -284,7 +282,7 @@ class Plan:
             first=self._number(rows.start) if rows.start < len(self.event_ids) else self.after,
             folded=self.folded + outcomes.start,
             event_ids=self.event_ids[rows],
-            ids=self.ids[rows],
+            ids=tuple(column[rows] for column in self.ids),
             timestamps=self.timestamps[rows],
             values=self.values[width * rows.start : width * rows.stop],
             versions=self.versions[rows],

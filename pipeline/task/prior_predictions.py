@@ -5,12 +5,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.join.tables import ChallengerScores, Pending
+from pipeline.records.entities import columns_joined
 from pipeline.records.fields import Id
 from pipeline.records.outputs import Prediction
 
@@ -29,8 +31,8 @@ class PriorPredictions:
     numbers: array[int] = field(default_factory=lambda: array("q"))
     """As in `pipeline.join.tables.Pending.sequence`."""
     event_ids: list[Id] = field(default_factory=list)
-    ids: list[tuple[Id, ...]] = field(default_factory=list)
-    """The ids of the entities."""
+    ids: tuple[list[Id], ...] = ()
+    """The ids, one column for each entity; none as long as there is no prediction."""
     timestamps: list[int] = field(default_factory=list)
     outputs: bytearray = field(default_factory=bytearray)
     """Score, then features, float64, one prediction's after another's."""
@@ -55,7 +57,7 @@ class PriorPredictions:
         """Append a prediction."""
         self.numbers.append(prediction.sequence)
         self.event_ids.append(prediction.event_id)
-        self.ids.append(prediction.ids)
+        self.ids = columns_joined(self.ids, tuple([each] for each in prediction.ids))
         self.timestamps.append(prediction.timestamp)
         self.outputs += prediction.scored
         self.asked.append(prediction.asked)
@@ -67,7 +69,7 @@ class PriorPredictions:
         """Append later predictions."""
         self.numbers += later.numbers
         self.event_ids += later.event_ids
-        self.ids += later.ids
+        self.ids = columns_joined(self.ids, later.ids)
         self.timestamps += later.timestamps
         self.outputs += later.outputs
         self.asked += later.asked
@@ -78,7 +80,8 @@ class PriorPredictions:
         """Return each prediction as an object."""
         size = len(self.outputs) // max(1, len(self))
         outputs = [bytes(self.outputs[size * row : size * (row + 1)]) for row in range(len(self))]
-        columns = zip(self.event_ids, self.ids, self.timestamps, self.numbers, strict=True)
+        ids = zip(*self.ids, strict=True) if self.ids else repeat((), len(self))
+        columns = zip(self.event_ids, ids, self.timestamps, self.numbers, strict=True)
         return [
             Pending(event_id, ids, timestamp, 0, number, scored, asked, challengers)
             for (event_id, ids, timestamp, number), scored, asked, challengers in zip(

@@ -227,7 +227,7 @@ class Task:
             return fast_path.MIN_MESSAGES
         plan = found.plan
         if self.tables and n:
-            plan.values = self.tables.values(plan.values, plan.ids)
+            plan.values = self.tables.values(plan.values, [*zip(*plan.ids, strict=True)])
             plan.tables = [self.tables.versions] * n
         self._fast_limit = min(fast_path.MAX_MESSAGES, 2 * (n + m))
         self.interactions.skip(n)

@@ -11,7 +11,7 @@ from importlib import import_module
 import numpy as np
 
 from pipeline.config.tree import Config
-from pipeline.join import merge
+from pipeline.join.warm_up import warm_up as warm_up_join
 from pipeline.model.factory import ModelFactory
 from pipeline.model.score_terms import warm_up_explaining
 from pipeline.monitoring.drift import DriftDetector
@@ -26,7 +26,7 @@ def warm_up(factory: ModelFactory) -> None:
     factory
         Makes the worker's models.
     """
-    merge.warm_up()
+    warm_up_join()
     encode_rows(np.zeros((1, 1)))
     factory.warm_up()
     DriftDetector().add(np.zeros(1))
