@@ -4,7 +4,8 @@ msgspec writes every value but features, so that each is written as in a single 
 of a column with a line feed, which no JSON holds otherwise: strings escape theirs. The compiled code copies
 the values, row by row, between the names of the fields.
 
-Numba's cache on disk knows a function by its own file only: nothing compiled here depends on another one.
+Numba's cache on disk knows a function by its own file only: nothing compiled here depends on another one, but
+for the instructions of `pipeline.vectorized.words`.
 """
 
 # ruff: noqa: PLR0917 -- compiled code is called by position

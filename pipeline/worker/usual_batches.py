@@ -23,7 +23,6 @@ from pipeline.vectorized.texts import NO_TEXTS, Texts
 
 _LABELLED: Final = b'"labelled"\n'
 
-
 FEWEST: Final = 50
 """Records of a batch below which it costs less to encode them one by one."""
 
