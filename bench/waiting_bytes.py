@@ -96,9 +96,10 @@ def bytes_spilled(texts: Sequence[bytes], number: int = SPILLED) -> float:
 
 def _open(join: Join, encoder: RecordEncoder, records: Iterable[Prediction]) -> None:
     """Let predictions wait."""
-    for record in records:
+    waiting = list(records)
+    for record in waiting:
         join.open(Pending.of(record))
-        encoder.restore([record])
+    encoder.restore(waiting)
 
 
 def _renumbered(texts: Sequence[bytes]) -> Iterator[Prediction]:
