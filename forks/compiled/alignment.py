@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from forks.arrays import FloatArray
+from forks.jit import njit
 
 CACHE_LINE = 8
 """Number of float64 in a cache line of 64 bytes."""
@@ -25,10 +26,14 @@ def padded_length(numbers: int) -> int:
     return -(-numbers // CACHE_LINE) * CACHE_LINE
 
 
+@njit(cache=True)
 def aligned_zeros(numbers: int) -> FloatArray:
-    """Return zeros, (numbers,), that begin at a cache line."""
+    """Return zeros, (numbers,), that begin at a cache line.
+
+    It is compiled because Python needs several times as long to ask for an address.
+    """
     memory = np.zeros(numbers + CACHE_LINE)
-    start = -(memory.ctypes.data // memory.itemsize) % CACHE_LINE
+    start = (CACHE_LINE - memory.ctypes.data // memory.itemsize % CACHE_LINE) % CACHE_LINE
     return memory[start : start + numbers]
 
 
