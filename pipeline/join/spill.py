@@ -1,8 +1,8 @@
 """Predictions that wait for their label outside of memory: their records are in a file, an index in memory.
 
-A waiting prediction as an object takes about a kilobyte; here it takes some eighty bytes of memory. So the
-newest stay objects (`pipeline.join.tables`), and older ones are moved here, many at once. The file is not
-kept: a restart makes another one from the log.
+In memory, a waiting prediction and its record take some 700 bytes; here it takes some 80 bytes of memory. So
+the newest stay in memory (`pipeline.join.tables`), and older ones are moved here, many at once. The file is
+not kept: a restart makes another one from the log.
 """
 
 from __future__ import annotations
