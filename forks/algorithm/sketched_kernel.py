@@ -106,8 +106,7 @@ class SketchedKernel:
         self.feature_map = build_map(self._sketch, self._factors)
 
     def _mapped(self, points: FloatArray) -> FloatArray:
-        features: FloatArray = map_points(points, self.feature_map, _gamma(self._settings))
-        return features
+        return map_points(points, self.feature_map, _gamma(self._settings))
 
     def state(self) -> State:
         """Return the entries of `forks.Forks.state` for the kernel."""

@@ -15,6 +15,7 @@ CACHE_LINE = 8
 """Number of float64 in a cache line of 64 bytes."""
 
 
+@njit(cache=True)
 def padded_length(numbers: int) -> int:
     """Return ``numbers`` rounded up to whole cache lines.
 
@@ -37,6 +38,7 @@ def aligned_zeros(numbers: int) -> FloatArray:
     return memory[start : start + numbers]
 
 
+@njit(cache=True)
 def aligned_rows(matrix: FloatArray) -> FloatArray:
     """Return a copy of ``matrix`` whose rows begin at cache lines and are padded with zeros.
 
@@ -46,6 +48,6 @@ def aligned_rows(matrix: FloatArray) -> FloatArray:
     [[1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]]
     """
     rows, columns = matrix.shape
-    copy = aligned_zeros(rows * padded_length(columns)).reshape(rows, padded_length(columns))
+    copy = aligned_zeros(rows * padded_length(columns)).reshape((rows, padded_length(columns)))
     copy[:, :columns] = matrix
     return copy
