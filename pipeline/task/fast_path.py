@@ -28,8 +28,10 @@ from pipeline.task.plan import Plan
 from pipeline.task.prior_predictions import PriorPredictions
 from pipeline.task.record_queue import RecordQueue
 
-MIN_MESSAGES = 8
+MIN_MESSAGES = 2
 """Fewest messages for which the fast path is tried."""
+PLAIN_MESSAGES = 8
+"""Messages to process one by one after it was refused, so that attempts do not cost more than they do."""
 MAX_MESSAGES = 1024
 """Most messages processed together: few enough to stay in the processor's cache."""
 

@@ -213,18 +213,18 @@ class Task:
         if len(self.interactions) + len(self.labels) < fast_path.MIN_MESSAGES:
             return fast_path.MIN_MESSAGES
         if not self.inbox.settled or self.join.corrections != "off" or self.model.features.item_entities:
-            return fast_path.MIN_MESSAGES
+            return fast_path.PLAIN_MESSAGES
         join, folded = self.join, self._plan.outcomes
         ends = [self.inbox.next_window, *(table.queue.time for table in self.tables.tables)]
         end = min((time for time in ends if time is not None), default=None)
         messages = fast_path.merge_queued(self.interactions, self.labels, join, max_messages, end)
         n, m = len(messages.interactions), len(messages.labels)
-        found = None
-        if n + m >= fast_path.MIN_MESSAGES:
-            found = fast_path.try_plan(messages, join, self.model, self.predicted, folded, self._plan.first)
-        if found is None:
-            self._fast_limit = max(fast_path.MIN_MESSAGES, min(max_messages, n + m) // 2)
+        if n + m < fast_path.MIN_MESSAGES:
             return fast_path.MIN_MESSAGES
+        found = fast_path.try_plan(messages, join, self.model, self.predicted, folded, self._plan.first)
+        if found is None:
+            self._fast_limit = max(fast_path.PLAIN_MESSAGES, (n + m) // 2)
+            return fast_path.PLAIN_MESSAGES
         plan = found.plan
         if self.tables and n:
             plan.values = self.tables.values(plan.values, [*zip(*plan.ids, strict=True)])
