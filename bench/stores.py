@@ -52,11 +52,12 @@ class _File:
 
     def __init__(self, folder: Path) -> None:
         self._file = SpillFile(folder)
-        self._spilled = SpilledPredictions(self._file, KUAIREC_TYPES.predictions, b"key")
+        self._spilled = SpilledPredictions(self._file, KUAIREC_TYPES.predictions, bytes(16))
 
     def write(self, ids: Sequence[int], texts: Sequence[bytes]) -> None:
         columns = np.array(ids, dtype=np.int64)
-        self._spilled.append(ids, texts, timestamps=columns, sequences=columns, versions=columns)
+        digests = self._spilled.digester.digests(ids)
+        self._spilled.append(digests, texts, timestamps=columns, sequences=columns, versions=columns)
 
     def read(self, ids: Sequence[int]) -> None:
         assert self._spilled.find_all(ids)

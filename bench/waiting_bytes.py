@@ -79,7 +79,7 @@ def bytes_spilled(texts: Sequence[bytes], number: int = SPILLED) -> float:
     process, size, most = psutil.Process(), len(texts), 0.0
     settings = JoinSettings(window="365d", max_in_memory=size, max_pending=2 * (number + size))
     with closing(SpillFile()) as file:
-        spilled = SpilledPredictions(file, KUAIREC_TYPES.predictions, b"key")
+        spilled = SpilledPredictions(file, KUAIREC_TYPES.predictions, bytes(16))
         join, encoder, records = Join(settings, spilled), RecordEncoder(), _renumbered(texts)
         while len(spilled) < BATCH:
             _open(join, encoder, islice(records, BATCH))
@@ -96,9 +96,10 @@ def bytes_spilled(texts: Sequence[bytes], number: int = SPILLED) -> float:
 
 def _open(join: Join, encoder: RecordEncoder, records: Iterable[Prediction]) -> None:
     """Let predictions wait."""
-    for record in records:
+    waiting = list(records)
+    for record in waiting:
         join.open(Pending.of(record))
-        encoder.restore([record])
+    encoder.restore(waiting)
 
 
 def _renumbered(texts: Sequence[bytes]) -> Iterator[Prediction]:

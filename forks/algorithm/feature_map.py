@@ -12,6 +12,7 @@ from forks.algorithm.tisvd import Factors
 from forks.arrays import FloatArray
 from forks.compiled.alignment import aligned_rows
 from forks.compiled.products import matmul
+from forks.jit import njit
 from forks.linalg.least_squares import least_squares
 
 # Phi_pm's singular values fall as fast as the kernel's eigenvalues. Values below this share of the largest
@@ -48,9 +49,16 @@ def build_map(sketch: KernelSketch, factors: Factors) -> FeatureMap:
 
 def map_points(X: FloatArray, feature_map: FeatureMap, gamma: float) -> FloatArray:
     """Return the features, (n, k), of the rows of ``X`` (n, dimension)."""
-    landmarks, Z = (aligned_rows(matrix) for matrix in feature_map)
-    kernel, phi = (np.empty((len(X), matrix.shape[1])) for matrix in (landmarks, Z))
-    squared_distance_matrix(X, landmarks, kernel)
+    features: FloatArray = _map_points(X, feature_map.landmarks, feature_map.Z, gamma)
+    return features
+
+
+@njit(cache=True)
+def _map_points(X: FloatArray, landmarks: FloatArray, Z: FloatArray, gamma: float) -> FloatArray:
+    points, coefficients = aligned_rows(landmarks), aligned_rows(Z)
+    kernel = np.empty((X.shape[0], points.shape[1]))
+    phi = np.empty((X.shape[0], coefficients.shape[1]))
+    squared_distance_matrix(X, points, kernel)
     gaussian_in_place(kernel.reshape(-1), gamma)
-    matmul(kernel, Z, phi)
-    return phi[:, : feature_map.Z.shape[1]].copy()
+    matmul(kernel, coefficients, phi)
+    return phi[:, : Z.shape[1]].copy()

@@ -216,6 +216,21 @@ def gaussian_matrix(left: FloatArray, right: FloatArray, gamma: float) -> FloatA
 
 
 @njit(cache=True)
+def gaussian_column(x: FloatArray, points: FloatArray, gamma: float) -> FloatArray:
+    """Return the Gaussian kernel, (n,), of ``x``, (dimension,), with the rows of ``points`` (n, dimension).
+
+    Examples
+    --------
+    >>> gaussian_column(np.zeros(2), np.eye(2), 0.5).round(3).tolist()
+    [0.607, 0.607]
+    """
+    out = np.empty(points.shape[0])
+    for i in range(points.shape[0]):
+        out[i] = gaussian(x, points[i], gamma)
+    return out
+
+
+@njit(cache=True)
 def factorised_matrix(left: FloatArray, right: FloatArray, edges: IntArray, gamma: float) -> FloatArray:
     """Return `gaussian_matrix` as the product of the Gaussian kernels on blocks of columns.
 

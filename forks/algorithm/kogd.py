@@ -39,7 +39,9 @@ class Expansion(NamedTuple):
         kept = (1.0 - step * decay) * self.coefficients
         if not store:
             return self._replace(coefficients=kept)
-        return self._replace(points=np.vstack([self.points, x]), coefficients=np.append(kept, -step * slope))
+        return self._replace(
+            points=np.concatenate([self.points, x[None]]), coefficients=np.append(kept, -step * slope)
+        )
 
 
 @njit(cache=True)

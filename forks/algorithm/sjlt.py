@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from forks.arrays import BoolArray, FloatArray, IntArray
+from forks.arrays import FloatArray, IntArray
 from forks.jit import njit
 from forks.randomness import Purpose, draw_rows
+
+Number = TypeVar("Number", np.float64, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +40,7 @@ class Sjlt:
     def rows(self, serials: IntArray) -> SjltRows:
         """Return the rows of the points with these serial numbers, (n,)."""
         raw = draw_rows(self.seed, Purpose.SJLT_ROW, serials, 2 * self.blocks)
-        raw = raw.reshape(len(serials), self.blocks, 2)
-        width = self.size // self.blocks
-        indices = (raw[:, :, 0] % np.uint64(width)).astype(np.int64) + width * np.arange(self.blocks)
-        signs = np.where(raw[:, :, 1] >> np.uint64(63) == 0, 1.0, -1.0) / np.sqrt(self.blocks)
-        return SjltRows(self.size, indices, signs)
+        return SjltRows(self.size, *_entries(raw, self.size // self.blocks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class SjltRows:
     def project(self, vector: FloatArray) -> FloatArray:
         """Return S' v, (s_p,), for a vector v, (n,)."""
         out = np.zeros(self.size)
-        _add(self.indices, self.values, vector, out)
+        add_rows(self.indices, self.values, vector, out)
         return out
 
     def dense(self) -> FloatArray:
@@ -77,13 +78,42 @@ class SjltRows:
         indices = np.concatenate([self.indices, row.indices])
         return SjltRows(self.size, indices, np.concatenate([self.values, row.values]))
 
-    def select(self, which: IntArray | BoolArray) -> SjltRows:
-        """Return the rows with these indices, or those where ``which`` is true."""
-        return SjltRows(self.size, self.indices[which], self.values[which])
+    def row(self, index: int) -> SjltRows:
+        """Return one row."""
+        return SjltRows(self.size, self.indices[index : index + 1], self.values[index : index + 1])
+
+    def without(self, index: int) -> SjltRows:
+        """Return the rows but for one."""
+        return SjltRows(self.size, without(self.indices, index), without(self.values, index))
+
+
+def without(rows: NDArray[Number], index: int) -> NDArray[Number]:
+    """Return an array, (n, ...), without its row ``index``.
+
+    Examples
+    --------
+    >>> without(np.array([5, 6, 7]), 1).tolist()
+    [5, 7]
+    """
+    return np.concatenate([rows[:index], rows[index + 1 :]])
 
 
 @njit(cache=True)
-def _add(indices: IntArray, values: FloatArray, vector: FloatArray, out: FloatArray) -> None:
+def _entries(raw: NDArray[np.uint64], width: int) -> tuple[IntArray, FloatArray]:
+    """Return columns and values of the entries of rows, (n, d) each, from random integers (n, 2 d)."""
+    blocks = raw.shape[1] // 2
+    indices, values = np.empty((raw.shape[0], blocks), dtype=np.int64), np.empty((raw.shape[0], blocks))
+    for i in range(raw.shape[0]):
+        for b in range(blocks):
+            indices[i, b] = np.int64(raw[i, 2 * b] % np.uint64(width)) + width * b
+            sign = 1.0 if raw[i, 2 * b + 1] >> np.uint64(63) == 0 else -1.0
+            values[i, b] = sign / math.sqrt(blocks)
+    return indices, values
+
+
+@njit(cache=True)
+def add_rows(indices: IntArray, values: FloatArray, vector: FloatArray, out: FloatArray) -> None:
+    """Add S' v, (s_p,), to ``out`` for a vector v, (n,), and rows with these entries, (n, d)."""
     for i in range(indices.shape[0]):
         for b in range(indices.shape[1]):
             out[indices[i, b]] += values[i, b] * vector[i]

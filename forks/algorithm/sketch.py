@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forks.algorithm.kernels import gaussian_matrix
-from forks.algorithm.sjlt import Sjlt, SjltRows
+from forks.algorithm.kernels import gaussian_column, gaussian_matrix
+from forks.algorithm.sjlt import Sjlt, SjltRows, add_rows, without
 from forks.arrays import FloatArray, IntArray
 from forks.jit import njit
 from forks.randomness import Purpose, draws
@@ -90,8 +90,8 @@ class KernelSketch:
         """
         serial = int(self.serials[-1]) + 1
         row = self._sjlt.rows(np.array([serial]))
-        modification = self._update(row, self._column(x), 1.0)
-        self.points = np.vstack([self.points, x])
+        modification = self._update(x, row, 1.0)
+        self.points = np.concatenate([self.points, x[None]])
         self.serials = np.append(self.serials, serial)
         self._rows = self._rows.append(row)
         draw = draws(self._sjlt.seed, Purpose.LANDMARK_ENTRY, serial, 1)[0]
@@ -113,75 +113,119 @@ class KernelSketch:
         if len(self.points) <= len(self.landmarks):
             raise ValueError("evict: all stored points are landmarks; store more points than landmarks")
         serial = int(self.serials[index])
-        row = self._rows.select(np.array([index]))
-        modification = self._update(row, self._column(self.points[index]), -1.0)
-        kept = np.arange(len(self.points)) != index
-        self.points, self.serials = self.points[kept], self.serials[kept]
-        self._rows = self._rows.select(kept)
+        modification = self._update(self.points[index], self._rows.row(index), -1.0)
+        self.points, self.serials = without(self.points, index), without(self.serials, index)
+        self._rows = self._rows.without(index)
         slots = np.flatnonzero(self.landmarks == index)
         self.landmarks = self.landmarks - (self.landmarks > index)
         if len(slots):
             self._replace_landmark(int(slots[0]), serial)
         return modification
 
-    def _update(self, row: SjltRows, column: FloatArray, sign: float) -> Modification:
-        """Add or remove a point, with k(x, x) = 1, and return the change of Phi_pp.
-
-        With the point's row s of S_p and q = S_p' k, for k its kernel with the stored points, Phi_pp changes
-        by s q' + q s' + s s' when the point is added (Eq. 12). When it is removed, q includes s, and the
-        change is -s q' - q s' + s s'. Both are +-(s h' + h s') with h = q +- s / 2, and only rows and columns
-        in which s has entries change.
-
-        Parameters
-        ----------
-        row
-            Row of S_p of the point.
-        column : ndarray, shape (n,), float64
-            Kernel of the point with the stored points, including itself if it is removed.
-        sign
-            1 to add the point, -1 to remove it.
-        """
-        h = self._rows.project(column)
-        indices, values = row.indices[0], sign * row.values[0]
-        _modify(self.phi_pm, self.phi_pp, indices, values, column[self.landmarks], h)
-        s = row.dense()[0]
-        return Modification(sign * np.column_stack([s, h]), np.column_stack([h, s]))
+    def _update(self, x: FloatArray, row: SjltRows, sign: float) -> Modification:
+        """Add (``sign`` = 1) or remove (-1) the point ``x`` with this row of S_p; see `_modify`."""
+        modification = _modify(
+            self.phi_pm,
+            self.phi_pp,
+            self.points,
+            self._rows.indices,
+            self._rows.values,
+            self.landmarks,
+            self._gamma,
+            x,
+            row.indices[0],
+            row.values[0],
+            sign,
+        )
+        return Modification(*modification)
 
     def _replace_landmark(self, slot: int, evicted_serial: int) -> None:
-        free = np.ones(len(self.points), dtype=np.bool_)
-        free[np.delete(self.landmarks, slot)] = False
-        candidates = np.flatnonzero(free)
+        candidates = _free_points(self.landmarks, slot, len(self.points))
         draw = draws(self._sjlt.seed, Purpose.LANDMARK_SUCCESSOR, evicted_serial, 1)[0]
         self._sample(slot, int(candidates[int(draw % np.uint64(len(candidates)))]))
 
     def _sample(self, slot: int, index: int) -> None:
         """Make the stored point at ``index`` the landmark of column ``slot``."""
         self.landmarks[slot] = index
-        self.phi_pm[:, slot] = self._rows.project(self._column(self.points[index]))
-
-    def _column(self, x: FloatArray) -> FloatArray:
-        """Return k(x, .) at the stored points, (n,)."""
-        column: FloatArray = gaussian_matrix(x[None, :], self.points, self._gamma)[0]
-        return column
+        column = gaussian_column(self.points[index], self.points, self._gamma)
+        self.phi_pm[:, slot] = self._rows.project(column)
 
 
 @njit(cache=True)
 def _modify(  # noqa: PLR0917 -- compiled code is called by position
     phi_pm: FloatArray,
     phi_pp: FloatArray,
+    points: FloatArray,
+    row_indices: IntArray,
+    row_values: FloatArray,
+    landmarks: IntArray,
+    gamma: float,
+    x: FloatArray,
     indices: IntArray,
     values: FloatArray,
-    column: FloatArray,
-    h: FloatArray,
-) -> None:
-    """Change both sketches in place, and q to h, for a row of S_p with these entries.
+    sign: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Add a point to both sketches, or remove it, in place; return the factors of the change of Phi_pp.
 
-    ``column`` is the kernel of the point with the landmarks.
+    With the point's row s of S_p and q = S_p' k, for k its kernel with the stored points and k(x, x) = 1,
+    Phi_pp changes by s q' + q s' + s s' when the point is added (Eq. 12). When it is removed, q includes s,
+    and the change is -s q' - q s' + s s'. Both are +-(s h' + h s') with h = q +- s / 2, and only rows and
+    columns in which s has entries change.
+
+    Parameters
+    ----------
+    phi_pm, phi_pp
+        The sketches, see `KernelSketch`; changed.
+    points : ndarray, shape (n, dimension), float64
+        Stored points, including the point itself if it is removed.
+    row_indices : ndarray, shape (n, d), int64
+        Columns of the entries of their rows of S_p.
+    row_values : ndarray, shape (n, d), float64
+        Values of these entries.
+    landmarks : ndarray, shape (s_m,), int64
+        Indices of the landmarks.
+    gamma
+        Factor of the squared distance in the kernel.
+    x : ndarray, shape (dimension,), float64
+        The point.
+    indices : ndarray, shape (d,), int64
+        Columns of the entries of its row of S_p.
+    values : ndarray, shape (d,), float64
+        Values of these entries.
+    sign
+        1 to add the point, -1 to remove it.
+
+    Returns
+    -------
+    tuple of ndarray, shape (s_p, 2), float64
+        A and B of `Modification`.
     """
+    kernel = gaussian_column(x, points, gamma)
+    column = kernel[landmarks]
+    h = np.zeros(phi_pp.shape[0])
+    add_rows(row_indices, row_values, kernel, h)
     for b in range(indices.shape[0]):
-        h[indices[b]] += values[b] / 2.0
+        h[indices[b]] += sign * values[b] / 2.0
     for b in range(indices.shape[0]):
-        index, value = indices[b], values[b]
+        index, value = indices[b], sign * values[b]
         phi_pm[index] += value * column
         phi_pp[index] += value * h
         phi_pp[:, index] += value * h
+    s = np.zeros(phi_pp.shape[0])
+    for b in range(indices.shape[0]):
+        s[indices[b]] = values[b]
+    A, B = np.empty((s.shape[0], 2)), np.empty((s.shape[0], 2))
+    for i in range(s.shape[0]):
+        A[i, 0], A[i, 1] = sign * s[i], sign * h[i]
+        B[i, 0], B[i, 1] = h[i], s[i]
+    return A, B
+
+
+@njit(cache=True)
+def _free_points(landmarks: IntArray, slot: int, count: int) -> IntArray:
+    """Return which of ``count`` stored points are no landmarks, in order; that of ``slot`` does not count."""
+    free = np.ones(count, dtype=np.bool_)
+    for other in range(landmarks.shape[0]):
+        if other != slot:
+            free[landmarks[other]] = False
+    return np.flatnonzero(free)

@@ -90,7 +90,7 @@ class SketchedKernel:
     def features_with(self, point: FloatArray) -> FloatArray:
         """Return the features, (n, k), under the current map, of the points stored after `change`."""
         kept = self.features()[1:] if self._settings.bounded else self.features()
-        return np.vstack([kept, self._mapped(point[None])])
+        return np.concatenate([kept, self._mapped(point[None])])
 
     def change(self, point: FloatArray) -> None:
         """Store ``point``, (columns,), and change the map; if bounded, evict the oldest point first."""
@@ -101,13 +101,12 @@ class SketchedKernel:
         if self._settings.refresh and self._changes % self._settings.refresh == 0:
             self._factors = truncated_svd(self._sketch.phi_pp, self._settings.rank)
         else:
-            A, B = (np.hstack(sides) for sides in zip(*modifications, strict=True))
+            A, B = (np.concatenate(sides, axis=1) for sides in zip(*modifications, strict=True))
             self._factors = tisvd(self._factors, A, B)
         self.feature_map = build_map(self._sketch, self._factors)
 
     def _mapped(self, points: FloatArray) -> FloatArray:
-        features: FloatArray = map_points(points, self.feature_map, _gamma(self._settings))
-        return features
+        return map_points(points, self.feature_map, _gamma(self._settings))
 
     def state(self) -> State:
         """Return the entries of `forks.Forks.state` for the kernel."""

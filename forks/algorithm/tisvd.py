@@ -42,7 +42,7 @@ def truncated_svd(matrix: FloatArray, rank: int) -> Factors:
     """
     values, vectors = symmetric_eigen(matrix)
     largest = np.argsort(-np.abs(values), kind="stable")[:rank]
-    return Factors(np.ascontiguousarray(vectors[:, largest]), values[largest])
+    return Factors(vectors.take(largest, axis=1), values[largest])
 
 
 def tisvd(factors: Factors, A: FloatArray, B: FloatArray) -> Factors:
@@ -64,7 +64,7 @@ def tisvd(factors: Factors, A: FloatArray, B: FloatArray) -> Factors:
     vectors, values = factors
     k = factors.rank
     # A B' is symmetric, so both its row space and its column space lie in the span of A.
-    basis = np.hstack([vectors, _outside(vectors, A)])
+    basis = np.concatenate([vectors, _outside(vectors, A)], axis=1)
     H = (basis.T @ A) @ (basis.T @ B).T  # Eq. 8
     H[np.arange(k), np.arange(k)] += values
     rotation = truncated_svd(H, k)

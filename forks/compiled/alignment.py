@@ -9,11 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from forks.arrays import FloatArray
+from forks.jit import njit
 
 CACHE_LINE = 8
 """Number of float64 in a cache line of 64 bytes."""
 
 
+@njit(cache=True)
 def padded_length(numbers: int) -> int:
     """Return ``numbers`` rounded up to whole cache lines.
 
@@ -25,13 +27,18 @@ def padded_length(numbers: int) -> int:
     return -(-numbers // CACHE_LINE) * CACHE_LINE
 
 
+@njit(cache=True)
 def aligned_zeros(numbers: int) -> FloatArray:
-    """Return zeros, (numbers,), that begin at a cache line."""
+    """Return zeros, (numbers,), that begin at a cache line.
+
+    It is compiled because Python needs several times as long to ask for an address.
+    """
     memory = np.zeros(numbers + CACHE_LINE)
-    start = -(memory.ctypes.data // memory.itemsize) % CACHE_LINE
+    start = (CACHE_LINE - memory.ctypes.data // memory.itemsize % CACHE_LINE) % CACHE_LINE
     return memory[start : start + numbers]
 
 
+@njit(cache=True)
 def aligned_rows(matrix: FloatArray) -> FloatArray:
     """Return a copy of ``matrix`` whose rows begin at cache lines and are padded with zeros.
 
@@ -41,6 +48,6 @@ def aligned_rows(matrix: FloatArray) -> FloatArray:
     [[1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]]
     """
     rows, columns = matrix.shape
-    copy = aligned_zeros(rows * padded_length(columns)).reshape(rows, padded_length(columns))
+    copy = aligned_zeros(rows * padded_length(columns)).reshape((rows, padded_length(columns)))
     copy[:, :columns] = matrix
     return copy

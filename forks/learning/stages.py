@@ -309,7 +309,9 @@ class Stages:
             step=self._settings.step,
             decay=self._settings.decay,
         )
-        self._set_hypothesis(self._hypothesis._replace(expansion=expansion))
+        # The other arrays stay as they are.
+        self._hypothesis = self._hypothesis._replace(expansion=expansion)
+        self._arrays = (*self._arrays[:6], *expansion, *self._arrays[8:])
 
     def _kernel_point(self, x: FloatArray) -> FloatArray:
         """Return the point to store for the row ``x``, (kernel columns,)."""

@@ -15,6 +15,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _CONTROLLER = ThreadpoolController()
+_BLAS = _CONTROLLER.select(user_api="blas")
 _LIMIT = RLock()
 """Lock held while the number of BLAS threads, which is global to the process, is changed."""
 
@@ -33,10 +34,18 @@ def blas_libraries() -> list[str]:
     return sorted(
         {
             " ".join(filter(None, map(library.get, ("internal_api", "version", "architecture"))))
-            for library in _CONTROLLER.info()
-            if library["user_api"] == "blas"
+            for library in _BLAS.info()
         }
     )
+
+
+def limit_to_one_thread() -> None:
+    """Limit BLAS to one thread from here on, in a process that calls it only with this limit.
+
+    Functions of `on_one_thread` then need not set the limit, and take it back, at each call.
+    """
+    with _LIMIT:
+        _BLAS.limit(limits=1)
 
 
 def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
@@ -49,7 +58,10 @@ def on_one_thread(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _LIMIT, _CONTROLLER.limit(limits=1, user_api="blas"):
-            return function(*args, **kwargs)
+        with _LIMIT:
+            if all(library.num_threads == 1 for library in _BLAS.lib_controllers):
+                return function(*args, **kwargs)  # a limit takes longer to set than an event to learn
+            with _BLAS.limit(limits=1):
+                return function(*args, **kwargs)
 
     return limited

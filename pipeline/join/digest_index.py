@@ -8,21 +8,17 @@ Numba's cache on disk knows a function by its own file only: nothing here depend
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from hashlib import blake2b
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forks.jit import njit
-from pipeline.records.fields import Id
+from pipeline.join.digests import Digests
 
-Digests: TypeAlias = NDArray[np.uint64]
 Rows: TypeAlias = NDArray[np.int64]
 Slots: TypeAlias = NDArray[np.int32]
 
-DIGEST_BYTES: Final = 16
 MAX_LOAD: Final = 0.6
 """Share of the slots that hold a row, at most. With linear probing, a search then ends after a few slots."""
 FEWEST_SLOTS: Final = 1_024
@@ -30,45 +26,13 @@ EMPTY: Final = -1
 """A slot without a row, and the row of an id that is not there."""
 
 
-class Digester:
-    """Makes the digests of event ids: keyed BLAKE2b, 16 bytes.
-
-    Whoever does not know the key cannot choose ids whose digests, or whose slots, are the same.
-
-    Parameters
-    ----------
-    key
-        Secret key, up to 64 bytes.
-
-    Examples
-    --------
-    >>> digests = Digester(b"key").digests(["7", 7])
-    >>> digests.shape, bool((digests[0] == digests[1]).all())
-    ((2, 2), False)
-    """
-
-    def __init__(self, key: bytes) -> None:
-        self._keyed = blake2b(key=key, digest_size=DIGEST_BYTES)
-
-    def digests(self, event_ids: Iterable[Id]) -> Digests:
-        """Return the digests of ids, shape (n, 2)."""
-        copy, found = self._keyed.copy, list[bytes]()
-        for event_id in event_ids:
-            hashed = copy()
-            if isinstance(event_id, str):
-                hashed.update(b"s" + event_id.encode(errors="surrogatepass"))
-            else:
-                hashed.update(b"i%d" % event_id)
-            found.append(hashed.digest())
-        return np.frombuffer(b"".join(found), dtype=np.uint64).reshape(-1, 2)
-
-
 class DigestIndex:
     """Finds rows by the digests of their event ids.
 
     Examples
     --------
-    >>> digests = Digester(b"key").digests(["a", "b", "c"])
+    >>> from pipeline.join.digests import Digester
+    >>> digests = Digester(bytes(16)).digests(["a", "b", "c"])
     >>> index = DigestIndex()
     >>> index.insert(digests, np.array([0, 2]))
     >>> index.find(digests, digests).tolist()

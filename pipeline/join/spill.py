@@ -1,8 +1,8 @@
 """Predictions that wait for their label outside of memory: their records are in a file, an index in memory.
 
-A waiting prediction as an object takes about a kilobyte; here it takes some eighty bytes of memory. So the
-newest stay objects (`pipeline.join.tables`), and older ones are moved here, many at once. The file is not
-kept: a restart makes another one from the log.
+In memory, a waiting prediction and its record take some 700 bytes; here it takes some 80 bytes of memory. So
+the newest stay in memory (`pipeline.join.tables`), and older ones are moved here, many at once. The file is
+not kept: a restart makes another one from the log.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 
 from pipeline.errors import StateError
-from pipeline.join.digest_index import EMPTY, Digester, DigestIndex, Digests, Rows
+from pipeline.join.digest_index import EMPTY, DigestIndex, Rows
+from pipeline.join.digests import Digester, Digests
 from pipeline.join.spill_columns import Integers, SpillColumns
 from pipeline.records.fields import Id
 from pipeline.records.outputs import Prediction
@@ -52,7 +53,7 @@ class SpilledPredictions:
     decoder
         Decodes records.
     key
-        Secret key of the digests of event ids: see `pipeline.join.digest_index.Digester`.
+        Secret key of the digests of event ids: see `pipeline.join.digests.Digester`.
     rows, size
         Predictions of a block, and the bytes of their records.
     """
@@ -68,7 +69,8 @@ class SpilledPredictions:
     ) -> None:
         self._store = store
         self._decoder = decoder
-        self._digester = Digester(key)
+        self.digester = Digester(key)
+        """Makes the digests of event ids."""
         self._index = DigestIndex()
         self._columns = SpillColumns(rows, size)
         self._block: int | None = None
@@ -95,7 +97,7 @@ class SpilledPredictions:
 
     def append(
         self,
-        event_ids: Sequence[Id],
+        digests: Digests,
         texts: Sequence[bytes],
         *,
         timestamps: Integers,
@@ -106,14 +108,13 @@ class SpilledPredictions:
 
         Parameters
         ----------
-        event_ids
-            Their events.
+        digests
+            Digests of their events, shape (n, 2).
         texts
             Their records.
         timestamps, sequences, versions
             As in the records. Sequences ascend, also from one call to the next.
         """
-        digests = self._digester.digests(event_ids)
         columns = {"timestamps": timestamps, "sequences": sequences, "versions": versions}
         self._append(digests, texts, columns)
 
@@ -177,7 +178,7 @@ class SpilledPredictions:
             begin = end
 
     def _find(self, event_ids: Collection[Id]) -> Rows:
-        return self._index.find(self._columns.digests, self._digester.digests(event_ids))
+        return self._index.find(self._columns.digests, self.digester.digests(event_ids))
 
     def _remove(self, rows: Rows) -> None:
         self._index.remove(self._columns.digests, rows)

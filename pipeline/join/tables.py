@@ -7,7 +7,8 @@ recognised.
 
 Each table has a capacity. Above it, the entry that is due next leaves before its deadline.
 
-Where there is a store, the newest predictions that wait are objects, and older ones are in it
+Predictions that wait and closed events are rows (`pipeline.join.event_rows`), found by a keyed digest of the
+event's id. Where there is a store, only the newest predictions are in memory, and older ones are in it
 (`pipeline.join.spill`). Which they are changes nothing but the memory that they take.
 """
 
@@ -15,19 +16,22 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import islice
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.config.tree import Join as JoinSettings
+from pipeline.join.digests import KEY_BYTES, Digester, Digests
+from pipeline.join.event_rows import NEVER, NO_ROW, EventRows
 from pipeline.join.identity import identify_by
 from pipeline.join.merge import Integers
 from pipeline.join.spill import SpilledPredictions
-from pipeline.join.timers import NEVER, TimerQueue
+from pipeline.join.timers import TimerQueue
 from pipeline.records.decoding import NO_TIMESTAMP
+from pipeline.records.entities import columns_of
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Label, RawMessage
 from pipeline.records.outputs import Outcome, Prediction
@@ -51,12 +55,12 @@ class ChallengerScores(msgspec.Struct, frozen=True, gc=False):
         return dict(zip(self.names, np.frombuffer(self.scores).tolist(), strict=True))
 
 
-class Pending(msgspec.Struct, gc=False):
-    """A prediction that waits for its label. The model's output is filled in when its batch is run.
+UNDECIDED: Final = -1
+"""In the column that says whether a label was asked for: all labels are learned as they come."""
 
-    Numbers are kept as bytes: as single objects they would be most of what a worker holds, and scattered all
-    over its memory.
-    """
+
+class Pending(msgspec.Struct, gc=False):
+    """A prediction that waits for its label. The model's output is filled in when its batch is run."""
 
     event_id: Id
     ids: tuple[Id, ...]
@@ -153,6 +157,8 @@ class Join:
     ) -> None:
         self.identify = identify_by(item_entities)
         """Returns the event by which the tables find something."""
+        self.digests = (Digester(bytes(KEY_BYTES)) if spilled is None else spilled.digester).digests
+        """Returns the digests of events."""
         self.window = settings.window
         self.early = settings.early
         self.early_bytes = settings.early_bytes
@@ -160,30 +166,33 @@ class Join:
         self.max_in_memory = settings.max_in_memory
         self.max_closed = settings.max_closed
         self.corrections = settings.corrections
-        self.pending: dict[Id, Pending] = {}
-        """Predictions without an outcome, in the order in which they were made, but for those spilled."""
+        self.pending = EventRows(
+            {
+                "event_ids": (np.object_, ()),
+                "ids": (np.object_, (0,)),
+                "versions": (np.int64, ()),
+                "scored": (np.float64, (0,)),
+                "asked": (np.int8, ()),
+            }
+        )
+        """Predictions without an outcome, but for those spilled; their numbers are `Pending.sequence`."""
+        self._challengers: dict[int, ChallengerScores] = {}
+        """Of those predictions, by number, where there are challengers."""
         self.spilled = spilled
         """Older predictions without an outcome; None where all are in memory."""
-        self.closed: dict[Id, int] = {}
-        """The outcomes not yet forgotten, in their order: twice the sequence, and 1 more if it expired."""
-        self.answered: dict[Id, Answered] = {}
-        """The closed events whose labels may be corrected; empty unless they may."""
+        self.closed = EventRows({})
+        """The outcomes not yet forgotten. Their numbers are twice the sequence, and 1 more if it expired."""
+        self._answered: dict[int, Answered] = {}
+        """The closed events whose labels may be corrected, by number; empty unless they may."""
         self.waiting: dict[Id, EarlyLabel] = {}
         """Early labels, in the order in which they came."""
         self.waiting_bytes = 0
         """Size of the messages of early labels."""
-        self._expiry_timers = TimerQueue(self.pending, attrgetter("sequence"), self.over_capacity)
-        self._closed_timers = TimerQueue(self.closed, int, self._closed_over_capacity)
         self._early_timers = TimerQueue(self.waiting, attrgetter("source.offset"), self._early_over_capacity)
-
-    def knows(self, event_id: Id) -> bool:
-        """Whether the event was predicted, as far as memory goes."""
-        return self.knows_any([event_id])
 
     def knows_any(self, event_ids: Collection[Id]) -> bool:
         """Whether any of the events was predicted, as far as memory goes."""
-        known = any(each in self.pending or each in self.closed for each in event_ids)
-        return known or self._spilled_any(event_ids)
+        return not self._are_unknown(self.digests(event_ids)) or self._spilled_any(event_ids)
 
     @property
     def pending_count(self) -> int:
@@ -192,26 +201,37 @@ class Join:
 
     def find(self, event_id: Id) -> Pending | None:
         """Return the prediction of an event that waits, if there is one."""
-        found = self.find_all([event_id])
-        return None if found is None else found[0]
+        [row] = self.pending.find(self.digests([event_id])).tolist()
+        if row != NO_ROW:
+            return self.pending_at(row)
+        records = self.spilled.find_all([event_id]) if self.spilled else None
+        return None if records is None else Pending.of_spilled(records[0])
 
-    def find_all(self, event_ids: list[Id]) -> list[Pending] | None:
-        """Return the predictions of events, all of which wait; None if one does not."""
-        try:
-            return list(map(self.pending.__getitem__, event_ids))
-        except KeyError:
-            if not self.spilled:
-                return None
-        elsewhere = [event_id for event_id in event_ids if event_id not in self.pending]
-        records = self.spilled.find_all(elsewhere)
-        if records is None:
-            return None
-        spilled = map(Pending.of_spilled, records)
-        return [self.pending.get(event_id) or next(spilled) for event_id in event_ids]
+    def pending_at(self, row: int) -> Pending:
+        """Return the prediction of a row."""
+        pending = self.pending
+        number, asked = int(pending.numbers[row]), int(pending["asked"][row])
+        return Pending(
+            pending["event_ids"][row],
+            tuple(pending["ids"][row].tolist()),
+            int(pending.deadlines[row]) - self.window,
+            int(pending["versions"][row]),
+            number,
+            pending["scored"][row].tobytes(),
+            None if asked == UNDECIDED else bool(asked),
+            self._challengers.get(number),
+        )
 
-    def has_expired(self, event_id: Id) -> bool:
-        """Whether the event is known as one whose prediction expired."""
-        return self.closed.get(event_id, 0) % 2 == 1
+    def challengers_of(self, numbers: Integers) -> list[ChallengerScores | None]:
+        """Return the challengers' scores of predictions in memory."""
+        if not self._challengers:
+            return [None] * len(numbers)
+        return [*map(self._challengers.get, numbers.tolist())]
+
+    def closed_number(self, event_id: Id) -> int | None:
+        """Return the number of a closed event, which is odd if it expired; None if it is not known."""
+        [row] = self.closed.find(self.digests([event_id])).tolist()
+        return None if row == NO_ROW else int(self.closed.numbers[row])
 
     def deadline(self, prediction: Pending) -> int:
         """Return the last moment at which the prediction's label is in time, in milliseconds."""
@@ -220,15 +240,15 @@ class Join:
     def nothing_due(self, stream_time: int) -> bool:
         """Whether at this time nothing has expired, waited too long or is to be forgotten."""
         return (
-            stream_time <= self._closed_timers.first
-            and stream_time <= self._expiry_timers.first
+            stream_time <= self.closed.first
+            and stream_time <= self.pending.first
             and stream_time <= self._early_timers.first
             and stream_time <= self._spilled_deadline()
         )
 
     def next_deadline(self) -> int:
         """Return the last stream time at which no prediction has expired and no early label is an orphan."""
-        return min(self._expiry_timers.next(), self._early_timers.next(), self._spilled_deadline())
+        return min(self.pending.next_deadline(), self._early_timers.next(), self._spilled_deadline())
 
     def has_room(self, predictions: int, outcomes: int) -> bool:
         """Tell whether the tables have room for so many more entries."""
@@ -237,43 +257,129 @@ class Join:
             and len(self.closed) + outcomes <= self.max_closed
         )
 
-    def are_new(self, event_ids: dict[Id, int]) -> bool:
+    def are_new(self, event_ids: Collection[Id], digests: Digests) -> bool:
         """Whether none of the events is known or has a label that waits."""
         return (
-            self.pending.keys().isdisjoint(event_ids)
-            and self.closed.keys().isdisjoint(event_ids)
+            self._are_unknown(digests)
             and self.waiting.keys().isdisjoint(event_ids)
             and not self._spilled_any(event_ids)
         )
 
+    def _are_unknown(self, digests: Digests) -> bool:
+        """Whether none of the events is a row."""
+        return not any((table.find(digests) != NO_ROW).any() for table in (self.pending, self.closed))
+
     def open(self, prediction: Pending) -> None:
         """Let a prediction wait for its label."""
-        event_id = self.identify(prediction)
-        self.pending[event_id] = prediction
-        self._expiry_timers.add(prediction.timestamp + self.window, prediction.sequence, event_id)
+        self.open_all([prediction])
+
+    def open_all(self, predictions: Sequence[Pending]) -> None:
+        """`open` each; their events are all new, and differ."""
+        numbers = np.array([each.sequence for each in predictions], dtype=np.int64)
+        self.open_rows(
+            self.digests(map(self.identify, predictions)),
+            numbers,
+            np.array([each.timestamp for each in predictions], dtype=np.int64),
+            np.array([each.model_version for each in predictions], dtype=np.int64),
+            [each.event_id for each in predictions],
+            columns_of([each.ids for each in predictions], 0),
+        )
+        if any(each.scored for each in predictions):
+            asked = np.array([UNDECIDED if each.asked is None else each.asked for each in predictions])
+            scored = np.frombuffer(b"".join([each.scored for each in predictions]))
+            self.store(numbers, scored.reshape(len(predictions), -1), asked)
+            self._challengers |= {
+                each.sequence: each.challengers for each in predictions if each.challengers is not None
+            }
+
+    def open_rows(  # noqa: PLR0917 - columns
+        self,
+        digests: Digests,
+        numbers: Integers,
+        timestamps: Integers,
+        versions: Integers,
+        event_ids: Sequence[Id],
+        ids: tuple[Sequence[Id], ...],
+    ) -> None:
+        """`open` predictions column by column."""
+        if not len(numbers):
+            return
+        if self.pending["ids"].shape[1] != len(ids):
+            self.pending.widen("ids", (len(ids),))
+        self.pending.append(
+            digests,
+            numbers,
+            timestamps + self.window,
+            event_ids=_objects(event_ids),
+            ids=np.column_stack([*map(_objects, ids)]) if ids else np.empty((len(numbers), 0)),
+            versions=versions,
+            asked=np.full(len(numbers), UNDECIDED),
+        )
+
+    def store(
+        self,
+        numbers: Integers,
+        scored: NDArray[np.float64],
+        asked: NDArray[np.int8] | None = None,
+        challengers: Sequence[Mapping[str, float] | None] = (),
+    ) -> None:
+        """Keep what the model predicted, in those predictions that wait in memory.
+
+        Parameters
+        ----------
+        numbers
+            Of predictions, ascending, shape (n,).
+        scored
+            Scores, then features, shape (n, 1 + features).
+        asked
+            Whether their labels are asked for, shape (n,); None where all labels are learned as they come.
+        challengers
+            The challengers' scores of each; empty without challengers.
+        """
+        pending = self.pending
+        rows = pending.live(pending.from_number(int(numbers[0])))
+        places = np.searchsorted(numbers, pending.numbers[rows])
+        inside = places < len(numbers)
+        inside[inside] = numbers[places[inside]] == pending.numbers[rows[inside]]
+        rows, places = rows[inside], places[inside]
+        if not len(rows):
+            return
+        if pending["scored"].shape[1] != scored.shape[1]:
+            pending.widen("scored", scored.shape[1:])
+        pending["scored"][rows] = scored[places]
+        if asked is not None:
+            pending["asked"][rows] = asked[places]
+        if challengers and challengers[0]:
+            names = tuple(challengers[0])
+            self._challengers |= {
+                int(numbers[place]): ChallengerScores.of(challengers[place] or {}, names) for place in places
+            }
 
     def close(self, prediction: Pending, label_timestamp: int | None, sequence: int) -> None:
         """End a prediction's wait with an outcome of this sequence; remember how for one more window."""
-        self._drop([prediction])
-        self.remember(self.identify(prediction), prediction.timestamp, label_timestamp, sequence)
+        event_id = self.identify(prediction)
+        if prediction.record is None:
+            self.drop_rows(np.array([self.pending.from_number(prediction.sequence)]))
+        else:
+            self.drop_spilled([event_id])
+        self.remember(event_id, prediction.timestamp, label_timestamp, sequence)
 
-    def open_all(self, predictions: list[Pending]) -> None:
-        """`open` each; their events are all new."""
-        event_ids = [*map(self.identify, predictions)]
-        deadlines = np.array([each.timestamp for each in predictions], dtype=np.int64) + self.window
-        self.pending.update(zip(event_ids, predictions, strict=True))
-        self._expiry_timers.add_all(
-            deadlines, np.array([each.sequence for each in predictions], dtype=np.int64), event_ids
-        )
+    def drop_rows(self, rows: Integers) -> None:
+        """Remove predictions in memory that wait no longer."""
+        if self._challengers:
+            for number in self.pending.numbers[rows].tolist():
+                self._challengers.pop(number, None)
+        self.pending.remove(rows)
 
-    def close_all(
-        self, waited: list[Pending], event_ids: list[Id], label_timestamps: Integers, first: int
-    ) -> None:
-        """`close` the predictions of events, of which only these waited; the outcomes begin with `first`."""
-        self._drop(waited)
-        numbers = 2 * np.arange(first, first + len(event_ids))
-        self.closed.update(zip(event_ids, numbers.tolist(), strict=True))
-        self._closed_timers.add_all(label_timestamps + self.window, numbers, event_ids)
+    def drop_spilled(self, event_ids: Sequence[Id]) -> None:
+        """Remove spilled predictions that wait no longer."""
+        if event_ids and self.spilled is not None:
+            self.spilled.remove(event_ids)
+
+    def remember_labelled(self, digests: Digests, label_timestamps: Integers, first: int) -> None:
+        """Remember events as closed by labels; they are not known, and their outcomes begin with `first`."""
+        numbers = 2 * np.arange(first, first + len(digests))
+        self.closed.append(digests, numbers, label_timestamps + self.window)
 
     def remembered_until(self, timestamp: int, label_timestamp: int | None) -> int:
         """Return the stream time until which a closed event is remembered: one window after it was closed."""
@@ -281,43 +387,69 @@ class Join:
 
     def remember(self, event_id: Id, timestamp: int, label_timestamp: int | None, sequence: int) -> None:
         """Remember an event as closed, with an outcome of this sequence."""
-        number, known = 2 * sequence + (label_timestamp is None), self.closed
+        number, digests = 2 * sequence + (label_timestamp is None), self.digests([event_id])
         # An id used again after it was forgotten goes to the end: `closed` stays in the order of sequences.
-        known.pop(event_id, None)
-        known[event_id] = number
-        self._closed_timers.add(self.remembered_until(timestamp, label_timestamp), number, event_id)
-        if len(known) > self.max_closed:
+        [row] = self.closed.find(digests).tolist()
+        if row != NO_ROW:
+            self._forget(row)
+        until = self.remembered_until(timestamp, label_timestamp)
+        self.closed.append(digests, np.array([number]), np.array([until]))
+        if len(self.closed) > self.max_closed:
             self.forget(NO_TIMESTAMP)
+
+    def remember_all(
+        self, event_ids: Sequence[Id], times: Sequence[tuple[int, int | None]], sequences: Sequence[int]
+    ) -> None:
+        """`remember` each, given the times of its prediction and of its label."""
+        digests = self.digests(event_ids)
+        if self.max_closed < len(self.closed) + len(digests) or (
+            len({*event_ids}) < len(digests) or (self.closed.find(digests) != NO_ROW).any()
+        ):
+            for event_id, each, sequence in zip(event_ids, times, sequences, strict=True):
+                self.remember(event_id, *each, sequence)
+            return
+        expired = np.array([label_timestamp is None for _, label_timestamp in times], dtype=np.int64)
+        until = np.array([self.remembered_until(*each) for each in times], dtype=np.int64)
+        self.closed.append(digests, 2 * np.array(sequences, dtype=np.int64) + expired, until)
+
+    def answered(self, number: int) -> Answered | None:
+        """Return what is known of the closed event of a number, if its label may be corrected."""
+        return self._answered.get(number)
+
+    def note_answer(self, event_id: Id, answered: Answered) -> None:
+        """Note what is known of an event, if it is still remembered as closed."""
+        number = self.closed_number(event_id)
+        if number is not None:
+            self._answered[number] = answered
 
     def forget(self, stream_time: int) -> None:
         """Forget closed events that are due, or for which there is no room, by deadline."""
-        for number, event_id in self._closed_timers.pop_until(stream_time):
-            if self.closed.get(event_id) == number:
-                self._forget(event_id)
-        for event_id in self._closed_timers.due(stream_time):
-            self._forget(event_id)
+        numbers = self.closed.remove_until(stream_time)
+        if self._answered:
+            for number in numbers.tolist():
+                self._answered.pop(number, None)
+        while len(self.closed) > self.max_closed:
+            self._forget(self.closed.next_due(NEVER))
 
-    def _forget(self, event_id: Id) -> None:
-        del self.closed[event_id]
-        self.answered.pop(event_id, None)
+    def _forget(self, row: int) -> None:
+        self._answered.pop(int(self.closed.numbers[row]), None)
+        self.closed.remove(np.array([row]))
 
     def expired(self, stream_time: int) -> Iterator[Pending]:
         """Yield predictions that are overdue, or for which there is no room, in the order of their deadlines.
 
         The caller closes each before it asks for the next.
         """
-        if not self.spilled:
-            yield from map(self.pending.__getitem__, self._expiry_timers.due(stream_time))
-            return
         while True:
             deadline = self._spilled_deadline()
+            until = NEVER if self.over_capacity() else stream_time
             # Of equal deadlines, the lower sequence is first: that of a prediction that is spilled.
-            if deadline <= self._expiry_timers.next() and self.spilled:
-                if deadline >= stream_time and not self.over_capacity():
+            if self.spilled and deadline <= self.pending.next_deadline():
+                if deadline >= until:
                     return
                 yield Pending.of_spilled(self.spilled.head)
-            elif (event_id := next(self._expiry_timers.due(stream_time), None)) is not None:
-                yield self.pending[event_id]
+            elif (row := self.pending.next_due(until)) != NO_ROW:
+                yield self.pending_at(row)
             else:
                 return
 
@@ -335,31 +467,19 @@ class Join:
         """
         if self.spilled is None:
             return
-        if (number := len(self.pending) - self.max_in_memory) > 0:
-            oldest = list(islice(self.pending.values(), number))
-            event_ids = [*map(self.identify, oldest)]
-            sequences = np.array([each.sequence for each in oldest], dtype=np.int64)
+        pending = self.pending
+        if (count := len(pending) - self.max_in_memory) > 0:
+            rows = pending.live()[:count]
+            numbers = pending.numbers[rows]
             self.spilled.append(
-                event_ids,
-                take_records(sequences),
-                timestamps=np.array([each.timestamp for each in oldest], dtype=np.int64),
-                sequences=sequences,
-                versions=np.array([each.model_version for each in oldest], dtype=np.int64),
+                pending.digests[rows],
+                take_records(numbers),
+                timestamps=pending.deadlines[rows] - self.window,
+                sequences=numbers,
+                versions=pending["versions"][rows],
             )
-            for event_id in event_ids:
-                del self.pending[event_id]
+            self.drop_rows(rows)
         self.spilled.compact()
-
-    def _drop(self, predictions: Sequence[Pending]) -> None:
-        """Remove predictions that wait no longer."""
-        spilled = list[Id]()
-        for prediction in predictions:
-            if prediction.record is None:
-                del self.pending[self.identify(prediction)]
-            else:
-                spilled.append(self.identify(prediction))
-        if spilled and self.spilled is not None:
-            self.spilled.remove(spilled)
 
     def _spilled_any(self, event_ids: Collection[Id]) -> bool:
         return self.spilled.knows_any(event_ids) if self.spilled else False
@@ -389,9 +509,6 @@ class Join:
             self.pop_early(event_id)
             yield early
 
-    def _closed_over_capacity(self) -> bool:
-        return len(self.closed) > self.max_closed
-
     def _early_over_capacity(self) -> bool:
         return self.waiting_bytes > self.early_bytes
 
@@ -401,10 +518,17 @@ class Join:
         An outcome's sequence is never below the `model_version` of its prediction, which is how far
         back outcomes are needed to know which predictions are still pending.
         """
-        oldest = next(iter(self.pending.values()), None)
-        lowest_prediction = next_prediction if oldest is None else oldest.sequence
-        lowest_outcome = next_outcome if oldest is None else oldest.model_version
+        row = self.pending.oldest()
+        lowest_prediction = next_prediction if row == NO_ROW else int(self.pending.numbers[row])
+        lowest_outcome = next_outcome if row == NO_ROW else int(self.pending["versions"][row])
         if self.spilled:
             lowest_prediction, lowest_outcome = self.spilled.lowest
-        closed = next(iter(self.closed.values()), None)
-        return lowest_prediction, lowest_outcome if closed is None else min(lowest_outcome, closed // 2)
+        row = self.closed.oldest()
+        return lowest_prediction, (
+            lowest_outcome if row == NO_ROW else min(lowest_outcome, int(self.closed.numbers[row]) // 2)
+        )
+
+
+def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
+    """Return a column of objects, whatever they are."""
+    return np.fromiter(values, np.object_, len(values))

@@ -35,6 +35,11 @@ _EXPONENT = 10
 _ZERO, _MINUS, _POINT, _COMMA, _OPEN, _CLOSE, _NEWLINE = (np.uint8(ord(sign)) for sign in "0-.,[]\n")
 _E, _SIX, _NINE = np.uint8(ord("e")), np.uint8(ord("6")), np.uint8(ord("9"))
 
+_ONE = np.uint64(1)
+"""Unsigned, as are all indices of what is written: compiled code looks whether signed ones are negative."""
+_PAIRS = np.frombuffer("".join(f"{number:02}" for number in range(100)).encode(), dtype=np.uint8)
+"""Two digits for each number below 100."""
+
 _SENTINEL = b"\0"
 """Ends the text that is read, so that no index has to be checked."""
 
@@ -53,11 +58,21 @@ def encode_rows(rows: Floats) -> list[bytes]:
     >>> encode_rows(np.array([[0.25, -3.0], [0.000004, 17.483921]]))
     [b'[0.25,-3.0]', b'[4e-6,17.483921]']
     """
+    return encode_lines(rows).split(b"\n")[: len(rows)]
+
+
+def encode_lines(rows: Floats) -> bytes:
+    r"""Do as `encode_rows`, but return one text, with a line feed behind each row.
+
+    Examples
+    --------
+    >>> encode_lines(np.array([[0.25], [-3.0]]))
+    b'[0.25]\n[-3.0]\n'
+    """
     n, numbers = rows.shape
     out = np.empty(n * (numbers * _MAX_BYTES + 3), dtype=np.uint8)
     end = _write(rows, out)
-    text = out[:end].tobytes() if end >= 0 else _encode_lines(rows.tolist())
-    return text.split(b"\n")[:n]
+    return out[:end].tobytes() if end >= 0 else _encode_lines(rows.tolist())
 
 
 def decode_rows(texts: Sequence[bytes | msgspec.Raw], numbers: int) -> Floats:
@@ -88,10 +103,10 @@ def decode_rows(texts: Sequence[bytes | msgspec.Raw], numbers: int) -> Floats:
 @njit(cache=True, nogil=True)
 def _write(rows: Floats, out: Bytes) -> int:
     """Write rows to `out`; return their end, negative if a number has more decimals or is too large."""
-    at = 0
+    at = np.uint64(0)
     for i in range(rows.shape[0]):
         out[at] = _OPEN
-        at += 1
+        at += _ONE
         for j in range(rows.shape[1]):
             value = rows[i, j]
             if not abs(value) < _LARGEST:
@@ -101,45 +116,54 @@ def _write(rows: Floats, out: Bytes) -> int:
                 return -1
             if np.signbit(value):
                 out[at] = _MINUS
-                at += 1
-            at = _write_number(abs(int(units)), out, at)
+                at += _ONE
+            at = _write_number(np.uint64(abs(units)), out, at)
             out[at] = _COMMA
-            at += 1
-        at -= rows.shape[1] > 0
+            at += _ONE
+        at -= np.uint64(rows.shape[1] > 0)
         out[at] = _CLOSE
-        out[at + 1] = _NEWLINE
-        at += 2
-    return at
+        out[at + _ONE] = _NEWLINE
+        at += np.uint64(2)
+    return np.int64(at)  # type: ignore[return-value]  # a Python integer, outside of compiled code
 
 
 @njit(cache=True)
-def _write_number(units: int, out: Bytes, at: int) -> int:
+def _write_number(units: np.uint64, out: Bytes, at: np.uint64) -> np.uint64:
     """Write so many millionths at an index of `out`; return the index behind them."""
-    if 0 < units < _EXPONENT:
-        out[at], out[at + 1], out[at + 2], out[at + 3] = _ZERO + units, _E, _MINUS, _SIX
-        return at + 4
-    whole, part = np.uint32(units // _UNIT), np.uint32(units % _UNIT)
-    bound, digits = 10, 1
+    if units and units < _EXPONENT:
+        out[at], out[at + _ONE] = _ZERO + np.uint8(units), _E
+        out[at + np.uint64(2)], out[at + np.uint64(3)] = _MINUS, _SIX
+        return at + np.uint64(4)
+    whole = np.uint32(units // np.uint64(_UNIT))
+    part = np.uint32(units - np.uint64(whole) * np.uint64(_UNIT))
+    bound, digits = np.uint64(10), _ONE
     while whole >= bound:
-        bound *= 10
-        digits += 1
-    point = at + digits
-    _write_digits(whole, point, digits, out)
-    out[point] = _POINT
-    end = point + 1 + DECIMALS
-    _write_digits(part, end, DECIMALS, out)
-    while out[end - 1] == _ZERO and end > point + 2:
-        end -= 1
+        bound *= np.uint64(10)
+        digits += _ONE
+    at += digits
+    index = at
+    for _ in range(digits):
+        index -= _ONE
+        rest = whole // np.uint32(10)
+        out[index] = _ZERO + np.uint8(whole - rest * np.uint32(10))
+        whole = rest
+    out[at] = _POINT
+    at += _ONE
+    first, last = part // np.uint32(10_000), part % np.uint32(10_000)
+    _write_pair(first, out, at)
+    _write_pair(last // np.uint32(100), out, at + np.uint64(2))
+    _write_pair(last % np.uint32(100), out, at + np.uint64(4))
+    end = at + np.uint64(DECIMALS)
+    while out[end - _ONE] == _ZERO and end > at + _ONE:
+        end -= _ONE
     return end
 
 
 @njit(cache=True)
-def _write_digits(number: np.uint32, end: int, digits: int, out: Bytes) -> None:
-    """Write the last digits of a whole number, up to an index of `out`."""
-    for index in range(end - 1, end - 1 - digits, -1):
-        rest = number // np.uint32(10)
-        out[index] = _ZERO + np.uint8(number - rest * np.uint32(10))
-        number = rest
+def _write_pair(number: np.uint32, out: Bytes, at: np.uint64) -> None:
+    """Write a number below 100 with two digits."""
+    pair = np.uint64(number) * np.uint64(2)
+    out[at], out[at + _ONE] = _PAIRS[pair], _PAIRS[pair + _ONE]
 
 
 @njit(cache=True, nogil=True)

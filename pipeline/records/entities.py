@@ -45,3 +45,19 @@ def columns_of(rows: Sequence[tuple[Id, ...]], count: int) -> tuple[list[Id], ..
     (([1, 2], ['a', 'b']), ([], []))
     """
     return tuple(map(list, zip(*rows, strict=True))) if rows else tuple([] for _ in range(count))
+
+
+def columns_joined(columns: tuple[list[Id], ...], more: tuple[list[Id], ...]) -> tuple[list[Id], ...]:
+    """Append columns of ids to others, in place, where either may be none as there are no events.
+
+    Examples
+    --------
+    >>> columns_joined(([1], ["a"]), ([2], ["b"])), columns_joined((), ([2], ["b"]))
+    (([1, 2], ['a', 'b']), ([2], ['b']))
+    """
+    if not columns:
+        return tuple(list(column) for column in more)
+    if more:
+        for column, addition in zip(columns, more, strict=True):
+            column.extend(addition)
+    return columns

@@ -347,7 +347,7 @@ def _decoder(
     if isinstance(definition, LabelDefinition) and definition.value_kind != "number":
         value_of = float if definition.value_kind == "boolean" else definition.signals.__getitem__
     weights = _signal_weights(definition)
-    namespace = {"ids": property(tuple_getter(ids))}
+    namespace: dict[str, Any] = {"ids": property(tuple_getter(ids)), "id_fields": tuple(ids)}
     if carried := [field.name for field in fields if field.name in CARRIED]:
         namespace["carried"] = property(tuple_getter(carried))
     if definition.time_unit == "ms" and value_of is None and all(len(field.parts) == 1 for field in fields):
@@ -409,7 +409,7 @@ def slate_decoder(
     values = tuple_getter([_path(whole, field) for field in whole])
     item_values = tuple_getter([_path(own, field) for field in own])
     names = [field.name for field in (*of_message, *own)]
-    namespace = {"ids": property(tuple_getter(ids))}
+    namespace: dict[str, Any] = {"ids": property(tuple_getter(ids)), "id_fields": tuple(ids)}
     made: Any = msgspec.defstruct(
         "Item", names, bases=(Interaction,), namespace=namespace, frozen=True, gc=False
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from operator import attrgetter
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -16,6 +17,9 @@ class InputRecord(msgspec.Struct, frozen=True, gc=False):
     The types that are decoded have these properties as fields. Which fields of a message they are is up to
     the stream's definition: see `pipeline.records.input_decoders`.
     """
+
+    id_fields: ClassVar[tuple[str, ...]] = ()
+    """The fields that hold `ids`."""
 
     @property
     def event_id(self) -> Id:
@@ -31,6 +35,20 @@ class InputRecord(msgspec.Struct, frozen=True, gc=False):
     def timestamp(self) -> Timestamp:
         """The time in milliseconds, when the event happened or its label was known."""
         raise NotImplementedError
+
+
+def id_columns(records: Sequence[InputRecord], entities: int) -> tuple[list[Id], ...]:
+    """Return the ids of records of one type that name so many entities, one column for each.
+
+    Examples
+    --------
+    >>> from pipeline.records.kuairec import WatchLabel
+    >>> id_columns([WatchLabel("e", 7, "v", 5, play_duration=1.0, watch_ratio=0.5)], 2)
+    ([7], ['v'])
+    """
+    if not records:
+        return tuple([] for _ in range(entities))
+    return tuple([*map(attrgetter(name), records)] for name in records[0].id_fields)
 
 
 Carried: TypeAlias = tuple[float | None, ...]

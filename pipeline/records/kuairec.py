@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pipeline.records.fields import Duration, Id, Timestamp, WatchRatio
 from pipeline.records.inputs import Interaction, Label
 
 
 class KuaiRecInteraction(Interaction, frozen=True, gc=False):
     """A video is presented to a user. Further fields are ignored."""
+
+    id_fields: ClassVar[tuple[str, ...]] = ("user_id", "video_id")
 
     event_id: Id
     """Id of the event; its label has the same."""
@@ -28,6 +32,8 @@ class KuaiRecInteraction(Interaction, frozen=True, gc=False):
 
 class WatchLabel(Label, frozen=True, gc=False):
     """How much of a video the user watched. Further fields are ignored."""
+
+    id_fields: ClassVar[tuple[str, ...]] = ("user_id", "video_id")
 
     event_id: Id
     """Id of the event that is labelled."""

@@ -46,24 +46,6 @@ def prefix_end(prediction: bytes) -> int:
     return prediction.index(_SEQUENCE)
 
 
-def plain_prefix_ends(first: int, count: int) -> list[int]:
-    """Return `prefix_end` for predictions of consecutive sequences, counted from the ends of their texts.
-
-    The texts have to end with the sequence, without challengers and without a label policy.
-
-    Examples
-    --------
-    >>> plain_prefix_ends(7, 2), plain_prefix_ends(9, 2)
-    ([-13, -13], [-13, -14])
-    >>> b'{..."sequence":9}'[-13:], b'{..."sequence":10}'[-14:]
-    (b'"sequence":9}', b'"sequence":10}')
-    """
-    behind = len(_SEQUENCE) + len(b"}")
-    if len(str(first)) == len(str(first + count)):
-        return [-behind - len(str(first))] * count
-    return [-behind - len(str(number)) for number in range(first, first + count)]
-
-
 def encode_label_fields(label_fields: Iterable[LabelFields]) -> Iterator[bytes]:
     """Encode what follows the prefixes of outcomes. Prefix and this text together encode the `Outcome`.
 

@@ -93,7 +93,7 @@ class TaskRestorer:
         """
         if not outcomes:
             return
-        model, state, join, outbox = self.task.model, self.state, self.task.join, self.task.outbox
+        model, state, outbox = self.task.model, self.state, self.task.outbox
         sequences = [outcome.sequence for outcome in outcomes]
         first = self._expected_outcome
         if self._next_outcome is None:
@@ -111,15 +111,30 @@ class TaskRestorer:
             for outcome in outcomes[max(0, outbox.next - first) :]:
                 outbox.add(outcome.example)
         self._next_outcome = first + len(outcomes)
-        for outcome in outcomes[max(0, state.outcomes_from - first) :]:
+        needed = outcomes[max(0, state.outcomes_from - first) :]
+        for outcome in needed:
             if state.pending_from <= outcome.prediction_sequence < state.predictions:
                 self._closed.add(outcome.prediction_number)
-            times = (outcome.timestamp, outcome.label_timestamp)
-            if join.remembered_until(*times) >= state.stream_time:
-                join.remember(join.identify(outcome), *times, outcome.sequence)
-                if join.corrections != "off" and outcome.event_id in join.closed:
-                    join.answered[outcome.event_id] = Answered.of(outcome)
+        self._remember(needed)
         _index_offsets(self.task.outcome_offsets, first, offsets)
+
+    def _remember(self, outcomes: Sequence[Outcome]) -> None:
+        """Remember the events that are to be known as closed."""
+        join, stream_time = self.task.join, self.state.stream_time
+        known = [
+            (outcome, times)
+            for outcome in outcomes
+            if join.remembered_until(*(times := (outcome.timestamp, outcome.label_timestamp))) >= stream_time
+        ]
+        event_ids = [join.identify(outcome) for outcome, _ in known]
+        if join.corrections == "off":
+            join.remember_all(
+                event_ids, [times for _, times in known], [outcome.sequence for outcome, _ in known]
+            )
+            return
+        for event_id, (outcome, times) in zip(event_ids, known, strict=True):
+            join.remember(event_id, *times, outcome.sequence)
+            join.note_answer(event_id, Answered.of(outcome))
 
     def predictions(
         self,
@@ -154,8 +169,7 @@ class TaskRestorer:
         waiting = list(compress(predictions, waits))
         if texts is not None:
             waiting = self._spill(waiting, list(compress(texts, waits)))
-        for prediction in waiting:
-            self.task.join.open(Pending.of(prediction))
+        self.task.join.open_all([*map(Pending.of, waiting)])
         self._keep_waiting(waiting)
         _index_offsets(self.task.prediction_offsets, first, offsets)
 
@@ -165,7 +179,7 @@ class TaskRestorer:
         if number and self.task.join.spilled is not None:
             older = waiting[:number]
             self.task.join.spilled.append(
-                [*map(self.task.join.identify, older)],
+                self.task.join.digests(map(self.task.join.identify, older)),
                 texts[:number],
                 timestamps=np.array([each.timestamp for each in older], dtype=np.int64),
                 sequences=np.array([each.number for each in older], dtype=np.int64),

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks import probability
-from pipeline.join.tables import ChallengerScores
+from pipeline.join.tables import ChallengerScores, Join
 from pipeline.model.columns import InteractionColumns, ModelOutputs
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model
@@ -21,6 +21,7 @@ from pipeline.records.outputs import Example, Prediction, Share
 from pipeline.records.slates import STRIDE
 from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, OutcomeColumns, PredictionColumns
 from pipeline.task.plan import Correction, DeadLetter, Plan, TrainingExamples
+from pipeline.task.prior_predictions import PriorPredictions
 from pipeline.task.sharing import Outbox
 
 NO_PREDICTIONS: Final = PredictionColumns()
@@ -54,6 +55,7 @@ class Batch:
 def run_plan(
     plan: Plan,
     model: Model,
+    join: Join,
     counters: Counter[str],
     *,
     outbox: Outbox | None = None,
@@ -67,6 +69,8 @@ def run_plan(
         Predictions and outcomes of the batch.
     model
         Predicts and learns.
+    join
+        Keeps what the model predicts for the predictions that wait.
     counters
         Counters of the partition. Under a policy, labels that are asked for and labels that came unasked are
         counted.
@@ -87,6 +91,8 @@ def run_plan(
     for piece in plan.split(sorted(split_points)):
         if not (piece.event_ids or piece.closed):
             continue
+        if piece.late:
+            piece.prior = PriorPredictions.of(piece.late)
         number = piece.folded - plan.folded
         shares = plan.received.get(number, []) if piece.closed else []
         correction = plan.corrections.get(number) if piece.closed else None
@@ -98,7 +104,7 @@ def run_plan(
         asked = None if policy is None else _ask_for_labels(ran, policy, counters)
         predictions.append(_prediction_columns(ran, asked, model))
         outcomes.append(_outcome_columns(ran, asked, shares, model, correction))
-        _store_outputs(ran, asked)
+        _store_outputs(ran, asked, join)
         if outbox is not None:
             replaces = correction is not None and correction.former is not None and correction.replaces
             for example in _examples(ran, outbox.example_type):
@@ -111,7 +117,7 @@ def run_plan(
         plan.steps,
         () if outbox is None else outbox.drain(),
         _label_requests(first_request, batch_predictions),
-        [each.record for each in plan.prior_predictions if each.record is not None],
+        plan.prior.spilled,
     )
 
 
@@ -123,7 +129,7 @@ class _Run(NamedTuple):
     """Those of prior predictions, then those of the plan's own."""
     examples: TrainingExamples
     prior: NDArray[np.float64]
-    """Scores and features of prior predictions: see `Plan.prior_outputs`."""
+    """Scores and features of prior predictions: see `PriorPredictions.scored`."""
     outputs: ModelOutputs
     """Of the plan's own predictions."""
 
@@ -134,7 +140,7 @@ def _run_piece(plan: Plan, model: Model, correction: Correction | None) -> _Run:
     A correction is the first outcome of the plan, and no other follows.
     """
     interactions, examples = plan.interactions(model.features.entities), plan.training_examples()
-    prior = plan.prior_outputs(len(model.features))
+    prior = plan.prior.scored(len(model.features))
     n, outcome_mask, rows = len(interactions.timestamps), plan.outcome_mask(), examples.rows
     labels = np.zeros(n)
     labels[rows] = examples.values
@@ -180,7 +186,7 @@ def _prediction_columns(ran: _Run, asked: list[bool] | None, model: Model) -> Pr
         first,
         plan.event_ids,
         tuple(column[begin:] for column in ran.interactions.ids),
-        plan.keys(model.features.key_entity)[begin:],
+        plan.keys(model.features.key_entity, ran.interactions)[begin:],
         plan.timestamps,
         outputs.scores,
         outputs.probabilities,
@@ -222,16 +228,14 @@ def _outcome_columns(
     correct: list[bool | None] = [*model.target.correct_many(scores, examples.values)]
     for number in np.flatnonzero(~examples.learned).tolist():
         losses[number] = correct[number] = None
-    scores_by_name = [
-        None if each.challengers is None else each.challengers.by_name() for each in plan.prior_predictions
-    ]
-    asked_column = [each.asked for each in plan.prior_predictions]
+    scores_by_name = [None if each is None else each.by_name() for each in plan.prior.challengers]
+    asked_column = [*plan.prior.asked]
     asked_column += repeat(None, len(outputs.scores)) if asked is None else asked
     sequences, positions = _sequences(plan, model)
     return OutcomeColumns(
         plan.folded,
         sequences,
-        _select(plan.keys(model.features.key_entity), rows),
+        _select(plan.keys(model.features.key_entity, interactions), rows),
         _select(interactions.timestamps, rows),
         scores,
         plan.watch_ratios,
@@ -289,17 +293,23 @@ def _correction_columns(correction: Correction, model: Model) -> CorrectedPredic
     )
 
 
-def _store_outputs(ran: _Run, asked: list[bool] | None) -> None:
-    """Keep what the model predicted in the predictions that wait for their label."""
+def _store_outputs(ran: _Run, asked: list[bool] | None, join: Join) -> None:
+    """Keep what the model predicted for the predictions that wait for their label."""
     plan, outputs = ran.plan, ran.outputs
-    if not plan.waiting:
+    if not plan.event_ids:
         return
     scored = np.column_stack([outputs.scores, outputs.features])
-    stored, size = scored.tobytes(), scored.itemsize * scored.shape[1]
+    own = plan.numbers or np.arange(plan.first, plan.first + len(plan.event_ids))
+    join.store(
+        np.asarray(own, dtype=np.int64),
+        scored,
+        None if asked is None else np.array(asked, dtype=np.int8),
+        outputs.challengers,
+    )
     names = tuple(outputs.challengers[0] or ())
-    numbers = np.array([prediction.sequence for prediction in plan.waiting], dtype=np.int64)
-    for prediction, row in zip(plan.waiting, plan.rows_of(numbers).tolist(), strict=True):
-        prediction.scored = stored[row * size : (row + 1) * size]
+    rows = plan.rows_of(np.array([*plan.waiting], dtype=np.int64)).tolist()
+    for prediction, row in zip(plan.waiting.values(), rows, strict=True):
+        prediction.scored = scored[row].tobytes()
         prediction.asked = None if asked is None else asked[row]
         if names:
             prediction.challengers = ChallengerScores.of(outputs.challengers[row] or {}, names)

@@ -9,21 +9,29 @@ to the task.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pipeline.join.digests import Digests
+from pipeline.join.event_rows import NO_ROW
+from pipeline.join.matching import match_events
 from pipeline.join.merge import Integers, merge
-from pipeline.join.tables import Join, Pending
+from pipeline.join.tables import UNDECIDED, Join, Pending
 from pipeline.model.model import Model
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction, Label
+from pipeline.records.inputs import Interaction, Label, id_columns
 from pipeline.task.plan import Plan
+from pipeline.task.prior_predictions import PriorPredictions
 from pipeline.task.record_queue import RecordQueue
 
-MIN_MESSAGES = 8
+MIN_MESSAGES = 2
 """Fewest messages for which the fast path is tried."""
+PLAIN_MESSAGES = 8
+"""Messages to process one by one after it was refused, so that attempts do not cost more than they do."""
 MAX_MESSAGES = 1024
 """Most messages processed together: few enough to stay in the processor's cache."""
 
@@ -103,7 +111,52 @@ def _peek(queue: RecordQueue, max_messages: int, end: int | None) -> tuple[list[
     return records, times, more
 
 
-def try_plan(messages: MergedMessages, join: Join, model: Model, predicted: int, folded: int) -> Plan | None:
+class PlannedMessages(NamedTuple):
+    """The plan of messages, and what becomes of the join's tables."""
+
+    plan: Plan
+    opened: list[int]
+    """Rows of the plan's predictions that wait for their label."""
+    digests: Digests
+    """Those of the events of the plan's predictions, shape (n, 2)."""
+    closed_rows: Integers
+    """Rows of the predictions in memory that get an outcome."""
+    closed_spilled: list[Id]
+    """Events of the spilled predictions that get an outcome."""
+    label_digests: Digests
+    """Those of the labels' events, shape (m, 2)."""
+
+    def apply(self, join: Join, label_times: Integers) -> None:
+        """Change the tables."""
+        plan, rows = self.plan, self.opened
+        join.drop_rows(self.closed_rows)
+        join.drop_spilled(self.closed_spilled)
+        whole = len(rows) == len(plan.event_ids)
+        join.open_rows(
+            self.digests if whole else self.digests[rows],
+            plan.first + np.array(rows, dtype=np.int64),
+            np.array([plan.timestamps[row] for row in rows], dtype=np.int64),
+            np.array([plan.versions[row] for row in rows], dtype=np.int64),
+            [plan.event_ids[row] for row in rows],
+            tuple([column[row] for row in rows] for column in plan.ids),
+        )
+        join.remember_labelled(self.label_digests, label_times, plan.folded)
+
+
+class _Found(NamedTuple):
+    """Where the predictions of labels are."""
+
+    rows: Integers
+    """Of each label: the new predictions first, then the others in the order of labels."""
+    join_rows: Integers
+    """Of the others, their rows in the join's table; `NO_ROW` of those that are spilled."""
+    spilled: list[Pending]
+    """Those that are spilled."""
+
+
+def try_plan(  # noqa: PLR0917 - state of the task
+    messages: MergedMessages, join: Join, model: Model, predicted: int, folded: int, first: int
+) -> PlannedMessages | None:
     """Return the plan of messages, if every interaction is new and every label finds its prediction.
 
     Parameters
@@ -116,32 +169,34 @@ def try_plan(messages: MergedMessages, join: Join, model: Model, predicted: int,
         Its features and its target; nothing changes in it.
     predicted, folded
         Predictions and outcomes planned before.
+    first
+        The first prediction of the batch, the model's output for which is not known yet.
 
     Returns
     -------
-    Plan or None
-        Plan in which the predictions wait that are not closed in it; None if something is unusual.
+    PlannedMessages or None
+        None if something is unusual.
     """
     interactions, labels = messages.interactions, messages.labels
     n, m = len(interactions), len(labels)
     event_ids, label_event_ids = [each.event_id for each in interactions], [each.event_id for each in labels]
-    rows_by_event = dict(zip(event_ids, range(n), strict=True))
-    if (
-        len(rows_by_event) < n
-        or len(set(label_event_ids)) < m
-        or not (join.has_room(n, m) and join.are_new(rows_by_event))
-    ):
+    digests, label_digests = join.digests(event_ids), join.digests(label_event_ids)
+    rows = match_events(digests, label_digests)
+    if rows is None or not (join.has_room(n, m) and join.are_new(event_ids, digests)):
         return None
-    found = _match_labels(label_event_ids, rows_by_event, join)
+    found = _find_earlier(rows, n, label_event_ids, label_digests, join)
     if found is None:
         return None
-    rows, prior_predictions = found
+    ids = id_columns(interactions, model.features.entities)
+    if not _labels_match(found, messages, ids, join):
+        return None
+    numbers = _numbers(found, join)
     ratios = [each.watch_ratio for each in labels]
     plan = Plan(
         first=predicted,
         folded=folded,
         event_ids=event_ids,
-        ids=[each.ids for each in interactions],
+        ids=ids,
         timestamps=messages.interaction_times.tolist(),
         values=model.features.event.values(interactions, messages.interaction_times),
         versions=(folded + messages.labels_before).tolist(),
@@ -150,43 +205,89 @@ def try_plan(messages: MergedMessages, join: Join, model: Model, predicted: int,
         watch_ratios=list(ratios),
         label_timestamps=list(messages.label_times.tolist()),
         weights=[each.weight for each in labels] if model.weighted else [],
-        prior_predictions=prior_predictions,
+        prior=_prior(found, numbers, first, join),
         steps=n + m,
     )
-    if not _labels_match(rows, plan, messages):
-        return None
-    sequences = np.array(
-        [*range(predicted, predicted + n), *(each.sequence for each in prior_predictions)], np.int64
+    plan.closed = array(
+        "q", np.concatenate([np.arange(predicted, predicted + n), numbers])[found.rows].tobytes()
     )
-    plan.closed = array("q", sequences[rows].tobytes())
-    left = np.ones(len(sequences), dtype=np.bool_)
-    left[rows] = False
-    plan.waiting = plan.pending(np.flatnonzero(left).tolist())
-    return plan
+    left = np.ones(n, dtype=np.bool_)
+    left[found.rows[found.rows < n]] = False
+    return PlannedMessages(
+        plan,
+        np.flatnonzero(left).tolist(),
+        digests,
+        found.join_rows[found.join_rows != NO_ROW],
+        [each.event_id for each in found.spilled],
+        label_digests,
+    )
 
 
-def _match_labels(
-    label_event_ids: list[Id], rows_by_event: dict[Id, int], join: Join
-) -> tuple[Integers, list[Pending]] | None:
-    """Find the predictions of labels; None if one is missing.
+def _find_earlier(
+    rows: Integers, n: int, label_event_ids: list[Id], digests: Digests, join: Join
+) -> _Found | None:
+    """Find the predictions of the labels without an interaction here; None if one is missing.
 
-    Returns the row of each label's prediction, and the prior predictions. Rows count the new predictions
-    first, by `rows_by_event`, then the prior ones.
+    Of each label, `rows` has the row of its interaction, and `n` where there is none.
     """
-    n = len(rows_by_event)
-    rows = np.array([rows_by_event.get(event_id, n) for event_id in label_event_ids], dtype=np.int64)
     before = rows == n
-    prior_predictions = join.find_all([label_event_ids[number] for number in np.flatnonzero(before).tolist()])
-    if prior_predictions is None:
-        return None
-    rows[before] += np.arange(len(prior_predictions))
-    return rows, prior_predictions
+    join_rows = join.pending.find(digests[before])
+    elsewhere = join_rows == NO_ROW
+    spilled = list[Pending]()
+    if elsewhere.any():
+        if not join.spilled:
+            return None
+        numbers = np.flatnonzero(before)[elsewhere].tolist()
+        records = join.spilled.find_all([label_event_ids[number] for number in numbers])
+        if records is None:
+            return None
+        spilled = list(map(Pending.of_spilled, records))
+    rows[before] += np.arange(len(join_rows))
+    return _Found(rows, join_rows, spilled)
 
 
-def _labels_match(rows: Integers, plan: Plan, messages: MergedMessages) -> bool:
+def _labels_match(found: _Found, messages: MergedMessages, ids: tuple[list[Id], ...], join: Join) -> bool:
     """Whether each label comes after its interaction, and names the same entities."""
-    n = len(plan.event_ids)
-    ids = plan.ids + [each.ids for each in plan.prior_predictions]
-    return [ids[row] for row in rows.tolist()] == [each.ids for each in messages.labels] and bool(
-        ((rows < messages.interactions_before) | (rows >= n)).all()
+    rows, n, held = found.rows.tolist(), len(messages.interactions), join.pending["ids"]
+    for entity, named in enumerate(id_columns(messages.labels, len(ids))):
+        in_memory = held[:, entity] if held.shape[1] else held
+        column = ids[entity] + _merged(found, in_memory, [each.ids[entity] for each in found.spilled])
+        if [column[row] for row in rows] != named:
+            return False
+    return bool(((found.rows < messages.interactions_before) | (found.rows >= n)).all())
+
+
+def _numbers(found: _Found, join: Join) -> Integers:
+    """Return the numbers of the predictions that were made before."""
+    numbers = _merged(found, join.pending.numbers, [each.sequence for each in found.spilled])
+    return np.array(numbers, dtype=np.int64)
+
+
+def _merged(found: _Found, column: NDArray[Any], spilled: Sequence[Any]) -> list[Any]:
+    """Return the values of predictions that were made before, given the column of those in memory."""
+    rows = found.join_rows
+    if not spilled:
+        values: list[Any] = column[rows].tolist()
+        return values
+    in_memory, others = iter(column[rows[rows != NO_ROW]].tolist()), iter(spilled)
+    return [next(others if row == NO_ROW else in_memory) for row in rows.tolist()]
+
+
+def _prior(found: _Found, numbers: Integers, first: int, join: Join) -> PriorPredictions:
+    """Return those of the predictions found that were made before the batch."""
+    before = numbers < first
+    if found.spilled:
+        spilled = iter(found.spilled)
+        each = [next(spilled) if row == NO_ROW else join.pending_at(row) for row in found.join_rows.tolist()]
+        return PriorPredictions.of(prediction for prediction in each if prediction.sequence < first)
+    pending, rows = join.pending, found.join_rows[before]
+    asked = pending["asked"][rows].tolist()
+    return PriorPredictions(
+        array("q", numbers[before].tobytes()),
+        pending["event_ids"][rows].tolist(),
+        tuple(column.tolist() for column in pending["ids"][rows].T),
+        (pending.deadlines[rows] - join.window).tolist(),
+        bytearray(pending["scored"][rows].tobytes()),
+        [None if each == UNDECIDED else bool(each) for each in asked],
+        join.challengers_of(numbers[before]),
     )

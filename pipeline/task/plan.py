@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,13 @@ from pipeline.join.merge import Integers
 from pipeline.join.tables import Pending
 from pipeline.model.columns import InteractionColumns
 from pipeline.model.label_policy import LabelPolicy
-from pipeline.records.entities import columns_of
+from pipeline.records.entities import columns_joined
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Carried, Interaction, RawMessage
+from pipeline.records.inputs import Carried, Interaction, RawMessage, id_columns
 from pipeline.records.names import Fault
 from pipeline.records.outputs import Share
 from pipeline.records.slates import STRIDE, item_number
+from pipeline.task.prior_predictions import PriorPredictions
 
 
 class DeadLetter(NamedTuple):
@@ -68,8 +69,8 @@ class Plan:
     """The sequence of the first outcome."""
     event_ids: list[Id] = field(default_factory=list)
     """Of the predictions, to be made; so are the next four columns."""
-    ids: list[tuple[Id, ...]] = field(default_factory=list)
-    """The ids of the entities."""
+    ids: tuple[list[Id], ...] = ()
+    """The ids, one column for each entity; none as long as there is no prediction."""
     timestamps: list[int] = field(default_factory=list)
     values: array[float] = field(default_factory=lambda: array("d"))
     """The features of messages and of live tables, one interaction's after the other's."""
@@ -80,8 +81,8 @@ class Plan:
     """The offset up to which each live table was applied, of each prediction; empty without tables."""
     carried: list[Carried] = field(default_factory=list)
     """The numbers that each prediction carries as they are; empty where the stream has none."""
-    waiting: list[Pending] = field(default_factory=list)
-    """Predictions that the join, or a later piece, needs: the model's output is stored in them."""
+    waiting: dict[int, Pending] = field(default_factory=dict)
+    """Predictions that something else needs as objects, by number: the model's output is stored in them."""
     closed: array[int] = field(default_factory=lambda: array("q"))
     """Sequences of the predictions that get an outcome; the next three columns are of these outcomes."""
     labels: list[bool | float | None] = field(default_factory=list)
@@ -93,8 +94,10 @@ class Plan:
     """Weights of the labels, 1 where none came in time; empty where the stream's labels have none."""
     corrections: dict[int, Correction] = field(default_factory=dict)
     """Those of the outcomes that are corrections, by number in the plan."""
-    prior_predictions: list[Pending] = field(default_factory=list)
+    prior: PriorPredictions = field(default_factory=PriorPredictions)
     """Those of the closed that were predicted before this plan, in their order."""
+    late: list[Pending] = field(default_factory=list)
+    """In a piece of a plan, the same as objects: some are predicted by pieces before it."""
     received: dict[int, list[Share]] = field(default_factory=dict)
     """Shares of other partitions that are learned right before an outcome, by its number in the plan."""
     dead_letters: list[DeadLetter] = field(default_factory=list)
@@ -107,13 +110,6 @@ class Plan:
         return self.folded + len(self.closed)
 
     def predict(
-        self, interaction: Interaction, values: array[float], tables: dict[str, int] | None = None
-    ) -> Pending:
-        """Append a prediction; return it as it waits for its label."""
-        [prediction] = self.predict_all([interaction], values, tables)
-        return prediction
-
-    def predict_all(
         self,
         interactions: Sequence[Interaction],
         values: array[float],
@@ -135,7 +131,7 @@ class Plan:
         """
         begin = len(self.event_ids)
         self.event_ids += [each.event_id for each in interactions]
-        self.ids += [each.ids for each in interactions]
+        self.ids = columns_joined(self.ids, id_columns(interactions, 0))
         self.timestamps += [each.timestamp for each in interactions]
         self.values += values
         self.versions += [self.outcomes] * len(interactions)
@@ -143,9 +139,7 @@ class Plan:
         if tables is not None:
             self.tables += [tables] * len(interactions)
         self.carried += [each.carried for each in interactions if each.carried]
-        predictions = self.pending(range(begin, len(self.event_ids)))
-        self.waiting += predictions
-        return predictions
+        return [self.pending(row) for row in range(begin, len(self.event_ids))]
 
     def close(
         self,
@@ -167,7 +161,7 @@ class Plan:
         if weight is not None:
             self.weights.append(weight)
         if prediction.sequence < self.first:
-            self.prior_predictions.append(prediction)
+            self.prior.append(prediction)
 
     def extend(self, later: Plan) -> None:
         """Append a later plan."""
@@ -175,38 +169,39 @@ class Plan:
         self.received |= {outcomes + number: shares for number, shares in later.received.items()}
         self.corrections |= {outcomes + number: each for number, each in later.corrections.items()}
         self.event_ids += later.event_ids
-        self.ids += later.ids
+        self.ids = columns_joined(self.ids, later.ids)
         self.timestamps += later.timestamps
         self.values += later.values
         self.versions += later.versions
         self.numbers += later.numbers
         self.tables += later.tables
         self.carried += later.carried
-        self.waiting += later.waiting
+        self.waiting |= later.waiting
         self.closed += later.closed
         self.labels += later.labels
         self.watch_ratios += later.watch_ratios
         self.label_timestamps += later.label_timestamps
         self.weights += later.weights
-        self.prior_predictions += [
-            prediction for prediction in later.prior_predictions if prediction.sequence < self.first
-        ]
+        self.prior.extend(later.prior)
         self.dead_letters += later.dead_letters
         self.steps += later.steps
 
-    def pending(self, rows: Sequence[int]) -> list[Pending]:
-        """Return the waiting predictions of these rows."""
-        n = len(self.event_ids)
-        columns: list[list[Any]] = [
-            self.event_ids,
-            self.ids,
-            self.timestamps,
-            self.versions,
-        ]
-        chosen = columns
-        if len(rows) < n:
-            chosen = [[column[row] for row in rows] for column in columns]
-        return list(map(Pending, *chosen, [self._number(row) for row in rows]))
+    def pending(self, row: int) -> Pending:
+        """Return the prediction of a row as an object, in which the model's output is stored."""
+        number = self._number(row)
+        if number not in self.waiting:
+            ids = tuple(column[row] for column in self.ids)
+            self.waiting[number] = Pending(
+                self.event_ids[row], ids, self.timestamps[row], self.versions[row], number
+            )
+        return self.waiting[number]
+
+    def own(self, prediction: Pending) -> Pending:
+        """Return the object of a prediction, which may be of this plan."""
+        if prediction.sequence < self.first:
+            return prediction
+        [row] = self.rows_of(np.array([prediction.sequence])).tolist()
+        return self.pending(row)
 
     def _number(self, row: int) -> int:
         """Return the number of a prediction."""
@@ -227,29 +222,20 @@ class Plan:
 
     def interactions(self, entities: int) -> InteractionColumns:
         """Return the interactions of prior predictions, then the own ones, each with so many ids."""
-        prior = self.prior_predictions
+        columns = columns_joined(columns_joined((), self.prior.ids), self.ids)
         return InteractionColumns(
-            columns_of([each.ids for each in prior] + self.ids, entities),
-            [each.timestamp for each in prior] + self.timestamps,
+            columns or tuple([] for _ in range(entities)), self.prior.timestamps + self.timestamps
         )
 
-    def keys(self, entity: int | None) -> list[Id]:
-        """Return what the keys of the same interactions are made of: the ids of an entity, or of events."""
-        prior = self.prior_predictions
-        if entity is None:
-            return [each.event_id for each in prior] + self.event_ids
-        return [each.ids[entity] for each in prior] + [ids[entity] for ids in self.ids]
-
-    def prior_outputs(self, features: int) -> NDArray[np.float64]:
-        """Return score and features of each prior prediction, shape (n, 1 + features)."""
-        scored = np.frombuffer(b"".join([each.scored for each in self.prior_predictions]))
-        return scored.reshape(len(self.prior_predictions), 1 + features)
+    def keys(self, entity: int | None, interactions: InteractionColumns) -> list[Id]:
+        """Return what the keys of these interactions are made of: the ids of an entity, or of events."""
+        return self.prior.event_ids + self.event_ids if entity is None else interactions.ids[entity]
 
     def training_examples(self) -> TrainingExamples:
         """Return the training examples of the outcomes."""
         sequences = np.frombuffer(self.closed, dtype=np.int64)
-        rows = self.rows_of(sequences) + len(self.prior_predictions)
-        rows[sequences < self.first] = np.arange(len(self.prior_predictions))
+        rows = self.rows_of(sequences) + len(self.prior)
+        rows[sequences < self.first] = np.arange(len(self.prior))
         return TrainingExamples(
             rows,
             np.array([label is not None for label in self.labels], dtype=np.bool_),
@@ -280,15 +266,15 @@ class Plan:
                 pairwise(rows_at), pairwise([0, *numbers, len(self.closed)]), strict=True
             )
         ]
-        held = {each.sequence: each for each in (*self.prior_predictions, *self.waiting)}
+        before = {each.sequence: each for each in self.prior.objects()}
         for piece in pieces:
-            needed = [sequence for sequence in piece.closed if sequence < piece.first]
-            lacking = np.array([sequence for sequence in needed if sequence not in held], dtype=np.int64)
-            held |= {each.sequence: each for each in self.pending(self.rows_of(lacking).tolist())}
-            piece.prior_predictions += [held[sequence] for sequence in needed]
+            needed = [number for number in piece.closed if number < piece.first]
+            lacking = [number for number in needed if number not in before]
+            own = dict(zip(lacking, map(self.pending, self.rows_of(_array(lacking)).tolist()), strict=True))
+            piece.late = [before.get(number) or own[number] for number in needed]
         for piece in pieces:
-            own = piece.numbers or range(piece.first, piece.first + len(piece.event_ids))
-            piece.waiting += [held[sequence] for sequence in own if sequence in held]
+            numbers = piece.numbers or range(piece.first, piece.first + len(piece.event_ids))
+            piece.waiting = {number: self.waiting[number] for number in numbers if number in self.waiting}
         return pieces
 
     def _piece(self, rows: slice, outcomes: slice, width: int) -> Plan:
@@ -296,7 +282,7 @@ class Plan:
             first=self._number(rows.start) if rows.start < len(self.event_ids) else self.after,
             folded=self.folded + outcomes.start,
             event_ids=self.event_ids[rows],
-            ids=self.ids[rows],
+            ids=tuple(column[rows] for column in self.ids),
             timestamps=self.timestamps[rows],
             values=self.values[width * rows.start : width * rows.stop],
             versions=self.versions[rows],
@@ -330,13 +316,15 @@ class Plan:
 
     def apply_policy(self, policy: LabelPolicy) -> None:
         """Learn nothing where the policy decides so; all predictions closed here are prior ones."""
-        for number, (prediction, came) in enumerate(
-            zip(self.prior_predictions, self.label_timestamps, strict=True)
-        ):
-            if not policy.learns(prediction.asked, came is not None):
+        for number, (asked, came) in enumerate(zip(self.prior.asked, self.label_timestamps, strict=True)):
+            if not policy.learns(asked, came is not None):
                 self.labels[number] = None
 
     def count_unasked(self) -> int:
         """Count labels that were not asked for; all predictions closed here are prior ones."""
-        pairs = zip(self.prior_predictions, self.label_timestamps, strict=True)
-        return sum(prediction.asked is False and came is not None for prediction, came in pairs)
+        pairs = zip(self.prior.asked, self.label_timestamps, strict=True)
+        return sum(asked is False and came is not None for asked, came in pairs)
+
+
+def _array(numbers: Sequence[int]) -> Integers:
+    return np.array(numbers, dtype=np.int64)

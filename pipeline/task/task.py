@@ -160,7 +160,9 @@ class Task:
         return self._plan
 
     def _finish_batch(self) -> Batch:
-        batch = run_plan(self._plan, self.model, self.counters, outbox=self.outbox, policy=self.policy)
+        batch = run_plan(
+            self._plan, self.model, self.join, self.counters, outbox=self.outbox, policy=self.policy
+        )
         if self.comparison is not None:
             self._compare(batch.outcomes, self.comparison)
         return batch
@@ -211,33 +213,32 @@ class Task:
         if len(self.interactions) + len(self.labels) < fast_path.MIN_MESSAGES:
             return fast_path.MIN_MESSAGES
         if not self.inbox.settled or self.join.corrections != "off" or self.model.features.item_entities:
-            return fast_path.MIN_MESSAGES
+            return fast_path.PLAIN_MESSAGES
         join, folded = self.join, self._plan.outcomes
         ends = [self.inbox.next_window, *(table.queue.time for table in self.tables.tables)]
         end = min((time for time in ends if time is not None), default=None)
         messages = fast_path.merge_queued(self.interactions, self.labels, join, max_messages, end)
         n, m = len(messages.interactions), len(messages.labels)
-        found = None
-        if n + m >= fast_path.MIN_MESSAGES:
-            found = fast_path.try_plan(messages, join, self.model, self.predicted, folded)
-        if found is None:
-            self._fast_limit = max(fast_path.MIN_MESSAGES, min(max_messages, n + m) // 2)
+        if n + m < fast_path.MIN_MESSAGES:
             return fast_path.MIN_MESSAGES
+        found = fast_path.try_plan(messages, join, self.model, self.predicted, folded, self._plan.first)
+        if found is None:
+            self._fast_limit = max(fast_path.PLAIN_MESSAGES, (n + m) // 2)
+            return fast_path.PLAIN_MESSAGES
+        plan = found.plan
         if self.tables and n:
-            found.values = self.tables.values(found.values, found.ids)
-            found.tables = [self.tables.versions] * n
+            plan.values = self.tables.values(plan.values, [*zip(*plan.ids, strict=True)])
+            plan.tables = [self.tables.versions] * n
         self._fast_limit = min(fast_path.MAX_MESSAGES, 2 * (n + m))
         self.interactions.skip(n)
         self.labels.skip(m)
         self.counters.update(interactions=n, labels=m, predictions=n, labelled=m)
         self.predicted += n
         for number in range(m):
-            if not self._receive(found, number):
+            if not self._receive(plan, number):
                 break
-        self._plan.extend(found)
-        join.open_all(found.waiting)
-        label_event_ids = [label.event_id for label in messages.labels]
-        join.close_all(found.prior_predictions, label_event_ids, messages.label_times, folded)
+        found.apply(join, messages.label_times)
+        self._plan.extend(plan)
         self._move_stream_time(max(self.stream_time, messages.time))
         join.forget(self.stream_time)
         return 0
@@ -270,7 +271,7 @@ class Task:
             plan = self._plan
             expired = islice(self.join.expired(time), limit - plan.steps)
             while self.inbox.ready and (prediction := next(expired, None)) is not None:
-                self._expire(prediction, time)
+                self._expire(plan.own(prediction), time)
                 plan.steps += 1
             if not self.inbox.ready:
                 return False
@@ -307,7 +308,7 @@ class Task:
 
     def _predict(self, interaction: Interaction) -> None:
         event_id, join = interaction.event_id, self.join
-        if join.knows(event_id):
+        if join.knows_any([event_id]):
             self.counters["duplicate_interactions"] += 1
             return
         times = np.array([interaction.timestamp])
@@ -315,7 +316,7 @@ class Task:
         versions = None
         if self.tables:
             values, versions = self.tables.values(values, [interaction.ids]), self.tables.versions
-        prediction = self._plan.predict(interaction, values, versions)
+        [prediction] = self._plan.predict([interaction], values, versions)
         self.predicted += 1
         self.counters["predictions"] += 1
         join.open(prediction)
@@ -324,7 +325,7 @@ class Task:
             self._join(early.label, prediction, early.source)
         if join.over_capacity():
             for oldest in islice(join.expired(NO_TIMESTAMP), 1):
-                self._expire(oldest, NO_TIMESTAMP)
+                self._expire(self._plan.own(oldest), NO_TIMESTAMP)
 
     def _predict_slate(self, slate: Slate) -> None:
         """Predict all items of a slate by one model, and only then join the labels that came before it."""
@@ -337,31 +338,30 @@ class Task:
         if self.tables:
             values, versions = self.tables.values(values, [item.ids for item in items]), self.tables.versions
         numbers = range(item_number(self.predicted, 0), item_number(self.predicted, len(items)))
-        predictions = self._plan.predict_all(items, values, versions, numbers)
+        predictions = self._plan.predict(items, values, versions, numbers)
         self.predicted += 1
         self.counters["predictions"] += 1
         self.counters[ITEMS] += len(items)
         self._plan.steps += len(items) - 1  # a batch has so many rows
-        for prediction in predictions:
-            join.open(prediction)
+        join.open_all(predictions)
         for prediction in predictions:
             early = join.pop_early(join.identify(prediction))
             if early is not None:
                 self._join(early.label, prediction, early.source)
         while join.over_capacity():
             for oldest in islice(join.expired(NO_TIMESTAMP), 1):
-                self._expire(oldest, NO_TIMESTAMP)
+                self._expire(self._plan.own(oldest), NO_TIMESTAMP)
 
     def _match(self, label: Label) -> None:
         event_id, join = self.join.identify(label), self.join
         prediction = join.find(event_id)
         if prediction is not None:
-            self._join(label, prediction, None)
-        elif event_id in join.closed:
-            answered = join.answered.get(event_id)
+            self._join(label, self._plan.own(prediction), None)
+        elif (number := join.closed_number(event_id)) is not None:
+            answered = join.answered(number)
             if answered is not None:
                 self._correct(label, answered)
-            elif join.has_expired(event_id):
+            elif number % 2:
                 reason = "the label came after its prediction had expired"
                 self._reject(self.labels.source(), RejectedRecord(Fault.LATE, reason))
             else:
@@ -431,9 +431,9 @@ class Task:
             join.close(prediction, known_at, sequence)
         else:
             join.remember(prediction.event_id, prediction.timestamp, known_at, sequence)
-        if self.join.corrections != "off" and prediction.event_id in join.closed:
+        if join.corrections != "off":
             value = None if learned is None else ratio or 0.0
-            join.answered[prediction.event_id] = Answered(prediction, ratio, known_at, value)
+            join.note_answer(prediction.event_id, Answered(prediction, ratio, known_at, value))
         if not join.nothing_due(self.stream_time):
             join.forget(self.stream_time)
 

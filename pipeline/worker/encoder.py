@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Sequence
-from itertools import compress, count, repeat
-from typing import Any, Final, NamedTuple
+from itertools import count, repeat
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -21,29 +20,22 @@ from pipeline.records.names import (
     PARTITION_HEADER,
     TOPIC_HEADER,
 )
-from pipeline.records.outcome_encoder import (
-    LabelFields,
-    encode_label_fields,
-    plain_prefix_ends,
-    prefix_end,
-)
+from pipeline.records.outcome_encoder import LabelFields, encode_label_fields, prefix_end
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import LabelRequest, Prediction
 from pipeline.records.slates import Slates
 from pipeline.task.batch import Batch
 from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, OutcomeColumns, PredictionColumns
 from pipeline.task.plan import DeadLetter
-
-COMPACT_AFTER: Final = 4_096
-"""Texts that are no longer needed, at least, before their room is freed."""
-COMPACT_RATIO: Final = 5
-"""At most one of so many rows, beyond `COMPACT_AFTER`, holds a text that is no longer needed."""
+from pipeline.vectorized.texts import Texts
+from pipeline.vectorized.waiting_texts import WaitingTexts
+from pipeline.worker.usual_batches import FEWEST, UsualBatchEncoder, is_usual
 
 
 class EncodedRecords(NamedTuple):
     """Records for one topic, in the order of their sequences."""
 
-    values: list[bytes]
+    values: Sequence[bytes]
     keys: Sequence[Id]
     """The ids of which the records' keys are made."""
     timestamps: list[int]
@@ -93,16 +85,12 @@ class RecordEncoder:
 
     def __init__(self, types: OutputTypes = KUAIREC_TYPES) -> None:
         self._types = types
-        # Sequences ascend, so that sorted columns do: a dictionary would take three times the room.
-        self._sequences = array("q")
-        self._texts: list[bytes | None] = []
-        """By row of `_sequences`; None once the outcome is encoded, or the prediction is spilled."""
-        self._removed = 0
-        """Rows without a text."""
+        self._usual = UsualBatchEncoder(types)
+        self._waiting = WaitingTexts()
 
     def __len__(self) -> int:
         """Return the number of predictions without an outcome, but for those spilled."""
-        return len(self._texts) - self._removed
+        return len(self._waiting)
 
     def restore(self, predictions: Sequence[Prediction]) -> None:
         """Keep the texts of predictions that were written before and still wait for their label.
@@ -112,35 +100,49 @@ class RecordEncoder:
         predictions
             In the order of their sequences.
         """
-        self._sequences.extend(prediction.number for prediction in predictions)
-        self._texts += encode_all(predictions)
+        numbers = np.array([prediction.number for prediction in predictions], dtype=np.int64)
+        self._waiting.add(numbers, _texts_of(encode_all(predictions)))
 
     def encode(self, batch: Batch) -> EncodedBatch:
         """Encode the next batch."""
+        many = len(batch.predictions) + len(batch.outcomes) >= FEWEST
+        usual = many and self._types.slates is None and is_usual(batch)
+        return self._encode_columns(batch) if usual else self._encode_records(batch)
+
+    def _encode_columns(self, batch: Batch) -> EncodedBatch:
+        """Encode a usual batch, with the bytes of `_encode_records`."""
+        predictions, outcomes = batch.predictions, batch.outcomes
+        texts, numbers = self._usual.predictions(predictions), outcomes.prediction_numbers
+        before = numbers < predictions.first if len(predictions) else np.ones(len(numbers), dtype=np.bool_)
+        closed = numbers[~before] - predictions.first
+        prior = self._prior_texts(numbers[before], batch.spilled)
+        values = self._usual.outcomes(outcomes, texts, closed, prior, before).values()
+        self._keep_waiting(predictions.numbers, texts, closed)
+        return EncodedBatch(
+            EncodedRecords(texts.values(), predictions.keys, predictions.timestamps),
+            EncodedRecords(values, outcomes.keys, outcomes.timestamps),
+            EncodedRecords([], [], []),
+        )
+
+    def _encode_records(self, batch: Batch) -> EncodedBatch:
+        """Encode any batch, record by record."""
         predictions, outcomes = batch.predictions, batch.outcomes
         features = decimals.encode_rows(predictions.features) if len(predictions) else []
         texts = _encode_predictions(predictions, features, self._types.prediction)
-        ends = _prefix_ends(predictions, texts)
         own, numbers = predictions.numbers, outcomes.prediction_numbers
         slates, corrected = len(predictions.positions) > 0, [*outcomes.corrected]
         rows = np.searchsorted(own, numbers) if slates else numbers - predictions.first
         before = numbers < own[0] if len(own) else np.ones(len(rows), dtype=np.bool_)
         before[corrected] = False
-        prior = self._pop_prior(numbers[before], batch.spilled)
+        prior = self._prior_texts(numbers[before], batch.spilled).values()
         closed = ~before
         closed[corrected] = False
-        self._keep_waiting(own, texts, rows[closed])
+        self._keep_waiting(own, _texts_of(texts), rows[closed])
         again = [self._encode_again(each) for each in outcomes.corrected.values()]
         rows += len(prior)
         rows[before] = np.arange(len(prior))
         rows[corrected] = len(prior) + len(texts) + np.arange(len(again))
-        values = _encode_outcomes(
-            outcomes,
-            [*prior, *texts, *again],
-            [*map(prefix_end, prior), *ends, *map(prefix_end, again)],
-            rows.tolist(),
-            self._types.label_fields,
-        )
+        values = _encode_outcomes(outcomes, [*prior, *texts, *again], rows.tolist(), self._types.label_fields)
         return EncodedBatch(
             EncodedRecords(texts, predictions.keys, predictions.timestamps)
             if self._types.slates is None
@@ -171,43 +173,26 @@ class RecordEncoder:
 
     def take(self, sequences: NDArray[np.int64]) -> list[bytes]:
         """Give the texts of waiting predictions, which are kept no longer."""
-        if not len(sequences):
-            return []
-        found: list[int] = np.searchsorted(np.frombuffer(self._sequences, dtype=np.int64), sequences).tolist()
-        kept, taken = self._texts, list[bytes]()
-        for row in found:
-            text = kept[row]
-            assert text is not None, "a prediction has two outcomes"
-            taken.append(text)
-            kept[row] = None
-        self._removed += len(found)
-        if self._removed >= COMPACT_AFTER and COMPACT_RATIO * self._removed >= len(kept):
-            self._compact()
-        return taken
+        return [*self._waiting.take(sequences).values()]
 
-    def _pop_prior(self, sequences: NDArray[np.int64], spilled: Sequence[Prediction]) -> list[bytes]:
+    def _prior_texts(self, numbers: NDArray[np.int64], spilled: Sequence[Prediction]) -> Texts:
         """Return the texts of predictions of earlier batches, some of which were spilled."""
         if not spilled:
-            return self.take(sequences)
+            return self._waiting.take(numbers)
         texts = {each.number: text for each, text in zip(spilled, encode_all(spilled), strict=True)}
-        kept = iter(self.take(np.array([each for each in sequences.tolist() if each not in texts], np.int64)))
-        return [texts.get(sequence) or next(kept) for sequence in sequences.tolist()]
+        kept = iter(self.take(np.array([each for each in numbers.tolist() if each not in texts], np.int64)))
+        return _texts_of([texts.get(number) or next(kept) for number in numbers.tolist()])
 
-    def _keep_waiting(
-        self, numbers: NDArray[np.int64], texts: list[bytes], closed: NDArray[np.int64]
-    ) -> None:
+    def _keep_waiting(self, numbers: NDArray[np.int64], texts: Texts, closed: NDArray[np.int64]) -> None:
         """Keep the texts of new predictions but for those rows that are closed already."""
-        waits = np.ones(len(texts), dtype=np.bool_)
+        waits = np.ones(len(numbers), dtype=np.bool_)
         waits[closed] = False
         rows = np.flatnonzero(waits)
-        self._sequences.frombytes(numbers[rows].tobytes())
-        self._texts += [texts[row] for row in rows.tolist()]
+        self._waiting.add(numbers[rows], texts.select(rows))
 
-    def _compact(self) -> None:
-        held = [text is not None for text in self._texts]
-        self._sequences = array("q", compress(self._sequences, held))
-        self._texts = list(compress(self._texts, held))
-        self._removed = 0
+
+def _texts_of(predictions: list[bytes]) -> Texts:
+    return Texts.of(predictions, [*map(prefix_end, predictions)])
 
 
 def _encode_predictions(
@@ -274,16 +259,9 @@ def _encode_slates(columns: PredictionColumns, features: Sequence[bytes], slates
     )
 
 
-def _prefix_ends(columns: PredictionColumns, texts: list[bytes]) -> list[int]:
-    if columns.asked is None and not any(columns.challengers[:1]) and not len(columns.positions):
-        return plain_prefix_ends(columns.first, len(texts))
-    return list(map(prefix_end, texts))
-
-
 def _encode_outcomes(
     columns: OutcomeColumns,
     texts: list[bytes],
-    ends: Sequence[int],
     rows: list[int],
     label_fields: type[LabelFields],
 ) -> list[bytes]:
@@ -293,8 +271,8 @@ def _encode_outcomes(
     ----------
     columns
         The outcomes.
-    texts, ends
-        Texts that begin with the prefixes of the outcomes, and where these end in them.
+    texts
+        Texts of predictions, which begin with the prefixes of the outcomes.
     rows
         The text of each outcome.
     label_fields
@@ -320,7 +298,7 @@ def _encode_outcomes(
             _formers(columns),
         )
     )
-    return [texts[row][: ends[row]] + rest for row, rest in zip(rows, rests, strict=True)]
+    return [texts[row][: prefix_end(texts[row])] + rest for row, rest in zip(rows, rests, strict=True)]
 
 
 def _statuses(columns: OutcomeColumns) -> list[Status]:

@@ -11,11 +11,12 @@ from importlib import import_module
 import numpy as np
 
 from pipeline.config.tree import Config
-from pipeline.join import merge
+from pipeline.join.warm_up import warm_up as warm_up_join
 from pipeline.model.factory import ModelFactory
 from pipeline.model.score_terms import warm_up_explaining
 from pipeline.monitoring.drift import DriftDetector
 from pipeline.records.decimals import encode_rows
+from pipeline.vectorized import column_encoder, waiting_texts
 
 
 def warm_up(factory: ModelFactory) -> None:
@@ -26,8 +27,10 @@ def warm_up(factory: ModelFactory) -> None:
     factory
         Makes the worker's models.
     """
-    merge.warm_up()
+    warm_up_join()
     encode_rows(np.zeros((1, 1)))
+    column_encoder.warm_up()
+    waiting_texts.warm_up()
     factory.warm_up()
     DriftDetector().add(np.zeros(1))
     warm_up_explaining(factory.new_model())

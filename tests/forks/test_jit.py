@@ -18,6 +18,7 @@ from forks.jit import njit
 PROGRAM = """
 import numpy as np
 import pipeline.model.warm_up, pipeline.join.merge, pipeline.records.decimals
+import pipeline.vectorized.column_encoder, pipeline.vectorized.waiting_texts
 from forks.algorithm.kernels import linear
 assert linear(np.ones(2), np.ones(2)) == 2.0
 """

@@ -388,7 +388,7 @@ def in_one_go(pipeline: Pipeline, events: pl.DataFrame) -> tuple[list[bytes], li
         queue.at_end = True
     batch = task.advance(len(interactions) + len(labels))
     encoded = RecordEncoder().encode(batch)
-    return encoded.predictions.values, encoded.outcomes.values
+    return [*encoded.predictions.values], [*encoded.outcomes.values]
 
 
 def assert_as_in_one_go(pipeline: Pipeline, events: pl.DataFrame) -> None:

@@ -31,4 +31,4 @@ class MemoryStore:
 
 def small_blocks(rows: int = 3, size: int = 1_500, types: OutputTypes = KUAIREC_TYPES) -> SpilledPredictions:
     """Return a place for spilled predictions, in blocks of a few."""
-    return SpilledPredictions(MemoryStore(), types.predictions, b"key", rows=rows, size=size)
+    return SpilledPredictions(MemoryStore(), types.predictions, bytes(16), rows=rows, size=size)

@@ -19,7 +19,7 @@ from pipeline.worker.spill_file import refuse_unwritable
 
 SPILLED_BYTES: Final = 600
 """Bytes of the spill file for each prediction that waits in it, at most."""
-WAITING_BYTES: Final = 1_000
+WAITING_BYTES: Final = 700
 """Bytes of memory for each prediction that waits in memory, about."""
 INDEX_BYTES: Final = 80
 """Bytes of memory for each prediction that waits in the file."""

@@ -33,9 +33,9 @@ def test_projection_is_the_product_with_the_transpose() -> None:
     np.testing.assert_allclose(rows.project(vector), rows.dense().T @ vector, atol=1e-14)
 
 
-def test_rows_can_be_appended_and_chosen() -> None:
+def test_rows_can_be_appended_and_taken_out() -> None:
     transform = Sjlt(12, 3, seed=1)
     rows = transform.rows(np.arange(5)).append(transform.rows(np.array([5])))
     expected = transform.rows(np.array([0, 1, 3, 4, 5])).dense()
-    assert (rows.select(np.arange(6) != 2).dense() == expected).all()
-    assert (rows.select(np.array([0, 1, 3, 4, 5])).dense() == expected).all()
+    assert (rows.without(2).dense() == expected).all()
+    assert (rows.row(5).dense() == expected[4:]).all()

@@ -10,7 +10,7 @@ from forks import Forks, ForksSettings
 from forks.algorithm.feature_map import FeatureMap, build_map
 from forks.algorithm.sketch import KernelSketch
 from forks.algorithm.tisvd import Factors
-from forks.linalg.blas import on_one_thread
+from forks.linalg.blas import limit_to_one_thread, on_one_thread
 
 
 def blas_threads() -> set[int]:
@@ -31,6 +31,14 @@ def test_it_does_so_in_any_thread() -> None:
     with ThreadPoolExecutor(1) as other:
         assert other.submit(alone).result() == {1}
     assert alone() == {1}
+
+
+def test_a_process_can_be_limited_for_good() -> None:
+    with threadpool_limits(2, user_api="blas"):
+        limit_to_one_thread()
+        assert blas_threads() == {1}
+        assert on_one_thread(blas_threads)() == {1}
+        assert blas_threads() == {1}
 
 
 def test_the_map_is_changed_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:

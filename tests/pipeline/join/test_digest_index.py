@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.join.digest_index import EMPTY, FEWEST_SLOTS, Digester, DigestIndex, Digests
+from pipeline.join.digest_index import EMPTY, FEWEST_SLOTS, DigestIndex
+from pipeline.join.digests import Digester, Digests
 from tests.support.examples import examples
 
 ROWS = 60
@@ -38,7 +39,7 @@ def test_it_finds_what_was_added_and_not_removed(homes: list[int], drawn: list[t
 
 def test_it_grows() -> None:
     ids = [f"event {number}" for number in range(20_000)]
-    digests, index = Digester(b"key").digests(ids), DigestIndex()
+    digests, index = Digester(bytes(16)).digests(ids), DigestIndex()
     for begin in range(0, 20_000, 700):
         index.insert(digests, np.arange(begin, min(begin + 700, 20_000)))
     assert index.find(digests, digests).tolist() == list(range(20_000))
@@ -49,5 +50,5 @@ def test_it_grows() -> None:
 
 
 def test_who_does_not_know_the_key_does_not_know_the_digests() -> None:
-    first, second = (Digester(key).digests(["a", "b"]) for key in (b"one", b"another"))
+    first, second = (Digester(key).digests(["a", "b"]) for key in (bytes(16), b"another key, 16B"))
     assert len({*first.ravel().tolist(), *second.ravel().tolist()}) == 8

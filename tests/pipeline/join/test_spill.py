@@ -24,7 +24,7 @@ def prediction(sequence: int, at: int, event_id: Id) -> Prediction:
 
 def append(spilled: SpilledPredictions, predictions: list[Prediction]) -> None:
     spilled.append(
-        [each.event_id for each in predictions],
+        spilled.digester.digests([each.event_id for each in predictions]),
         [encode(each) for each in predictions],
         timestamps=np.array([each.timestamp for each in predictions], dtype=np.int64),
         sequences=np.array([each.sequence for each in predictions], dtype=np.int64),
@@ -60,7 +60,7 @@ actions = st.lists(
 @given(drawn=actions)
 def test_it_holds_what_a_dictionary_would(drawn: list[object]) -> None:
     store = MemoryStore()
-    spilled = SpilledPredictions(store, KUAIREC_TYPES.predictions, b"key", rows=BLOCK, size=SIZE)
+    spilled = SpilledPredictions(store, KUAIREC_TYPES.predictions, bytes(16), rows=BLOCK, size=SIZE)
     held: dict[Id, Prediction] = {}
     sequence = 0
     for action in drawn:
@@ -88,7 +88,7 @@ def test_it_holds_what_a_dictionary_would(drawn: list[object]) -> None:
 
 
 def test_an_event_that_is_not_here_is_not_found() -> None:
-    spilled = SpilledPredictions(MemoryStore(), KUAIREC_TYPES.predictions, b"key")
+    spilled = SpilledPredictions(MemoryStore(), KUAIREC_TYPES.predictions, bytes(16))
     assert spilled.find_all(["a"]) is None
     assert spilled.find_all([]) == []
     append(spilled, [prediction(0, 0, "a")])
@@ -100,7 +100,7 @@ def test_an_event_that_is_not_here_is_not_found() -> None:
 
 def test_what_is_moved_together_stays_in_order() -> None:
     """Of the first block more is left than of the second, so that it is moved after it."""
-    spilled = SpilledPredictions(MemoryStore(), KUAIREC_TYPES.predictions, b"key", rows=BLOCK)
+    spilled = SpilledPredictions(MemoryStore(), KUAIREC_TYPES.predictions, bytes(16), rows=BLOCK)
     append(spilled, [prediction(number, 10 * number, str(number)) for number in range(16)])
     left = ["0", "1", "4"]
     spilled.remove([str(number) for number in range(16) if str(number) not in left])
@@ -113,7 +113,7 @@ def test_what_is_moved_together_stays_in_order() -> None:
 def test_the_place_of_closed_predictions_is_used_again() -> None:
     """One in ten waits very long; the others are closed a thousand later."""
     store = MemoryStore()
-    spilled = SpilledPredictions(store, KUAIREC_TYPES.predictions, b"key", rows=100, size=100_000)
+    spilled = SpilledPredictions(store, KUAIREC_TYPES.predictions, bytes(16), rows=100, size=100_000)
     waiting = 0
     for begin in range(0, 30_000, 50):
         append(spilled, [prediction(number, number, str(number)) for number in range(begin, begin + 50)])

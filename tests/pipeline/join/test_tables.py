@@ -3,6 +3,7 @@ from __future__ import annotations
 from pipeline.join.tables import EarlyLabel, Join, Pending
 from pipeline.records.fields import Id
 from tests.support.builders import join_settings, label, source
+from tests.support.join_tables import closed_among, pending_of
 
 WINDOW, EARLY = 100, 30
 
@@ -60,7 +61,7 @@ def test_a_closed_prediction_does_not_expire() -> None:
     predicted = prediction(1, 0, at=0)
     join.open(predicted)
     join.close(predicted, 5, 0)
-    assert join.knows(1)
+    assert join.knows_any([1])
     assert close_expired(join, 1_000) == []
 
 
@@ -71,13 +72,13 @@ def test_a_closed_event_is_remembered_for_one_more_window() -> None:
         join.open(predicted)
         join.close(predicted, label_at, number)
     join.forget(140)
-    assert join.knows(0)
+    assert join.knows_any([0])
     join.forget(141)
-    assert not join.knows(0)
+    assert not join.knows_any([0])
     join.forget(200)
-    assert join.knows(1), "it was closed when its window ended, at 100"
+    assert join.knows_any([1]), "it was closed when its window ended, at 100"
     join.forget(201)
-    assert not join.knows(1)
+    assert not join.knows_any([1])
 
 
 def test_an_event_closed_twice_is_remembered_from_the_second_time() -> None:
@@ -85,9 +86,9 @@ def test_an_event_closed_twice_is_remembered_from_the_second_time() -> None:
     remember(join, 1, 0, at=0, label_at=10)
     remember(join, 2, 1, at=0, label_at=20)
     remember(join, 1, 2, at=400, label_at=450)
-    assert list(join.closed.items()) == [(2, 2 * 1), (1, 2 * 2)]
+    assert [*closed_among(join, [1, 2]).items()] == [(2, 2 * 1), (1, 2 * 2)]
     join.forget(550)
-    assert list(join.closed) == [1]
+    assert [*closed_among(join, [1, 2])] == [1]
     join.forget(551)
     assert not join.closed
 
@@ -97,18 +98,18 @@ def test_where_too_many_wait_the_next_to_expire_goes_before_its_time() -> None:
     for sequence, at in enumerate([30, 10, 20]):
         join.open(prediction(f"at {at}", sequence, at))
     assert close_expired(join, 0) == ["at 10"]
-    assert list(join.pending) == ["at 30", "at 20"]
-    assert join.has_expired("at 10")
-    assert not join.has_expired("at 20")
+    assert [each.event_id for each in pending_of(join)] == ["at 30", "at 20"]
+    assert join.closed_number("at 10") == 1, "it expired"
 
 
 def test_where_too_many_are_closed_those_are_forgotten_whose_time_is_over_first() -> None:
     join = new_join(max_closed=2)
     for sequence, label_at in enumerate([30, 10, 20]):
         remember(join, f"at {label_at}", sequence, at=0, label_at=label_at)
-    assert list(join.closed) == ["at 30", "at 20"]
+    ids = [f"at {label_at}" for label_at in (10, 15, 20, 30)]
+    assert [*closed_among(join, ids)] == ["at 30", "at 20"]
     remember(join, "at 15", 3, at=0, label_at=15)
-    assert list(join.closed) == ["at 30", "at 20"], "nor is it remembered if its own is the first"
+    assert [*closed_among(join, ids)] == ["at 30", "at 20"], "nor is it remembered if its own is the first"
 
 
 def test_an_early_label_waits_and_is_joined_once() -> None:

@@ -63,7 +63,7 @@ def assert_same(found: Comparison | None, wanted: dict[str, LearnerMetrics], log
 def test_every_labelled_event_is_counted() -> None:
     task = new_task(model=new_model(challengers=CHALLENGERS))
     delivery = Delivery(task, eventful())
-    written, encoder = [], RecordEncoder()
+    written, encoder = list[bytes](), RecordEncoder()
     for _ in range(30):
         delivery.deliver(Step(9, 9, False, 15))
         written += encoder.encode(task.advance(15)).outcomes.values

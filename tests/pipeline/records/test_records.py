@@ -21,7 +21,6 @@ from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.outcome_encoder import (
     LabelFields,
     encode_label_fields,
-    plain_prefix_ends,
     prefix_end,
 )
 from pipeline.records.outputs import EntityCounts, Outcome, Prediction, Share
@@ -345,8 +344,6 @@ def test_an_outcome_made_of_its_prediction_as_written_is_the_outcome(
     del in_common["sequence"]
     whole = encode(Outcome(**in_common | msgspec.structs.asdict(fields)))
     assert text[: prefix_end(text)] + written == whole
-    if prediction.challengers is None and prediction.asked is None:
-        assert text[: plain_prefix_ends(prediction.sequence, 1)[0]] + written == whole
 
 
 def test_label_fields_are_the_fields_of_an_outcome_that_its_prediction_does_not_have() -> None:
@@ -356,16 +353,6 @@ def test_label_fields_are_the_fields_of_an_outcome_that_its_prediction_does_not_
     assert [field.name for field in outcome[: len(in_common)]] == in_common
     label_fields = [(field.name, field.default) for field in msgspec.structs.fields(LabelFields)]
     assert label_fields == [(field.name, field.default) for field in outcome[len(in_common) :]]
-
-
-@given(first=st.integers(0, 120), count=st.integers(0, 120))
-def test_the_prefixes_of_plain_predictions_are_found_from_their_ends(first: int, count: int) -> None:
-    prediction = Prediction("e", 7, 3, 5, 0.5, None, True, [0.25], model_version=0, sequence=0)
-    texts = [encode(msgspec.structs.replace(prediction, sequence=first + number)) for number in range(count)]
-    ends = plain_prefix_ends(first, count)
-    assert [text[:end] for text, end in zip(texts, ends, strict=True)] == [
-        text[: prefix_end(text)] for text in texts
-    ]
 
 
 shares = st.builds(Share, st.just(0), st.just(0), st.just(1), st.just([]), st.just([]))

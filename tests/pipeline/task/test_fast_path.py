@@ -29,6 +29,7 @@ from tests.support.builders import (
 )
 from tests.support.consumer import REST, Delivery, Step, steps
 from tests.support.examples import examples
+from tests.support.join_tables import closed_of, pending_of
 from tests.support.streams import policies, streams, tight
 
 NEVER = 10**9
@@ -68,8 +69,8 @@ def assert_no_difference(
         assert written == expected
         assert pack(task.model) == pack(plain.model)
         assert encode(task.state({})) == encode(plain.state({}))
-        assert list(task.join.closed.items()) == list(plain.join.closed.items())
-        assert list(task.join.pending) == list(plain.join.pending)
+        assert closed_of(task.join) == closed_of(plain.join)
+        assert pending_of(task.join) == pending_of(plain.join)
 
 
 @examples(100)

@@ -48,7 +48,7 @@ def play(
     task = new_task(join_settings(on_missing=on_missing), policy=policy)
     feed_all(task, given)
     batch = task.advance(ALL)
-    return task, records_of(batch), RecordEncoder().encode(batch).requests.values
+    return task, records_of(batch), [*RecordEncoder().encode(batch).requests.values]
 
 
 def four() -> Inputs:

@@ -1,0 +1,275 @@
+"""Events in columns: found by the digests of their ids, due by their deadlines.
+
+Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from heapq import heapify, heappop, heappush
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forks.jit import njit
+from pipeline.join.digest_index import DigestIndex
+from pipeline.join.digests import Digests
+
+Integers: TypeAlias = NDArray[np.int64]
+States: TypeAlias = NDArray[np.uint8]
+
+NEVER: Final = 2**63
+"""Later than any deadline."""
+NO_ROW: Final = -1
+FEWEST_ROWS: Final = 1_024
+STALE_ALLOWANCE: Final = 1_000
+"""Stale entries of the heap that are not worth a search for them."""
+REMOVED, ORDERED, IN_HEAP = 0, 1, 2
+"""States of a row: it has left; no ordered row above it has a later deadline; it is in the heap."""
+GROWTH: Final = 1.25
+"""Rows for each live one, at most, where room is made."""
+
+
+class EventRows:
+    """Rows in the order of their numbers, which ascend.
+
+    Deadlines mostly ascend too. Such rows need no timers of their own. Those whose deadlines come out of
+    order are in a heap beside the rows. Rows that have left are overwritten when there is no room behind the
+    last one, so that memory follows the number of events. Rows move then: a row's number finds it again.
+
+    Parameters
+    ----------
+    columns
+        Further columns by name: dtype, and the shape of a row.
+
+    Attributes
+    ----------
+    first
+        No deadline lies before this; `NEVER` without events.
+    digests
+        Digests of the rows, shape (rows, 2).
+    numbers, deadlines
+        Of the rows, shape (rows,).
+
+    Examples
+    --------
+    >>> rows = EventRows({})
+    >>> digests = np.arange(6, dtype=np.uint64).reshape(3, 2)
+    >>> rows.append(digests, np.array([0, 1, 2]), np.array([30, 10, 20]))
+    0
+    >>> rows.next_due(15), rows.find(digests[[1, 2]]).tolist()
+    (1, [1, 2])
+    >>> rows.remove(np.array([1]))
+    >>> rows.next_due(15), len(rows), rows.first
+    (-1, 2, 20)
+    """
+
+    def __init__(self, columns: Mapping[str, tuple[Any, tuple[int, ...]]]) -> None:
+        self._columns: dict[str, NDArray[Any]] = {
+            "digests": np.empty((0, 2), dtype=np.uint64),
+            "numbers": np.empty(0, dtype=np.int64),
+            "deadlines": np.empty(0, dtype=np.int64),
+            "states": np.empty(0, dtype=np.uint8),
+        }
+        self._columns |= {name: np.empty((0, *shape), dtype) for name, (dtype, shape) in columns.items()}
+        self._index = DigestIndex()
+        self._begin = self._head = self._end = 0
+        """The first row that may be live, the first that may be live and ordered, and the end of all rows."""
+        self._last = NO_ROW
+        """Deadline of the last ordered row; it may have left."""
+        self._heap: list[tuple[int, int]] = []
+        """Deadlines and numbers; those of rows that have left are stale."""
+        self._sweep_above = STALE_ALLOWANCE
+        self.first = NEVER
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Return a column: all rows, also those that have left."""
+        return self._columns[name][: self._end]
+
+    @property
+    def digests(self) -> Digests:
+        return self["digests"]
+
+    @property
+    def numbers(self) -> Integers:
+        return self["numbers"]
+
+    @property
+    def deadlines(self) -> Integers:
+        return self["deadlines"]
+
+    def widen(self, name: str, shape: tuple[int, ...]) -> None:
+        """Give a column another shape of rows; what it held is lost."""
+        column = self._columns[name]
+        self._columns[name] = np.zeros((len(column), *shape), column.dtype)
+
+    def find(self, digests: Digests) -> Integers:
+        """Return the row of each digest, `NO_ROW` where there is none."""
+        return self._index.find(self._columns["digests"], digests)
+
+    def live(self, begin: int = 0) -> Integers:
+        """Return the rows from one on that have not left, in the order of their numbers."""
+        begin = max(begin, self._begin)
+        return begin + np.flatnonzero(self["states"][begin:])
+
+    def from_number(self, number: int) -> int:
+        """Return the first row of at least a number."""
+        return int(np.searchsorted(self.numbers, number))
+
+    def oldest(self) -> int:
+        """Return the row of the lowest number, `NO_ROW` without events."""
+        self._begin = _first_live(self._columns["states"], self._begin, self._end)
+        return self._begin if self._begin < self._end else NO_ROW
+
+    def append(
+        self, digests: Digests, numbers: Integers, deadlines: Integers, **columns: NDArray[Any]
+    ) -> int:
+        """Add events that are not here, and return the row of the first.
+
+        Parameters
+        ----------
+        digests
+            Their digests, shape (n, 2).
+        numbers
+            Their numbers, ascending, above all that were added before; shape (n,).
+        deadlines
+            Shape (n,).
+        columns
+            Further columns; what is not given is undefined.
+        """
+        count = len(numbers)
+        if not count:
+            return self._end
+        if self._end + count > len(self._columns["numbers"]):
+            self._make_room(count)
+        begin, end = self._end, self._end + count
+        given = {"digests": digests, "numbers": numbers, "deadlines": deadlines} | columns
+        for name, column in given.items():
+            self._columns[name][begin:end] = column
+        self._end = end
+        states = self._columns["states"]
+        self._last = int(_order(deadlines, states[begin:end], self._last))
+        for row in begin + np.flatnonzero(states[begin:end] == IN_HEAP):
+            heappush(self._heap, (int(self.deadlines[row]), int(self.numbers[row])))
+        self._index.insert(self._columns["digests"], np.arange(begin, end))
+        self.first = min(self.first, int(deadlines.min()))
+        if len(self._heap) > self._sweep_above:
+            self._drop_stale()
+        return begin
+
+    def remove(self, rows: Integers) -> None:
+        """Remove rows."""
+        if len(rows):
+            self._index.remove(self._columns["digests"], rows)
+            self._columns["states"][rows] = REMOVED
+
+    def next_deadline(self) -> int:
+        """Return the earliest deadline, `NEVER` without events."""
+        row = self._earliest()
+        self.first = NEVER if row == NO_ROW else int(self.deadlines[row])
+        return self.first
+
+    def next_due(self, time: int) -> int:
+        """Return the first row by deadline and number, if its deadline lies before a time; else `NO_ROW`."""
+        row = self._earliest()
+        self.first = NEVER if row == NO_ROW else int(self.deadlines[row])
+        return row if self.first < time else NO_ROW
+
+    def remove_until(self, time: int) -> Integers:
+        """Remove what is due before a time, and return its numbers."""
+        states, deadlines = self._columns["states"], self._columns["deadlines"]
+        until = min(time, self._heap[0][0]) if self._heap else time
+        self._head, rows = _due(states, deadlines, self._head, self._end, until)
+        numbers = self.numbers[rows]
+        self.remove(rows)
+        late = list[int]()
+        while (row := self.next_due(time)) != NO_ROW:
+            late.append(int(self.numbers[row]))
+            self.remove(np.array([row]))
+        return np.concatenate([numbers, np.array(late, dtype=np.int64)])
+
+    def _earliest(self) -> int:
+        """Return the first row by deadline and number."""
+        states, heap = self._columns["states"], self._heap
+        self._head = head = _first_ordered(states, self._head, self._end)
+        while heap:
+            row = self.from_number(heap[0][1])
+            if row < self._end and self.numbers[row] == heap[0][1] and states[row] == IN_HEAP:
+                break
+            heappop(heap)
+        else:
+            return head if head < self._end else NO_ROW
+        if head < self._end and (self.deadlines[head], self.numbers[head]) < heap[0]:
+            return head
+        return row
+
+    def _drop_stale(self) -> None:
+        """Drop stale entries of the heap, and set the size above which to do so again."""
+        rows = self.live()
+        rows = rows[self["states"][rows] == IN_HEAP]
+        self._heap = list(zip(self.deadlines[rows].tolist(), self.numbers[rows].tolist(), strict=True))
+        heapify(self._heap)
+        self._sweep_above = 2 * len(self._heap) + STALE_ALLOWANCE
+
+    def _make_room(self, count: int) -> None:
+        """Move live rows to the beginning, and grow if few rows are free then."""
+        kept = self.live()
+        size = len(self._columns["numbers"])
+        if len(kept) + count > size / GROWTH:
+            size = max(FEWEST_ROWS, int(GROWTH * (len(kept) + count)))
+        for name, column in self._columns.items():
+            moved = np.empty((size, *column.shape[1:]), column.dtype)
+            moved[: len(kept)] = column[kept]
+            self._columns[name] = moved
+        self._begin = self._head = 0
+        self._end = len(kept)
+        ordered = np.flatnonzero(self["states"] == ORDERED)
+        self._last = int(self.deadlines[ordered[-1]]) if len(ordered) else NO_ROW
+        self._index = DigestIndex()
+        self._index.insert(self._columns["digests"], np.arange(self._end))
+
+
+@njit(cache=True, nogil=True)
+def _order(deadlines: Integers, states: States, last: int) -> int:
+    """Write which rows are ordered, and return the last of their deadlines."""
+    for row in range(len(deadlines)):
+        if deadlines[row] >= last:
+            last = deadlines[row]
+            states[row] = 1
+        else:
+            states[row] = 2
+    return last
+
+
+@njit(cache=True, nogil=True)
+def _first_live(states: States, begin: int, end: int) -> int:
+    while begin < end and states[begin] == 0:
+        begin += 1
+    return begin
+
+
+@njit(cache=True, nogil=True)
+def _first_ordered(states: States, begin: int, end: int) -> int:
+    while begin < end and states[begin] != 1:
+        begin += 1
+    return begin
+
+
+@njit(cache=True, nogil=True)
+def _due(states: States, deadlines: Integers, begin: int, end: int, time: int) -> tuple[int, Integers]:
+    """Return the first ordered row whose deadline is not before a time, and the ordered rows before it."""
+    stop, count = begin, 0
+    while stop < end and not (states[stop] == 1 and deadlines[stop] >= time):
+        count += states[stop] == 1
+        stop += 1
+    rows = np.empty(count, dtype=np.int64)
+    at = 0
+    for row in range(begin, stop):
+        if states[row] == 1:
+            rows[at] = row
+            at += 1
+    return stop, rows

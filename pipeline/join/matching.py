@@ -1,0 +1,88 @@
+"""Match the labels of a batch with its interactions by the digests of their events, compiled.
+
+Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forks.jit import njit
+from pipeline.join.digests import Digests
+
+Integers: TypeAlias = NDArray[np.int64]
+
+
+def match_events(events: Digests, labelled: Digests) -> Integers | None:
+    """Return the row of each label's interaction, and the number of interactions where there is none.
+
+    Parameters
+    ----------
+    events
+        Digests of the interactions' events, shape (n, 2).
+    labelled
+        Digests of the labels' events, shape (m, 2).
+
+    Returns
+    -------
+    ndarray or None
+        Shape (m,); None if two interactions, or two labels, have the same event.
+
+    Examples
+    --------
+    >>> from pipeline.join.digests import Digester
+    >>> digests = Digester(bytes(16)).digests(["a", "b", "c"])
+    >>> match_events(digests[:2], digests[1:]).tolist()
+    [1, 2]
+    >>> match_events(digests[[0, 0]], digests[1:]) is None
+    True
+    """
+    rows = np.empty(len(labelled), dtype=np.int64)
+    return rows if _match(events, labelled, rows) else None
+
+
+@njit(cache=True, nogil=True)
+def _match(events: Digests, labelled: Digests, rows: Integers) -> bool:
+    """Write the rows; tell whether all events, and all labels, differ.
+
+    Interactions and labels stand in one table with open addressing. A label without an interaction is in it
+    behind them; one with an interaction is marked at its slot.
+    """
+    n, m = len(events), len(labelled)
+    size = 16
+    while size < 2 * (n + m):
+        size *= 2
+    mask = np.uint64(size - 1)
+    slots = np.full(size, -1, dtype=np.int32)
+    taken = np.zeros(size, dtype=np.bool_)
+    for row in range(n):
+        at = events[row, 0] & mask
+        while slots[at] >= 0:
+            known = slots[at]
+            if events[known, 0] == events[row, 0] and events[known, 1] == events[row, 1]:
+                return False
+            at = (at + np.uint64(1)) & mask
+        slots[at] = row
+    for number in range(m):
+        first, second = labelled[number, 0], labelled[number, 1]
+        at = first & mask
+        rows[number] = n
+        while slots[at] >= 0:
+            known = slots[at]
+            if known < n:
+                same = events[known, 0] == first and events[known, 1] == second
+            else:
+                same = labelled[known - n, 0] == first and labelled[known - n, 1] == second
+            if same:
+                if taken[at]:
+                    return False
+                rows[number] = known
+                break
+            at = (at + np.uint64(1)) & mask
+        else:
+            slots[at] = n + number
+        taken[at] = True
+    return True

@@ -1,0 +1,26 @@
+"""Compile what the join calls, before the first message comes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.config.tree import Join as JoinSettings
+from pipeline.join import merge
+from pipeline.join.digest_index import FEWEST_SLOTS
+from pipeline.join.matching import match_events
+from pipeline.join.tables import Join, Pending
+
+
+def warm_up() -> None:
+    """Compile, or load what was compiled before."""
+    merge.warm_up()
+    join = Join(JoinSettings())
+    predictions = [Pending(number, (), number, 0, number) for number in range(FEWEST_SLOTS)]
+    join.open_all(predictions)  # so many that the index grows
+    digests = join.digests([0])
+    match_events(digests, digests)
+    join.store(np.arange(1), np.zeros((1, 1)))
+    join.close(predictions[0], None, 0)
+    join.next_deadline()
+    join.forget(join.next_deadline())
+    join.lowest_needed(0, 0)

@@ -1,0 +1,94 @@
+"""Predictions of earlier batches that get an outcome, in columns."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.join.tables import ChallengerScores, Pending
+from pipeline.records.entities import columns_joined
+from pipeline.records.fields import Id
+from pipeline.records.outputs import Prediction
+
+
+@dataclass
+class PriorPredictions:
+    """Predictions in the order of their outcomes.
+
+    Examples
+    --------
+    >>> prior = PriorPredictions.of([Pending("e", (7, 3), 5, 0, 9, np.array([0.5, 0.25]).tobytes())])
+    >>> prior.numbers, prior.scored(1).tolist()
+    (array('q', [9]), [[0.5, 0.25]])
+    """
+
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    """As in `pipeline.join.tables.Pending.sequence`."""
+    event_ids: list[Id] = field(default_factory=list)
+    ids: tuple[list[Id], ...] = ()
+    """The ids, one column for each entity; none as long as there is no prediction."""
+    timestamps: list[int] = field(default_factory=list)
+    outputs: bytearray = field(default_factory=bytearray)
+    """Score, then features, float64, one prediction's after another's."""
+    asked: list[bool | None] = field(default_factory=list)
+    """Whether the label was asked for; None where all labels are learned as they come."""
+    challengers: list[ChallengerScores | None] = field(default_factory=list)
+    spilled: list[Prediction] = field(default_factory=list)
+    """The records of those that were spilled."""
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @classmethod
+    def of(cls, predictions: Iterable[Pending]) -> Self:
+        """Return the columns of predictions."""
+        prior = cls()
+        for each in predictions:
+            prior.append(each)
+        return prior
+
+    def append(self, prediction: Pending) -> None:
+        """Append a prediction."""
+        self.numbers.append(prediction.sequence)
+        self.event_ids.append(prediction.event_id)
+        self.ids = columns_joined(self.ids, tuple([each] for each in prediction.ids))
+        self.timestamps.append(prediction.timestamp)
+        self.outputs += prediction.scored
+        self.asked.append(prediction.asked)
+        self.challengers.append(prediction.challengers)
+        if prediction.record is not None:
+            self.spilled.append(prediction.record)
+
+    def extend(self, later: PriorPredictions) -> None:
+        """Append later predictions."""
+        self.numbers += later.numbers
+        self.event_ids += later.event_ids
+        self.ids = columns_joined(self.ids, later.ids)
+        self.timestamps += later.timestamps
+        self.outputs += later.outputs
+        self.asked += later.asked
+        self.challengers += later.challengers
+        self.spilled += later.spilled
+
+    def objects(self) -> list[Pending]:
+        """Return each prediction as an object."""
+        size = len(self.outputs) // max(1, len(self))
+        outputs = [bytes(self.outputs[size * row : size * (row + 1)]) for row in range(len(self))]
+        ids = zip(*self.ids, strict=True) if self.ids else repeat((), len(self))
+        columns = zip(self.event_ids, ids, self.timestamps, self.numbers, strict=True)
+        return [
+            Pending(event_id, ids, timestamp, 0, number, scored, asked, challengers)
+            for (event_id, ids, timestamp, number), scored, asked, challengers in zip(
+                columns, outputs, self.asked, self.challengers, strict=True
+            )
+        ]
+
+    def scored(self, features: int) -> NDArray[np.float64]:
+        """Return score and features of each prediction, shape (n, 1 + features)."""
+        return np.frombuffer(bytes(self.outputs)).reshape(len(self), 1 + features)

@@ -1,0 +1,250 @@
+"""Encode records from their columns: the text of each column by one call, put together by compiled code.
+
+msgspec writes every value but features, so that each is written as in a single record. It ends each value
+of a column with a line feed, which no JSON holds otherwise: strings escape theirs. The compiled code copies
+the values, row by row, between the names of the fields.
+
+Numba's cache on disk knows a function by its own file only: nothing compiled here depends on another one, but
+for the instructions of `pipeline.vectorized.words`.
+"""
+
+# ruff: noqa: PLR0917 -- compiled code is called by position
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from forks.jit import njit
+from pipeline.records.encoding import encode
+from pipeline.vectorized.texts import NO_TEXTS, Bytes, Offsets, Texts
+from pipeline.vectorized.words import SPARE, load_word, lowest_bit, store_word
+
+Column: TypeAlias = Sequence[object] | bytes
+"""Values, or their text, each with a line feed behind it."""
+
+_WORD_BYTES = np.uint64(8)
+_NEWLINES, _LOW_BITS, _HIGH_BITS = (np.uint64(byte * 0x0101_0101_0101_0101) for byte in (ord("\n"), 1, 0x80))
+"""Words of which all bytes are the same."""
+
+_encode_lines = msgspec.json.Encoder().encode_lines
+
+
+class Prefixes(NamedTuple):
+    """Texts with which records begin. Each is a part of one of two buffers."""
+
+    first: Bytes
+    second: Bytes
+    in_first: NDArray[np.bool_]
+    """Whether each is in the first buffer, shape (n,)."""
+    begins: Offsets
+    """Where each begins in its buffer, shape (n,)."""
+    ends: Offsets
+    """Where each ends, shape (n,)."""
+
+
+NO_PREFIXES: Final = Prefixes(
+    NO_TEXTS.buffer, NO_TEXTS.buffer, np.empty(0, dtype=np.bool_), NO_TEXTS.begins, NO_TEXTS.ends
+)
+
+
+class ColumnEncoder:
+    r"""Encodes records of one type, which have all fields without a default, and no other.
+
+    Parameters
+    ----------
+    record
+        The type.
+    behind_prefix
+        Whether other fields precede those of the type, in a text that is given with each record.
+
+    Examples
+    --------
+    >>> class Point(msgspec.Struct):
+    ...     x: float
+    ...     sequence: int
+    ...     note: str | None = None
+    >>> [*ColumnEncoder(Point).encode(2, [b"0.5\n7.0\n", range(4, 6)]).values()]
+    [b'{"x":0.5,"sequence":4}', b'{"x":7.0,"sequence":5}']
+    """
+
+    def __init__(self, record: type[msgspec.Struct], *, behind_prefix: bool = False) -> None:
+        names = [
+            encode(field.encode_name) + b":" for field in msgspec.structs.fields(record) if field.required
+        ]
+        first, *others = names
+        parts = [first if behind_prefix else b"{" + first, *(b"," + name for name in others)]
+        self._fields = len(parts)
+        self._last_name = np.uint64(len(names[-1]))
+        self._parts = _Parts.of([*parts, b"}\n"])
+        self._parts_before_rests = _Parts.of([*parts, b"", b"\n"])
+
+    def encode(
+        self,
+        count: int,
+        columns: Sequence[Column],
+        prefixes: Prefixes = NO_PREFIXES,
+        rests: bytes | None = None,
+    ) -> Texts:
+        """Encode records.
+
+        Parameters
+        ----------
+        count
+            Their number.
+        columns
+            The values of each field, in the order of the fields.
+        prefixes
+            The texts that precede the fields: one for each record, or none at all.
+        rests
+            What follows the fields of each record, its brace included, and a line feed. None where it is the
+            brace for all.
+        """
+        assert len(columns) == self._fields, "a column for each field"
+        lines = [_lines_of(each, count) for each in columns]
+        parts = self._parts
+        if rests is not None:
+            lines.append(_lines_of(rests, count))
+            parts = self._parts_before_rests
+        lengths = [*map(len, lines)]
+        cursors = np.array([*accumulate(lengths[:-1], initial=0)], dtype=np.uint64)
+        end = sum(lengths) + count * (int(parts.ends[-1]) - len(lines))
+        end += int(prefixes.ends.sum()) - int(prefixes.begins.sum())
+        buffer = np.empty(end + SPARE, dtype=np.uint8)
+        begins, last_values, ends = np.empty((3, count), dtype=np.uint64)
+        text = np.frombuffer(b"".join([*lines, bytes(SPARE)]), dtype=np.uint8)
+        _splice(
+            parts.text,
+            parts.ends,
+            text,
+            cursors,
+            self._fields - 1,
+            prefixes.first,
+            prefixes.second,
+            prefixes.in_first,
+            prefixes.begins,
+            prefixes.ends,
+            buffer,
+            begins,
+            last_values,
+            ends,
+        )
+        return Texts(buffer[:end], begins, last_values - self._last_name, ends)
+
+
+def _lines_of(column: Column, count: int) -> bytes:
+    # Compiled code looks for so many line feeds, and not for the end of the memory.
+    if isinstance(column, bytes):
+        assert column.count(b"\n") == count, "columns of one length"
+        return column
+    assert len(column) == count, "columns of one length"
+    return _encode_lines(column)
+
+
+class _Parts(NamedTuple):
+    """What is the same in all records: the names of the fields, with the signs before and behind them."""
+
+    text: Bytes
+    """With `SPARE` bytes more."""
+    ends: Offsets
+    """Where each part ends, shape (fields + 1,)."""
+
+    @classmethod
+    def of(cls, parts: Sequence[bytes]) -> _Parts:
+        """Return the parts in one text."""
+        ends = np.cumsum([len(part) for part in parts], dtype=np.uint64)
+        return cls(np.frombuffer(b"".join([*parts, bytes(SPARE)]), dtype=np.uint8), ends)
+
+
+class _Empty(msgspec.Struct):
+    sequence: int
+
+
+def warm_up() -> None:
+    """Compile, or load what was compiled before."""
+    ColumnEncoder(_Empty).encode(0, [()])
+
+
+@njit(cache=True, nogil=True)
+def _splice(
+    parts: Bytes,
+    part_ends: Offsets,
+    lines: Bytes,
+    cursors: Offsets,
+    last: int,
+    first: Bytes,
+    second: Bytes,
+    in_first: NDArray[np.bool_],
+    begins: Offsets,
+    ends: Offsets,
+    out: Bytes,
+    out_begins: Offsets,
+    last_values: Offsets,
+    out_ends: Offsets,
+) -> None:
+    """Write records: a prefix, and then a part, a line, a part, a line, and so on, up to the last part.
+
+    Parameters
+    ----------
+    parts, part_ends
+        What precedes the lines and follows the last one, and where each ends, shape (columns + 1,).
+    lines, cursors
+        The lines of all columns, and where the next one of each column begins, shape (columns,). Changed.
+    last
+        The column of the last field.
+    first, second, in_first, begins, ends
+        See `Prefixes`; none where there are no prefixes.
+    out
+        Written. This and the texts have `SPARE` bytes more.
+    out_begins, last_values, out_ends
+        Written: where each record and the value of its last field begin, and where it ends, shape (n,).
+    """
+    at = np.uint64(0)
+    for i in range(out_ends.shape[0]):
+        out_begins[i] = at
+        if in_first.shape[0]:
+            begin, length = begins[i], ends[i] - begins[i]
+            prefixes = first if in_first[i] else second
+            for k in range(length):
+                out[at + k] = prefixes[begin + k]
+            at += length
+        begin = np.uint64(0)
+        for column in range(cursors.shape[0]):
+            end = np.uint64(part_ends[column])
+            at = _copy(parts, begin, end, out, at)
+            begin = end
+            if column == last:
+                last_values[i] = at
+            cursor = np.uint64(cursors[column])
+            line_end = _copy_line(lines, cursor, out, at)
+            at += line_end - cursor
+            cursors[column] = line_end + np.uint64(1)
+        at = _copy(parts, begin, np.uint64(part_ends[cursors.shape[0]]), out, at)
+        out_ends[i] = at
+
+
+@njit(cache=True)
+def _copy(text: Bytes, begin: np.uint64, end: np.uint64, out: Bytes, at: np.uint64) -> np.uint64:
+    """Copy a part of a text to an index of `out`; return the index behind it."""
+    for offset in range(np.uint64(0), end - begin, _WORD_BYTES):
+        store_word(out, at + offset, load_word(text, begin + offset))
+    return at + (end - begin)
+
+
+@njit(cache=True)
+def _copy_line(text: Bytes, begin: np.uint64, out: Bytes, at: np.uint64) -> np.uint64:
+    """Copy a text up to its next line feed to an index of `out`; return where that is in the text."""
+    while True:
+        word = load_word(text, begin)
+        store_word(out, at, word)
+        # The lowest bit that is set is that of the first zero byte of `others`: the first line feed.
+        others = word ^ _NEWLINES
+        zeros = (others - _LOW_BITS) & ~others & _HIGH_BITS
+        if zeros:
+            return begin + np.uint64(lowest_bit(zeros) // _WORD_BYTES)
+        begin += _WORD_BYTES
+        at += _WORD_BYTES

@@ -1,0 +1,142 @@
+"""Encode the usual batches column by column: no slates, challengers, label policy or corrections.
+
+`pipeline.worker.encoder` encodes all batches record by record, and is the specification of what is done here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.records import decimals
+from pipeline.records.encoding import encode
+from pipeline.records.output_types import OutputTypes
+from pipeline.records.outputs import Share
+from pipeline.task.batch import Batch
+from pipeline.task.columns import OutcomeColumns, PredictionColumns
+from pipeline.vectorized.column_encoder import Column, ColumnEncoder, Prefixes
+from pipeline.vectorized.texts import NO_TEXTS, Texts
+
+_LABELLED: Final = b'"labelled"\n'
+
+FEWEST: Final = 50
+"""Records of a batch below which it costs less to encode them one by one."""
+
+
+def is_usual(batch: Batch) -> bool:
+    """Tell whether a batch can be encoded here.
+
+    Examples
+    --------
+    >>> is_usual(Batch())
+    True
+    """
+    predictions, outcomes = batch.predictions, batch.outcomes
+    return (
+        predictions.asked is None
+        and not len(predictions.positions)
+        and not len(outcomes.positions)
+        and not outcomes.corrected
+        and all(_only_none(each) for each in (predictions.challengers, outcomes.challengers, outcomes.asked))
+    )
+
+
+def _only_none(column: Sequence[object]) -> bool:
+    return column.count(None) == len(column)
+
+
+class UsualBatchEncoder:
+    """Encodes predictions and outcomes of one stream.
+
+    Parameters
+    ----------
+    types
+        The types of the stream's outputs.
+    """
+
+    def __init__(self, types: OutputTypes) -> None:
+        self._predictions = ColumnEncoder(types.prediction)
+        self._outcomes = ColumnEncoder(types.label_fields, behind_prefix=True)
+        names = {field.name: field.encode_name for field in msgspec.structs.fields(types.label_fields)}
+        self._shared = encode(names["shared"])
+
+    def predictions(self, columns: PredictionColumns) -> Texts:
+        """Encode predictions."""
+        if not len(columns):
+            return NO_TEXTS
+        fields: list[Column] = [
+            columns.event_ids,
+            *columns.ids,
+            columns.timestamps,
+            columns.scores,
+            columns.probabilities,
+            columns.predicted,
+            decimals.encode_lines(columns.features),
+            *([columns.tables] if columns.tables else []),
+            *zip(*columns.carried, strict=True),
+            columns.versions,
+            range(columns.first, columns.first + len(columns)),
+        ]
+        return self._predictions.encode(len(columns), fields)
+
+    def outcomes(
+        self,
+        columns: OutcomeColumns,
+        own: Texts,
+        rows: NDArray[np.int64],
+        prior: Texts,
+        before: NDArray[np.bool_],
+    ) -> Texts:
+        """Encode outcomes.
+
+        Parameters
+        ----------
+        columns
+            The outcomes.
+        own, rows
+            The predictions of the batch, and which of them have outcomes, in their order.
+        prior
+            Predictions of earlier batches, in the order of their outcomes.
+        before
+            Whether each outcome's prediction is of an earlier batch, shape (n,).
+        """
+        if not len(columns):
+            return NO_TEXTS
+        begins, ends = np.empty((2, len(columns)), dtype=np.uint64)
+        begins[before], begins[~before] = prior.begins, own.begins[rows]
+        ends[before], ends[~before] = prior.prefix_ends, own.prefix_ends[rows]
+        fields: list[Column] = [
+            columns.prediction_sequences,
+            columns.watch_ratios,
+            *([columns.weights] if columns.weights else []),
+            columns.labels,
+            columns.label_timestamps,
+            columns.correct,
+            columns.losses,
+            _statuses(columns),
+            range(columns.first, columns.first + len(columns)),
+        ]
+        prefixes = Prefixes(prior.buffer, own.buffer, before, begins, ends)
+        rests = self._rests(columns.shared, len(columns))
+        return self._outcomes.encode(len(columns), fields, prefixes, rests)
+
+    def _rests(self, shared: dict[int, list[Share]], count: int) -> bytes | None:
+        """Return what is behind the sequence of each outcome; None where it is the brace only."""
+        if not shared:
+            return None
+        rests = [b"}"] * count
+        for row, shares in shared.items():
+            rests[row] = b"," + self._shared + b":" + encode(shares) + b"}"
+        return b"\n".join([*rests, b""])
+
+
+def _statuses(columns: OutcomeColumns) -> Column:
+    """Return the status of each outcome."""
+    moments = columns.label_timestamps
+    if None not in moments:
+        return _LABELLED * len(moments)
+    return ["expired" if moment is None else "labelled" for moment in moments]

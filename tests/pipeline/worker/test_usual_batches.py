@@ -1,0 +1,268 @@
+"""Batches that are encoded column by column have the bytes of those that are encoded record by record."""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.config.stream import CARRIED, Stream
+from pipeline.records.fields import Id
+from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
+from pipeline.task.batch import Batch
+from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, OutcomeColumns, PredictionColumns
+from pipeline.vectorized import column_encoder, texts, waiting_texts
+from pipeline.worker.encoder import EncodedBatch, RecordEncoder
+from pipeline.worker.usual_batches import FEWEST, is_usual
+from tests.support.builders import WEIGHTED
+from tests.support.examples import examples
+from tests.support.live_tables import STREAM as WITH_TABLES
+
+CARRYING = Stream.model_validate(
+    WITH_TABLES.model_dump(mode="json")
+    | {
+        "interactions": WITH_TABLES.model_dump(mode="json")["interactions"]
+        | {name: f"/{name}" for name in CARRIED}
+    }
+)
+TYPES = {
+    "kuairec": KUAIREC_TYPES,
+    "weighted": OutputTypes.of(WEIGHTED),
+    "tables": OutputTypes.of(WITH_TABLES),
+    "carrying": OutputTypes.of(CARRYING),
+}
+
+ids: st.SearchStrategy[Id] = (
+    st.integers(-(2**63), 2**63 - 1)
+    | st.text(min_size=1, max_size=20)
+    | st.sampled_from(
+        ['"', "\\", "\n", "\0", "é", "日本", "🎬", '"sequence":', "}\n{", "x" * 256, "\u2028", "\x7f"]
+    )
+)
+any_bits = st.integers(0, 2**64 - 1).map(lambda bits: float(struct.unpack("d", struct.pack("Q", bits))[0]))
+numbers: st.SearchStrategy[float] = (
+    st.floats()
+    | any_bits
+    | st.floats(-5, 5)
+    | st.integers(-3, 10**17)
+    | st.sampled_from(
+        [0.0, -0.0, 5e-324, 2.2e-308, 1e-7, 1e-6, 1e-5, 1e-4, 1e15, 1e16, 1e17, 1e21, 1e22, 1e308, 1]
+    )
+)
+features = st.integers(-(10**9), 10**9).map(lambda units: units / 1e6) | st.sampled_from(
+    [0.0, -0.0, 1e-6, 0.1]
+)
+
+
+def column(draw: st.DrawFn, values: st.SearchStrategy[Any], count: int) -> list[Any]:
+    return draw(st.lists(values, min_size=count, max_size=count))
+
+
+@st.composite
+def batches(draw: st.DrawFn, types: OutputTypes) -> list[Batch]:
+    """Consecutive batches. Each prediction gets an outcome once, some in the batch of the prediction."""
+    found, waiting, closed = list[Batch](), list[int](), 0
+    first = draw(st.sampled_from([0, 7, 95, 998]))
+    for _ in range(draw(st.integers(1, 3))):
+        count = draw(st.integers(0, 6))
+        waiting += range(first, first + count)
+        chosen = draw(st.lists(st.sampled_from(waiting), unique=True, max_size=6)) if waiting else []
+        waiting = [each for each in waiting if each not in chosen]
+        predictions = draw(prediction_columns(types, first, count))
+        found.append(Batch(predictions, draw(outcome_columns(types, closed, chosen))))
+        first, closed = first + count, closed + len(chosen)
+    return found
+
+
+@st.composite
+def prediction_columns(draw: st.DrawFn, types: OutputTypes, first: int, count: int) -> PredictionColumns:
+    fields = [field.name for field in msgspec.structs.fields(types.prediction)]
+    carried = [name for name in CARRIED if name in fields]
+    width = draw(st.sampled_from([1, types.features]))
+    of_features = draw(st.sampled_from([features, features | numbers]))
+    return PredictionColumns(
+        first,
+        event_ids := column(draw, ids, count),
+        tuple(column(draw, ids, count) for _ in range(types.entities)),
+        event_ids,
+        column(draw, st.integers(0, 2**53), count),
+        column(draw, numbers, count),
+        column(draw, st.none() | numbers, count),
+        column(draw, st.booleans() | numbers, count),
+        np.array(column(draw, of_features, count * width), dtype=np.float64).reshape(count, width),
+        column(draw, st.integers(0, 2**40), count),
+        [None] * count,
+        tables=column(draw, st.fixed_dictionaries({"items": st.integers(0, 9), "é": st.just(0)}), count)
+        if "tables" in fields
+        else [],
+        carried=column(draw, st.tuples(*[st.none() | numbers] * len(carried)), count) if carried else [],
+    )
+
+
+@st.composite
+def outcome_columns(draw: st.DrawFn, types: OutputTypes, first: int, chosen: list[int]) -> OutcomeColumns:
+    count = len(chosen)
+    weighted = "weight" in [field.name for field in msgspec.structs.fields(types.label_fields)]
+    make: Any = types.share
+    share = make(*[0 for field in msgspec.structs.fields(types.share) if field.required])
+    moments = draw(st.sampled_from([st.integers(0, 2**53), st.none(), st.none() | st.integers(0, 9)]))
+    return OutcomeColumns(
+        first,
+        array("q", chosen),
+        column(draw, ids, count),
+        column(draw, st.integers(0, 9), count),
+        np.zeros(count),
+        column(draw, st.none() | numbers, count),
+        column(draw, st.none() | st.booleans() | numbers, count),
+        column(draw, moments, count),
+        column(draw, st.none() | st.booleans(), count),
+        column(draw, st.none() | numbers, count),
+        {row: [share] * draw(st.integers(1, 2)) for row in range(count) if draw(st.integers(0, 4)) == 0},
+        challengers=[None] * count,
+        asked=[None] * count,
+        weights=column(draw, numbers, count) if weighted else [],
+    )
+
+
+def listed(encoded: EncodedBatch) -> list[Any]:
+    return [(list(each.values), list(each.keys), list(each.timestamps)) for each in encoded]
+
+
+@pytest.mark.parametrize("name", TYPES)
+@examples(150)
+@given(data=st.data())
+def test_by_columns_as_record_by_record(name: str, data: st.DataObject) -> None:
+    types = TYPES[name]
+    by_columns, by_records, mixed = (RecordEncoder(types) for _ in range(3))
+    for number, batch in enumerate(data.draw(batches(types))):
+        assert is_usual(batch)
+        expected = listed(by_records._encode_records(batch))
+        assert listed(by_columns._encode_columns(batch)) == expected
+        either = mixed._encode_columns if number % 2 else mixed._encode_records
+        assert listed(either(batch)) == expected
+        assert len(by_columns) == len(by_records) == len(mixed)
+
+
+def predicted(first: int, count: int) -> PredictionColumns:
+    """Predictions of KuaiRec's stream."""
+    return PredictionColumns(
+        first,
+        [*map(str, range(first, first + count))],
+        (["u"] * count, [7] * count),
+        [0] * count,
+        [5] * count,
+        [0.5] * count,
+        [0.625] * count,
+        [True] * count,
+        np.full((count, 10), 0.25),
+        [0] * count,
+        [None] * count,
+    )
+
+
+def labelled(first: int, sequences: list[int]) -> OutcomeColumns:
+    """Outcomes of KuaiRec's stream."""
+    count = len(sequences)
+    return OutcomeColumns(
+        first,
+        array("q", sequences),
+        [0] * count,
+        [5] * count,
+        np.full(count, 0.5),
+        [0.75] * count,
+        [True] * count,
+        [9] * count,
+        [True] * count,
+        [0.25] * count,
+        challengers=[None] * count,
+        asked=[None] * count,
+    )
+
+
+def test_waiting_predictions_are_restored_and_spilled_as_record_by_record() -> None:
+    predictions = predicted(0, 6)
+    texts = [*RecordEncoder().encode(Batch(predictions)).predictions.values]
+    records = [KUAIREC_TYPES.predictions.decode(text) for text in texts]
+    by_columns, by_records = RecordEncoder(), RecordEncoder()
+    for encoder in (by_columns, by_records):
+        encoder.restore(records[:2])
+        encoder.restore([])
+        encoder.restore(records[2:])
+        assert encoder.take(np.array([1, 3])) == [texts[1], texts[3]]
+        assert encoder.take(np.array([], dtype=np.int64)) == []
+        assert len(encoder) == 4
+    batch = Batch(predicted(6, 2), labelled(0, [3, 7, 2, 1]), spilled=[records[3], records[1]])
+    expected = by_records._encode_records(batch)
+    found = by_columns._encode_columns(batch)
+    assert listed(found) == listed(expected)
+    begin = found.outcomes.values[0]
+    assert begin.startswith(texts[3].partition(b'"sequence"')[0])
+    assert len(by_columns) == len(by_records) == 4
+    assert by_columns.take(np.array([0, 4, 5, 6])) == by_records.take(np.array([0, 4, 5, 6]))
+
+
+@pytest.mark.parametrize("name", ["_encode_columns", "_encode_records"])
+def test_a_prediction_has_one_outcome(name: str) -> None:
+    encoder = RecordEncoder()
+    encoder.encode(Batch(predicted(0, 3)))
+    encode = getattr(encoder, name)
+    encode(Batch(outcomes=labelled(0, [1])))
+    for unknown in ([1], [0, 0], [3]):
+        with pytest.raises(AssertionError, match="two outcomes"):
+            encode(Batch(outcomes=labelled(1, unknown)))
+
+
+CORRECTED = CorrectedPrediction(
+    "0", ("u", 7), 5, 0.5, 0.625, True, [0.25] * 10, 0, 0, None, None, 0.5, "corrected"
+)
+
+
+def test_many_usual_records_are_encoded_by_columns_and_all_else_record_by_record() -> None:
+    half = FEWEST // 2
+    usual = Batch(predicted(0, half), labelled(0, [*range(half)]))
+    predictions, outcomes = usual.predictions, usual.outcomes
+    few = Batch(predicted(0, half - 1), labelled(0, [*range(half - 1)]))
+    unusual = {
+        "a policy": Batch(
+            replace(predictions, asked=[True] * half), outcomes, requests=LabelRequestColumns(0, [3])
+        ),
+        "challengers": Batch(replace(predictions, challengers=[{"a": 0.5}] * half), outcomes),
+        "challengers of earlier predictions": Batch(
+            predictions, replace(outcomes, challengers=[None] * (half - 1) + [{"a": 0.5}])
+        ),
+        "a policy of earlier predictions": Batch(
+            predictions, replace(outcomes, asked=[None] * (half - 1) + [False])
+        ),
+        "a correction": Batch(predictions, replace(outcomes, corrected={0: CORRECTED})),
+    }
+    with patch.object(RecordEncoder, "_encode_records", side_effect=AssertionError("record by record")):
+        assert len(RecordEncoder().encode(usual).outcomes.values) == half
+    with patch.object(RecordEncoder, "_encode_columns", side_effect=AssertionError("by columns")):
+        for batch in (few, *unusual.values()):
+            encoded = RecordEncoder().encode(batch)
+            assert len(encoded.outcomes.values) == len(batch.outcomes)
+    assert is_usual(few)
+    assert not any(map(is_usual, unusual.values()))
+
+
+def test_all_is_compiled_before_the_first_batch() -> None:
+    column_encoder.warm_up()
+    waiting_texts.warm_up()
+    functions = column_encoder._splice, waiting_texts._take, waiting_texts._move, texts._gather
+    compiled: list[Any] = [*functions]
+    before = [len(each.signatures) for each in compiled]
+    encoder = RecordEncoder()
+    encoder._encode_columns(Batch(predicted(0, 3)))
+    encoder._encode_columns(Batch(predicted(3, 2), labelled(0, [0, 4])))
+    [spilled] = [KUAIREC_TYPES.predictions.decode(text) for text in encoder.take(np.array([1]))]
+    encoder._encode_columns(Batch(outcomes=labelled(2, [1, 2]), spilled=[spilled]))
+    encoder._waiting.compact()
+    assert [len(each.signatures) for each in compiled] == before
