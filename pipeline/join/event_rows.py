@@ -138,7 +138,7 @@ class EventRows:
             Their numbers, ascending, above all that were added before; shape (n,).
         deadlines
             Shape (n,).
-        columns
+        **columns
             Further columns; what is not given is undefined.
         """
         count = len(numbers)
