@@ -154,8 +154,7 @@ class OutputSummary:
         published
             Outcomes that were shared with the other partitions; None where nothing is shared.
         """
-        for prediction in self.pending.values():
-            self.join.open(Pending.of(prediction))
+        self.join.open_all([*map(Pending.of, self.pending.values())])
         self.join.forget(stream_time)
         pending_from, outcomes_from = self.join.lowest_needed(self.predictions, self.outcomes)
         outcomes_from = outcomes_from if published is None else min(outcomes_from, published)
