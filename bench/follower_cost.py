@@ -111,7 +111,10 @@ def listen(address: tuple[str, int], processor: int) -> None:
         while True:
             left = TALK_BYTES
             while left:
-                left -= len(connection.recv(left))
+                received = len(connection.recv(left))
+                if not received:
+                    return
+                left -= received
             connection.sendall(b"x")
 
 

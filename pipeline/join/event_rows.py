@@ -103,8 +103,9 @@ class EventRows:
         return self["deadlines"]
 
     def widen(self, name: str, shape: tuple[int, ...]) -> None:
-        """Give a column another shape of rows; what it held is lost."""
+        """Give a column that has held nothing so far its shape of rows."""
         column = self._columns[name]
+        assert not column.size, f"{name} holds rows of another shape"
         self._columns[name] = np.zeros((len(column), *shape), column.dtype)
 
     def find(self, digests: Digests) -> Integers:
