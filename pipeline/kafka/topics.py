@@ -21,7 +21,7 @@ from pipeline.errors import TopicError
 from pipeline.kafka.access.authorization import denied, is_denied, needing
 from pipeline.kafka.access.connection import Admin
 from pipeline.kafka.access.rights import Resource, Right
-from pipeline.kafka.errors import BROKER_TIMEOUT
+from pipeline.kafka.errors import BROKER_TIMEOUT, retry
 from pipeline.kafka.offsets import PartitionId, low_watermarks
 
 LARGEST_DEAD_LETTER = 32 * 1024 * 1024
@@ -355,12 +355,17 @@ def _partitions(topics: Topics, existing: dict[str, TopicMetadata]) -> list[Topi
 
 
 def _settings(client: Admin, names: list[str]) -> dict[str, dict[str, str]]:
-    futures = client.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in names])
-    settings = {}
-    for resource, future in futures.items():
-        with needing(client.kafka, "DescribeConfigs", Resource.TOPIC, resource.name):
-            settings[resource.name] = {entry.name: entry.value for entry in future.result().values()}
-    return settings
+    """Return the settings of topics that exist; a broker that does not know a new one yet is asked again."""
+
+    def request() -> dict[str, dict[str, str]]:
+        futures = client.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in names])
+        settings = {}
+        for resource, future in futures.items():
+            with needing(client.kafka, "DescribeConfigs", Resource.TOPIC, resource.name):
+                settings[resource.name] = {entry.name: entry.value for entry in future.result().values()}
+        return settings
+
+    return retry(request, {KafkaError.UNKNOWN_TOPIC_OR_PART}, BROKER_TIMEOUT)
 
 
 def _policy(topics: Topics, name: str, settings: dict[str, str]) -> list[TopicDifference]:

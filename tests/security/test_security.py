@@ -77,7 +77,7 @@ def test_topics_whose_settings_break_a_guarantee_are_reported(cluster: Cluster, 
         created.result(TIMEOUT)
     log = tmp_path / "check.log"
     process = start(("topics", "check", "--json"), Endpoint(cluster.client_settings("admin"), prefix), log)
-    assert process.wait(TIMEOUT) == TopicError.exit_code
+    assert process.wait(TIMEOUT) == TopicError.exit_code, log.read_text()
     answer = json.loads(log.read_text())
     assert not answer["usable"]
     differences = {(each["topic"], each["what"]): each["fatal"] for each in answer["differences"]}

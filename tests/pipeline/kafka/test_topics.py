@@ -1,0 +1,62 @@
+"""The topics' settings, while brokers do not know all of them yet."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ConfigEntry, ConfigResource
+
+from pipeline.config.tree import Kafka
+from pipeline.kafka import errors, topics
+from pipeline.kafka.access.connection import Admin
+
+
+class LaggingBroker:
+    """Knows a topic only after some requests."""
+
+    kafka = Kafka()
+
+    def __init__(self, unknown: int, code: int = KafkaError.UNKNOWN_TOPIC_OR_PART) -> None:
+        self.unknown = unknown
+        self.code = code
+        self.requests = 0
+
+    def describe_configs(
+        self, resources: list[ConfigResource]
+    ) -> dict[ConfigResource, Future[dict[str, ConfigEntry]]]:
+        self.requests += 1
+        futures = {}
+        for resource in resources:
+            futures[resource] = future = Future[dict[str, ConfigEntry]]()
+            if resource.name == "new" and self.requests <= self.unknown:
+                future.set_exception(KafkaException(KafkaError(self.code)))
+            else:
+                future.set_result({"retention.ms": ConfigEntry("retention.ms", "-1")})
+        return futures
+
+
+def settings(broker: LaggingBroker) -> dict[str, Any]:
+    return topics._settings(cast("Admin", broker), ["old", "new"])
+
+
+def test_a_broker_that_does_not_know_a_new_topic_yet_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "RETRY_BACKOFF", 0.0)
+    broker = LaggingBroker(unknown=3)
+    assert settings(broker) == {"old": {"retention.ms": "-1"}, "new": {"retention.ms": "-1"}}
+    assert broker.requests == 4
+
+
+def test_a_topic_that_stays_unknown_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "BROKER_TIMEOUT", 0.01)
+    with pytest.raises(KafkaException):
+        settings(LaggingBroker(unknown=10**9))
+
+
+def test_other_errors_are_not_asked_about_again() -> None:
+    broker = LaggingBroker(unknown=1, code=KafkaError.INVALID_REQUEST)
+    with pytest.raises(KafkaException):
+        settings(broker)
+    assert broker.requests == 1
