@@ -25,6 +25,10 @@ REFUSAL_INTERVAL = 1.0
 METADATA_REFRESH_MS = 1_000
 """How often a worker's producer asks for leaders. It forgets what is three times as old."""
 
+LINGER_MS = 1_000
+"""How long records wait for a batch to fill: a flush ends it."""
+DEFAULT_BATCH = 1_000_000
+"""Bytes of a batch, at most, by librdkafka's default."""
 DEFAULT_PREFETCH = 2**26
 """Bytes that a consumer reads ahead, by librdkafka's default."""
 
@@ -186,12 +190,21 @@ def raise_unless_retriable(message: Message, kafka: Kafka) -> None:
 
 
 def transactional_producer(
-    config: Config, instance: str, largest_message: int, statistics: Statistics | None = None
+    config: Config,
+    instance: str,
+    largest_message: int,
+    statistics: Statistics | None = None,
+    *,
+    batch_bytes: int = DEFAULT_BATCH,
 ) -> Producer:
     """Make a worker's producer; it fences older producers with the same instance name.
 
     librdkafka remembers a group's coordinator for as long as it remembers metadata, 15 minutes by default. If
     that broker is dead, `send_offsets_to_transaction` waits for it, and never asks who took over.
+
+    librdkafka has one batch of a partition under way at a time, and polls without a pause while another one
+    waits for it. On a busy processor, that keeps the broker or the worker from working. So what is written
+    waits for a whole batch, or for the flush that ends a transaction.
 
     Parameters
     ----------
@@ -203,6 +216,8 @@ def transactional_producer(
         Bytes of the largest message, as it is compressed.
     statistics
         Is given the client's statistics in each flush in which there are new ones; None for none.
+    batch_bytes
+        Bytes of a batch, at most, before it is compressed.
     """
     return new_client(
         Producer,
@@ -211,7 +226,8 @@ def transactional_producer(
             "error_cb": log_client_error,
             "transactional.id": transactional_id(config, instance),
             "transaction.timeout.ms": config.worker.transaction_timeout,
-            "linger.ms": 5,
+            "linger.ms": LINGER_MS,
+            "batch.size": batch_bytes,
             "compression.type": "lz4",
             "retry.backoff.ms": 5,
             "topic.metadata.refresh.interval.ms": METADATA_REFRESH_MS,

@@ -26,6 +26,10 @@ from pipeline.kafka.offsets import PartitionId, low_watermarks
 
 LARGEST_DEAD_LETTER = 32 * 1024 * 1024
 """Bytes of a message that is written as a dead letter, at most."""
+LARGEST_BATCH = 4 * 1024 * 1024
+"""Bytes of a batch of predictions or outcomes, at most. A transaction has one of each, mostly."""
+BATCH_OVERHEAD = 0.05
+"""Share of a batch's limit that is left to its header, and to what does not get smaller when compressed."""
 KEEP_FOREVER = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 """Settings of a topic that is the log from which everything is derived again."""
 
@@ -142,6 +146,8 @@ class Topics:
             return {"cleanup.policy": "delete", "retention.ms": str(SHARED_RETENTION_MS)}
         if name == self.dead_letters:
             return KEEP_FOREVER | {"max.message.bytes": str(LARGEST_DEAD_LETTER)}
+        if name in {self.predictions, self.outcomes}:
+            return KEEP_FOREVER | {"max.message.bytes": str(LARGEST_BATCH)}
         return KEEP_FOREVER
 
 
@@ -288,6 +294,26 @@ def partition_count(client: Admin, topics: Topics) -> int:
     if fatal:
         raise TopicError("\n       ".join(str(difference) for difference in fatal))
     return len(client.list_topics(timeout=10.0).topics[topics.interactions].partitions)
+
+
+def batch_bytes(client: Admin, topics: Topics) -> int:
+    """Return the size of batches that the topics of predictions and outcomes take, however they compress.
+
+    Parameters
+    ----------
+    client
+        Asks the brokers.
+    topics
+        The topics, which exist.
+
+    Returns
+    -------
+    int
+        In bytes.
+    """
+    settings = _settings(client, [topics.predictions, topics.outcomes])
+    limits = [int(each["max.message.bytes"]) for each in settings.values()]
+    return int(min(*limits, LARGEST_BATCH) * (1 - BATCH_OVERHEAD))
 
 
 def check(client: Admin, topics: Topics) -> list[TopicDifference]:

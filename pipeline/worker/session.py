@@ -12,7 +12,7 @@ import structlog
 from confluent_kafka import Consumer
 
 from pipeline.config.tree import Config
-from pipeline.kafka.clients import group_consumer, transactional_producer
+from pipeline.kafka.clients import DEFAULT_BATCH, group_consumer, transactional_producer
 from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.errors import COORDINATOR_TIMEOUT
 from pipeline.kafka.output_values import Encoders
@@ -53,6 +53,8 @@ class Session:
         Is told what the session does.
     settings
         What the outputs depend on.
+    batch_bytes
+        Bytes of a batch of records, at most, before it is compressed.
     encoders
         Of the topics whose records are not plain JSON.
 
@@ -72,6 +74,7 @@ class Session:
         monitor: Monitor,
         settings: dict[str, str],
         *,
+        batch_bytes: int = DEFAULT_BATCH,
         encoders: Encoders = MappingProxyType({}),
     ) -> None:
         self._batch_size = config.worker.batch
@@ -81,7 +84,9 @@ class Session:
         """How long partitions are restored in the next step: as long as the others took in the last one."""
         self._monitor = monitor
         statistics = monitor.statistics_of("producer")
-        self._producer = transactional_producer(config, instance, LARGEST_DEAD_LETTER, statistics)
+        self._producer = transactional_producer(
+            config, instance, LARGEST_DEAD_LETTER, statistics, batch_bytes=batch_bytes
+        )
         self.consumer: Consumer = group_consumer(config, monitor.statistics_of("consumer"))
         self.assignment = Assignment(config, self.consumer, new_model, settings, monitor)
         timeout = config.worker.transaction_timeout / 1000

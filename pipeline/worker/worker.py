@@ -37,7 +37,7 @@ from pipeline.kafka.errors import error_class, error_text, is_fenced
 from pipeline.kafka.output_values import Encoders
 from pipeline.kafka.partitioner import check_partitioning
 from pipeline.kafka.registry import decoders_of
-from pipeline.kafka.topics import partition_count, topics_of
+from pipeline.kafka.topics import batch_bytes, partition_count, topics_of
 from pipeline.model.factory import ModelFactory
 from pipeline.monitoring.monitor import Monitor
 from pipeline.worker.output_schemas import registered_outputs
@@ -152,6 +152,7 @@ class Worker:
         if (whole := rights(Role.WORKER, config, topics, partitions)) != self._rights:
             self._rights = whole
             self._refuse_missing_rights(client)
+        self._batch_bytes = batch_bytes(client, topics)
         check_partitioning(config.kafka, topics, partitions)
         self._settings = self._factory.settings(partitions)
         self._stopping = threading.Event()
@@ -220,6 +221,7 @@ class Worker:
             self._factory.new_model,
             self._monitor,
             self._settings,
+            batch_bytes=self._batch_bytes,
             encoders=self._encoders,
         )
 

@@ -1,4 +1,4 @@
-"""The topics' settings, while brokers do not know all of them yet."""
+"""What the topics' settings say, also while brokers do not know all of them yet."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ class LaggingBroker:
         self.code = code
         self.requests = 0
 
+    @staticmethod
+    def settings(_name: str) -> dict[str, str]:
+        return {"retention.ms": "-1"}
+
     def describe_configs(
         self, resources: list[ConfigResource]
     ) -> dict[ConfigResource, Future[dict[str, ConfigEntry]]]:
@@ -34,7 +38,9 @@ class LaggingBroker:
             if resource.name == "new" and self.requests <= self.unknown:
                 future.set_exception(KafkaException(KafkaError(self.code)))
             else:
-                future.set_result({"retention.ms": ConfigEntry("retention.ms", "-1")})
+                future.set_result(
+                    {name: ConfigEntry(name, value) for name, value in self.settings(resource.name).items()}
+                )
         return futures
 
 
@@ -60,3 +66,20 @@ def test_other_errors_are_not_asked_about_again() -> None:
     with pytest.raises(KafkaException):
         settings(broker)
     assert broker.requests == 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "size"),
+    [
+        ({"predictions": 1_048_588, "outcomes": 4_194_304}, 996_158),
+        ({"predictions": 4_194_304, "outcomes": 4_194_304}, 3_984_588),
+        ({"predictions": 2**30, "outcomes": 2**30}, 3_984_588),
+    ],
+)
+def test_batches_fit_into_the_topics_of_predictions_and_outcomes(limits: dict[str, int], size: int) -> None:
+    class Broker(LaggingBroker):
+        @staticmethod
+        def settings(name: str) -> dict[str, str]:
+            return {"max.message.bytes": str(limits[name])}
+
+    assert topics.batch_bytes(cast("Admin", Broker(0)), topics.Topics()) == size
