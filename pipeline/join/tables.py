@@ -157,8 +157,9 @@ class Join:
     ) -> None:
         self.identify = identify_by(item_entities)
         """Returns the event by which the tables find something."""
-        self.digests = (Digester(bytes(KEY_BYTES)) if spilled is None else spilled.digester).digests
-        """Returns the digests of events."""
+        self.digester = Digester(bytes(KEY_BYTES)) if spilled is None else spilled.digester
+        """Makes the digests of events."""
+        self.digests = self.digester.digests
         self.window = settings.window
         self.early = settings.early
         self.early_bytes = settings.early_bytes

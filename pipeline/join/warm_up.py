@@ -19,6 +19,8 @@ def warm_up() -> None:
     join.open_all(predictions)  # so many that the index grows
     digests = join.digests([0])
     match_events(digests, digests)
+    places = np.zeros((2, 1), dtype=np.int64)
+    join.digester.digests_in(np.frombuffer(b"0", dtype=np.uint8), places[0], places[1] + 1)
     join.store(np.arange(1), np.zeros((1, 1)))
     join.close(predictions[0], None, 0)
     join.next_deadline()

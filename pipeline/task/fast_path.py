@@ -23,10 +23,10 @@ from pipeline.join.tables import UNDECIDED, Join, Pending
 from pipeline.model.model import Model
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction, Label, id_columns
 from pipeline.task.plan import Plan
 from pipeline.task.prior_predictions import PriorPredictions
 from pipeline.task.record_queue import RecordQueue
+from pipeline.vectorized.input_columns import InputColumns
 
 MIN_MESSAGES = 2
 """Fewest messages for which the fast path is tried."""
@@ -42,8 +42,8 @@ MAX_TIME = 2**62
 class MergedMessages(NamedTuple):
     """The next messages of both inputs, and their order."""
 
-    interactions: list[Interaction]
-    labels: list[Label]
+    interactions: InputColumns
+    labels: InputColumns
     interaction_times: Integers
     """Those of the interactions."""
     label_times: Integers
@@ -72,8 +72,8 @@ def merge_queued(
     end
         All merged messages are of earlier times; None for any time.
     """
-    interaction_records, interaction_times, more_interactions = _peek(interactions, max_messages, end)
-    label_records, label_times, more_labels = _peek(labels, max_messages, end)
+    interaction_times, more_interactions = _peek(interactions, max_messages, end)
+    label_times, more_labels = _peek(labels, max_messages, end)
     labels_before, interactions_before = np.empty((2, max_messages), dtype=np.int64)
     n, m, time = merge(
         interaction_times,
@@ -87,8 +87,8 @@ def merge_queued(
         interactions_before,
     )
     return MergedMessages(
-        interaction_records[:n],
-        label_records[:m],
+        interactions.columns(n),
+        labels.columns(m),
         interaction_times[:n],
         label_times[:m],
         labels_before[:n],
@@ -97,18 +97,15 @@ def merge_queued(
     )
 
 
-def _peek(queue: RecordQueue, max_messages: int, end: int | None) -> tuple[list[Any], Integers, bool]:
-    """Return records up to one that cannot be used or is too late, their times, and whether more may come."""
-    ahead, records = queue.peek(max_messages)
-    times = np.frombuffer(ahead, dtype=np.int64)
-    more = len(records) < len(queue) or not queue.at_end
-    if len(records) and times.min() == NO_TIMESTAMP:
-        unusable = int(np.argmin(times))
-        times, records, more = times[:unusable], records[:unusable], True
-    if end is not None and len(records) and times.max() >= end:
-        late = int(np.argmax(times >= end))
-        times, records, more = times[:late], records[:late], True
-    return records, times, more
+def _peek(queue: RecordQueue, max_messages: int, end: int | None) -> tuple[Integers, bool]:
+    """Return merge times up to one that cannot be used or is too late, and whether more may come."""
+    times = np.frombuffer(queue.peek(max_messages), dtype=np.int64)
+    more = len(times) < len(queue) or not queue.at_end
+    if len(times) and times.min() == NO_TIMESTAMP:
+        times, more = times[: np.argmin(times)], True
+    if end is not None and len(times) and times.max() >= end:
+        times, more = times[: np.argmax(times >= end)], True
+    return times, more
 
 
 class PlannedMessages(NamedTuple):
@@ -179,32 +176,31 @@ def try_plan(  # noqa: PLR0917 - state of the task
     """
     interactions, labels = messages.interactions, messages.labels
     n, m = len(interactions), len(labels)
-    event_ids, label_event_ids = [each.event_id for each in interactions], [each.event_id for each in labels]
-    digests, label_digests = join.digests(event_ids), join.digests(label_event_ids)
-    rows = match_events(digests, label_digests)
+    digests, label_digests = _digests(interactions, join), _digests(labels, join)
+    rows, event_ids = match_events(digests, label_digests), interactions.ids(0)
     if rows is None or not (join.has_room(n, m) and join.are_new(event_ids, digests)):
         return None
-    found = _find_earlier(rows, n, label_event_ids, label_digests, join)
+    found = _find_earlier(rows, n, labels, label_digests, join)
     if found is None:
         return None
-    ids = id_columns(interactions, model.features.entities)
+    ids = _entity_ids(interactions, model.features.entities)
     if not _labels_match(found, messages, ids, join):
         return None
     numbers = _numbers(found, join)
-    ratios = [each.watch_ratio for each in labels]
+    ratios = labels.field("watch_ratio")
     plan = Plan(
         first=predicted,
         folded=folded,
         event_ids=event_ids,
         ids=ids,
         timestamps=messages.interaction_times.tolist(),
-        values=model.features.event.values(interactions, messages.interaction_times),
+        values=model.features.event.values_of(interactions.field, messages.interaction_times),
         versions=(folded + messages.labels_before).tolist(),
-        carried=[each.carried for each in interactions] if n and interactions[0].carried else [],
+        carried=interactions.carried,
         labels=[*model.target.labels(ratios)],
-        watch_ratios=list(ratios),
+        watch_ratios=[*ratios],
         label_timestamps=list(messages.label_times.tolist()),
-        weights=[each.weight for each in labels] if model.weighted else [],
+        weights=labels.field("weight") if model.weighted else [],
         prior=_prior(found, numbers, first, join),
         steps=n + m,
     )
@@ -223,8 +219,17 @@ def try_plan(  # noqa: PLR0917 - state of the task
     )
 
 
+def _digests(columns: InputColumns, join: Join) -> Digests:
+    """Return the digests of the events."""
+    return join.digester.digests_in(columns.text, columns.begins[0], columns.ends[0])
+
+
+def _entity_ids(columns: InputColumns, entities: int) -> tuple[list[Id], ...]:
+    return tuple(columns.ids(1 + entity) if len(columns) else [] for entity in range(entities))
+
+
 def _find_earlier(
-    rows: Integers, n: int, label_event_ids: list[Id], digests: Digests, join: Join
+    rows: Integers, n: int, labels: InputColumns, digests: Digests, join: Join
 ) -> _Found | None:
     """Find the predictions of the labels without an interaction here; None if one is missing.
 
@@ -238,7 +243,8 @@ def _find_earlier(
         if not join.spilled:
             return None
         numbers = np.flatnonzero(before)[elsewhere].tolist()
-        records = join.spilled.find_all([label_event_ids[number] for number in numbers])
+        events = labels.ids(0)
+        records = join.spilled.find_all([events[number] for number in numbers])
         if records is None:
             return None
         spilled = list(map(Pending.of_spilled, records))
@@ -249,7 +255,7 @@ def _find_earlier(
 def _labels_match(found: _Found, messages: MergedMessages, ids: tuple[list[Id], ...], join: Join) -> bool:
     """Whether each label comes after its interaction, and names the same entities."""
     rows, n, held = found.rows.tolist(), len(messages.interactions), join.pending["ids"]
-    for entity, named in enumerate(id_columns(messages.labels, len(ids))):
+    for entity, named in enumerate(_entity_ids(messages.labels, len(ids))):
         in_memory = held[:, entity] if held.shape[1] else held
         column = ids[entity] + _merged(found, in_memory, [each.ids[entity] for each in found.spilled])
         if [column[row] for row in rows] != named:
