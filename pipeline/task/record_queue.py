@@ -39,8 +39,10 @@ class _Chunk(NamedTuple):
     """Consecutive messages in the queue."""
 
     size: int
-    columns: InputColumns | None
+    columns: InputColumns | None = None
     """None where each has a record."""
+    decode: Callable[[bytes], Record] = no_record
+    """Makes the record of a message that has none."""
 
 
 class Position(msgspec.Struct):
@@ -73,7 +75,6 @@ class RecordQueue:
         self._next, self._clock, self._ahead = position.offset, position.clock, position.ahead
         self._fed_clock, self._fed_ahead = position.clock, position.ahead
         self._last: KafkaMessage | None = None
-        self._decode: Callable[[bytes], Record] = no_record
         self._clear()
 
     def _clear(self) -> None:
@@ -100,15 +101,15 @@ class RecordQueue:
 
     def feed(self, polled: PolledMessages) -> None:
         """Append messages."""
-        records, times, columns, self._decode = polled.decoded
+        records, times, columns, decode = polled.decoded
         if not self._within_max_jump(times):
             records, times = self._check_jumps(polled)
         self._times.frombytes(times.tobytes())
         self._records += records
         if columns is None and self._chunks and self._chunks[-1].columns is None:
-            self._chunks.append(_Chunk(self._chunks.pop().size + len(records), None))
+            self._chunks.append(_Chunk(self._chunks.pop().size + len(records)))
         elif records:
-            self._chunks.append(_Chunk(len(records), columns))
+            self._chunks.append(_Chunk(len(records), columns, decode))
         self._sizes += polled.sizes
         self._messages += polled.messages
         self.bytes += sum(polled.sizes)
@@ -133,7 +134,7 @@ class RecordQueue:
         at = self._head_index
         time, record = self._times[at], self._records[at]
         if record is None:
-            record = self._decode(self._messages[at].value() or b"")
+            record = self._chunks[0].decode(self._messages[at].value() or b"")
         self._advance(1)
         if time != NO_TIMESTAMP:
             self._clock, self._ahead = time, None
@@ -148,7 +149,7 @@ class RecordQueue:
     def columns(self, count: int) -> InputColumns:
         """Return the columns of the next messages, all of which can be used."""
         pieces, done, begin = list[InputColumns](), 0, self._processed
-        for size, columns in self._chunks:
+        for size, columns, _ in self._chunks:
             if done == count:
                 break
             rows = min(count - done, size - begin)
