@@ -26,6 +26,7 @@ from pipeline.vectorized import scan
 from pipeline.vectorized.input_columns import Floats, InputColumns, Integers, decode_list, joined
 from pipeline.vectorized.scan import Flags
 from pipeline.vectorized.texts import Bytes
+from pipeline.vectorized.words import SPARE
 
 _decode_numbers = msgspec.json.Decoder(list[float]).decode
 FEWEST: Final = 16
@@ -77,8 +78,9 @@ class Scanner:
     ) -> None:
         members = [field.encode_name for field in (*ids, time, *(field for field, _ in numbers))]
         self._decoder = decoder
-        self._names = _bytes_of("".join(members).encode())
-        self._name_ends = np.cumsum([*map(len, members)])
+        names = [f'"{member}":' for member in members]
+        self._names = _bytes_of("".join(names).encode() + bytes(SPARE))
+        self._name_ends = np.cumsum([*map(len, names)])
         self._kinds = np.array([scan.ID] * len(ids) + [scan.TIME] + [scan.NUMBER] * len(numbers))
         self._ids, self._key = len(ids), members.index(decoder.key_field)
         self._limits = {field.name: limits for field, limits in numbers}
@@ -108,7 +110,7 @@ class Scanner:
             texts, key_texts = [value or b"" for value in values], [key or b"" for key in keys]
         else:
             texts, key_texts = values, keys  # type: ignore[assignment]  # no None is among them
-        text = _bytes_of(b"".join(texts) + b"\0")
+        text = _bytes_of(b"".join(texts) + bytes(SPARE))
         begins, ends = np.zeros((2, fields, n), dtype=np.int64)
         integers, numbers = np.empty((fields, n), dtype=np.int64), np.empty((fields, n))
         usual = np.empty(n, dtype=np.bool_)

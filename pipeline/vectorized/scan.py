@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks.jit import njit
+from pipeline.vectorized.words import SPARE, load_byte, load_word, lowest_bit
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Integers: TypeAlias = NDArray[np.int64]
@@ -38,8 +39,12 @@ MAX_TIME: Final = 2**53
 _QUOTE, _BACKSLASH, _COMMA, _COLON = ord('"'), ord("\\"), ord(","), ord(":")
 _OPEN, _CLOSE, _MINUS, _PLUS, _DOT = ord("{"), ord("}"), ord("-"), ord("+"), ord(".")
 _ZERO, _NINE, _LOWER_E, _UPPER_E = ord("0"), ord("9"), ord("e"), ord("E")
-_SPACE, _TAB, _LINE_FEED, _RETURN, _TILDE = 32, 9, 10, 13, 126
+_SPACE, _TAB, _LINE_FEED, _RETURN = 32, 9, 10, 13
+_ONES: Final = np.uint64(0x0101010101010101)
+"""One in each byte of a word. What is done to such words is done to eight characters at once."""
 _NULL, _TRUE, _FALSE = b"null", b"true", b"false"
+_MANY: Final = 1_000
+"""More digits than any number has whose value is made here."""
 _ABSENT: Final = -1
 """The end of something that is not there."""
 
@@ -64,11 +69,11 @@ def scan(
     Parameters
     ----------
     text
-        The messages, one behind the other, and one byte more.
+        The messages, one behind the other, and `SPARE` bytes more.
     message_ends
         Where each message ends, shape (n,).
     names
-        The names of the fields, one behind the other.
+        The names of the fields, each in quotes and with a colon, and `SPARE` bytes behind them.
     name_ends
         Where each name ends, shape (fields,).
     kinds
@@ -93,10 +98,11 @@ def scan(
             names,
             name_ends,
             kinds,
-            begins[:, message],
-            ends[:, message],
-            integers[:, message],
-            numbers[:, message],
+            message,
+            begins,
+            ends,
+            integers,
+            numbers,
             following,
         )
         begin = end
@@ -110,22 +116,30 @@ def _scan_message(
     names: Bytes,
     name_ends: Integers,
     kinds: Integers,
+    message: int,
     begins: Integers,
     ends: Integers,
     integers: Integers,
     numbers: Floats,
     following: Integers,
 ) -> bool:
+    """Find the fields of one message; return whether it is usual."""
     fields, found, before = len(kinds), np.uint64(0), len(kinds)
     at = _skip_space(text, begin, end)
-    more = at < end and text[at] == _OPEN
+    more = at < end and load_byte(text, at) == _OPEN
     while more:
         name = _skip_space(text, at + 1, end)
-        name_end = _string_end(text, name, end)
-        value = _value_begin(text, name_end, end)
-        if value == _ABSENT:
+        field = following[before]
+        if field != _ABSENT and _is_member(text, name, end, names, name_ends, field):
+            value = _skip_space(text, name + _length(name_ends, field), end)
+        else:
+            name_end = _string_end(text, name, end)
+            value = _value_begin(text, name_end, end)
+            if value == _ABSENT:
+                return False
+            field = _field_of(text, name, value, names, name_ends)
+        if value >= end:
             return False
-        field = _field_of(text, name + 1, name_end - 1, names, name_ends, following[before])
         kind = OTHER if field == _ABSENT else kinds[field]
         at, integer, number = _value(text, value, end, kind)
         if at == _ABSENT:
@@ -135,12 +149,19 @@ def _scan_message(
             if found & bit:
                 return False
             found |= bit
-            following[before] = before = field
-            begins[field], ends[field], integers[field], numbers[field] = value, at, integer, number
+            following[before] = field
+            before = field
+            begins[field, message], ends[field, message] = value, at
+            integers[field, message], numbers[field, message] = integer, number
         at = _skip_space(text, at, end)
-        more = at < end and text[at] == _COMMA
+        more = at < end and load_byte(text, at) == _COMMA
     every = (np.uint64(1) << np.uint64(fields)) - np.uint64(1)
-    return at < end and text[at] == _CLOSE and found == every and _skip_space(text, at + 1, end) == end
+    return (
+        at < end
+        and load_byte(text, at) == _CLOSE
+        and found == every
+        and _skip_space(text, at + 1, end) == end
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -149,7 +170,7 @@ def _value_begin(text: Bytes, name_end: int, end: int) -> int:
     if name_end == _ABSENT:
         return _ABSENT
     colon = _skip_space(text, name_end, end)
-    if colon >= end or text[colon] != _COLON:
+    if colon >= end or load_byte(text, colon) != _COLON:
         return _ABSENT
     begin = _skip_space(text, colon + 1, end)
     return begin if begin < end else _ABSENT
@@ -172,7 +193,10 @@ def _value(text: Bytes, at: int, end: int, kind: int) -> tuple[int, int, float]:
 @njit(cache=True, nogil=True)
 def _skip_space(text: Bytes, at: int, end: int) -> int:
     while at < end and (
-        text[at] == _SPACE or text[at] == _LINE_FEED or text[at] == _RETURN or text[at] == _TAB
+        load_byte(text, at) == _SPACE
+        or load_byte(text, at) == _LINE_FEED
+        or load_byte(text, at) == _RETURN
+        or load_byte(text, at) == _TAB
     ):
         at += 1
     return at
@@ -181,45 +205,67 @@ def _skip_space(text: Bytes, at: int, end: int) -> int:
 @njit(cache=True, nogil=True)
 def _string_end(text: Bytes, at: int, end: int) -> int:
     """Return where a string ends, behind its quotes; `_ABSENT` if there is none in plain ASCII."""
-    if at >= end or text[at] != _QUOTE:
+    if at >= end or load_byte(text, at) != _QUOTE:
         return _ABSENT
     at += 1
     while at < end:
-        character = text[at]
-        if character == _QUOTE:
-            return at + 1
-        if character < _SPACE or character == _BACKSLASH or character > _TILDE:
-            return _ABSENT
-        at += 1
+        word = load_word(text, np.uint64(at))
+        quote, backslash = word ^ (_ONES * np.uint64(_QUOTE)), word ^ (_ONES * np.uint64(_BACKSLASH))
+        special = (quote - _ONES) & ~quote | (backslash - _ONES) & ~backslash
+        special |= (word - _ONES * np.uint64(_SPACE)) & ~word | word
+        special &= _ONES << np.uint64(7)
+        if special:
+            at += int(lowest_bit(special) >> np.uint64(3))
+            return at + 1 if at < end and load_byte(text, at) == _QUOTE else _ABSENT
+        at += SPARE
     return _ABSENT
 
 
 @njit(cache=True, nogil=True)
-def _field_of(text: Bytes, begin: int, end: int, names: Bytes, name_ends: Integers, expected: int) -> int:
-    """Return the field of a name, `_ABSENT` for one that is not wanted."""
-    if expected != _ABSENT and _is_name(text, begin, end, names, name_ends, expected):
-        return expected
+def _field_of(text: Bytes, begin: int, end: int, names: Bytes, name_ends: Integers) -> int:
+    """Return the field whose name begins here, `_ABSENT` for one that is not wanted.
+
+    The colon may stand behind spaces, so it is not compared.
+    """
     for field in range(len(name_ends)):
-        if _is_name(text, begin, end, names, name_ends, field):
+        length = _length(name_ends, field) - 1
+        name = name_ends[field] - length - 1
+        same = begin + length <= end
+        offset = 0
+        while same and offset < length:
+            same = load_byte(text, begin + offset) == load_byte(names, name + offset)
+            offset += 1
+        if same:
             return field
     return _ABSENT
 
 
 @njit(cache=True, nogil=True)
-def _is_name(text: Bytes, begin: int, end: int, names: Bytes, name_ends: Integers, field: int) -> bool:
-    name = name_ends[field - 1] if field else 0
-    if name_ends[field] - name != end - begin:
+def _length(name_ends: Integers, field: int) -> int:
+    return int(name_ends[field] - (name_ends[field - 1] if field else 0))
+
+
+@njit(cache=True, nogil=True)
+def _is_member(text: Bytes, at: int, end: int, names: Bytes, name_ends: Integers, field: int) -> bool:
+    """Whether the name of a field stands here, in quotes and with a colon right behind it."""
+    length = _length(name_ends, field)
+    if at + length > end:
         return False
-    for offset in range(end - begin):  # noqa: SIM110 - compiled code has no `all`
-        if text[begin + offset] != names[name + offset]:
+    name = name_ends[field] - length
+    while length > 0:
+        differing = load_word(text, np.uint64(at)) ^ load_word(names, np.uint64(name))
+        if length < SPARE:
+            differing <<= np.uint64(8 * (SPARE - length))
+        if differing:
             return False
+        at, name, length = at + SPARE, name + SPARE, length - SPARE
     return True
 
 
 @njit(cache=True, nogil=True)
 def _scalar_end(text: Bytes, at: int, end: int) -> int:
     """Return where a scalar ends, `_ABSENT` if it is something else."""
-    first = text[at]
+    first = load_byte(text, at)
     if first == _QUOTE:
         return _string_end(text, at, end)
     if first == _MINUS or _ZERO <= first <= _NINE:
@@ -229,72 +275,69 @@ def _scalar_end(text: Bytes, at: int, end: int) -> int:
             if end - at < len(word):
                 return _ABSENT
             for offset in range(len(word)):
-                if text[at + offset] != word[offset]:
+                if load_byte(text, at + offset) != word[offset]:
                     return _ABSENT
             return at + len(word)
     return _ABSENT
 
 
 @njit(cache=True, nogil=True)
-def _number_end(text: Bytes, at: int, end: int) -> tuple[int, int, int, bool]:
-    """Return where a number ends, its digits, those behind the point, and whether it has no exponent."""
-    if text[at] == _MINUS:
+def _digits(text: Bytes, at: int, end: int, value: int) -> tuple[int, int]:
+    """Return where digits end, and the number that they make behind those of a number before."""
+    while at < end and _ZERO <= load_byte(text, at) <= _NINE:
+        value = 10 * value + (load_byte(text, at) - _ZERO)
         at += 1
-    begin = at
-    while at < end and _ZERO <= text[at] <= _NINE:
-        at += 1
-    digits = at - begin
-    if digits == 0 or (digits > 1 and text[begin] == _ZERO):
-        return _ABSENT, 0, 0, False
-    fraction = 0
-    if at < end and text[at] == _DOT:
-        at += 1
-        begin = at
-        while at < end and _ZERO <= text[at] <= _NINE:
-            at += 1
+    return at, value
+
+
+@njit(cache=True, nogil=True)
+def _number_end(text: Bytes, at: int, end: int) -> tuple[int, int, int, int]:
+    """Return where a number ends, its digits and those behind the point, and what they make without it.
+
+    With an exponent there are `_MANY` digits.
+    """
+    begin = at + 1 if load_byte(text, at) == _MINUS else at
+    at, value = _digits(text, begin, end, 0)
+    digits, fraction = at - begin, 0
+    if digits == 0 or (digits > 1 and load_byte(text, begin) == _ZERO):
+        return _ABSENT, 0, 0, 0
+    if at < end and load_byte(text, at) == _DOT:
+        begin = at + 1
+        at, value = _digits(text, begin, end, value)
         fraction = at - begin
         if fraction == 0:
-            return _ABSENT, 0, 0, False
-    plain = True
-    if at < end and (text[at] == _LOWER_E or text[at] == _UPPER_E):
-        plain = False
+            return _ABSENT, 0, 0, 0
+        digits += fraction
+    if at < end and (load_byte(text, at) == _LOWER_E or load_byte(text, at) == _UPPER_E):
         at += 1
-        if at < end and (text[at] == _MINUS or text[at] == _PLUS):
+        if at < end and (load_byte(text, at) == _MINUS or load_byte(text, at) == _PLUS):
             at += 1
-        begin = at
-        while at < end and _ZERO <= text[at] <= _NINE:
-            at += 1
+        begin, digits = at, _MANY
+        at, _ = _digits(text, begin, end, 0)
         if at == begin or at - begin > MAX_EXPONENT_DIGITS:
-            return _ABSENT, 0, 0, False
-    return at, digits + fraction, fraction, plain
+            return _ABSENT, 0, 0, 0
+    return at, digits, fraction, value
 
 
 @njit(cache=True, nogil=True)
 def _id_end(text: Bytes, at: int, end: int) -> int:
     """Return where an id ends, `_ABSENT` if it is none or has another text when it is encoded again."""
-    if text[at] == _QUOTE:
+    if load_byte(text, at) == _QUOTE:
         stop = _string_end(text, at, end)
         return stop if 2 < stop - at <= MAX_ID + 2 else _ABSENT
-    if text[at] != _MINUS and not _ZERO <= text[at] <= _NINE:
+    stop, digits, fraction, value = _number_end(text, at, end)
+    if fraction or digits > MAX_INTEGER_DIGITS or (value == 0 and load_byte(text, at) == _MINUS):
         return _ABSENT
-    stop, digits, fraction, plain = _number_end(text, at, end)
-    if stop == _ABSENT or fraction or not plain or digits > MAX_INTEGER_DIGITS:
-        return _ABSENT
-    return _ABSENT if text[at] == _MINUS and text[at + 1] == _ZERO else stop
+    return stop
 
 
 @njit(cache=True, nogil=True)
 def _time(text: Bytes, at: int, end: int) -> tuple[int, int]:
     """Return where a time ends, and the time."""
-    if not _ZERO <= text[at] <= _NINE:
+    stop, digits, fraction, time = _number_end(text, at, end)
+    if fraction or digits > MAX_INTEGER_DIGITS or time > MAX_TIME or load_byte(text, at) == _MINUS:
         return _ABSENT, 0
-    stop, digits, fraction, plain = _number_end(text, at, end)
-    if stop == _ABSENT or fraction or not plain or digits > MAX_INTEGER_DIGITS:
-        return _ABSENT, 0
-    time = 0
-    for place in range(at, stop):
-        time = 10 * time + (int(text[place]) - _ZERO)
-    return (stop, time) if time <= MAX_TIME else (_ABSENT, 0)
+    return stop, time
 
 
 @njit(cache=True, nogil=True)
@@ -304,21 +347,15 @@ def _number(text: Bytes, at: int, end: int) -> tuple[int, float]:
     Clinger, "How to read floating point numbers accurately", PLDI 1990: the quotient of two floats that are
     exact is the float next to the number.
     """
-    if text[at] != _MINUS and not _ZERO <= text[at] <= _NINE:
-        return _ABSENT, np.nan
-    stop, digits, fraction, plain = _number_end(text, at, end)
+    stop, digits, fraction, value = _number_end(text, at, end)
     if stop == _ABSENT or stop - at > MAX_NUMBER:
         return _ABSENT, np.nan
-    if not plain or digits > MAX_EXACT_DIGITS or text[at] == _MINUS:
+    if digits > MAX_EXACT_DIGITS or load_byte(text, at) == _MINUS:
         return stop, np.nan
-    mantissa = 0
-    for place in range(at, stop):
-        if text[place] != _DOT:
-            mantissa = 10 * mantissa + (int(text[place]) - _ZERO)
     power = 1.0
     for _ in range(fraction):
         power *= 10.0
-    return stop, mantissa / power
+    return stop, value / power
 
 
 @njit(cache=True, nogil=True)
@@ -343,12 +380,12 @@ def are_keys(
         key_end = key_ends[message]
         if usual[message]:
             begin, end = begins[message], ends[message]
-            if text[begin] == _QUOTE:
+            if load_byte(text, begin) == _QUOTE:
                 begin, end = begin + 1, end - 1
             same = end - begin == key_end - key_begin
             if same:
                 for offset in range(end - begin):
-                    if text[begin + offset] != keys[key_begin + offset]:
+                    if load_byte(text, begin + offset) != load_byte(keys, key_begin + offset):
                         same = False
                         break
             usual[message] = same
@@ -373,7 +410,7 @@ def join_texts(text: Bytes, begins: Integers, ends: Integers, separator: int, ou
     at = 0
     for part in range(len(begins)):
         for place in range(begins[part], ends[part]):
-            out[at] = text[place]
+            out[at] = load_byte(text, place)
             at += 1
         out[at] = separator
         at += 1
