@@ -18,8 +18,9 @@ import psutil
 
 from pipeline.config.tree import Config
 from pipeline.config.tree import Join as JoinSettings
+from pipeline.join.records import Pending
 from pipeline.join.spill import SpilledPredictions
-from pipeline.join.tables import Join, Pending
+from pipeline.join.tables import Join
 from pipeline.model.factory import ModelFactory
 from pipeline.records.output_types import KUAIREC_TYPES
 from pipeline.records.outputs import Prediction

@@ -8,7 +8,8 @@ from pipeline.config.tree import Join as JoinSettings
 from pipeline.join import merge
 from pipeline.join.digest_index import FEWEST_SLOTS
 from pipeline.join.matching import match_events
-from pipeline.join.tables import Join, Pending
+from pipeline.join.records import Pending
+from pipeline.join.tables import Join
 
 
 def warm_up() -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pipeline.config.stream import MAX_ITEMS
 from pipeline.errors import StateError
-from pipeline.join.tables import Answered, Pending
+from pipeline.join.records import Answered, Pending
 from pipeline.records.outputs import Outcome, Prediction
 from pipeline.recovery.sequence_set import SequenceSet
 from pipeline.task.state import OffsetIndex, State

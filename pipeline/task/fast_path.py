@@ -19,7 +19,8 @@ from pipeline.join.digests import Digests
 from pipeline.join.event_rows import NO_ROW
 from pipeline.join.matching import match_events
 from pipeline.join.merge import Integers, merge
-from pipeline.join.tables import UNDECIDED, Join, Pending
+from pipeline.join.records import Pending
+from pipeline.join.tables import UNDECIDED, Join
 from pipeline.model.model import Model
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.fields import Id
