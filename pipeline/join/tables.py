@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,11 @@ from numpy.typing import NDArray
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.join.digests import KEY_BYTES, Digester, Digests
 from pipeline.join.event_rows import NEVER, NO_ROW, EventRows
+from pipeline.join.id_texts import IdColumns, IdTexts
 from pipeline.join.identity import identify_by
 from pipeline.join.merge import Integers
 from pipeline.join.records import Answered, ChallengerScores, EarlyLabel, Pending
+from pipeline.join.scored_columns import ScoredColumns
 from pipeline.join.spill import SpilledPredictions
 from pipeline.join.timers import TimerQueue
 from pipeline.records.decoding import NO_TIMESTAMP
@@ -69,16 +71,12 @@ class Join:
         self.max_in_memory = settings.max_in_memory
         self.max_closed = settings.max_closed
         self.corrections = settings.corrections
-        self.pending = EventRows(
-            {
-                "event_ids": (np.object_, ()),
-                "ids": (np.object_, (0,)),
-                "versions": (np.int64, ()),
-                "scored": (np.float64, (0,)),
-                "asked": (np.int8, ()),
-            }
-        )
+        self.pending = EventRows({"versions": (np.int64, ()), "asked": (np.int8, ())}, self._move_columns)
         """Predictions without an outcome, but for those spilled; their numbers are `Pending.sequence`."""
+        self.ids = IdTexts()
+        """The ids of those predictions, by row."""
+        self.scored = ScoredColumns()
+        """Their scores and features, by row."""
         self._challengers: dict[int, ChallengerScores] = {}
         """Of those predictions, by number, where there are challengers."""
         self.spilled = spilled
@@ -114,13 +112,15 @@ class Join:
         """Return the prediction of a row."""
         pending = self.pending
         number, asked = int(pending.numbers[row]), int(pending["asked"][row])
+        [event_id], *columns = self.ids.columns(np.array([row]))
+        ids = [each for [each] in columns]
         return Pending(
-            pending["event_ids"][row],
-            tuple(pending["ids"][row].tolist()),
+            event_id,
+            tuple(ids),
             int(pending.deadlines[row]) - self.window,
             int(pending["versions"][row]),
             number,
-            pending["scored"][row].tobytes(),
+            self.scored.of(np.array([row])).tobytes(),
             None if asked == UNDECIDED else bool(asked),
             self._challengers.get(number),
         )
@@ -184,8 +184,9 @@ class Join:
             numbers,
             np.array([each.timestamp for each in predictions], dtype=np.int64),
             np.array([each.model_version for each in predictions], dtype=np.int64),
-            [each.event_id for each in predictions],
-            columns_of([each.ids for each in predictions], 0),
+            IdColumns.of(
+                [each.event_id for each in predictions], columns_of([each.ids for each in predictions], 0)
+            ),
         )
         if any(each.scored for each in predictions):
             asked = np.array([UNDECIDED if each.asked is None else each.asked for each in predictions])
@@ -195,29 +196,30 @@ class Join:
                 each.sequence: each.challengers for each in predictions if each.challengers is not None
             }
 
-    def open_rows(  # noqa: PLR0917 - columns
+    def open_rows(
         self,
         digests: Digests,
         numbers: Integers,
         timestamps: Integers,
         versions: Integers,
-        event_ids: Sequence[Id],
-        ids: tuple[Sequence[Id], ...],
+        ids: IdColumns,
     ) -> None:
         """`open` predictions column by column."""
         if not len(numbers):
             return
-        if self.pending["ids"].shape[1] != len(ids):
-            self.pending.widen("ids", (len(ids),))
         self.pending.append(
             digests,
             numbers,
             timestamps + self.window,
-            event_ids=_objects(event_ids),
-            ids=np.column_stack([*map(_objects, ids)]) if ids else np.empty((len(numbers), 0)),
             versions=versions,
             asked=np.full(len(numbers), UNDECIDED),
         )
+        self.ids.append(ids)
+
+    def _move_columns(self, kept: Integers, size: int) -> None:
+        """Move ids and what was predicted as the rows of predictions move."""
+        self.ids.keep(kept)
+        self.scored.resize(kept, size)
 
     def store(
         self,
@@ -247,9 +249,7 @@ class Join:
         rows, places = rows[inside], places[inside]
         if not len(rows):
             return
-        if pending["scored"].shape[1] != scored.shape[1]:
-            pending.widen("scored", scored.shape[1:])
-        pending["scored"][rows] = scored[places]
+        self.scored.store(rows, scored[places])
         if asked is not None:
             pending["asked"][rows] = asked[places]
         if challengers and challengers[0]:
@@ -430,8 +430,3 @@ class Join:
         return lowest_prediction, (
             lowest_outcome if row == NO_ROW else min(lowest_outcome, int(self.closed.numbers[row]) // 2)
         )
-
-
-def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
-    """Return a column of objects, whatever they are."""
-    return np.fromiter(values, np.object_, len(values))

@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from pipeline.join.digests import Digests
 from pipeline.join.event_rows import NO_ROW
+from pipeline.join.id_texts import IdColumns
 from pipeline.join.matching import match_events
 from pipeline.join.merge import Integers, merge
 from pipeline.join.records import Pending
 from pipeline.join.tables import UNDECIDED, Join
 from pipeline.model.model import Model
 from pipeline.records.decoding import NO_TIMESTAMP
+from pipeline.records.entities import columns_of
 from pipeline.records.fields import Id
 from pipeline.task.plan import Plan
 from pipeline.task.prior_predictions import PriorPredictions
@@ -117,6 +119,8 @@ class PlannedMessages(NamedTuple):
     """Rows of the plan's predictions that wait for their label."""
     digests: Digests
     """Those of the events of the plan's predictions, shape (n, 2)."""
+    ids: IdColumns
+    """Their ids."""
     closed_rows: Integers
     """Rows of the predictions in memory that get an outcome."""
     closed_spilled: list[Id]
@@ -135,8 +139,7 @@ class PlannedMessages(NamedTuple):
             plan.first + np.array(rows, dtype=np.int64),
             np.array([plan.timestamps[row] for row in rows], dtype=np.int64),
             np.array([plan.versions[row] for row in rows], dtype=np.int64),
-            [plan.event_ids[row] for row in rows],
-            tuple([column[row] for row in rows] for column in plan.ids),
+            self.ids if whole else self.ids.select(np.array(rows, dtype=np.int64)),
         )
         join.remember_labelled(self.label_digests, label_times, plan.folded)
 
@@ -185,7 +188,7 @@ def try_plan(  # noqa: PLR0917 - state of the task
     if found is None:
         return None
     ids = _entity_ids(interactions, model.features.entities)
-    if not _labels_match(found, messages, ids, join):
+    if not _labels_match(found, messages, join):
         return None
     numbers = _numbers(found, join)
     ratios = labels.field("watch_ratio")
@@ -214,6 +217,7 @@ def try_plan(  # noqa: PLR0917 - state of the task
         plan,
         np.flatnonzero(left).tolist(),
         digests,
+        _id_columns(interactions),
         found.join_rows[found.join_rows != NO_ROW],
         [each.event_id for each in found.spilled],
         label_digests,
@@ -253,15 +257,28 @@ def _find_earlier(
     return _Found(rows, join_rows, spilled)
 
 
-def _labels_match(found: _Found, messages: MergedMessages, ids: tuple[list[Id], ...], join: Join) -> bool:
+def _labels_match(found: _Found, messages: MergedMessages, join: Join) -> bool:
     """Whether each label comes after its interaction, and names the same entities."""
-    rows, n, held = found.rows.tolist(), len(messages.interactions), join.pending["ids"]
-    for entity, named in enumerate(_entity_ids(messages.labels, len(ids))):
-        in_memory = held[:, entity] if held.shape[1] else held
-        column = ids[entity] + _merged(found, in_memory, [each.ids[entity] for each in found.spilled])
-        if [column[row] for row in rows] != named:
-            return False
-    return bool(((found.rows < messages.interactions_before) | (found.rows >= n)).all())
+    rows, n = found.rows, len(messages.interactions)
+    own, named = rows < n, _id_columns(messages.labels)
+    if (rows[own] >= messages.interactions_before[own]).any():
+        return False
+    new, earlier = np.flatnonzero(own), np.flatnonzero(~own)
+    if not named.equal(new, _id_columns(messages.interactions), rows[new]):
+        return False
+    in_memory = found.join_rows != NO_ROW
+    if not join.ids.equal(found.join_rows[in_memory], named, earlier[in_memory]):
+        return False
+    spilled = found.spilled
+    return not spilled or named.equal(
+        earlier[~in_memory],
+        IdColumns.of([each.event_id for each in spilled], columns_of([each.ids for each in spilled], 0)),
+        np.arange(len(spilled)),
+    )
+
+
+def _id_columns(columns: InputColumns) -> IdColumns:
+    return IdColumns(columns.text, columns.begins, columns.ends)
 
 
 def _numbers(found: _Found, join: Join) -> Integers:
@@ -289,12 +306,13 @@ def _prior(found: _Found, numbers: Integers, first: int, join: Join) -> PriorPre
         return PriorPredictions.of(prediction for prediction in each if prediction.sequence < first)
     pending, rows = join.pending, found.join_rows[before]
     asked = pending["asked"][rows].tolist()
+    event_ids, *ids = join.ids.columns(rows)
     return PriorPredictions(
         array("q", numbers[before].tobytes()),
-        pending["event_ids"][rows].tolist(),
-        tuple(column.tolist() for column in pending["ids"][rows].T),
+        event_ids,
+        tuple(ids),
         (pending.deadlines[rows] - join.window).tolist(),
-        bytearray(pending["scored"][rows].tobytes()),
+        bytearray(join.scored.of(rows).tobytes()),
         [None if each == UNDECIDED else bool(each) for each in asked],
         join.challengers_of(numbers[before]),
     )
