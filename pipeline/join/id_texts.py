@@ -47,7 +47,11 @@ class IdColumns(NamedTuple):
 
     def select(self, rows: Integers) -> IdColumns:
         """Return those of some rows, in the same text."""
-        return IdColumns(self.text, self.begins[:, rows], self.ends[:, rows])
+        return IdColumns(
+            self.text,
+            np.ascontiguousarray(self.begins[:, rows]),
+            np.ascontiguousarray(self.ends[:, rows]),
+        )
 
     def equal(self, rows: Integers, other: IdColumns, other_rows: Integers) -> bool:
         """Whether the entities of these rows are those of rows of another table, one by one."""

@@ -278,7 +278,8 @@ def _labels_match(found: _Found, messages: MergedMessages, join: Join) -> bool:
 
 
 def _id_columns(columns: InputColumns) -> IdColumns:
-    return IdColumns(columns.text, columns.begins, columns.ends)
+    # Compiled code would be compiled once more for arrays that are not contiguous.
+    return IdColumns(columns.text, np.ascontiguousarray(columns.begins), np.ascontiguousarray(columns.ends))
 
 
 def _numbers(found: _Found, join: Join) -> Integers:
