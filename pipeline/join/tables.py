@@ -288,32 +288,40 @@ class Join:
         """Return the stream time until which a closed event is remembered: one window after it was closed."""
         return (timestamp + self.window if label_timestamp is None else label_timestamp) + self.window
 
+    def all_remembered_until(self, timestamps: Integers, label_timestamps: Integers) -> Integers:
+        """Return `remembered_until` of each; `NO_TIMESTAMP` is in place of labels that did not come."""
+        expired = label_timestamps == NO_TIMESTAMP
+        return np.where(expired, timestamps + self.window, label_timestamps) + self.window
+
     def remember(self, event_id: Id, timestamp: int, label_timestamp: int | None, sequence: int) -> None:
         """Remember an event as closed, with an outcome of this sequence."""
-        number, digests = 2 * sequence + (label_timestamp is None), self.digests([event_id])
+        number = 2 * sequence + (label_timestamp is None)
+        until = self.remembered_until(timestamp, label_timestamp)
+        self._remember(self.digests([event_id]), np.array([number]), np.array([until]))
+
+    def _remember(self, digests: Digests, number: Integers, until: Integers) -> None:
+        """Remember one event, given its digest, its number among closed events, and until when."""
         # An id used again after it was forgotten goes to the end: `closed` stays in the order of sequences.
         [row] = self.closed.find(digests).tolist()
         if row != NO_ROW:
             self._forget(row)
-        until = self.remembered_until(timestamp, label_timestamp)
-        self.closed.append(digests, np.array([number]), np.array([until]))
+        self.closed.append(digests, number, until)
         if len(self.closed) > self.max_closed:
             self.forget(NO_TIMESTAMP)
 
     def remember_all(
-        self, event_ids: Sequence[Id], times: Sequence[tuple[int, int | None]], sequences: Sequence[int]
+        self, digests: Digests, until: Integers, sequences: Sequence[int], expired: NDArray[np.bool_]
     ) -> None:
-        """`remember` each, given the times of its prediction and of its label."""
-        digests = self.digests(event_ids)
+        """`remember` each, given its event's digest, until when, and whether no label came."""
+        numbers = 2 * np.array(sequences, dtype=np.int64) + expired
         if self.max_closed < len(self.closed) + len(digests) or (
-            len({*event_ids}) < len(digests) or (self.closed.find(digests) != NO_ROW).any()
+            len(np.unique(digests[:, 0])) < len(digests) or (self.closed.find(digests) != NO_ROW).any()
         ):
-            for event_id, each, sequence in zip(event_ids, times, sequences, strict=True):
-                self.remember(event_id, *each, sequence)
+            for row in range(len(digests)):
+                one = slice(row, row + 1)
+                self._remember(digests[one], numbers[one], until[one])
             return
-        expired = np.array([label_timestamp is None for _, label_timestamp in times], dtype=np.int64)
-        until = np.array([self.remembered_until(*each) for each in times], dtype=np.int64)
-        self.closed.append(digests, 2 * np.array(sequences, dtype=np.int64) + expired, until)
+        self.closed.append(digests, numbers, until)
 
     def answered(self, number: int) -> Answered | None:
         """Return what is known of the closed event of a number, if its label may be corrected."""

@@ -17,14 +17,16 @@ from pipeline.errors import StateError
 from pipeline.model.settings_text import challengers_text, learner_text
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.model.snapshot import pack, unpack
+from pipeline.records.output_types import KUAIREC_TYPES
 from pipeline.records.outputs import Outcome
-from pipeline.recovery.outcome_reader import OutcomeChunk, decode_outcomes
+from pipeline.recovery.outcome_reader import OutcomeChunk
 from pipeline.serving import partition as partitions
 from pipeline.serving.answers import PartitionNotReadyError, Scores
 from pipeline.serving.partition import FollowedPartition, LostOutcomesError, Restored
 from pipeline.serving.served_model import ServedModel
 from pipeline.serving.tables import NoTables
 from pipeline.task.state import State
+from pipeline.vectorized.outcomes import OutcomeDecoder
 from tests.support.builders import CHALLENGERS, interaction, new_model, new_task, small_learner
 from tests.support.consumer import REST, Delivery, Step, steps
 from tests.support.examples import examples
@@ -45,8 +47,8 @@ class Written(NamedTuple):
     def chunk(self, begin: int, end: int) -> OutcomeChunk:
         """Some of the outcomes, by their place in the topic."""
         part = self.outcomes[begin:end]
-        records, features = decode_outcomes([value for _, value in part])
-        return OutcomeChunk(records, [offset for offset, _ in part], features)
+        outcomes = OutcomeDecoder(KUAIREC_TYPES).decode([value for _, value in part])
+        return OutcomeChunk(outcomes, [offset for offset, _ in part])
 
 
 def written(
