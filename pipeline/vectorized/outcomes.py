@@ -1,8 +1,8 @@
 """Decode outcomes to columns, without a record for each.
 
 Workers write outcomes in one form: the fields in their order, without space. Those in this form whose text
-is plain ASCII, and that hold nothing but a prediction and its label, are read here. What is accepted, and what
-it means, is what the decoder of `OutputTypes.raw_outcomes` says. It is asked for every other outcome.
+is plain ASCII, and that hold nothing but a prediction and its label, are read here. What is accepted and what
+it means is what the decoder of `OutputTypes.raw_outcomes` says. It is asked for every other outcome.
 
 Numba's cache on disk knows a function by its own file only: nothing compiled here depends on another one.
 """
