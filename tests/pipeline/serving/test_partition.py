@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -195,9 +196,9 @@ def test_a_topic_that_ends_before_what_a_state_record_counts_has_lost_outcomes(
 def test_outcomes_that_contradict_the_model_are_refused(wrote: Written) -> None:
     partition, end = followed(wrote, 12)
     chunk = wrote.chunk(end, end + 3)
-    second = msgspec.structs.replace(chunk.records[1], sequence=end)
+    twice = dataclasses.replace(chunk.outcomes, sequences=[end, end, end + 2])
     partition.note_state(wrote.states[-1])
-    partition.note_outcomes(chunk._replace(records=[chunk.records[0], second, chunk.records[2]]))
+    partition.note_outcomes(chunk._replace(outcomes=twice))
     with pytest.raises(StateError, match=f"the outcomes from {end} on cannot be learned"):
         partition.advance()
 
