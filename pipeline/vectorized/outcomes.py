@@ -27,7 +27,7 @@ from pipeline.records.entities import columns_of
 from pipeline.records.fields import Id
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import Outcome
-from pipeline.vectorized.input_columns import Floats, Integers, decode_list
+from pipeline.vectorized.input_columns import Floats, Integers, decode_list, joined
 from pipeline.vectorized.scan import Flags
 from pipeline.vectorized.texts import Bytes, Offsets
 from pipeline.vectorized.words import SPARE, load_word, lowest_bit
@@ -254,7 +254,7 @@ def _with_others(found: DecodedOutcomes, rows: Integers, others: DecodedOutcomes
     found.event_begins[rows] = len(found.text) + others.event_begins
     found.event_ends[rows] = len(found.text) + others.event_ends
     records = dict(zip(places, others.records.values(), strict=True))
-    return replace(found, records=records, text=np.concatenate([found.text, others.text]))
+    return replace(found, records=records, text=joined([found.text, others.text]))
 
 
 def _lists(outcomes: DecodedOutcomes) -> list[list[Any]]:
