@@ -10,7 +10,8 @@ from typing import Any
 
 from pipeline.kafka.log import MAX_POLL_RECORDS
 from pipeline.model.model import Model
-from pipeline.recovery.outcome_reader import decode_outcomes
+from pipeline.records.output_types import KUAIREC_TYPES
+from pipeline.vectorized.outcomes import OutcomeDecoder
 
 
 def rates(new_model: Callable[[], Model], values: Sequence[bytes], runs: int) -> dict[str, Any]:
@@ -43,9 +44,10 @@ def rates(new_model: Callable[[], Model], values: Sequence[bytes], runs: int) ->
 
 def _learn(model: Model, values: Sequence[bytes]) -> float:
     """Fold, as a restore does; the seconds on the clock."""
+    decode = OutcomeDecoder(KUAIREC_TYPES).decode
     begin = time.perf_counter()
     for piece in _sliced(values):
-        model.learn_many(*decode_outcomes(piece))
+        model.learn_columns(decode(piece))
     return time.perf_counter() - begin
 
 
@@ -57,9 +59,10 @@ def _parts(model: Model, values: Sequence[bytes]) -> dict[str, float]:
         (model.statistics, "run", "statistics"),
     ):
         setattr(owner, method, _timed(getattr(owner, method), seconds, name))
-    decode, learn = _timed(decode_outcomes, seconds, "json"), _timed(model.learn_many, seconds, "learn")
+    decode = _timed(OutcomeDecoder(KUAIREC_TYPES).decode, seconds, "json")
+    learn = _timed(model.learn_columns, seconds, "learn")
     for piece in _sliced(values):
-        learn(*decode(piece))
+        learn(decode(piece))
     seconds["rest"] = seconds.pop("learn") - seconds["learner"] - seconds["statistics"]
     return seconds
 

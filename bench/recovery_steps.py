@@ -19,12 +19,13 @@ from pipeline.model.model import Model
 from pipeline.model.snapshot import unpack
 from pipeline.model.warm_up import warm_up
 from pipeline.records.decoding import LABEL_DECODER
+from pipeline.records.output_types import KUAIREC_TYPES
 from pipeline.records.outputs import Prediction
-from pipeline.recovery.outcome_reader import decode_outcomes
 from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.restore import recover
 from pipeline.recovery.state_reader import read_snapshot, read_state, snapshot_bytes
 from pipeline.task.task import Task
+from pipeline.vectorized.outcomes import OutcomeDecoder
 from pipeline.worker.encoder import RecordEncoder
 from pipeline.worker.worker import tune_garbage_collector
 
@@ -120,12 +121,12 @@ class Restores:
             task = Task.restore(state, model, self.config.join)
             restoration = TaskRestorer(task, state, RecordEncoder().restore)
             begin = min(state.snapshot.outcome_offset if state.snapshot else 0, state.outcome_offset)
-            read = log.read(topics.outcomes, 0, begin)
+            decoder, read = OutcomeDecoder(KUAIREC_TYPES), log.read(topics.outcomes, 0, begin)
             for messages in read_until(read, lambda: restoration.remaining_outcomes, log.patience):
                 end_step("read outcomes")
-                outcomes, features = decode_outcomes([message.value() or b"" for message in messages])
+                outcomes = decoder.decode([message.value() or b"" for message in messages])
                 end_step("decode outcomes")
-                restoration.outcomes(outcomes, offsets_of(messages), features)
+                restoration.outcomes(outcomes, offsets_of(messages))
                 end_step("fold outcomes")
             end_step("read outcomes")
             read = log.read(topics.predictions, 0, state.prediction_offset)

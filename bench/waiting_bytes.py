@@ -18,8 +18,9 @@ import psutil
 
 from pipeline.config.tree import Config
 from pipeline.config.tree import Join as JoinSettings
+from pipeline.join.records import Pending
 from pipeline.join.spill import SpilledPredictions
-from pipeline.join.tables import Join, Pending
+from pipeline.join.tables import Join
 from pipeline.model.factory import ModelFactory
 from pipeline.records.output_types import KUAIREC_TYPES
 from pipeline.records.outputs import Prediction
@@ -49,8 +50,10 @@ def bytes_of_waiting(events: Events, spilled: int = SPILLED) -> dict[str, float]
     config = Config()
     written = batches(events.first(IN_MEMORY), config, ModelFactory(config))
     texts = [value for batch in written for value in batch.records.predictions.values]
+    whole, text = bytes_in_memory(config.join, texts), sum(map(len, texts)) / len(texts)
     return {
-        "bytes_each_in_memory": round(bytes_in_memory(config.join, texts)),
+        "bytes_each_in_memory": round(whole),
+        "bytes_each_beside_text": round(whole - text, 1),
         "bytes_each_spilled": round(bytes_spilled(texts, spilled), 1),
     }
 

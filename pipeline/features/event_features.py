@@ -10,7 +10,6 @@ import math
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, Final, TypeAlias, cast
 from zlib import crc32
 
@@ -32,6 +31,8 @@ from pipeline.records.inputs import Interaction, feature_field
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
+Fields: TypeAlias = Callable[[str], Sequence[Any]]
+"""Returns a field of several interactions, given its name."""
 
 DECIMALS: Final = 6
 """Decimals of logarithms, sines and cosines, so that they do not depend on the machine's C library."""
@@ -77,7 +78,7 @@ class EventFeatures:
 
     names: tuple[str, ...]
     categories: tuple[tuple[int, int], ...]
-    _columns: tuple[Callable[[Sequence[Interaction], Integers], Floats], ...]
+    _columns: tuple[Callable[[Fields, Integers], Floats], ...]
 
     @classmethod
     def of(cls, stream: Stream) -> EventFeatures:
@@ -100,28 +101,31 @@ class EventFeatures:
         timestamps
             Their times in milliseconds, shape (n,).
         """
-        if not (self._columns and interactions):
+        return self.values_of(lambda name: [getattr(each, name) for each in interactions], timestamps)
+
+    def values_of(self, fields: Fields, timestamps: Integers) -> array[float]:
+        """Do the same, given what returns a field of all interactions."""
+        if not (self._columns and len(timestamps)):
             return array("d")
-        columns = np.hstack([column(interactions, timestamps) for column in self._columns])
+        columns = np.hstack([column(fields, timestamps) for column in self._columns])
         return array("d", columns.tobytes())
 
 
-def _column(number: int, feature: EventFeature) -> Callable[[Sequence[Interaction], Integers], Floats]:
+def _column(number: int, feature: EventFeature) -> Callable[[Fields, Integers], Floats]:
     """Return what makes a feature's columns, shape (n, columns)."""
     if isinstance(feature, TimeFeature):
         return _times(feature)
-    get = attrgetter(feature_field(number))
-    convert = conversion(feature)
+    name, convert = feature_field(number), conversion(feature)
 
-    def column(interactions: Sequence[Interaction], _: Integers) -> Floats:
-        found = np.array([convert(get(each)) for each in interactions], dtype=np.float64)
-        return found.reshape(len(interactions), -1)
+    def column(fields: Fields, timestamps: Integers) -> Floats:
+        found = np.array([*map(convert, fields(name))], dtype=np.float64)
+        return found.reshape(len(timestamps), -1)
 
     return column
 
 
-def _times(feature: TimeFeature) -> Callable[[Sequence[Interaction], Integers], Floats]:
-    def column(_: Sequence[Interaction], timestamps: Integers) -> Floats:
+def _times(feature: TimeFeature) -> Callable[[Fields, Integers], Floats]:
+    def column(_: Fields, timestamps: Integers) -> Floats:
         minutes = timestamps // MINUTE + feature.utc_offset
         if feature.kind == "hour":
             return _HOURS[minutes % DAY]

@@ -17,6 +17,7 @@ from pipeline.records.fields import Id
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Digests: TypeAlias = NDArray[np.uint64]
+Integers: TypeAlias = NDArray[np.int64]
 
 KEY_BYTES: Final = 16
 _LINE_FEED: Final = np.uint8(ord("\n"))
@@ -59,6 +60,31 @@ class Digester:
         found = np.empty((len(ids), 2), dtype=np.uint64)
         hash_lines(np.frombuffer(_encode_lines(ids), dtype=np.uint8), self._key, found)
         return found
+
+    def digests_in(self, text: Bytes, begins: Integers, ends: Integers) -> Digests:
+        """Return the digests of ids, given where their JSON begins and ends in a text, shape (n, 2)."""
+        found = np.empty((len(begins), 2), dtype=np.uint64)
+        hash_parts(text, begins, ends, self._key, found)
+        return found
+
+
+@njit(cache=True, nogil=True)
+def hash_parts(text: Bytes, begins: Integers, ends: Integers, key: Digests, out: Digests) -> None:
+    """Write the digest of each part of a text.
+
+    Parameters
+    ----------
+    text
+        The text.
+    begins, ends
+        Where the parts are, shape (n,).
+    key
+        Shape (2,).
+    out
+        Written: the digests, shape (n, 2).
+    """
+    for part in range(out.shape[0]):
+        _hash(text, begins[part], ends[part], key, out, part)
 
 
 @njit(cache=True, nogil=True)

@@ -5,7 +5,7 @@ Numba's cache on disk knows a function by its own file only: nothing here depend
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, TypeAlias
 
@@ -42,6 +42,8 @@ class EventRows:
     ----------
     columns
         Further columns by name: dtype, and the shape of a row.
+    moved
+        Is called when rows move, with those that are kept, in their order, and the room that there is then.
 
     Attributes
     ----------
@@ -65,7 +67,12 @@ class EventRows:
     (-1, 2, 20)
     """
 
-    def __init__(self, columns: Mapping[str, tuple[Any, tuple[int, ...]]]) -> None:
+    def __init__(
+        self,
+        columns: Mapping[str, tuple[Any, tuple[int, ...]]],
+        moved: Callable[[Integers, int], None] | None = None,
+    ) -> None:
+        self._moved = moved
         self._columns: dict[str, NDArray[Any]] = {
             "digests": np.empty((0, 2), dtype=np.uint64),
             "numbers": np.empty(0, dtype=np.int64),
@@ -101,12 +108,6 @@ class EventRows:
     @property
     def deadlines(self) -> Integers:
         return self["deadlines"]
-
-    def widen(self, name: str, shape: tuple[int, ...]) -> None:
-        """Give a column that has held nothing so far its shape of rows."""
-        column = self._columns[name]
-        assert not column.size, f"{name} holds rows of another shape"
-        self._columns[name] = np.zeros((len(column), *shape), column.dtype)
 
     def find(self, digests: Digests) -> Integers:
         """Return the row of each digest, `NO_ROW` where there is none."""
@@ -226,6 +227,8 @@ class EventRows:
             moved = np.empty((size, *column.shape[1:]), column.dtype)
             moved[: len(kept)] = column[kept]
             self._columns[name] = moved
+        if self._moved is not None:
+            self._moved(kept, size)
         self._begin = self._head = 0
         self._end = len(kept)
         ordered = np.flatnonzero(self["states"] == ORDERED)

@@ -14,125 +14,29 @@ event's id. Where there is a store, only the newest predictions are in memory, a
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.join.digests import KEY_BYTES, Digester, Digests
 from pipeline.join.event_rows import NEVER, NO_ROW, EventRows
+from pipeline.join.id_texts import IdColumns, IdTexts
 from pipeline.join.identity import identify_by
 from pipeline.join.merge import Integers
+from pipeline.join.records import Answered, ChallengerScores, EarlyLabel, Pending
+from pipeline.join.scored_columns import ScoredColumns
 from pipeline.join.spill import SpilledPredictions
 from pipeline.join.timers import TimerQueue
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.entities import columns_of
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Label, RawMessage
-from pipeline.records.outputs import Outcome, Prediction
-
-
-class ChallengerScores(msgspec.Struct, frozen=True, gc=False):
-    """Scores that challengers gave to an interaction."""
-
-    names: tuple[str, ...]
-    """One object for all predictions of a batch."""
-    scores: bytes
-    """Float64, in the order of the names."""
-
-    @classmethod
-    def of(cls, scores: Mapping[str, float], names: tuple[str, ...] | None = None) -> ChallengerScores:
-        """Return the scores of a prediction; `names` is the tuple to share, if there is one."""
-        return cls(names or tuple(scores), array("d", scores.values()).tobytes())
-
-    def by_name(self) -> dict[str, float]:
-        """Return the scores by name."""
-        return dict(zip(self.names, np.frombuffer(self.scores).tolist(), strict=True))
-
 
 UNDECIDED: Final = -1
 """In the column that says whether a label was asked for: all labels are learned as they come."""
-
-
-class Pending(msgspec.Struct, gc=False):
-    """A prediction that waits for its label. The model's output is filled in when its batch is run."""
-
-    event_id: Id
-    ids: tuple[Id, ...]
-    timestamp: int
-    model_version: int
-    sequence: int
-    """Of a slate's item, `pipeline.records.slates.item_number`."""
-    scored: bytes = b""
-    """Score, then features, float64."""
-    asked: bool | None = None
-    """Whether its label was asked for; None where all labels are learned as they come."""
-    challengers: ChallengerScores | None = None
-    """None where there were no challengers."""
-    record: Prediction | None = None
-    """The record, of a prediction that was spilled."""
-
-    @classmethod
-    def of(cls, prediction: Prediction) -> Pending:
-        """Return the waiting prediction of a record."""
-        challengers = prediction.challengers
-        return cls(
-            prediction.event_id,
-            prediction.ids,
-            prediction.timestamp,
-            prediction.model_version,
-            prediction.number,
-            array("d", [prediction.score, *prediction.features]).tobytes(),
-            prediction.asked,
-            None if challengers is None else ChallengerScores.of(challengers),
-        )
-
-    @classmethod
-    def of_spilled(cls, prediction: Prediction) -> Pending:
-        """Return the waiting prediction of a record that was spilled."""
-        pending = cls.of(prediction)
-        pending.record = prediction
-        return pending
-
-
-class EarlyLabel(NamedTuple):
-    """A label that came before its interaction, with its message in case none comes."""
-
-    label: Label
-    source: RawMessage
-
-
-class Answered(NamedTuple):
-    """A closed event whose label may still be corrected."""
-
-    prediction: Pending
-    value: float | None
-    """The newest label's; None where none came."""
-    label_timestamp: int | None
-    learned: float | None
-    """The value that was learned; None where nothing was."""
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> Answered:
-        """Return what an outcome closed."""
-        challengers, value = outcome.challengers, outcome.watch_ratio
-        prediction = Pending(
-            outcome.event_id,
-            outcome.ids,
-            outcome.timestamp,
-            outcome.model_version,
-            outcome.prediction_sequence,
-            array("d", [outcome.score, *outcome.decoded_features()]).tobytes(),
-            outcome.asked,
-            None if challengers is None else ChallengerScores.of(challengers),
-        )
-        learned = None if outcome.label is None else value or 0.0
-        return cls(prediction, value, outcome.label_timestamp, learned)
 
 
 class Join:
@@ -157,8 +61,9 @@ class Join:
     ) -> None:
         self.identify = identify_by(item_entities)
         """Returns the event by which the tables find something."""
-        self.digests = (Digester(bytes(KEY_BYTES)) if spilled is None else spilled.digester).digests
-        """Returns the digests of events."""
+        self.digester = Digester(bytes(KEY_BYTES)) if spilled is None else spilled.digester
+        """Makes the digests of events."""
+        self.digests = self.digester.digests
         self.window = settings.window
         self.early = settings.early
         self.early_bytes = settings.early_bytes
@@ -166,16 +71,12 @@ class Join:
         self.max_in_memory = settings.max_in_memory
         self.max_closed = settings.max_closed
         self.corrections = settings.corrections
-        self.pending = EventRows(
-            {
-                "event_ids": (np.object_, ()),
-                "ids": (np.object_, (0,)),
-                "versions": (np.int64, ()),
-                "scored": (np.float64, (0,)),
-                "asked": (np.int8, ()),
-            }
-        )
+        self.pending = EventRows({"versions": (np.int64, ()), "asked": (np.int8, ())}, self._move_columns)
         """Predictions without an outcome, but for those spilled; their numbers are `Pending.sequence`."""
+        self.ids = IdTexts()
+        """The ids of those predictions, by row."""
+        self.scored = ScoredColumns()
+        """Their scores and features, by row."""
         self._challengers: dict[int, ChallengerScores] = {}
         """Of those predictions, by number, where there are challengers."""
         self.spilled = spilled
@@ -211,13 +112,15 @@ class Join:
         """Return the prediction of a row."""
         pending = self.pending
         number, asked = int(pending.numbers[row]), int(pending["asked"][row])
+        [event_id], *columns = self.ids.columns(np.array([row]))
+        ids = [each for [each] in columns]
         return Pending(
-            pending["event_ids"][row],
-            tuple(pending["ids"][row].tolist()),
+            event_id,
+            tuple(ids),
             int(pending.deadlines[row]) - self.window,
             int(pending["versions"][row]),
             number,
-            pending["scored"][row].tobytes(),
+            self.scored.of(np.array([row])).tobytes(),
             None if asked == UNDECIDED else bool(asked),
             self._challengers.get(number),
         )
@@ -281,8 +184,9 @@ class Join:
             numbers,
             np.array([each.timestamp for each in predictions], dtype=np.int64),
             np.array([each.model_version for each in predictions], dtype=np.int64),
-            [each.event_id for each in predictions],
-            columns_of([each.ids for each in predictions], 0),
+            IdColumns.of(
+                [each.event_id for each in predictions], columns_of([each.ids for each in predictions], 0)
+            ),
         )
         if any(each.scored for each in predictions):
             asked = np.array([UNDECIDED if each.asked is None else each.asked for each in predictions])
@@ -292,29 +196,30 @@ class Join:
                 each.sequence: each.challengers for each in predictions if each.challengers is not None
             }
 
-    def open_rows(  # noqa: PLR0917 - columns
+    def open_rows(
         self,
         digests: Digests,
         numbers: Integers,
         timestamps: Integers,
         versions: Integers,
-        event_ids: Sequence[Id],
-        ids: tuple[Sequence[Id], ...],
+        ids: IdColumns,
     ) -> None:
         """`open` predictions column by column."""
         if not len(numbers):
             return
-        if self.pending["ids"].shape[1] != len(ids):
-            self.pending.widen("ids", (len(ids),))
         self.pending.append(
             digests,
             numbers,
             timestamps + self.window,
-            event_ids=_objects(event_ids),
-            ids=np.column_stack([*map(_objects, ids)]) if ids else np.empty((len(numbers), 0)),
             versions=versions,
             asked=np.full(len(numbers), UNDECIDED),
         )
+        self.ids.append(ids)
+
+    def _move_columns(self, kept: Integers, size: int) -> None:
+        """Move ids and what was predicted as the rows of predictions move."""
+        self.ids.keep(kept)
+        self.scored.resize(kept, size)
 
     def store(
         self,
@@ -344,9 +249,7 @@ class Join:
         rows, places = rows[inside], places[inside]
         if not len(rows):
             return
-        if pending["scored"].shape[1] != scored.shape[1]:
-            pending.widen("scored", scored.shape[1:])
-        pending["scored"][rows] = scored[places]
+        self.scored.store(rows, scored[places])
         if asked is not None:
             pending["asked"][rows] = asked[places]
         if challengers and challengers[0]:
@@ -385,32 +288,40 @@ class Join:
         """Return the stream time until which a closed event is remembered: one window after it was closed."""
         return (timestamp + self.window if label_timestamp is None else label_timestamp) + self.window
 
+    def all_remembered_until(self, timestamps: Integers, label_timestamps: Integers) -> Integers:
+        """Return `remembered_until` of each; `NO_TIMESTAMP` is in place of labels that did not come."""
+        expired = label_timestamps == NO_TIMESTAMP
+        return np.where(expired, timestamps + self.window, label_timestamps) + self.window
+
     def remember(self, event_id: Id, timestamp: int, label_timestamp: int | None, sequence: int) -> None:
         """Remember an event as closed, with an outcome of this sequence."""
-        number, digests = 2 * sequence + (label_timestamp is None), self.digests([event_id])
+        number = 2 * sequence + (label_timestamp is None)
+        until = self.remembered_until(timestamp, label_timestamp)
+        self._remember(self.digests([event_id]), np.array([number]), np.array([until]))
+
+    def _remember(self, digests: Digests, number: Integers, until: Integers) -> None:
+        """Remember one event, given its digest, its number among closed events, and until when."""
         # An id used again after it was forgotten goes to the end: `closed` stays in the order of sequences.
         [row] = self.closed.find(digests).tolist()
         if row != NO_ROW:
             self._forget(row)
-        until = self.remembered_until(timestamp, label_timestamp)
-        self.closed.append(digests, np.array([number]), np.array([until]))
+        self.closed.append(digests, number, until)
         if len(self.closed) > self.max_closed:
             self.forget(NO_TIMESTAMP)
 
     def remember_all(
-        self, event_ids: Sequence[Id], times: Sequence[tuple[int, int | None]], sequences: Sequence[int]
+        self, digests: Digests, until: Integers, sequences: Sequence[int], expired: NDArray[np.bool_]
     ) -> None:
-        """`remember` each, given the times of its prediction and of its label."""
-        digests = self.digests(event_ids)
+        """`remember` each, given its event's digest, until when, and whether no label came."""
+        numbers = 2 * np.array(sequences, dtype=np.int64) + expired
         if self.max_closed < len(self.closed) + len(digests) or (
-            len({*event_ids}) < len(digests) or (self.closed.find(digests) != NO_ROW).any()
+            len(np.unique(digests[:, 0])) < len(digests) or (self.closed.find(digests) != NO_ROW).any()
         ):
-            for event_id, each, sequence in zip(event_ids, times, sequences, strict=True):
-                self.remember(event_id, *each, sequence)
+            for row in range(len(digests)):
+                one = slice(row, row + 1)
+                self._remember(digests[one], numbers[one], until[one])
             return
-        expired = np.array([label_timestamp is None for _, label_timestamp in times], dtype=np.int64)
-        until = np.array([self.remembered_until(*each) for each in times], dtype=np.int64)
-        self.closed.append(digests, 2 * np.array(sequences, dtype=np.int64) + expired, until)
+        self.closed.append(digests, numbers, until)
 
     def answered(self, number: int) -> Answered | None:
         """Return what is known of the closed event of a number, if its label may be corrected."""
@@ -527,8 +438,3 @@ class Join:
         return lowest_prediction, (
             lowest_outcome if row == NO_ROW else min(lowest_outcome, int(self.closed.numbers[row]) // 2)
         )
-
-
-def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
-    """Return a column of objects, whatever they are."""
-    return np.fromiter(values, np.object_, len(values))

@@ -7,8 +7,10 @@ import numpy as np
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.join import merge
 from pipeline.join.digest_index import FEWEST_SLOTS
+from pipeline.join.id_texts import IdColumns, IdTexts
 from pipeline.join.matching import match_events
-from pipeline.join.tables import Join, Pending
+from pipeline.join.records import Pending
+from pipeline.join.tables import Join
 
 
 def warm_up() -> None:
@@ -19,8 +21,24 @@ def warm_up() -> None:
     join.open_all(predictions)  # so many that the index grows
     digests = join.digests([0])
     match_events(digests, digests)
-    join.store(np.arange(1), np.zeros((1, 1)))
+    places = np.zeros((2, 1), dtype=np.int64)
+    join.digester.digests_in(np.frombuffer(b"0", dtype=np.uint8), places[0], places[1] + 1)
+    join.store(np.arange(1), np.zeros((1, 2)))
+    _warm_up_ids()
     join.close(predictions[0], None, 0)
     join.next_deadline()
     join.forget(join.next_deadline())
     join.lowest_needed(0, 0)
+
+
+def _warm_up_ids() -> None:
+    """Compile for texts of both kinds, those that may be written to and those that may not."""
+    texts, none, row = IdTexts(), np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    fixed = IdColumns.of([0], [[0]])
+    for ids in (fixed, fixed._replace(text=fixed.text.copy())):
+        texts.append(ids)
+        texts.equal(none, ids, none)
+        for other in (fixed, fixed._replace(text=fixed.text.copy())):
+            ids.equal(row, other, row)
+    texts.columns(row)
+    texts.keep(row)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pipeline.records.encoding import keys_of
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction, Label, Slate
+from pipeline.records.inputs import InputRecord, Interaction, Label, Slate
 from pipeline.records.kuairec import KuaiRecInteraction, WatchLabel
 from pipeline.records.names import Fault
 from pipeline.records.surrogates import replace_lone_surrogates
@@ -63,13 +63,20 @@ class InputDecoder(Generic[AnyRecord_co]):
     ready: Callable[[Sequence[bytes | None]], int] | None = None
     """Returns how many of the first values can be decoded now: the schema of the next one is not known yet.
     None where messages need no schema."""
+    record: type[InputRecord] | None = None
+    """The type to which `decode` parses JSON at once; None where records are made in another way."""
 
 
 INTERACTION_DECODER = InputDecoder(
-    msgspec.json.Decoder(KuaiRecInteraction).decode, attrgetter("user_id"), "user_id"
+    msgspec.json.Decoder(KuaiRecInteraction).decode,
+    attrgetter("user_id"),
+    "user_id",
+    record=KuaiRecInteraction,
 )
 """The decoder of KuaiRec's interactions."""
-LABEL_DECODER = InputDecoder(msgspec.json.Decoder(WatchLabel).decode, attrgetter("user_id"), "user_id")
+LABEL_DECODER = InputDecoder(
+    msgspec.json.Decoder(WatchLabel).decode, attrgetter("user_id"), "user_id", record=WatchLabel
+)
 """The decoder of KuaiRec's labels."""
 
 

@@ -133,16 +133,17 @@ def _input_decoder(
 ) -> InputDecoder[AnyRecord]:
     key, ids = stream.key_entity, entity_fields(len(stream.entities))
     fields = _fields(stream, definition)
-    slates = stream.has_slates and definition is stream.interactions
-    decode: Callable[[bytes], Any] = (
-        slate_decoder(fields, ids, stream.interactions)
-        if slates
-        else _decoder(record, fields, ids, definition)
-    )
-    if key is None:
-        return InputDecoder(decode, attrgetter("event_id"), ".".join(parts_of(definition.event_id)))
+    flat: type[AnyRecord] | None = None
+    if stream.has_slates and definition is stream.interactions:
+        decode: Callable[[bytes], Any] = slate_decoder(fields, ids, stream.interactions)
+    elif _is_flat(fields, definition):
+        flat = _flat_record(record, fields, ids)
+        decode = msgspec.json.Decoder(flat).decode
+    else:
+        decode = _decoder(record, fields, ids, definition)
     [*pointers] = stream.entities.values()
-    return InputDecoder(decode, attrgetter(ids[key]), ".".join(parts_of(pointers[key])))
+    key_name, pointer = ("event_id", definition.event_id) if key is None else (ids[key], pointers[key])
+    return InputDecoder(decode, attrgetter(key_name), ".".join(parts_of(pointer)), record=flat)
 
 
 def _framed(
@@ -343,28 +344,12 @@ def _decoder(
 
     `to_shape` returns what makes an object of a type of what is decoded: JSON, or objects and scalars.
     """
+    if _is_flat(fields, definition):
+        return to_shape(_flat_record(record, fields, ids))
     value_of: Callable[[Any], float] | None = None
     if isinstance(definition, LabelDefinition) and definition.value_kind != "number":
         value_of = float if definition.value_kind == "boolean" else definition.signals.__getitem__
-    weights = _signal_weights(definition)
-    namespace: dict[str, Any] = {"ids": property(tuple_getter(ids)), "id_fields": tuple(ids)}
-    if carried := [field.name for field in fields if field.name in CARRIED]:
-        namespace["carried"] = property(tuple_getter(carried))
-    if definition.time_unit == "ms" and value_of is None and all(len(field.parts) == 1 for field in fields):
-        flat = msgspec.defstruct(
-            record.__name__,
-            [
-                (field.name, field.type, None) if field.optional else (field.name, field.type)
-                for field in fields
-            ],
-            bases=(record,),
-            namespace=namespace,
-            rename={field.name: field.parts[0] for field in fields},
-            frozen=True,
-            kw_only=True,
-            gc=False,
-        )
-        return to_shape(flat)
+    weights, namespace = _signal_weights(definition), _namespace(fields, ids)
     names = [field.name for field in fields]
     of_message = [*names, "weight"] if weights else names
     made = msgspec.defstruct(
@@ -386,6 +371,34 @@ def _decoder(
         return made(*found)
 
     return decode
+
+
+def _is_flat(fields: list[_Field], definition: InputDefinition) -> bool:
+    """Whether records have the fields of messages as they are."""
+    converted = isinstance(definition, LabelDefinition) and definition.value_kind != "number"
+    return definition.time_unit == "ms" and not converted and all(len(field.parts) == 1 for field in fields)
+
+
+def _flat_record(record: type[Any], fields: list[_Field], ids: list[str]) -> type[Any]:
+    """Return a type derived from this one, whose objects are parsed from messages at once."""
+    return msgspec.defstruct(
+        record.__name__,
+        [(field.name, field.type, None) if field.optional else (field.name, field.type) for field in fields],
+        bases=(record,),
+        namespace=_namespace(fields, ids),
+        rename={field.name: field.parts[0] for field in fields},
+        frozen=True,
+        kw_only=True,
+        gc=False,
+    )
+
+
+def _namespace(fields: list[_Field], ids: list[str]) -> dict[str, Any]:
+    """Return the members of a record's type, apart from its fields."""
+    namespace: dict[str, Any] = {"ids": property(tuple_getter(ids)), "id_fields": tuple(ids)}
+    if carried := [field.name for field in fields if field.name in CARRIED]:
+        namespace["carried"] = property(tuple_getter(carried))
+    return namespace
 
 
 def slate_decoder(

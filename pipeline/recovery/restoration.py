@@ -8,15 +8,16 @@ from itertools import compress, count
 from operator import attrgetter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeline.config.stream import MAX_ITEMS
 from pipeline.errors import StateError
-from pipeline.join.tables import Answered, Pending
-from pipeline.records.outputs import Outcome, Prediction
+from pipeline.join.records import Answered, Pending
+from pipeline.records.decoding import NO_TIMESTAMP
+from pipeline.records.outputs import Prediction
 from pipeline.recovery.sequence_set import SequenceSet
 from pipeline.task.state import OffsetIndex, State
 from pipeline.task.task import Task
+from pipeline.vectorized.outcomes import DecodedOutcomes
 
 INDEX_INTERVAL = 1_000
 """Records between two entries of an offset index."""
@@ -76,64 +77,58 @@ class TaskRestorer:
         """Number of records still to be read."""
         return self.remaining_outcomes + self.remaining_predictions
 
-    def outcomes(
-        self,
-        outcomes: Sequence[Outcome],
-        offsets: Sequence[int],
-        features: NDArray[np.float64] | None = None,
-    ) -> None:
+    def outcomes(self, outcomes: DecodedOutcomes, offsets: Sequence[int]) -> None:
         """Process the next outcomes of the log: learn those that are not in the snapshot.
 
         Parameters
         ----------
         outcomes, offsets
             In the order of the log.
-        features
-            Running features of the outcomes, shape (n, features), if they are decoded already.
         """
-        if not outcomes:
+        if not len(outcomes):
             return
         model, state, outbox = self.task.model, self.state, self.task.outbox
-        sequences = [outcome.sequence for outcome in outcomes]
-        first = self._expected_outcome
+        sequences, first = outcomes.sequences, self._expected_outcome
         if self._next_outcome is None:
             first = min(first, sequences[0])
         self._check_sequences("outcome", sequences, offsets, range(first, state.outcomes))
-        new = slice(model.folded - first, None)
         try:
-            model.learn_many(outcomes[new], None if features is None else features[new])
+            model.learn_columns(outcomes[model.folded - first :])
         except ValueError as error:
             raise StateError(
                 f"partition {self.task.partition}: the outcomes from {first} on cannot be learned: {error}. "
                 "Either they or the snapshot were changed: `forks audit` tells which records"
             ) from error
         if outbox is not None:
-            for outcome in outcomes[max(0, outbox.next - first) :]:
-                outbox.add(outcome.example)
+            for row in range(max(0, outbox.next - first), len(outcomes)):
+                outbox.add(outcomes.record(row).example)
         self._next_outcome = first + len(outcomes)
         needed = outcomes[max(0, state.outcomes_from - first) :]
-        for outcome in needed:
-            if state.pending_from <= outcome.prediction_sequence < state.predictions:
-                self._closed.add(outcome.prediction_number)
+        for sequence, number in zip(needed.prediction_sequences, needed.prediction_numbers, strict=True):
+            if state.pending_from <= sequence < state.predictions:
+                self._closed.add(number)
         self._remember(needed)
         _index_offsets(self.task.outcome_offsets, first, offsets)
 
-    def _remember(self, outcomes: Sequence[Outcome]) -> None:
+    def _remember(self, outcomes: DecodedOutcomes) -> None:
         """Remember the events that are to be known as closed."""
-        join, stream_time = self.task.join, self.state.stream_time
-        known = [
-            (outcome, times)
-            for outcome in outcomes
-            if join.remembered_until(*(times := (outcome.timestamp, outcome.label_timestamp))) >= stream_time
-        ]
-        event_ids = [join.identify(outcome) for outcome, _ in known]
-        if join.corrections == "off":
-            join.remember_all(
-                event_ids, [times for _, times in known], [outcome.sequence for outcome, _ in known]
-            )
+        join = self.task.join
+        until = join.all_remembered_until(outcomes.timestamps, outcomes.label_timestamps)
+        rows = np.flatnonzero(until >= self.state.stream_time)
+        sequences = [outcomes.sequences[row] for row in rows.tolist()]
+        expired = outcomes.label_timestamps[rows] == NO_TIMESTAMP
+        if join.corrections == "off" and not self.task.model.features.item_entities:
+            begins, ends = outcomes.event_begins[rows], outcomes.event_ends[rows]
+            digests = join.digester.digests_in(outcomes.text, begins, ends)
+            join.remember_all(digests, until[rows], sequences, expired)
             return
-        for event_id, (outcome, times) in zip(event_ids, known, strict=True):
-            join.remember(event_id, *times, outcome.sequence)
+        records = [outcomes.record(row) for row in rows.tolist()]
+        event_ids = [join.identify(each) for each in records]
+        if join.corrections == "off":
+            join.remember_all(join.digests(event_ids), until[rows], sequences, expired)
+            return
+        for event_id, outcome in zip(event_ids, records, strict=True):
+            join.remember(event_id, outcome.timestamp, outcome.label_timestamp, outcome.sequence)
             join.note_answer(event_id, Answered.of(outcome))
 
     def predictions(

@@ -42,7 +42,7 @@ from pipeline.records.fields import Id
 from pipeline.records.inputs import Interaction
 from pipeline.records.names import state_key
 from pipeline.records.output_types import OutputTypes
-from pipeline.recovery.outcome_reader import OutcomeChunk, decode_outcomes
+from pipeline.recovery.outcome_reader import OutcomeChunk
 from pipeline.recovery.signature import state_signer
 from pipeline.recovery.state_reader import state_of
 from pipeline.serving.answers import FollowerFigures, PartitionNotReadyError, Scores
@@ -51,6 +51,8 @@ from pipeline.serving.partition import FollowedPartition, LostOutcomesError, Res
 from pipeline.serving.restoring import ModelRestorer
 from pipeline.serving.served_model import ServedModel
 from pipeline.serving.tables import NoTables, TopicTables
+from pipeline.vectorized import outcomes
+from pipeline.vectorized.outcomes import OutcomeDecoder
 
 MAX_POLL_RECORDS: Final = 500
 """Messages of one poll, at most: they are decoded in one go, while requests wait for the interpreter."""
@@ -87,6 +89,7 @@ class Follower:
         self._topics = topics_of(config)
         self._values = OutputValues(self._topics)
         self._types = OutputTypes.of(config.stream)
+        self._decoder = OutcomeDecoder(self._types)
         self._signer = state_signer(config)
         self._factory = ModelFactory(config)
         self._partitions: list[FollowedPartition] = []
@@ -186,6 +189,7 @@ class Follower:
 
     def _run(self) -> None:
         self._factory.warm_up()
+        outcomes.warm_up()
         warm_up_explaining(self._factory.new_model())
         if self._config.serve.explore == "thompson":
             warm_up_thompson(self._factory.new_model())
@@ -296,11 +300,11 @@ class Follower:
     def _decoded(self, messages: list[Message]) -> OutcomeChunk:
         converted = self._values.converted(self._topics.outcomes, messages)
         try:
-            records, features = decode_outcomes([each.value() or b"" for each in converted], self._types)
+            decoded = self._decoder.decode([each.value() or b"" for each in converted])
         except DECODE_ERRORS:
             decode_records(self._types.outcomes, converted)  # names the faulty one
             raise
-        return OutcomeChunk(records, offsets_of(messages), features)
+        return OutcomeChunk(decoded, offsets_of(messages))
 
     def _note_states(self, each: FollowedPartition, messages: list[Message]) -> None:
         key = state_key(each.number).encode()

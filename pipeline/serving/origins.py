@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import takewhile
 
 from forks import Forks
-from pipeline.records.outputs import Outcome
+from pipeline.vectorized.outcomes import DecodedOutcomes
 
 
 class PointOrigins:
@@ -25,7 +24,7 @@ class PointOrigins:
         """Return the sequence of the outcome that was stored; None where it is not known."""
         return None if learned_before is None else self._outcomes.get(learned_before)
 
-    def note(self, learner: Forks, updates: int, outcomes: Sequence[Outcome]) -> None:
+    def note(self, learner: Forks, updates: int, outcomes: DecodedOutcomes) -> None:
         """Note where the points come from that were stored while outcomes were learned.
 
         Parameters
@@ -48,16 +47,17 @@ class PointOrigins:
         self._outcomes = {each: found for each, found in self._outcomes.items() if each in kept}
 
 
-def _learned_from(outcomes: Sequence[Outcome]) -> list[int | None]:
+def _learned_from(outcomes: DecodedOutcomes) -> list[int | None]:
     """Return, for each event that a learner learns of outcomes, the outcome's sequence; None for shared ones.
 
     A label of weight 0 is not learned, and one that replaces another is no event of its own.
     """
     learned: list[int | None] = []
-    for outcome in outcomes:
-        for share in outcome.shared or ():
+    counts = outcomes.learned if outcomes.weights is None else outcomes.learned & (outcomes.weights != 0.0)
+    for row, (sequence, counted) in enumerate(zip(outcomes.sequences, counts.tolist(), strict=True)):
+        record = outcomes.records.get(row)
+        for share in (record and record.shared) or ():
             learned += [None for example in share.examples if not example.weighted or example.weight]
-        counts = not outcome.weighted or outcome.weight
-        if outcome.label is not None and not outcome.replaces and counts:
-            learned.append(outcome.sequence)
+        if counted and not (record and record.replaces):
+            learned.append(sequence)
     return learned

@@ -7,7 +7,6 @@ import time
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
 from pipeline.errors import StateError
@@ -169,7 +168,7 @@ class FollowedPartition:
         folded = served.folded if served else 0
         known = max(folded, self.newest.outcomes if self.newest else 0)
         if self._queue:
-            known = max(known, self._queue[-1].records[-1].sequence + 1)
+            known = max(known, self._queue[-1].outcomes.sequences[-1] + 1)
         unread = max(0, self._end[1] - self._read_to) if self._end else 0
         return known - folded + unread
 
@@ -265,7 +264,7 @@ class FollowedPartition:
     def note_outcomes(self, chunk: OutcomeChunk) -> None:
         """Note the next outcomes."""
         self._queue.append(chunk)
-        self._queued += len(chunk.records)
+        self._queued += len(chunk.outcomes)
         self._read_to = chunk.offsets[-1] + 1
         self._starved_since = None
 
@@ -315,25 +314,26 @@ class FollowedPartition:
     def _fold(self, model: ServedModel, end: int) -> bool:
         """Learn some of the outcomes below a sequence; return whether there were any."""
         while self._queue:
-            records, _, features = chunk = self._queue[0]
-            begin = bisect_left(records, model.folded, key=attrgetter("sequence"))
-            if begin == len(records):  # learned already
+            outcomes, _ = chunk = self._queue[0]
+            sequences = outcomes.sequences
+            begin = bisect_left(sequences, model.folded)
+            if begin == len(outcomes):  # learned already
                 self._drop(chunk)
                 continue
-            if records[begin].sequence > model.folded:
-                raise self._lost(model.folded, records[begin].sequence)
+            if sequences[begin] > model.folded:
+                raise self._lost(model.folded, sequences[begin])
             at_once = FOLDED_AT_ONCE if model is self._served else RESTORED_AT_ONCE
-            stop = min(begin + at_once, begin + end - model.folded, len(records))
+            stop = min(begin + at_once, begin + end - model.folded, len(outcomes))
             with self._lock:
                 try:
-                    model.fold(records[begin:stop], features[begin:stop])
+                    model.fold(outcomes[begin:stop])
                 except ValueError as error:
                     raise StateError(
-                        f"partition {self.number}: the outcomes from {records[begin].sequence} on cannot be "
+                        f"partition {self.number}: the outcomes from {sequences[begin]} on cannot be "
                         f"learned: {error}. `forks audit` tells which records were changed"
                     ) from error
             self.folds += stop - begin
-            if stop == len(records):
+            if stop == len(outcomes):
                 self._drop(chunk)
             if self._wanted:  # else this thread would mostly have the lock again before the other wakes
                 self._wanted = False
@@ -343,7 +343,7 @@ class FollowedPartition:
 
     def _drop(self, chunk: OutcomeChunk) -> None:
         self._queue.popleft()
-        self._queued -= len(chunk.records)
+        self._queued -= len(chunk.outcomes)
 
     def _reach(self, model: ServedModel, target: Target) -> bool:
         """Stand at a state record once the tables are as it says; return whether more can be done at once."""
@@ -387,7 +387,7 @@ class FollowedPartition:
         if self._end is None or self._growing is not None:
             return
         asked_at, offset = self._end
-        while self._queue and self._queue[0].records[-1].sequence < model.folded:
+        while self._queue and self._queue[0].outcomes.sequences[-1] < model.folded:
             self._drop(self._queue[0])
         if self._read_to >= offset and not (self._queue and self._queue[0].offsets[0] < offset):
             self._current_at, self._end = asked_at, None

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pipeline.features.live_tables import Rows
 from pipeline.model.model import Model
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.inputs import Interaction
-from pipeline.records.outputs import Outcome
 from pipeline.serving.answers import Scores
 from pipeline.serving.origins import PointOrigins
 from pipeline.serving.scoring import explain as explain_scores
 from pipeline.serving.scoring import message_values, scores_of, unknown_entities
+from pipeline.vectorized.outcomes import DecodedOutcomes
 
 
 class ServedModel:
@@ -73,15 +70,8 @@ class ServedModel:
         """The names of the challengers."""
         return (*self._model.challengers,)
 
-    def fold(self, outcomes: Sequence[Outcome], features: NDArray[np.float64]) -> None:
+    def fold(self, outcomes: DecodedOutcomes) -> None:
         """Learn the next outcomes.
-
-        Parameters
-        ----------
-        outcomes
-            The n outcomes.
-        features
-            Their features, shape (n, features).
 
         Raises
         ------
@@ -90,7 +80,7 @@ class ServedModel:
         """
         learner = self._model.learner
         updates = learner.updates
-        self._model.learn_many(outcomes, features)
+        self._model.learn_columns(outcomes)
         self._origins.note(learner, updates, outcomes)
 
     def score(

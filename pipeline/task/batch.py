@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks import probability
-from pipeline.join.tables import ChallengerScores, Join
+from pipeline.join.records import ChallengerScores
+from pipeline.join.tables import Join
 from pipeline.model.columns import InteractionColumns, ModelOutputs
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model

@@ -17,16 +17,19 @@ from numpy.typing import NDArray
 
 from pipeline.join.digests import Digests
 from pipeline.join.event_rows import NO_ROW
+from pipeline.join.id_texts import IdColumns
 from pipeline.join.matching import match_events
 from pipeline.join.merge import Integers, merge
-from pipeline.join.tables import UNDECIDED, Join, Pending
+from pipeline.join.records import Pending
+from pipeline.join.tables import UNDECIDED, Join
 from pipeline.model.model import Model
 from pipeline.records.decoding import NO_TIMESTAMP
+from pipeline.records.entities import columns_of
 from pipeline.records.fields import Id
-from pipeline.records.inputs import Interaction, Label, id_columns
 from pipeline.task.plan import Plan
 from pipeline.task.prior_predictions import PriorPredictions
 from pipeline.task.record_queue import RecordQueue
+from pipeline.vectorized.input_columns import InputColumns
 
 MIN_MESSAGES = 2
 """Fewest messages for which the fast path is tried."""
@@ -42,8 +45,8 @@ MAX_TIME = 2**62
 class MergedMessages(NamedTuple):
     """The next messages of both inputs, and their order."""
 
-    interactions: list[Interaction]
-    labels: list[Label]
+    interactions: InputColumns
+    labels: InputColumns
     interaction_times: Integers
     """Those of the interactions."""
     label_times: Integers
@@ -72,8 +75,8 @@ def merge_queued(
     end
         All merged messages are of earlier times; None for any time.
     """
-    interaction_records, interaction_times, more_interactions = _peek(interactions, max_messages, end)
-    label_records, label_times, more_labels = _peek(labels, max_messages, end)
+    interaction_times, more_interactions = _peek(interactions, max_messages, end)
+    label_times, more_labels = _peek(labels, max_messages, end)
     labels_before, interactions_before = np.empty((2, max_messages), dtype=np.int64)
     n, m, time = merge(
         interaction_times,
@@ -87,8 +90,8 @@ def merge_queued(
         interactions_before,
     )
     return MergedMessages(
-        interaction_records[:n],
-        label_records[:m],
+        interactions.columns(n),
+        labels.columns(m),
         interaction_times[:n],
         label_times[:m],
         labels_before[:n],
@@ -97,18 +100,15 @@ def merge_queued(
     )
 
 
-def _peek(queue: RecordQueue, max_messages: int, end: int | None) -> tuple[list[Any], Integers, bool]:
-    """Return records up to one that cannot be used or is too late, their times, and whether more may come."""
-    ahead, records = queue.peek(max_messages)
-    times = np.frombuffer(ahead, dtype=np.int64)
-    more = len(records) < len(queue) or not queue.at_end
-    if len(records) and times.min() == NO_TIMESTAMP:
-        unusable = int(np.argmin(times))
-        times, records, more = times[:unusable], records[:unusable], True
-    if end is not None and len(records) and times.max() >= end:
-        late = int(np.argmax(times >= end))
-        times, records, more = times[:late], records[:late], True
-    return records, times, more
+def _peek(queue: RecordQueue, max_messages: int, end: int | None) -> tuple[Integers, bool]:
+    """Return merge times up to one that cannot be used or is too late, and whether more may come."""
+    times = np.frombuffer(queue.peek(max_messages), dtype=np.int64)
+    more = len(times) < len(queue) or not queue.at_end
+    if len(times) and times.min() == NO_TIMESTAMP:
+        times, more = times[: np.argmin(times)], True
+    if end is not None and len(times) and times.max() >= end:
+        times, more = times[: np.argmax(times >= end)], True
+    return times, more
 
 
 class PlannedMessages(NamedTuple):
@@ -119,6 +119,8 @@ class PlannedMessages(NamedTuple):
     """Rows of the plan's predictions that wait for their label."""
     digests: Digests
     """Those of the events of the plan's predictions, shape (n, 2)."""
+    ids: IdColumns
+    """Their ids."""
     closed_rows: Integers
     """Rows of the predictions in memory that get an outcome."""
     closed_spilled: list[Id]
@@ -137,8 +139,7 @@ class PlannedMessages(NamedTuple):
             plan.first + np.array(rows, dtype=np.int64),
             np.array([plan.timestamps[row] for row in rows], dtype=np.int64),
             np.array([plan.versions[row] for row in rows], dtype=np.int64),
-            [plan.event_ids[row] for row in rows],
-            tuple([column[row] for row in rows] for column in plan.ids),
+            self.ids if whole else self.ids.select(np.array(rows, dtype=np.int64)),
         )
         join.remember_labelled(self.label_digests, label_times, plan.folded)
 
@@ -179,32 +180,31 @@ def try_plan(  # noqa: PLR0917 - state of the task
     """
     interactions, labels = messages.interactions, messages.labels
     n, m = len(interactions), len(labels)
-    event_ids, label_event_ids = [each.event_id for each in interactions], [each.event_id for each in labels]
-    digests, label_digests = join.digests(event_ids), join.digests(label_event_ids)
-    rows = match_events(digests, label_digests)
+    digests, label_digests = _digests(interactions, join), _digests(labels, join)
+    rows, event_ids = match_events(digests, label_digests), interactions.ids(0)
     if rows is None or not (join.has_room(n, m) and join.are_new(event_ids, digests)):
         return None
-    found = _find_earlier(rows, n, label_event_ids, label_digests, join)
+    found = _find_earlier(rows, n, labels, label_digests, join)
     if found is None:
         return None
-    ids = id_columns(interactions, model.features.entities)
-    if not _labels_match(found, messages, ids, join):
+    ids = _entity_ids(interactions, model.features.entities)
+    if not _labels_match(found, messages, join):
         return None
     numbers = _numbers(found, join)
-    ratios = [each.watch_ratio for each in labels]
+    ratios = labels.field("watch_ratio")
     plan = Plan(
         first=predicted,
         folded=folded,
         event_ids=event_ids,
         ids=ids,
         timestamps=messages.interaction_times.tolist(),
-        values=model.features.event.values(interactions, messages.interaction_times),
+        values=model.features.event.values_of(interactions.field, messages.interaction_times),
         versions=(folded + messages.labels_before).tolist(),
-        carried=[each.carried for each in interactions] if n and interactions[0].carried else [],
+        carried=interactions.carried,
         labels=[*model.target.labels(ratios)],
-        watch_ratios=list(ratios),
+        watch_ratios=[*ratios],
         label_timestamps=list(messages.label_times.tolist()),
-        weights=[each.weight for each in labels] if model.weighted else [],
+        weights=labels.field("weight") if model.weighted else [],
         prior=_prior(found, numbers, first, join),
         steps=n + m,
     )
@@ -217,14 +217,24 @@ def try_plan(  # noqa: PLR0917 - state of the task
         plan,
         np.flatnonzero(left).tolist(),
         digests,
+        _id_columns(interactions),
         found.join_rows[found.join_rows != NO_ROW],
         [each.event_id for each in found.spilled],
         label_digests,
     )
 
 
+def _digests(columns: InputColumns, join: Join) -> Digests:
+    """Return the digests of the events."""
+    return join.digester.digests_in(columns.text, columns.begins[0], columns.ends[0])
+
+
+def _entity_ids(columns: InputColumns, entities: int) -> tuple[list[Id], ...]:
+    return tuple(columns.ids(1 + entity) if len(columns) else [] for entity in range(entities))
+
+
 def _find_earlier(
-    rows: Integers, n: int, label_event_ids: list[Id], digests: Digests, join: Join
+    rows: Integers, n: int, labels: InputColumns, digests: Digests, join: Join
 ) -> _Found | None:
     """Find the predictions of the labels without an interaction here; None if one is missing.
 
@@ -238,7 +248,8 @@ def _find_earlier(
         if not join.spilled:
             return None
         numbers = np.flatnonzero(before)[elsewhere].tolist()
-        records = join.spilled.find_all([label_event_ids[number] for number in numbers])
+        events = labels.ids(0)
+        records = join.spilled.find_all([events[number] for number in numbers])
         if records is None:
             return None
         spilled = list(map(Pending.of_spilled, records))
@@ -246,15 +257,29 @@ def _find_earlier(
     return _Found(rows, join_rows, spilled)
 
 
-def _labels_match(found: _Found, messages: MergedMessages, ids: tuple[list[Id], ...], join: Join) -> bool:
+def _labels_match(found: _Found, messages: MergedMessages, join: Join) -> bool:
     """Whether each label comes after its interaction, and names the same entities."""
-    rows, n, held = found.rows.tolist(), len(messages.interactions), join.pending["ids"]
-    for entity, named in enumerate(id_columns(messages.labels, len(ids))):
-        in_memory = held[:, entity] if held.shape[1] else held
-        column = ids[entity] + _merged(found, in_memory, [each.ids[entity] for each in found.spilled])
-        if [column[row] for row in rows] != named:
-            return False
-    return bool(((found.rows < messages.interactions_before) | (found.rows >= n)).all())
+    rows, n = found.rows, len(messages.interactions)
+    own, named = rows < n, _id_columns(messages.labels)
+    if (rows[own] >= messages.interactions_before[own]).any():
+        return False
+    new, earlier = np.flatnonzero(own), np.flatnonzero(~own)
+    if not named.equal(new, _id_columns(messages.interactions), rows[new]):
+        return False
+    in_memory = found.join_rows != NO_ROW
+    if not join.ids.equal(found.join_rows[in_memory], named, earlier[in_memory]):
+        return False
+    spilled = found.spilled
+    return not spilled or named.equal(
+        earlier[~in_memory],
+        IdColumns.of([each.event_id for each in spilled], columns_of([each.ids for each in spilled], 0)),
+        np.arange(len(spilled)),
+    )
+
+
+def _id_columns(columns: InputColumns) -> IdColumns:
+    # Compiled code would be compiled once more for arrays that are not contiguous.
+    return IdColumns(columns.text, np.ascontiguousarray(columns.begins), np.ascontiguousarray(columns.ends))
 
 
 def _numbers(found: _Found, join: Join) -> Integers:
@@ -282,12 +307,13 @@ def _prior(found: _Found, numbers: Integers, first: int, join: Join) -> PriorPre
         return PriorPredictions.of(prediction for prediction in each if prediction.sequence < first)
     pending, rows = join.pending, found.join_rows[before]
     asked = pending["asked"][rows].tolist()
+    event_ids, *ids = join.ids.columns(rows)
     return PriorPredictions(
         array("q", numbers[before].tobytes()),
-        pending["event_ids"][rows].tolist(),
-        tuple(column.tolist() for column in pending["ids"][rows].T),
+        event_ids,
+        tuple(ids),
         (pending.deadlines[rows] - join.window).tolist(),
-        bytearray(pending["scored"][rows].tobytes()),
+        bytearray(join.scored.of(rows).tobytes()),
         [None if each == UNDECIDED else bool(each) for each in asked],
         join.challengers_of(numbers[before]),
     )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.join.merge import Integers
-from pipeline.join.tables import Pending
+from pipeline.join.records import Pending
 from pipeline.model.columns import InteractionColumns
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.records.entities import columns_joined

@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.join.tables import ChallengerScores, Pending
+from pipeline.join.records import ChallengerScores, Pending
 from pipeline.records.entities import columns_joined
 from pipeline.records.fields import Id
 from pipeline.records.outputs import Prediction
@@ -29,7 +29,7 @@ class PriorPredictions:
     """
 
     numbers: array[int] = field(default_factory=lambda: array("q"))
-    """As in `pipeline.join.tables.Pending.sequence`."""
+    """As in `pipeline.join.records.Pending.sequence`."""
     event_ids: list[Id] = field(default_factory=list)
     ids: tuple[list[Id], ...] = ()
     """The ids, one column for each entity; none as long as there is no prediction."""

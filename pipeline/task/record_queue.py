@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.records.decoding import NO_TIMESTAMP, Decoded, Record, RejectedRecord, times_of
+from pipeline.records.decoding import NO_TIMESTAMP, Record, RejectedRecord
 from pipeline.records.fields import WrittenCount
 from pipeline.records.inputs import Interaction, KafkaMessage, Label, RawMessage
 from pipeline.records.names import Fault
+from pipeline.vectorized.decoding import DecodedColumns, no_record
+from pipeline.vectorized.input_columns import InputColumns
+
+AnyInput: TypeAlias = Interaction | Label
 
 COMPACT_AFTER = 4_096
 """Processed messages after which their room is freed."""
@@ -24,10 +29,20 @@ class PolledMessages(NamedTuple):
 
     messages: Sequence[KafkaMessage]
     """Before they are decoded."""
-    decoded: Decoded
-    """Their records."""
+    decoded: DecodedColumns
+    """What they were decoded to."""
     sizes: list[int]
     """In bytes."""
+
+
+class _Chunk(NamedTuple):
+    """Consecutive messages in the queue."""
+
+    size: int
+    columns: InputColumns | None = None
+    """None where each has a record."""
+    decode: Callable[[bytes], Record] = no_record
+    """Makes the record of a message that has none."""
 
 
 class Position(msgspec.Struct):
@@ -65,7 +80,11 @@ class RecordQueue:
     def _clear(self) -> None:
         """Empty the columns of what was fed; processed messages lie before `_head_index`."""
         self._times = array("q")
-        self._records: list[Record] = []
+        self._records: list[Record | None] = []
+        """None where a record is made when it is needed."""
+        self._chunks = deque[_Chunk]()
+        self._processed = 0
+        """How many messages of the first chunk were processed."""
         self._sizes: list[int] = []
         self._messages: list[KafkaMessage] = []
         self._refused: dict[int, int] = {}
@@ -82,12 +101,15 @@ class RecordQueue:
 
     def feed(self, polled: PolledMessages) -> None:
         """Append messages."""
-        records, times = polled.decoded
+        records, times, columns, decode = polled.decoded
         if not self._within_max_jump(times):
-            records = self._check_jumps(polled)
-            times = times_of(records)
+            records, times = self._check_jumps(polled)
         self._times.frombytes(times.tobytes())
         self._records += records
+        if columns is None and self._chunks and self._chunks[-1].columns is None:
+            self._chunks.append(_Chunk(self._chunks.pop().size + len(records)))
+        elif records:
+            self._chunks.append(_Chunk(len(records), columns, decode))
         self._sizes += polled.sizes
         self._messages += polled.messages
         self.bytes += sum(polled.sizes)
@@ -111,6 +133,8 @@ class RecordQueue:
         """Remove and return the next record; its offset then counts as processed."""
         at = self._head_index
         time, record = self._times[at], self._records[at]
+        if record is None:
+            record = self._chunks[0].decode(self._messages[at].value() or b"")
         self._advance(1)
         if time != NO_TIMESTAMP:
             self._clock, self._ahead = time, None
@@ -118,10 +142,24 @@ class RecordQueue:
             self._ahead = refused
         return record
 
-    def peek(self, max_messages: int) -> tuple[array[int], list[Record]]:
-        """Return merge times and records of the next messages, without removing them."""
-        ahead = slice(self._head_index, self._head_index + max_messages)
-        return self._times[ahead], self._records[ahead]
+    def peek(self, max_messages: int) -> array[int]:
+        """Return merge times of the next messages, without removing them."""
+        return self._times[self._head_index : self._head_index + max_messages]
+
+    def columns(self, count: int) -> InputColumns:
+        """Return the columns of the next messages, all of which can be used."""
+        pieces, done, begin = list[InputColumns](), 0, self._processed
+        for size, columns, _ in self._chunks:
+            if done == count:
+                break
+            rows = min(count - done, size - begin)
+            if columns is None:
+                at = self._head_index + done
+                pieces.append(InputColumns.of(cast("list[AnyInput]", self._records[at : at + rows])))
+            else:
+                pieces.append(columns.rows(begin, begin + rows))
+            done, begin = done + rows, 0
+        return InputColumns.concat(pieces) if pieces else InputColumns.of([])
 
     def skip(self, count: int) -> None:
         """Remove messages, all of which can be used."""
@@ -135,6 +173,9 @@ class RecordQueue:
         self._last = self._messages[end - 1]
         self._next = _offset(self._last) + 1
         self._head_index = end
+        self._processed += count
+        while self._chunks and self._processed >= self._chunks[0].size:
+            self._processed -= self._chunks.popleft().size
         if end >= COMPACT_AFTER or end == len(self._times):
             for column in (self._times, self._records, self._sizes, self._messages):
                 del column[:end]
@@ -159,22 +200,23 @@ class RecordQueue:
         self._fed_clock, self._fed_ahead = int(times[-1]), None
         return True
 
-    def _check_jumps(self, polled: PolledMessages) -> list[Record]:
-        """Return the records, of which some are refused for their jump."""
-        return [
-            record if isinstance(record, RejectedRecord) else self._check_jump(record, _offset(message))
-            for record, message in zip(polled.decoded.records, polled.messages, strict=True)
-        ]
+    def _check_jumps(self, polled: PolledMessages) -> tuple[list[Record | None], NDArray[np.int64]]:
+        """Return records and times; some messages are refused for their jump."""
+        records, times = [*polled.decoded.records], polled.decoded.times.copy()
+        for row, (time, message) in enumerate(zip(times.tolist(), polled.messages, strict=True)):
+            if time != NO_TIMESTAMP and (refused := self._check_jump(time, _offset(message))) is not None:
+                records[row], times[row] = refused, NO_TIMESTAMP
+        return records, times
 
-    def _check_jump(self, record: Interaction | Label, offset: int) -> Record:
-        time, clock, ahead = record.timestamp, self._fed_clock, self._fed_ahead
+    def _check_jump(self, time: int, offset: int) -> RejectedRecord | None:
+        clock, ahead = self._fed_clock, self._fed_ahead
         if (
             clock is None
             or time <= clock + self.max_jump
             or (ahead is not None and abs(time - ahead) <= self.max_jump)
         ):
             self._fed_clock, self._fed_ahead = time, None
-            return record
+            return None
         self._fed_ahead = self._refused[offset] = time
         return RejectedRecord(
             Fault.FUTURE,

@@ -15,7 +15,7 @@ from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
-from pipeline.join.tables import EarlyLabel
+from pipeline.join.records import EarlyLabel
 from pipeline.records.decoding import LABEL_DECODER, InputDecoder, decode_value
 from pipeline.records.fields import Count, Timestamp, WrittenCount, always
 from pipeline.records.inputs import Label, RawMessage

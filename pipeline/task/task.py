@@ -14,8 +14,9 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from pipeline.config.tree import Join as JoinSettings
+from pipeline.join.records import Answered, EarlyLabel, Pending
 from pipeline.join.spill import SpilledPredictions
-from pipeline.join.tables import Answered, EarlyLabel, Join, Pending
+from pipeline.join.tables import Join
 from pipeline.model.comparison import Comparison
 from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.model import Model

@@ -33,6 +33,17 @@ def load_word(_typing: Any, array: Any, _index: Any) -> Any:
 
 
 @typed_intrinsic
+def load_byte(_typing: Any, array: Any, _index: Any) -> Any:
+    """Return the byte of an array at ``index``, which is not looked at: NumPy's index may be negative."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, values[0]).data
+        return builder.zext(builder.load(builder.gep(data, [values[1]])), _WORD)
+
+    return types.int64(array, types.int64), generate
+
+
+@typed_intrinsic
 def store_word(_typing: Any, array: Any, _index: Any, _word: Any) -> Any:
     """Write eight bytes to an array, beginning at ``index``, the lowest bits first."""
 

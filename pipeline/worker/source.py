@@ -16,11 +16,12 @@ from pipeline.kafka.liveness import Liveness
 from pipeline.kafka.offsets import PartitionId
 from pipeline.kafka.registry import registry_of
 from pipeline.kafka.topics import topics_of
-from pipeline.records.decoding import InputDecoder, decode
+from pipeline.records.decoding import InputDecoder
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import Interaction, Label, sizes
 from pipeline.records.schemas import SchemaUnavailableError
 from pipeline.task.record_queue import PolledMessages, RecordQueue
+from pipeline.vectorized.decoding import ColumnDecoder
 from pipeline.worker.clock import wall_clock
 from pipeline.worker.schema_lookup import SchemaLookup
 
@@ -68,6 +69,7 @@ class ConsumerSource:
         self.lookup = SchemaLookup(registry_of(config.registry)) if config.stream.needs_registry else None
         """Asks the schema registry; None where nothing has schemas."""
         self.decoders = InputDecoders.of(config.stream, self.lookup)
+        self._to_columns = [ColumnDecoder(decoder) for decoder in self.decoders]
         self._liveness = Liveness(consumer, self._topics.interactions)
         self._inputs: dict[PartitionId, _Input] = {}
 
@@ -285,7 +287,7 @@ class ConsumerSource:
         keys, values = list(map(Message.key, messages)), list(map(Message.value, messages))
         return PolledMessages(
             messages,
-            decode(keys, values, self._decoder(topic), latest),
+            self._to_columns[topic != self._topics.interactions].decode(keys, values, latest),
             sizes(keys, values, list(map(Message.headers, messages))),
         )
 

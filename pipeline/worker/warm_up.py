@@ -16,7 +16,7 @@ from pipeline.model.factory import ModelFactory
 from pipeline.model.score_terms import warm_up_explaining
 from pipeline.monitoring.drift import DriftDetector
 from pipeline.records.decimals import encode_rows
-from pipeline.vectorized import column_encoder, waiting_texts
+from pipeline.vectorized import column_encoder, decoding, outcomes, waiting_texts
 
 
 def warm_up(factory: ModelFactory) -> None:
@@ -29,8 +29,10 @@ def warm_up(factory: ModelFactory) -> None:
     """
     warm_up_join()
     encode_rows(np.zeros((1, 1)))
+    decoding.warm_up()
     column_encoder.warm_up()
     waiting_texts.warm_up()
+    outcomes.warm_up()
     factory.warm_up()
     DriftDetector().add(np.zeros(1))
     warm_up_explaining(factory.new_model())

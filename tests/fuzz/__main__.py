@@ -19,9 +19,10 @@ from random import Random
 
 import structlog
 
-from tests.fuzz import files, messages, snapshots, state
+from tests.fuzz import columns, files, messages, snapshots, state
 
 TARGETS: dict[str, Callable[[Random], str]] = {
+    "columns": columns.fuzz,
     "files": files.fuzz,
     "messages": messages.fuzz,
     "state": state.fuzz,

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Message
 
-from pipeline.records.decoding import Decoded, InputDecoder, Record, decode, times_of
+from pipeline.records.decoding import InputDecoder, Record, decode
 from pipeline.records.inputs import RawMessage
 from pipeline.task.record_queue import PolledMessages
+from pipeline.vectorized.decoding import DecodedColumns, Scanner
 
 
 class Entry(NamedTuple):
@@ -17,20 +18,30 @@ class Entry(NamedTuple):
 
     source: RawMessage
     record: Record
+    decoder: InputDecoder[Any]
+    latest: int
+    """The largest timestamp that was accepted, in milliseconds."""
 
 
 def entries(sources: Sequence[RawMessage], decoder: InputDecoder[Any], latest: int) -> list[Entry]:
     """Messages of one input, in the order of their offsets, decoded."""
     keys, values = [source.key for source in sources], [source.value for source in sources]
-    return list(map(Entry, sources, decode(keys, values, decoder, latest).records))
+    records = decode(keys, values, decoder, latest).records
+    return [Entry(source, record, decoder, latest) for source, record in zip(sources, records, strict=True)]
 
 
 def queued(decoded: Sequence[Entry]) -> PolledMessages:
-    """Return decoded messages as a record queue is fed."""
-    records = [entry.record for entry in decoded]
+    """Return decoded messages as a record queue is fed: in columns, if their decoder has such."""
+    keys, values = [entry.source.key for entry in decoded], [entry.source.value for entry in decoded]
+    found = None
+    if decoded and (scanner := Scanner.of(decoded[0].decoder)) is not None:
+        found = scanner.decode(keys, values, decoded[0].latest)
+    elif decoded:
+        records, times = decode(keys, values, decoded[0].decoder, decoded[0].latest)
+        found = DecodedColumns([*records], times)
     return PolledMessages(
         [delivered(entry.source) for entry in decoded],
-        Decoded(records, times_of(records)),
+        found or DecodedColumns.nothing(),
         [entry.source.size for entry in decoded],
     )
 

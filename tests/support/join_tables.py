@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pipeline.join.event_rows import NO_ROW
-from pipeline.join.tables import Join, Pending
+from pipeline.join.records import Pending
+from pipeline.join.tables import Join
 from pipeline.records.fields import Id
 
 

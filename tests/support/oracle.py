@@ -69,7 +69,7 @@ def expected_run(given: Inputs, settings: JoinSettings, *, slates: bool = False)
     """Return what the join has to do with inputs that hold no jumps."""
     result, now = ExpectedRun(slates=slates), -1
     for entry in merged_entries(given):
-        source, record = entry
+        source, record = entry.source, entry.record
         result.counters["labels" if source.topic == "watch-labels" else "interactions"] += 1
         if isinstance(record, RejectedRecord):
             _reject(result, entry, record.fault)

@@ -26,7 +26,6 @@ from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Share
 from pipeline.recovery.checkpoint_writer import next_slot
-from pipeline.recovery.outcome_reader import decode_outcomes
 from pipeline.recovery.prediction_reader import decode_predictions, expand_slates
 from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.state_reader import read_snapshot
@@ -35,6 +34,7 @@ from pipeline.task.plan import DeadLetter
 from pipeline.task.sharing import SharingSettings
 from pipeline.task.state import SnapshotReference, State
 from pipeline.task.task import Task
+from pipeline.vectorized.outcomes import OutcomeDecoder
 from pipeline.worker.encoder import RecordEncoder
 from tests.support.builders import LEARNER, Written, join_settings, model_under, new_model
 from tests.support.chunks import FakeLog
@@ -141,8 +141,7 @@ class OutputLog:
         most_items = self.stream.interactions.max_items
         restoration = TaskRestorer(task, state, self.encoder.restore, most_items)
         for offsets, values in slices(self.outcomes, min(lowest, state.outcome_offset)):
-            outcomes, features = decode_outcomes(values, self.types)
-            restoration.outcomes(outcomes, offsets, features)
+            restoration.outcomes(OutcomeDecoder(self.types).decode(values), offsets)
         for offsets, values in slices(self.predictions, state.prediction_offset):
             if (slates := self.types.slates) is not None:
                 restoration.predictions(

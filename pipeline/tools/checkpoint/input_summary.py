@@ -9,7 +9,7 @@ from typing import Any, Final
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.errors import StateError
 from pipeline.features.event_features import EventFeatures
-from pipeline.join.tables import EarlyLabel
+from pipeline.join.records import EarlyLabel
 from pipeline.records.dead_letter import DeadLetterHeaders
 from pipeline.records.decoding import InputDecoder, RejectedRecord, decode
 from pipeline.records.fields import Id

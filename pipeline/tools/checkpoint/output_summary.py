@@ -8,7 +8,8 @@ from typing import Any
 
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.errors import StateError
-from pipeline.join.tables import Join, Pending
+from pipeline.join.records import Pending
+from pipeline.join.tables import Join
 from pipeline.model.model import Model
 from pipeline.records.fields import Id
 from pipeline.records.outputs import Outcome, Prediction

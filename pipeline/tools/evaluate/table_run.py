@@ -19,7 +19,7 @@ from pipeline.join.spill import SpilledPredictions
 from pipeline.kafka.topics import topics_of
 from pipeline.model.factory import ModelFactory
 from pipeline.model.label_policy import label_policy
-from pipeline.records.decoding import InputDecoder, decode
+from pipeline.records.decoding import InputDecoder
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import Interaction, Label, sizes
 from pipeline.records.output_types import OutputTypes
@@ -39,6 +39,7 @@ from pipeline.tools.report.partition_run import (
     outcome_decoder,
     report_of,
 )
+from pipeline.vectorized.decoding import ColumnDecoder
 from pipeline.worker.clock import wall_clock
 from pipeline.worker.encoder import EncodedBatch, RecordEncoder
 from pipeline.worker.spill_file import SpillFile
@@ -243,7 +244,7 @@ class _Input:
     ) -> None:
         self._queue = queue
         self._messages = messages
-        self._decoder = decoder
+        self._decoder = ColumnDecoder(decoder)
         self._max_ahead = max_ahead
 
     def fill(self, count: int) -> None:
@@ -254,5 +255,5 @@ class _Input:
                 self._queue.at_end = True
                 return
             keys, values = [each.key() for each in chunk], [each.value() for each in chunk]
-            decoded = decode(keys, values, self._decoder, wall_clock() + self._max_ahead)
+            decoded = self._decoder.decode(keys, values, wall_clock() + self._max_ahead)
             self._queue.feed(PolledMessages(chunk, decoded, sizes(keys, values, [None] * len(chunk))))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from pipeline.join.tables import EarlyLabel, Join, Pending
+from pipeline.join.records import EarlyLabel, Pending
+from pipeline.join.tables import Join
 from pipeline.records.fields import Id
 from tests.support.builders import join_settings, label, source
 from tests.support.join_tables import closed_among, pending_of

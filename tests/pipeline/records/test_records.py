@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.features.feature_set import FEATURES
-from pipeline.join.tables import EarlyLabel
+from pipeline.join.records import EarlyLabel
 from pipeline.records import outcome_encoder
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, RejectedRecord, decode
 from pipeline.records.encoding import encode, encode_all, keys_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -17,14 +18,16 @@ from pipeline.errors import StateError
 from pipeline.model.settings_text import challengers_text, learner_text
 from pipeline.model.shadow import ChallengerSettings
 from pipeline.model.snapshot import pack, unpack
+from pipeline.records.output_types import KUAIREC_TYPES
 from pipeline.records.outputs import Outcome
-from pipeline.recovery.outcome_reader import OutcomeChunk, decode_outcomes
+from pipeline.recovery.outcome_reader import OutcomeChunk
 from pipeline.serving import partition as partitions
 from pipeline.serving.answers import PartitionNotReadyError, Scores
 from pipeline.serving.partition import FollowedPartition, LostOutcomesError, Restored
 from pipeline.serving.served_model import ServedModel
 from pipeline.serving.tables import NoTables
 from pipeline.task.state import State
+from pipeline.vectorized.outcomes import OutcomeDecoder
 from tests.support.builders import CHALLENGERS, interaction, new_model, new_task, small_learner
 from tests.support.consumer import REST, Delivery, Step, steps
 from tests.support.examples import examples
@@ -45,8 +48,8 @@ class Written(NamedTuple):
     def chunk(self, begin: int, end: int) -> OutcomeChunk:
         """Some of the outcomes, by their place in the topic."""
         part = self.outcomes[begin:end]
-        records, features = decode_outcomes([value for _, value in part])
-        return OutcomeChunk(records, [offset for offset, _ in part], features)
+        outcomes = OutcomeDecoder(KUAIREC_TYPES).decode([value for _, value in part])
+        return OutcomeChunk(outcomes, [offset for offset, _ in part])
 
 
 def written(
@@ -193,9 +196,9 @@ def test_a_topic_that_ends_before_what_a_state_record_counts_has_lost_outcomes(
 def test_outcomes_that_contradict_the_model_are_refused(wrote: Written) -> None:
     partition, end = followed(wrote, 12)
     chunk = wrote.chunk(end, end + 3)
-    second = msgspec.structs.replace(chunk.records[1], sequence=end)
+    twice = dataclasses.replace(chunk.outcomes, sequences=[end, end, end + 2])
     partition.note_state(wrote.states[-1])
-    partition.note_outcomes(chunk._replace(records=[chunk.records[0], second, chunk.records[2]]))
+    partition.note_outcomes(chunk._replace(outcomes=twice))
     with pytest.raises(StateError, match=f"the outcomes from {end} on cannot be learned"):
         partition.advance()
 

@@ -28,6 +28,7 @@ from pipeline.serving.candidates import CandidateType
 from pipeline.serving.origins import PointOrigins
 from pipeline.serving.scoring import message_values
 from pipeline.serving.served_model import ServedModel
+from pipeline.vectorized.outcomes import DecodedOutcomes
 from tests.pipeline.model.test_score_terms import CHANGES
 from tests.pipeline.model.test_score_terms import stream as kuairec_with
 from tests.support.builders import new_model
@@ -152,6 +153,10 @@ def test_a_challenger_that_is_not_there_is_named() -> None:
         served.score([candidate(STREAMS["kuairec"], rng, 0)], "other", explain=False)
 
 
+def columns(outcomes: list[Outcome]) -> DecodedOutcomes:
+    return DecodedOutcomes.of(outcomes, np.array([each.features for each in outcomes]), entities=2)
+
+
 @pytest.mark.parametrize("at_once", [1, 3, 50])
 def test_stored_points_are_traced_to_the_outcomes_they_came_from(at_once: int) -> None:
     """Told from the features of the outcomes: the nearest point of a stored event is the event itself."""
@@ -163,13 +168,13 @@ def test_stored_points_are_traced_to_the_outcomes_they_came_from(at_once: int) -
     for outcome in outcomes:
         before, updates = first.learner.stored_events, first.learner.updates
         first.learn_one(outcome)
-        one_by_one.note(first.learner, updates, [outcome])
+        one_by_one.note(first.learner, updates, columns([outcome]))
         for each in {*first.learner.stored_events} - {*before}:
             assert each is not None
             expected[each] = outcome.sequence
     for begin in range(0, len(outcomes), at_once):
-        updates, chunk = second.learner.updates, outcomes[begin : begin + at_once]
-        second.learn_many(chunk)
+        updates, chunk = second.learner.updates, columns(outcomes[begin : begin + at_once])
+        second.learn_columns(chunk)
         together.note(second.learner, updates, chunk)
     stored = second.learner.stored_events
     assert stored == first.learner.stored_events

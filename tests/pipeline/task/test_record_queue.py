@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord
 from pipeline.task.record_queue import Position, RecordQueue
+from pipeline.vectorized.decoding import DecodedColumns
 from tests.support.builders import Message, inputs, interaction
 from tests.support.entries import queued
 
@@ -160,3 +161,18 @@ def test_bytes_are_those_of_the_messages_not_yet_popped() -> None:
     queue.feed(queued(inputs([b"{"], []).interactions))
     queue.rewind()
     assert queue.bytes == 0
+
+
+@pytest.mark.parametrize("sizes", [(2, 1), (1, 2), (1, 2, 1), (2, 1, 2)])
+def test_records_are_made_of_messages_in_columns_whatever_comes_behind_them(sizes: tuple[int, ...]) -> None:
+    records = [interaction(f"e{number}", 5) for number in range(sum(sizes))]
+    queue, given_entries, begin = RecordQueue(Position(0), JUMP), inputs(records, []).interactions, 0
+    for size in sizes:
+        polled = queued(given_entries[begin : begin + size])
+        if size == 1:  # as few messages come
+            [record] = records[begin : begin + 1]
+            polled = polled._replace(decoded=DecodedColumns([record], polled.decoded.times))
+        queue.feed(polled)
+        begin += size
+    assert queue.columns(len(records)).ids(0) == [each.event_id for each in records]
+    assert [queue.pop() for _ in records] == records

@@ -16,8 +16,8 @@ from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Share
-from pipeline.recovery.outcome_reader import decode_outcomes
 from pipeline.task.sharing import SharingSettings
+from pipeline.vectorized.outcomes import OutcomeDecoder
 from tests.pipeline.recovery.test_restoration import WorkerStep, run_with_deaths, worker_steps
 from tests.pipeline.task.test_fast_path import assert_no_difference
 from tests.support.builders import (
@@ -137,7 +137,7 @@ def test_outcomes_are_learned_together_as_one_by_one() -> None:
     for outcome in outcomes_of(written):
         single.learn_one(outcome)
     together.learn_many(outcomes_of(written))
-    raw.learn_many(*decode_outcomes(written.outcomes, TYPES))
+    raw.learn_columns(OutcomeDecoder(TYPES).decode(written.outcomes))
     assert pack(single) == pack(together) == pack(raw) == pack(task.model)
 
 

@@ -1,0 +1,155 @@
+"""Columns of messages of one input: where their ids are in a text, and their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Self, TypeAlias, cast
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.records.fields import Id
+from pipeline.records.inputs import Carried, Interaction, Label, id_columns
+from pipeline.vectorized.scan import join_texts
+from pipeline.vectorized.texts import Bytes
+
+Integers: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+
+_COMMA, _BRACKET, _LINE_FEED = b",]\n"
+_encode_lines = msgspec.json.Encoder().encode_lines
+_decode_ids = msgspec.json.Decoder(list[int | str]).decode
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InputColumns:
+    """Messages that can be used, column by column.
+
+    Attributes
+    ----------
+    text
+        The JSON of the ids is in it.
+    begins, ends
+        Where each id is: the event's, then those of the entities; shape (1 + entities, n).
+    numbers
+        The other fields by name, each of shape (n,); empty where there are records instead.
+    records
+        The records, where not all fields are numbers.
+
+    Examples
+    --------
+    >>> from pipeline.records.kuairec import WatchLabel
+    >>> label = WatchLabel("e", 7, "v", 5, play_duration=1.0, watch_ratio=0.5)
+    >>> columns = InputColumns.of([label])
+    >>> columns.ids(0), columns.ids(2), columns.field("watch_ratio")
+    (['e'], ['v'], [0.5])
+    """
+
+    text: Bytes
+    begins: Integers
+    ends: Integers
+    numbers: Mapping[str, Floats]
+    records: Sequence[Interaction | Label] = ()
+
+    def __len__(self) -> int:
+        return len(self.begins[0])
+
+    @classmethod
+    def of(cls, records: Sequence[Interaction | Label]) -> Self:
+        """Return the columns of records."""
+        ids = ([each.event_id for each in records], *id_columns(records, 0))
+        lines = [_encode_lines(column) for column in ids]
+        text = np.frombuffer(b"".join(lines), dtype=np.uint8)
+        stops = np.flatnonzero(text == _LINE_FEED).reshape(len(ids), -1)
+        begins = np.concatenate([[0], stops.ravel() + 1])[:-1].reshape(stops.shape)
+        return cls(text, begins, stops, {}, records)
+
+    def rows(self, begin: int, end: int) -> InputColumns:
+        """Return some of them, in the same text."""
+        return InputColumns(
+            self.text,
+            self.begins[:, begin:end],
+            self.ends[:, begin:end],
+            {name: column[begin:end] for name, column in self.numbers.items()},
+            self.records[begin:end],
+        )
+
+    def select(self, rows: Integers) -> InputColumns:
+        """Return those of some rows, in the same text."""
+        return InputColumns(
+            self.text,
+            self.begins[:, rows],
+            self.ends[:, rows],
+            {name: column[rows] for name, column in self.numbers.items()},
+            [self.records[row] for row in rows] if self.records else (),
+        )
+
+    @classmethod
+    def concat(cls, pieces: Sequence[InputColumns]) -> InputColumns:
+        """Join pieces of one input, at least one."""
+        pieces = [piece for piece in pieces if len(piece)] or pieces[:1]
+        if len(pieces) == 1:
+            return pieces[0]
+        names = {name for piece in pieces for name in piece.numbers}
+        texts, begins, ends, at = list[Bytes](), list[Integers](), list[Integers](), 0
+        for piece in pieces:
+            # Ids of a piece are mostly in a part of its text.
+            low = int(piece.begins.min(initial=len(piece.text)))
+            high = int(piece.ends.max(initial=low))
+            texts.append(piece.text[low:high])
+            begins.append(piece.begins + (at - low))
+            ends.append(piece.ends + (at - low))
+            at += high - low
+        return cls(
+            joined(texts),
+            np.concatenate(begins, axis=1),
+            np.concatenate(ends, axis=1),
+            {name: np.concatenate([np.array(piece.field(name)) for piece in pieces]) for name in names},
+            () if names else [record for piece in pieces for record in piece.records],
+        )
+
+    def ids(self, column: int) -> list[Id]:
+        """Return the ids of a column: 0 has the events, the others the entities in their order."""
+        return decode_list(self.text, self.begins[column], self.ends[column], _decode_ids)
+
+    @property
+    def carried(self) -> list[Carried]:
+        """The numbers that each prediction carries; empty where the stream has none."""
+        records = cast(Sequence[Interaction], self.records)
+        return [each.carried for each in records] if records and records[0].carried else []
+
+    def field(self, name: str) -> list[Any]:
+        """Return a field of all messages."""
+        if name in self.numbers:
+            values: list[Any] = self.numbers[name].tolist()
+            return values
+        return [*map(attrgetter(name), self.records)]
+
+
+def joined(texts: Sequence[Bytes]) -> Bytes:
+    """Join texts, to one that cannot be written, as all are: compiled code is made for the type."""
+    text = np.concatenate(texts)
+    text.flags.writeable = False
+    return text
+
+
+def decode_list(
+    text: Bytes, begins: Integers, ends: Integers, decode: Callable[[bytes], list[Any]]
+) -> list[Any]:
+    """Decode parts of a text, each of which is JSON, as the elements of one list.
+
+    Examples
+    --------
+    >>> text = np.frombuffer(b"12,7,345", dtype=np.uint8)
+    >>> decode_list(text, np.array([0, 5]), np.array([2, 8]), _decode_ids)
+    [12, 345]
+    """
+    if not len(begins):
+        return []
+    out = np.empty(int((ends - begins).sum()) + len(begins), dtype=np.uint8)
+    join_texts(text, begins, ends, _COMMA, out)
+    out[-1] = _BRACKET
+    return decode(b"[" + out.tobytes())
