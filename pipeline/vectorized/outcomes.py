@@ -24,7 +24,7 @@ from pipeline.records.decimals import decode_rows
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.encoding import encode
 from pipeline.records.entities import columns_of
-from pipeline.records.fields import Id
+from pipeline.records.fields import FEATURES_LENGTH, Id
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import Outcome
 from pipeline.vectorized.input_columns import Floats, Integers, decode_list, joined
@@ -417,8 +417,12 @@ def _bytes_of(text: bytes) -> Bytes:
 
 
 def warm_up() -> None:
-    """Compile what is compiled."""
-    OutcomeDecoder(KUAIREC_TYPES).decode([b"{}"] * FEWEST)
+    """Compile, or load what was compiled before."""
+    outcome = Outcome(
+        "e", 7, 3, 5, 0.5, 0.6, True, [0.25] * FEATURES_LENGTH, 0, 9, 0.8, True, 6, True, 0.2, "labelled", 4
+    )
+    found = OutcomeDecoder(KUAIREC_TYPES).decode([encode(outcome)] * FEWEST)
+    assert not found.records, "an outcome as workers write it is not usual"
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)

@@ -20,7 +20,7 @@ from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.encoding import encode
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome
-from pipeline.vectorized.outcomes import FEWEST, DecodedOutcomes, OutcomeDecoder
+from pipeline.vectorized.outcomes import FEWEST, DecodedOutcomes, OutcomeDecoder, warm_up
 from tests.fuzz.mutations import mutated_bytes, mutated_json
 from tests.pipeline.model.test_score_terms import CHANGES
 from tests.pipeline.model.test_score_terms import stream as changed_stream
@@ -195,3 +195,7 @@ def test_a_model_has_the_same_snapshot_whatever_is_decoded_to_columns(
     for begin, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(records)], strict=True):
         folded.learn_columns(found[begin:end])
     assert pack(folded) == pack(expected)
+
+
+def test_what_a_worker_compiles_at_its_start_is_usual() -> None:
+    warm_up()
