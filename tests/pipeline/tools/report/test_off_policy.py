@@ -129,7 +129,7 @@ ROWS = st.lists(
     st.tuples(
         NUMBERS | st.just(math.nan),
         st.floats(0.01, 1) | st.just(math.nan),
-        st.floats(0, 1) | st.just(math.nan),
+        st.floats(0, 1, allow_subnormal=False) | st.just(math.nan),  # whose products lose digits
         NUMBERS | st.just(math.nan),
         NUMBERS | st.just(math.nan),
     ),
