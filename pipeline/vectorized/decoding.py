@@ -52,11 +52,6 @@ class DecodedColumns(NamedTuple):
     decode: Callable[[bytes], Record] = no_record
     """Makes the record of a message that is in the columns only, given its value."""
 
-    @classmethod
-    def nothing(cls) -> Self:
-        """Return what no messages are decoded to."""
-        return cls([], np.empty(0, dtype=np.int64))
-
 
 class Scanner:
     """Decodes messages of one input to columns.
@@ -176,14 +171,14 @@ class ColumnDecoder:
     """
 
     def __init__(self, decoder: InputDecoder[Any]) -> None:
-        self.decoder = decoder
+        self._decoder = decoder
         self._scanner = Scanner.of(decoder)
 
     def decode(self, keys: list[bytes | None], values: list[bytes | None], latest: int) -> DecodedColumns:
         """Decode messages: see `pipeline.records.decoding.decode`."""
         if self._scanner is not None and len(values) >= FEWEST:
             return self._scanner.decode(keys, values, latest)
-        records, times = decode(keys, values, self.decoder, latest)
+        records, times = decode(keys, values, self._decoder, latest)
         return DecodedColumns([*records], times)
 
 

@@ -34,7 +34,7 @@ def load_word(_typing: Any, array: Any, _index: Any) -> Any:
 
 @typed_intrinsic
 def load_byte(_typing: Any, array: Any, _index: Any) -> Any:
-    """Return the byte of an array at ``index``, which is not looked at: NumPy's index may be negative."""
+    """Return the byte of an array at ``index``, which must not be negative."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, values[0]).data

@@ -10,6 +10,7 @@ import numpy as np
 
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, InputDecoder, RejectedRecord, decode
 from pipeline.vectorized.decoding import Scanner
+from pipeline.vectorized.input_columns import InputColumns
 from tests.fuzz.mutations import mutated_bytes, mutated_json
 
 MESSAGES: Final = 1_000
@@ -41,7 +42,12 @@ def fuzz(rng: Random) -> str:
     accepted: list[Any] = [records[row] for row in rows]
     columns = found.columns
     assert columns is not None
-    kept = columns.select(np.array(rows, dtype=np.int64))
+    kept = InputColumns(
+        columns.text,
+        columns.begins[:, rows],
+        columns.ends[:, rows],
+        {name: column[rows] for name, column in columns.numbers.items()},
+    )
     assert _exact(kept.ids(0)) == _exact([record.event_id for record in accepted])
     for entity in range(2):
         assert _exact(kept.ids(1 + entity)) == _exact([record.ids[entity] for record in accepted])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from confluent_kafka import Message
 
 from pipeline.records.decoding import InputDecoder, Record, decode
@@ -41,7 +42,7 @@ def queued(decoded: Sequence[Entry]) -> PolledMessages:
         found = DecodedColumns([*records], times)
     return PolledMessages(
         [delivered(entry.source) for entry in decoded],
-        found or DecodedColumns.nothing(),
+        found or DecodedColumns([], np.empty(0, dtype=np.int64)),
         [entry.source.size for entry in decoded],
     )
 
