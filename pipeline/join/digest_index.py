@@ -1,7 +1,7 @@
 """An index of event ids by 128-bit digests: a hash table with open addressing, compiled.
 
-An entry takes four bytes in a table that is at most `MAX_LOAD` full. The digests themselves stand where the
-rows are (`pipeline.join.spill`).
+A slot of four bytes holds a row, and at most `MAX_LOAD` of the slots are taken. The digests themselves stand
+where the rows are (`pipeline.join.event_rows`, `pipeline.join.spill_columns`).
 
 Numba's cache on disk knows a function by its own file only: nothing here depends on another one.
 """
@@ -21,13 +21,21 @@ Slots: TypeAlias = NDArray[np.int32]
 
 MAX_LOAD: Final = 0.6
 """Share of the slots that hold a row, at most. With linear probing, a search then ends after a few slots."""
-FEWEST_SLOTS: Final = 1_024
+GROWTH: Final = 1.25
+"""Room for each row, at most, where the table grows."""
+FEWEST: Final = 600
+"""Rows for which there is room in the smallest table."""
 EMPTY: Final = -1
 """A slot without a row, and the row of an id that is not there."""
 
 
 class DigestIndex:
     """Finds rows by the digests of their event ids.
+
+    Parameters
+    ----------
+    room
+        Rows up to which the table does not grow.
 
     Examples
     --------
@@ -42,8 +50,8 @@ class DigestIndex:
     ([-1, -1, 2], 1)
     """
 
-    def __init__(self) -> None:
-        self._slots: Slots = np.full(FEWEST_SLOTS, EMPTY, dtype=np.int32)
+    def __init__(self, room: int = FEWEST) -> None:
+        self._slots = _empty(room)
         self._count = 0
 
     def __len__(self) -> int:
@@ -61,10 +69,7 @@ class DigestIndex:
         """
         self._count += len(rows)
         if self._count > MAX_LOAD * len(self._slots):
-            before, size = self._slots, len(self._slots)
-            while self._count > MAX_LOAD * size:
-                size *= 2
-            self._slots = np.full(size, EMPTY, dtype=np.int32)
+            before, self._slots = self._slots, _empty(int(GROWTH * self._count))
             _insert(self._slots, digests, before[before >= 0])
         _insert(self._slots, digests, rows)
 
@@ -88,44 +93,61 @@ class DigestIndex:
         _remove(self._slots, digests, rows)
 
 
+def _empty(room: int) -> Slots:
+    """Return a table with room for so many rows."""
+    return np.full(int(max(room, FEWEST) / MAX_LOAD) + 1, EMPTY, dtype=np.int32)
+
+
+@njit(cache=True, nogil=True)
+def _home(slots: Slots, digests: Digests, row: int) -> np.int64:
+    """Return the slot where the search for a row begins: the upper half of the digest, scaled down."""
+    half = np.uint64(32)
+    return np.int64(((digests[row, 0] >> half) * np.uint64(len(slots))) >> half)
+
+
 @njit(cache=True, nogil=True)
 def _insert(slots: Slots, digests: Digests, rows: Rows | Slots) -> None:
-    mask = np.uint64(len(slots) - 1)
     for row in rows:
-        at = digests[row, 0] & mask
+        at = _home(slots, digests, row)
         while slots[at] >= 0:
-            at = (at + np.uint64(1)) & mask
+            at = _next(slots, at)
         slots[at] = row
 
 
 @njit(cache=True, nogil=True)
+def _next(slots: Slots, at: np.int64) -> np.int64:
+    at += np.int64(1)
+    return np.int64(0) if at == len(slots) else at
+
+
+@njit(cache=True, nogil=True)
 def _find(slots: Slots, digests: Digests, wanted: Digests, found: Rows) -> None:
-    mask = np.uint64(len(slots) - 1)
     for number in range(len(wanted)):
-        at = wanted[number, 0] & mask
+        at = _home(slots, wanted, number)
         while slots[at] >= 0:
             row = slots[at]
             if digests[row, 0] == wanted[number, 0] and digests[row, 1] == wanted[number, 1]:
                 break
-            at = (at + np.uint64(1)) & mask
+            at = _next(slots, at)
         found[number] = slots[at]
 
 
 @njit(cache=True, nogil=True)
 def _remove(slots: Slots, digests: Digests, rows: Rows) -> None:
     """Remove rows, and move later ones of the same run back into the gap, where a search may pass it."""
-    mask = np.uint64(len(slots) - 1)
     for row in rows:
-        gap = digests[row, 0] & mask
+        gap = _home(slots, digests, row)
         while slots[gap] != row:
-            gap = (gap + np.uint64(1)) & mask
+            gap = _next(slots, gap)
         at = gap
         while True:
-            at = (at + np.uint64(1)) & mask
+            at = _next(slots, at)
             if slots[at] < 0:
                 break
-            home = digests[slots[at], 0] & mask
-            if ((at - home) & mask) >= ((at - gap) & mask):
+            home = _home(slots, digests, slots[at])
+            # A row stays if it is at home behind the gap and not behind its place, around the end or not.
+            stays = gap < home <= at if gap < at else home > gap or home <= at
+            if not stays:
                 slots[gap] = slots[at]
                 gap = at
         slots[gap] = EMPTY

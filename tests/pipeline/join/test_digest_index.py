@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.join.digest_index import EMPTY, FEWEST_SLOTS, DigestIndex
+from pipeline.join.digest_index import EMPTY, DigestIndex
 from pipeline.join.digests import Digester, Digests
 from tests.support.examples import examples
 
@@ -14,7 +14,8 @@ ROWS = 60
 def crowded(homes: list[int]) -> Digests:
     """Return different digests, of which many begin in the same slots, at the end of the table too."""
     digests = np.arange(2 * len(homes), dtype=np.uint64).reshape(-1, 2)
-    digests[:, 0] = np.array(homes, dtype=np.int64).astype(np.uint64) % FEWEST_SLOTS
+    slots = len(DigestIndex()._slots)
+    digests[:, 0] = [(-(-(home % slots) * 2**32 // slots)) << 32 for home in homes]
     return digests
 
 
