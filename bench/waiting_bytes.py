@@ -60,6 +60,7 @@ def bytes_of_waiting(events: Events, spilled: int = SPILLED) -> dict[str, float]
 
 def bytes_in_memory(settings: JoinSettings, texts: Sequence[bytes]) -> float:
     """Return the bytes of a prediction that waits in memory, given the records of some."""
+    _open(Join(settings), RecordEncoder(), map(KUAIREC_TYPES.predictions.decode, texts[:1]))
     tracemalloc.start()
     join, encoder = Join(settings), RecordEncoder()
     before, _ = tracemalloc.get_traced_memory()
@@ -103,6 +104,7 @@ def _open(join: Join, encoder: RecordEncoder, records: Iterable[Prediction]) -> 
     for record in waiting:
         join.open(Pending.of(record))
     encoder.restore(waiting)
+    join.read_ids_from(encoder)
 
 
 def _renumbered(texts: Sequence[bytes]) -> Iterator[Prediction]:

@@ -5,7 +5,7 @@ Numba's cache on disk knows a function by its own file only: nothing here depend
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, TypeAlias
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from forks.jit import njit
 from pipeline.join.digest_index import DigestIndex
 from pipeline.join.digests import Digests
+from pipeline.vectorized.narrow_integers import NarrowIntegers
 
 Integers: TypeAlias = NDArray[np.int64]
 States: TypeAlias = NDArray[np.uint8]
@@ -27,23 +28,32 @@ STALE_ALLOWANCE: Final = 1_000
 """Stale entries of the heap that are not worth a search for them."""
 REMOVED, ORDERED, IN_HEAP = 0, 1, 2
 """States of a row: it has left; no ordered row above it has a later deadline; it is in the heap."""
-GROWTH: Final = 1.25
-"""Rows for each live one, at most, where room is made."""
+GROWTH: Final = 1 + 1 / 16
+"""Room for each row, where the table grows."""
+MOST_ROWS: Final = 1.25
+"""Rows for each live one above which those that have left are overwritten, when there is no more room."""
+CHUNK: Final = 1_024
+"""Rows whose deadlines are looked at together."""
 
 
 class EventRows:
     """Rows in the order of their numbers, which ascend.
 
     Deadlines mostly ascend too. Such rows need no timers of their own. Those whose deadlines come out of
-    order are in a heap beside the rows. Rows that have left are overwritten when there is no room behind the
-    last one, so that memory follows the number of events. Rows move then: a row's number finds it again.
+    order are in a heap beside the rows. Rows that have left are overwritten when they are many and there is
+    no room behind the last one, so that memory follows the number of events. Rows move then: a row's number
+    finds it again.
 
     Parameters
     ----------
+    integers
+        Names of further columns of integers.
     columns
-        Further columns by name: dtype, and the shape of a row.
+        Further columns by name: their dtype.
     moved
-        Is called when rows move, with those that are kept, in their order, and the room that there is then.
+        Is called when rows move to the beginning, with those that are kept, in their order.
+    resized
+        Is called when there is room for so many rows.
 
     Attributes
     ----------
@@ -52,11 +62,11 @@ class EventRows:
     digests
         Digests of the rows, shape (rows, 2).
     numbers, deadlines
-        Of the rows, shape (rows,).
+        Of the rows.
 
     Examples
     --------
-    >>> rows = EventRows({})
+    >>> rows = EventRows()
     >>> digests = np.arange(6, dtype=np.uint64).reshape(3, 2)
     >>> rows.append(digests, np.array([0, 1, 2]), np.array([30, 10, 20]))
     0
@@ -69,17 +79,19 @@ class EventRows:
 
     def __init__(
         self,
-        columns: Mapping[str, tuple[Any, tuple[int, ...]]],
-        moved: Callable[[Integers, int], None] | None = None,
+        integers: Sequence[str] = (),
+        columns: Mapping[str, Any] | None = None,
+        moved: Callable[[Integers], None] | None = None,
+        resized: Callable[[int], None] | None = None,
     ) -> None:
-        self._moved = moved
+        self._moved, self._resized = moved, resized
+        self.numbers, self.deadlines = NarrowIntegers(), NarrowIntegers()
+        self._integers = {name: NarrowIntegers() for name in integers}
         self._columns: dict[str, NDArray[Any]] = {
             "digests": np.empty((0, 2), dtype=np.uint64),
-            "numbers": np.empty(0, dtype=np.int64),
-            "deadlines": np.empty(0, dtype=np.int64),
             "states": np.empty(0, dtype=np.uint8),
         }
-        self._columns |= {name: np.empty((0, *shape), dtype) for name, (dtype, shape) in columns.items()}
+        self._columns |= {name: np.empty(0, dtype) for name, dtype in (columns or {}).items()}
         self._index = DigestIndex()
         self._begin = self._head = self._end = 0
         """The first row that may be live, the first that may be live and ordered, and the end of all rows."""
@@ -98,16 +110,17 @@ class EventRows:
         return self._columns[name][: self._end]
 
     @property
+    def end(self) -> int:
+        """One more than the last row."""
+        return self._end
+
+    def integers(self, name: str) -> NarrowIntegers:
+        """Return a further column of integers."""
+        return self._integers[name]
+
+    @property
     def digests(self) -> Digests:
         return self["digests"]
-
-    @property
-    def numbers(self) -> Integers:
-        return self["numbers"]
-
-    @property
-    def deadlines(self) -> Integers:
-        return self["deadlines"]
 
     def find(self, digests: Digests) -> Integers:
         """Return the row of each digest, `NO_ROW` where there is none."""
@@ -120,7 +133,7 @@ class EventRows:
 
     def from_number(self, number: int) -> int:
         """Return the first row of at least a number."""
-        return int(np.searchsorted(self.numbers, number))
+        return int(self.numbers.search(number))
 
     def oldest(self) -> int:
         """Return the row of the lowest number, `NO_ROW` without events."""
@@ -141,22 +154,26 @@ class EventRows:
         deadlines
             Shape (n,).
         **columns
-            Further columns; what is not given is undefined.
+            Further columns, all those of integers; what is not given of the others is undefined.
         """
         count = len(numbers)
         if not count:
             return self._end
-        if self._end + count > len(self._columns["numbers"]):
+        if self._end + count > len(self._columns["digests"]):
             self._make_room(count)
         begin, end = self._end, self._end + count
-        given = {"digests": digests, "numbers": numbers, "deadlines": deadlines} | columns
-        for name, column in given.items():
+        self.numbers.append(numbers)
+        self.deadlines.append(deadlines)
+        for name, kept in self._integers.items():
+            kept.append(columns.pop(name))
+        self._columns["digests"][begin:end] = digests
+        for name, column in columns.items():
             self._columns[name][begin:end] = column
         self._end = end
         states = self._columns["states"]
         self._last = int(_order(deadlines, states[begin:end], self._last))
-        for row in begin + np.flatnonzero(states[begin:end] == IN_HEAP):
-            heappush(self._heap, (int(self.deadlines[row]), int(self.numbers[row])))
+        for row in np.flatnonzero(states[begin:end] == IN_HEAP):
+            heappush(self._heap, (int(deadlines[row]), int(numbers[row])))
         self._index.insert(self._columns["digests"], np.arange(begin, end))
         self.first = min(self.first, int(deadlines.min()))
         if len(self._heap) > self._sweep_above:
@@ -183,9 +200,7 @@ class EventRows:
 
     def remove_until(self, time: int) -> Integers:
         """Remove what is due before a time, and return its numbers."""
-        states, deadlines = self._columns["states"], self._columns["deadlines"]
-        until = min(time, self._heap[0][0]) if self._heap else time
-        self._head, rows = _due(states, deadlines, self._head, self._end, until)
+        rows = self._due(min(time, self._heap[0][0]) if self._heap else time)
         numbers = self.numbers[rows]
         self.remove(rows)
         late = list[int]()
@@ -193,6 +208,19 @@ class EventRows:
             late.append(int(self.numbers[row]))
             self.remove(np.array([row]))
         return np.concatenate([numbers, np.array(late, dtype=np.int64)])
+
+    def _due(self, time: int) -> Integers:
+        """Return the ordered rows due before a time, and go on behind them."""
+        states, found = self._columns["states"], list[Integers]()
+        while self._head < self._end:
+            end = min(self._head + CHUNK, self._end)
+            deadlines = self.deadlines[self._head : end]
+            stop, rows = _due(states[self._head : end], deadlines, time)
+            found.append(self._head + rows)
+            self._head += stop
+            if self._head < end:
+                break
+        return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
 
     def _earliest(self) -> int:
         """Return the first row by deadline and number."""
@@ -218,22 +246,35 @@ class EventRows:
         self._sweep_above = 2 * len(self._heap) + STALE_ALLOWANCE
 
     def _make_room(self, count: int) -> None:
-        """Move live rows to the beginning, and grow if few rows are free then."""
-        kept = self.live()
-        size = len(self._columns["numbers"])
-        if len(kept) + count > size / GROWTH:
-            size = max(FEWEST_ROWS, int(GROWTH * (len(kept) + count)))
+        """Move live rows to the beginning if many have left, and make room behind the last one."""
+        live = len(self)
+        if self._end > MOST_ROWS * live:
+            self._move(self.live())
+        needed, size = self._end + count, len(self._columns["digests"])
+        if size < needed or size > GROWTH * MOST_ROWS * needed:
+            self._resize(max(FEWEST_ROWS, int(GROWTH * needed)))
+
+    def _resize(self, size: int) -> None:
         for name, column in self._columns.items():
             moved = np.empty((size, *column.shape[1:]), column.dtype)
-            moved[: len(kept)] = column[kept]
+            moved[: self._end] = column[: self._end]
             self._columns[name] = moved
+        if self._resized is not None:
+            self._resized(size)
+
+    def _move(self, kept: Integers) -> None:
+        """Move rows, which ascend, to the beginning."""
+        for column in self._columns.values():
+            column[: len(kept)] = column[kept]
+        for integers in (self.numbers, self.deadlines, *self._integers.values()):
+            integers.keep(kept)
         if self._moved is not None:
-            self._moved(kept, size)
+            self._moved(kept)
         self._begin = self._head = 0
         self._end = len(kept)
         ordered = np.flatnonzero(self["states"] == ORDERED)
-        self._last = int(self.deadlines[ordered[-1]]) if len(ordered) else NO_ROW
-        self._index = DigestIndex()
+        self._last = int(self.deadlines[int(ordered[-1])]) if len(ordered) else NO_ROW
+        self._index = DigestIndex(self._end)
         self._index.insert(self._columns["digests"], np.arange(self._end))
 
 
@@ -264,15 +305,15 @@ def _first_ordered(states: States, begin: int, end: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _due(states: States, deadlines: Integers, begin: int, end: int, time: int) -> tuple[int, Integers]:
+def _due(states: States, deadlines: Integers, time: int) -> tuple[int, Integers]:
     """Return the first ordered row whose deadline is not before a time, and the ordered rows before it."""
-    stop, count = begin, 0
-    while stop < end and not (states[stop] == 1 and deadlines[stop] >= time):
+    stop, count = 0, 0
+    while stop < len(states) and not (states[stop] == 1 and deadlines[stop] >= time):
         count += states[stop] == 1
         stop += 1
     rows = np.empty(count, dtype=np.int64)
     at = 0
-    for row in range(begin, stop):
+    for row in range(stop):
         if states[row] == 1:
             rows[at] = row
             at += 1

@@ -25,7 +25,7 @@ class ScoredColumns:
     Examples
     --------
     >>> columns = ScoredColumns()
-    >>> columns.resize(np.arange(0), 2)
+    >>> columns.resize(2)
     >>> columns.store(np.array([1]), np.array([[0.123456789, 0.25, -1.5]]))
     >>> columns.of(np.array([1])).tolist()
     [[0.123456789, 0.25, -1.5]]
@@ -36,12 +36,16 @@ class ScoredColumns:
         self._features: NDArray[Any] = np.empty((0, 0), dtype=np.int32)
         self._empty = True
 
-    def resize(self, kept: Integers, size: int) -> None:
-        """Move rows to the beginning, and make room for so many."""
-        scores = np.empty(size)
-        scores[: len(kept)] = self._scores[kept]
-        features = np.empty((size, self._features.shape[1]), self._features.dtype)
-        features[: len(kept)] = self._features[kept]
+    def move(self, kept: Integers) -> None:
+        """Move rows, which ascend, to the beginning."""
+        for column in (self._scores, self._features):
+            column[: len(kept)] = column[kept]
+
+    def resize(self, size: int) -> None:
+        """Make room for so many rows."""
+        held = min(size, len(self._scores))
+        scores, features = np.empty(size), np.empty((size, self._features.shape[1]), self._features.dtype)
+        scores[:held], features[:held] = self._scores[:held], self._features[:held]
         self._scores, self._features = scores, features
 
     def store(self, rows: Integers, scored: Floats) -> None:

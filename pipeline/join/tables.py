@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.join.digests import KEY_BYTES, Digester, Digests
 from pipeline.join.event_rows import NEVER, NO_ROW, EventRows
-from pipeline.join.id_texts import IdColumns, IdTexts
+from pipeline.join.id_texts import IdTexts
 from pipeline.join.identity import identify_by
 from pipeline.join.merge import Integers
 from pipeline.join.records import Answered, ChallengerScores, EarlyLabel, Pending
@@ -34,9 +34,20 @@ from pipeline.join.timers import TimerQueue
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.entities import columns_of
 from pipeline.records.fields import Id
+from pipeline.vectorized.id_columns import IdColumns
 
 UNDECIDED: Final = -1
 """In the column that says whether a label was asked for: all labels are learned as they come."""
+
+
+class WrittenIds(Protocol):
+    """Ids of predictions by number, kept elsewhere."""
+
+    def ids(self, number: int) -> list[Id]:
+        """Return the ids of a prediction: that of its event, then that of each entity."""
+
+    def same_ids(self, numbers: Integers, ids: IdColumns, rows: Integers) -> bool:
+        """Whether predictions have the ids of these rows, one by one."""
 
 
 class Join:
@@ -71,17 +82,19 @@ class Join:
         self.max_in_memory = settings.max_in_memory
         self.max_closed = settings.max_closed
         self.corrections = settings.corrections
-        self.pending = EventRows({"versions": (np.int64, ()), "asked": (np.int8, ())}, self._move_columns)
+        self.pending = EventRows(["versions"], {"asked": np.int8}, self._move_rows, self._resize)
         """Predictions without an outcome, but for those spilled; their numbers are `Pending.sequence`."""
-        self.ids = IdTexts()
-        """The ids of those predictions, by row."""
+        self._ids, self._ids_from = IdTexts(), 0
+        """The ids of those predictions, from a row on."""
+        self._written_ids: WrittenIds | None = None
+        """The ids of the predictions of the rows before."""
         self.scored = ScoredColumns()
         """Their scores and features, by row."""
         self._challengers: dict[int, ChallengerScores] = {}
         """Of those predictions, by number, where there are challengers."""
         self.spilled = spilled
         """Older predictions without an outcome; None where all are in memory."""
-        self.closed = EventRows({})
+        self.closed = EventRows()
         """The outcomes not yet forgotten. Their numbers are twice the sequence, and 1 more if it expired."""
         self._answered: dict[int, Answered] = {}
         """The closed events whose labels may be corrected, by number; empty unless they may."""
@@ -112,18 +125,37 @@ class Join:
         """Return the prediction of a row."""
         pending = self.pending
         number, asked = int(pending.numbers[row]), int(pending["asked"][row])
-        [event_id], *columns = self.ids.columns(np.array([row]))
-        ids = [each for [each] in columns]
+        event_id, *ids = self._ids_of(row, number)
         return Pending(
             event_id,
             tuple(ids),
             int(pending.deadlines[row]) - self.window,
-            int(pending["versions"][row]),
+            int(pending.integers("versions")[row]),
             number,
             self.scored.of(np.array([row])).tobytes(),
             None if asked == UNDECIDED else bool(asked),
             self._challengers.get(number),
         )
+
+    def _ids_of(self, row: int, number: int) -> list[Id]:
+        if self._written_ids is None or row >= self._ids_from:
+            return self._ids.of(row - self._ids_from)
+        return self._written_ids.ids(number)
+
+    def same_ids(self, rows: Integers, ids: IdColumns, id_rows: Integers) -> bool:
+        """Whether predictions in memory have the ids of these rows, one by one."""
+        own = rows >= self._ids_from
+        if not self._ids.equal(rows[own] - self._ids_from, ids, id_rows[own]):
+            return False
+        rows, id_rows = rows[~own], id_rows[~own]
+        return self._written_ids is None or self._written_ids.same_ids(
+            self.pending.numbers[rows], ids, id_rows
+        )
+
+    def read_ids_from(self, written: WrittenIds) -> None:
+        """Read the ids of all predictions that are in memory elsewhere from now on, and keep none of them."""
+        self._written_ids, self._ids_from = written, self.pending.end
+        self._ids = IdTexts()
 
     def challengers_of(self, numbers: Integers) -> list[ChallengerScores | None]:
         """Return the challengers' scores of predictions in memory."""
@@ -214,12 +246,17 @@ class Join:
             versions=versions,
             asked=np.full(len(numbers), UNDECIDED),
         )
-        self.ids.append(ids)
+        self._ids.append(ids)
 
-    def _move_columns(self, kept: Integers, size: int) -> None:
+    def _move_rows(self, kept: Integers) -> None:
         """Move ids and what was predicted as the rows of predictions move."""
-        self.ids.keep(kept)
-        self.scored.resize(kept, size)
+        written = int(np.searchsorted(kept, self._ids_from))
+        self._ids.keep(kept[written:] - self._ids_from)
+        self._ids_from = written
+        self.scored.move(kept)
+
+    def _resize(self, size: int) -> None:
+        self.scored.resize(size)
 
     def store(
         self,
@@ -387,7 +424,7 @@ class Join:
                 take_records(numbers),
                 timestamps=pending.deadlines[rows] - self.window,
                 sequences=numbers,
-                versions=pending["versions"][rows],
+                versions=pending.integers("versions")[rows],
             )
             self.drop_rows(rows)
         self.spilled.compact()
@@ -431,7 +468,7 @@ class Join:
         """
         row = self.pending.oldest()
         lowest_prediction = next_prediction if row == NO_ROW else int(self.pending.numbers[row])
-        lowest_outcome = next_outcome if row == NO_ROW else int(self.pending["versions"][row])
+        lowest_outcome = next_outcome if row == NO_ROW else int(self.pending.integers("versions")[row])
         if self.spilled:
             lowest_prediction, lowest_outcome = self.spilled.lowest
         row = self.closed.oldest()

@@ -6,18 +6,20 @@ import numpy as np
 
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.join import merge
-from pipeline.join.digest_index import FEWEST_SLOTS
-from pipeline.join.id_texts import IdColumns, IdTexts
+from pipeline.join.digest_index import FEWEST
+from pipeline.join.id_texts import IdTexts
 from pipeline.join.matching import match_events
 from pipeline.join.records import Pending
 from pipeline.join.tables import Join
+from pipeline.records.outputs import Prediction
+from pipeline.vectorized.id_columns import IdColumns, RecordNames
 
 
 def warm_up() -> None:
     """Compile, or load what was compiled before."""
     merge.warm_up()
     join = Join(JoinSettings())
-    predictions = [Pending(number, (), number, 0, number) for number in range(FEWEST_SLOTS)]
+    predictions = [Pending(number, (), number, 0, number) for number in range(FEWEST + 1)]
     join.open_all(predictions)  # so many that the index grows
     digests = join.digests([0])
     match_events(digests, digests)
@@ -40,5 +42,6 @@ def _warm_up_ids() -> None:
         texts.equal(none, ids, none)
         for other in (fixed, fixed._replace(text=fixed.text.copy())):
             ids.equal(row, other, row)
-    texts.columns(row)
+        for records in (np.zeros(1, dtype=np.uint8), fixed.text):
+            ids.begin_records(none, RecordNames(Prediction, 2), records, none)
     texts.keep(row)

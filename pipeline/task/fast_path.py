@@ -9,15 +9,12 @@ to the task.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeline.join.digests import Digests
 from pipeline.join.event_rows import NO_ROW
-from pipeline.join.id_texts import IdColumns
 from pipeline.join.matching import match_events
 from pipeline.join.merge import Integers, merge
 from pipeline.join.records import Pending
@@ -29,6 +26,7 @@ from pipeline.records.fields import Id
 from pipeline.task.plan import Plan
 from pipeline.task.prior_predictions import PriorPredictions
 from pipeline.task.record_queue import RecordQueue
+from pipeline.vectorized.id_columns import IdColumns
 from pipeline.vectorized.input_columns import InputColumns
 
 MIN_MESSAGES = 2
@@ -149,6 +147,8 @@ class _Found(NamedTuple):
 
     rows: Integers
     """Of each label: the new predictions first, then the others in the order of labels."""
+    label_rows: Integers
+    """Those of the others among the labels."""
     join_rows: Integers
     """Of the others, their rows in the join's table; `NO_ROW` of those that are spilled."""
     spilled: list[Pending]
@@ -205,7 +205,7 @@ def try_plan(  # noqa: PLR0917 - state of the task
         watch_ratios=[*ratios],
         label_timestamps=list(messages.label_times.tolist()),
         weights=labels.field("weight") if model.weighted else [],
-        prior=_prior(found, numbers, first, join),
+        prior=_prior(found, labels, numbers, first, join),
         steps=n + m,
     )
     plan.closed = array(
@@ -241,20 +241,19 @@ def _find_earlier(
     Of each label, `rows` has the row of its interaction, and `n` where there is none.
     """
     before = rows == n
+    label_rows = np.flatnonzero(before)
     join_rows = join.pending.find(digests[before])
     elsewhere = join_rows == NO_ROW
     spilled = list[Pending]()
     if elsewhere.any():
         if not join.spilled:
             return None
-        numbers = np.flatnonzero(before)[elsewhere].tolist()
-        events = labels.ids(0)
-        records = join.spilled.find_all([events[number] for number in numbers])
+        records = join.spilled.find_all(labels.ids(0, label_rows[elsewhere]))
         if records is None:
             return None
         spilled = list(map(Pending.of_spilled, records))
     rows[before] += np.arange(len(join_rows))
-    return _Found(rows, join_rows, spilled)
+    return _Found(rows, label_rows, join_rows, spilled)
 
 
 def _labels_match(found: _Found, messages: MergedMessages, join: Join) -> bool:
@@ -263,11 +262,11 @@ def _labels_match(found: _Found, messages: MergedMessages, join: Join) -> bool:
     own, named = rows < n, _id_columns(messages.labels)
     if (rows[own] >= messages.interactions_before[own]).any():
         return False
-    new, earlier = np.flatnonzero(own), np.flatnonzero(~own)
+    new, earlier = np.flatnonzero(own), found.label_rows
     if not named.equal(new, _id_columns(messages.interactions), rows[new]):
         return False
     in_memory = found.join_rows != NO_ROW
-    if not join.ids.equal(found.join_rows[in_memory], named, earlier[in_memory]):
+    if not join.same_ids(found.join_rows[in_memory], named, earlier[in_memory]):
         return False
     spilled = found.spilled
     return not spilled or named.equal(
@@ -284,30 +283,24 @@ def _id_columns(columns: InputColumns) -> IdColumns:
 
 def _numbers(found: _Found, join: Join) -> Integers:
     """Return the numbers of the predictions that were made before."""
-    numbers = _merged(found, join.pending.numbers, [each.sequence for each in found.spilled])
-    return np.array(numbers, dtype=np.int64)
+    numbers, in_memory = np.empty(len(found.join_rows), dtype=np.int64), found.join_rows != NO_ROW
+    numbers[in_memory] = join.pending.numbers[found.join_rows[in_memory]]
+    numbers[~in_memory] = [each.sequence for each in found.spilled]
+    return numbers
 
 
-def _merged(found: _Found, column: NDArray[Any], spilled: Sequence[Any]) -> list[Any]:
-    """Return the values of predictions that were made before, given the column of those in memory."""
-    rows = found.join_rows
-    if not spilled:
-        values: list[Any] = column[rows].tolist()
-        return values
-    in_memory, others = iter(column[rows[rows != NO_ROW]].tolist()), iter(spilled)
-    return [next(others if row == NO_ROW else in_memory) for row in rows.tolist()]
-
-
-def _prior(found: _Found, numbers: Integers, first: int, join: Join) -> PriorPredictions:
+def _prior(
+    found: _Found, labels: InputColumns, numbers: Integers, first: int, join: Join
+) -> PriorPredictions:
     """Return those of the predictions found that were made before the batch."""
     before = numbers < first
     if found.spilled:
         spilled = iter(found.spilled)
         each = [next(spilled) if row == NO_ROW else join.pending_at(row) for row in found.join_rows.tolist()]
         return PriorPredictions.of(prediction for prediction in each if prediction.sequence < first)
-    pending, rows = join.pending, found.join_rows[before]
+    pending, rows, label_rows = join.pending, found.join_rows[before], found.label_rows[before]
     asked = pending["asked"][rows].tolist()
-    event_ids, *ids = join.ids.columns(rows)
+    event_ids, *ids = (labels.ids(column, label_rows) for column in range(len(labels.begins)))
     return PriorPredictions(
         array("q", numbers[before].tobytes()),
         event_ids,

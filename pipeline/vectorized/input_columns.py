@@ -101,9 +101,9 @@ class InputColumns:
             () if names else [record for piece in pieces for record in piece.records],
         )
 
-    def ids(self, column: int) -> list[Id]:
+    def ids(self, column: int, rows: Integers | slice = slice(None)) -> list[Id]:
         """Return the ids of a column: 0 has the events, the others the entities in their order."""
-        return decode_list(self.text, self.begins[column], self.ends[column], _decode_ids)
+        return decode_list(self.text, self.begins[column][rows], self.ends[column][rows], _decode_ids)
 
     @property
     def carried(self) -> list[Carried]:

@@ -27,6 +27,7 @@ from pipeline.records.slates import Slates
 from pipeline.task.batch import Batch
 from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, OutcomeColumns, PredictionColumns
 from pipeline.task.plan import DeadLetter
+from pipeline.vectorized.id_columns import IdColumns, RecordNames
 from pipeline.vectorized.texts import Texts
 from pipeline.vectorized.waiting_texts import WaitingTexts
 from pipeline.worker.usual_batches import FEWEST, UsualBatchEncoder, is_usual
@@ -87,6 +88,7 @@ class RecordEncoder:
         self._types = types
         self._usual = UsualBatchEncoder(types)
         self._waiting = WaitingTexts()
+        self._names = RecordNames(types.prediction, types.entities)
 
     def __len__(self) -> int:
         """Return the number of predictions without an outcome, but for those spilled."""
@@ -170,6 +172,16 @@ class RecordEncoder:
                 corrected.asked,
             )
         )
+
+    def ids(self, number: int) -> list[Id]:
+        """Return the ids of a waiting prediction: see `pipeline.join.tables.WrittenIds`."""
+        [text] = self._waiting.read(np.array([number])).values()
+        record = self._types.predictions.decode(text)
+        return [record.event_id, *record.ids]
+
+    def same_ids(self, numbers: NDArray[np.int64], ids: IdColumns, rows: NDArray[np.int64]) -> bool:
+        """Whether waiting predictions have these ids: see `pipeline.join.tables.WrittenIds`."""
+        return ids.begin_records(rows, self._names, *self._waiting.begins(numbers))
 
     def take(self, sequences: NDArray[np.int64]) -> list[bytes]:
         """Give the texts of waiting predictions, which are kept no longer."""

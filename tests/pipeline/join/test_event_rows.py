@@ -17,15 +17,16 @@ class CheckedRows:
     """Rows, and the same as a list of numbers with deadlines to search through."""
 
     def __init__(self) -> None:
-        self.rows = EventRows({"note": (np.int64, ()), "pair": (np.float64, (2,))})
+        self.rows = EventRows(["note"], {"half": np.float64})
         self.held: dict[int, int] = {}
         self.made = 0
 
     def append(self, deadlines: list[int], gap: int) -> None:
         numbers = self.made + gap + np.arange(len(deadlines))
         self.made = int(numbers[-1]) + 1
-        pairs = np.column_stack([numbers, deadlines])
-        self.rows.append(DIGESTS(numbers.tolist()), numbers, np.array(deadlines), note=-numbers, pair=pairs)
+        self.rows.append(
+            DIGESTS(numbers.tolist()), numbers, np.array(deadlines), note=-numbers, half=numbers / 2
+        )
         self.held |= dict(zip(numbers.tolist(), deadlines, strict=True))
 
     def remove(self, places: list[int]) -> None:
@@ -43,8 +44,8 @@ class CheckedRows:
         assert len(rows) == len(numbers)
         assert rows.numbers[live].tolist() == numbers
         assert rows.deadlines[live].tolist() == [*self.held.values()]
-        assert rows["note"][live].tolist() == [-number for number in numbers]
-        assert rows["pair"][live].tolist() == [[*pair] for pair in self.held.items()]
+        assert rows.integers("note")[live].tolist() == [-number for number in numbers]
+        assert rows["half"][live].tolist() == [number / 2 for number in numbers]
         assert rows.find(DIGESTS(numbers)).tolist() == live.tolist()
         assert (rows.find(DIGESTS([*({*range(self.made)} - {*numbers})])) == NO_ROW).all()
         assert rows.oldest() == (live[0] if len(live) else NO_ROW)
@@ -90,17 +91,17 @@ def test_rows_hold_what_a_search_finds(drawn: list[tuple[str, list[int] | int, i
 
 
 def test_memory_follows_the_number_of_events() -> None:
-    rows = EventRows({})
+    rows = EventRows()
     for begin in range(0, 100_000, 500):
         numbers = np.arange(begin, begin + 500)
         rows.append(DIGESTS(numbers.tolist()), numbers, numbers)
         rows.remove_until(begin - 1_500)
     assert len(rows) == 2_000
-    assert len(rows._columns["numbers"]) <= 2 * 2_500
+    assert len(rows._columns["digests"]) <= 2 * 2_500
 
 
 def test_deadlines_that_descend_leave_no_stale_ones_behind() -> None:
-    rows = EventRows({})
+    rows = EventRows()
     for number in range(3_000):
         rows.append(DIGESTS([number]), np.array([number]), np.array([10_000 - number]))
         rows.remove(rows.find(DIGESTS([number - 2])) if number > 1 else np.empty(0, dtype=np.int64))

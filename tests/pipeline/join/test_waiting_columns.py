@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.join.id_texts import IdColumns, IdTexts
+from pipeline.join.id_texts import IdTexts
 from pipeline.join.scored_columns import ScoredColumns
+from pipeline.vectorized.id_columns import IdColumns
 
 ids = st.integers(-(2**63), 2**63 - 1) | st.text(min_size=1, max_size=6)
 values = st.integers(-(10**10), 10**10).map(lambda n: n / 1e6) | st.floats() | st.just(-0.0)
@@ -21,7 +22,7 @@ def test_ids_come_back(rows: list[tuple[int | str, ...]], data: st.DataObject) -
     kept = sorted(data.draw(st.sets(st.integers(0, len(rows) - 1), min_size=1)))
     texts.keep(np.array(kept))
     places = np.arange(len(kept))
-    assert [*zip(*texts.columns(places), strict=True)] == [rows[row] for row in kept]
+    assert [tuple(texts.of(row)) for row in range(len(texts))] == [rows[row] for row in kept]
     assert texts.equal(places, own, np.array(kept))
     for row in range(len(rows)):
         assert texts.equal(places[:1], own, np.array([row])) == (rows[row] == rows[kept[0]])
@@ -32,7 +33,7 @@ def test_features_come_back_bit_for_bit(batches: list[list[tuple[float, ...]]]) 
     columns, expected = ScoredColumns(), np.empty((0, 3))
     for batch in batches:
         begin, scored = len(expected), np.array(batch)
-        columns.resize(np.arange(begin), begin + len(batch))
+        columns.resize(begin + len(batch))
         columns.store(begin + np.arange(len(batch)), scored)
         expected = np.concatenate([expected, scored])
         assert columns.of(np.arange(len(expected))).tobytes() == expected.tobytes()

@@ -65,8 +65,9 @@ def test_room_of_texts_that_were_taken_is_used_again() -> None:
 def test_each_takes_few_bytes_more_than_its_text() -> None:
     waiting, numbers = WaitingTexts(), np.arange(10_000)
     waiting.add(numbers, Texts.of([b"x" * 300] * 10_000, [200] * 10_000))
-    parts = (waiting._buffer, waiting._numbers, waiting._offsets, waiting._behind)
-    assert sum(map(sys.getsizeof, parts)) / 10_000 < 300 + 25
+    columns = (waiting._numbers, waiting._offsets, waiting._behind)
+    parts = (waiting._buffer, *(column._distances for column in columns))
+    assert sum(map(sys.getsizeof, parts)) / 10_000 < 1.07 * (301 + 2 + 4 + 2)
 
 
 def test_what_waits_no_longer_cannot_be_taken() -> None:
