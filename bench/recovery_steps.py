@@ -25,7 +25,7 @@ from pipeline.recovery.restoration import TaskRestorer
 from pipeline.recovery.restore import recover
 from pipeline.recovery.state_reader import read_snapshot, read_state, snapshot_bytes
 from pipeline.task.task import Task
-from pipeline.vectorized.outcomes import OutcomeDecoder
+from pipeline.vectorized.columns.outcomes import OutcomeDecoder
 from pipeline.worker.encoder import RecordEncoder
 from pipeline.worker.worker import tune_garbage_collector
 

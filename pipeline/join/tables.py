@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 
 from pipeline.config.tree import Join as JoinSettings
 from pipeline.join.digests import KEY_BYTES, Digester, Digests
-from pipeline.join.event_rows import NEVER, NO_ROW, EventRows
+from pipeline.join.event_rows import NEVER, NO_ROW, EventRows, Integers
 from pipeline.join.id_texts import IdTexts
 from pipeline.join.identity import identify_by
-from pipeline.join.merge import Integers
 from pipeline.join.records import Answered, ChallengerScores, EarlyLabel, Pending
 from pipeline.join.scored_columns import ScoredColumns
 from pipeline.join.spill import SpilledPredictions
@@ -34,7 +33,7 @@ from pipeline.join.timers import TimerQueue
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.entities import columns_of
 from pipeline.records.fields import Id
-from pipeline.vectorized.id_columns import IdColumns
+from pipeline.vectorized.columns.id_columns import IdColumns
 
 UNDECIDED: Final = -1
 """In the column that says whether a label was asked for: all labels are learned as they come."""

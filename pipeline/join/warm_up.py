@@ -5,24 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.config.tree import Join as JoinSettings
-from pipeline.join import merge
 from pipeline.join.digest_index import FEWEST
 from pipeline.join.id_texts import IdTexts
-from pipeline.join.matching import match_events
 from pipeline.join.records import Pending
 from pipeline.join.tables import Join
 from pipeline.records.outputs import Prediction
-from pipeline.vectorized.id_columns import IdColumns, RecordNames
+from pipeline.vectorized.columns.id_columns import IdColumns, RecordNames
 
 
 def warm_up() -> None:
     """Compile, or load what was compiled before."""
-    merge.warm_up()
     join = Join(JoinSettings())
     predictions = [Pending(number, (), number, 0, number) for number in range(FEWEST + 1)]
     join.open_all(predictions)  # so many that the index grows
-    digests = join.digests([0])
-    match_events(digests, digests)
     places = np.zeros((2, 1), dtype=np.int64)
     join.digester.digests_in(np.frombuffer(b"0", dtype=np.uint8), places[0], places[1] + 1)
     join.store(np.arange(1), np.zeros((1, 2)))

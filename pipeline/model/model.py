@@ -30,7 +30,7 @@ from pipeline.model.columns import (
 from pipeline.model.contexts import ContextLayout
 from pipeline.model.shadow import ChallengerSettings, ShadowLearner
 from pipeline.records.outputs import Outcome, Share
-from pipeline.vectorized.outcomes import DecodedOutcomes
+from pipeline.vectorized.columns.outcomes import DecodedOutcomes
 
 
 class Model:

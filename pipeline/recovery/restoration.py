@@ -17,7 +17,7 @@ from pipeline.records.outputs import Prediction
 from pipeline.recovery.sequence_set import SequenceSet
 from pipeline.task.state import OffsetIndex, State
 from pipeline.task.task import Task
-from pipeline.vectorized.outcomes import DecodedOutcomes
+from pipeline.vectorized.columns.outcomes import DecodedOutcomes
 
 INDEX_INTERVAL = 1_000
 """Records between two entries of an offset index."""

@@ -51,8 +51,8 @@ from pipeline.serving.partition import FollowedPartition, LostOutcomesError, Res
 from pipeline.serving.restoring import ModelRestorer
 from pipeline.serving.served_model import ServedModel
 from pipeline.serving.tables import NoTables, TopicTables
-from pipeline.vectorized import outcomes
-from pipeline.vectorized.outcomes import OutcomeDecoder
+from pipeline.vectorized.columns import outcomes
+from pipeline.vectorized.columns.outcomes import OutcomeDecoder
 
 MAX_POLL_RECORDS: Final = 500
 """Messages of one poll, at most: they are decoded in one go, while requests wait for the interpreter."""

@@ -12,7 +12,7 @@ from pipeline.serving.answers import Scores
 from pipeline.serving.origins import PointOrigins
 from pipeline.serving.scoring import explain as explain_scores
 from pipeline.serving.scoring import message_values, scores_of, unknown_entities
-from pipeline.vectorized.outcomes import DecodedOutcomes
+from pipeline.vectorized.columns.outcomes import DecodedOutcomes
 
 
 class ServedModel:

@@ -14,7 +14,7 @@ from pipeline.records.fields import Id
 from pipeline.records.inputs import KafkaMessage, sizes
 from pipeline.task.record_queue import PolledMessages, Position, RecordQueue
 from pipeline.task.state import TableState
-from pipeline.vectorized.decoding import DecodedColumns
+from pipeline.vectorized.columns.decoding import DecodedColumns
 
 ANY_JUMP: Final = 2**62
 """A table may be silent for months, and its records do not move stream time: they may jump."""

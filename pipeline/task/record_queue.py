@@ -15,8 +15,8 @@ from pipeline.records.decoding import NO_TIMESTAMP, Record, RejectedRecord
 from pipeline.records.fields import WrittenCount
 from pipeline.records.inputs import Interaction, KafkaMessage, Label, RawMessage
 from pipeline.records.names import Fault
-from pipeline.vectorized.decoding import DecodedColumns, no_record
-from pipeline.vectorized.input_columns import InputColumns
+from pipeline.vectorized.columns.decoding import DecodedColumns, no_record
+from pipeline.vectorized.columns.input_columns import InputColumns
 
 AnyInput: TypeAlias = Interaction | Label
 

@@ -24,7 +24,6 @@ from pipeline.records.decoding import LABEL_DECODER, NO_TIMESTAMP, InputDecoder,
 from pipeline.records.inputs import Interaction, Label, RawMessage, Slate
 from pipeline.records.names import Fault
 from pipeline.records.slates import STRIDE, item_number
-from pipeline.task import fast_path
 from pipeline.task.aligned_inbox import AlignedInbox
 from pipeline.task.batch import Batch, run_plan
 from pipeline.task.columns import OutcomeColumns
@@ -43,6 +42,7 @@ from pipeline.task.state import (
     State,
     counters,
 )
+from pipeline.vectorized.batches import planning
 
 
 class Task:
@@ -113,7 +113,7 @@ class Task:
         """Counts of champion and challengers; None where there are no challengers."""
         self._missing_label = model.target.missing_label(settings.on_missing)
         self._plan = Plan(0, 0)
-        self._fast_limit = fast_path.MAX_MESSAGES
+        self._fast_limit = planning.MAX_MESSAGES
         """Most messages to process at once: fewer after the fast path was refused."""
         self._stride = STRIDE if slates else 1
         """How far the numbers of two predictions are from one another: see `pipeline.records.slates`."""
@@ -211,26 +211,26 @@ class Task:
 
     def _run_fast_path(self, max_messages: int) -> int:
         """Process the next messages at once, if possible; else return how many to process one by one."""
-        if len(self.interactions) + len(self.labels) < fast_path.MIN_MESSAGES:
-            return fast_path.MIN_MESSAGES
+        if len(self.interactions) + len(self.labels) < planning.MIN_MESSAGES:
+            return planning.MIN_MESSAGES
         if not self.inbox.settled or self.join.corrections != "off" or self.model.features.item_entities:
-            return fast_path.PLAIN_MESSAGES
+            return planning.PLAIN_MESSAGES
         join, folded = self.join, self._plan.outcomes
         ends = [self.inbox.next_window, *(table.queue.time for table in self.tables.tables)]
         end = min((time for time in ends if time is not None), default=None)
-        messages = fast_path.merge_queued(self.interactions, self.labels, join, max_messages, end)
+        messages = planning.merge_queued(self.interactions, self.labels, join, max_messages, end)
         n, m = len(messages.interactions), len(messages.labels)
-        if n + m < fast_path.MIN_MESSAGES:
-            return fast_path.MIN_MESSAGES
-        found = fast_path.try_plan(messages, join, self.model, self.predicted, folded, self._plan.first)
+        if n + m < planning.MIN_MESSAGES:
+            return planning.MIN_MESSAGES
+        found = planning.try_plan(messages, join, self.model, self.predicted, folded, self._plan.first)
         if found is None:
-            self._fast_limit = max(fast_path.PLAIN_MESSAGES, (n + m) // 2)
-            return fast_path.PLAIN_MESSAGES
+            self._fast_limit = max(planning.PLAIN_MESSAGES, (n + m) // 2)
+            return planning.PLAIN_MESSAGES
         plan = found.plan
         if self.tables and n:
             plan.values = self.tables.values(plan.values, [*zip(*plan.ids, strict=True)])
             plan.tables = [self.tables.versions] * n
-        self._fast_limit = min(fast_path.MAX_MESSAGES, 2 * (n + m))
+        self._fast_limit = min(planning.MAX_MESSAGES, 2 * (n + m))
         self.interactions.skip(n)
         self.labels.skip(m)
         self.counters.update(interactions=n, labels=m, predictions=n, labelled=m)

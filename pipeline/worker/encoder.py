@@ -27,10 +27,10 @@ from pipeline.records.slates import Slates
 from pipeline.task.batch import Batch
 from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, OutcomeColumns, PredictionColumns
 from pipeline.task.plan import DeadLetter
-from pipeline.vectorized.id_columns import IdColumns, RecordNames
-from pipeline.vectorized.texts import Texts
-from pipeline.vectorized.waiting_texts import WaitingTexts
-from pipeline.worker.usual_batches import FEWEST, UsualBatchEncoder, is_usual
+from pipeline.vectorized.batches.encoding import FEWEST, UsualBatchEncoder, is_usual
+from pipeline.vectorized.columns.id_columns import IdColumns, RecordNames
+from pipeline.vectorized.columns.texts import Texts
+from pipeline.vectorized.columns.waiting_texts import WaitingTexts
 
 
 class EncodedRecords(NamedTuple):

@@ -21,7 +21,7 @@ from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.inputs import Interaction, Label, sizes
 from pipeline.records.schemas import SchemaUnavailableError
 from pipeline.task.record_queue import PolledMessages, RecordQueue
-from pipeline.vectorized.decoding import ColumnDecoder
+from pipeline.vectorized.columns.decoding import ColumnDecoder
 from pipeline.worker.clock import wall_clock
 from pipeline.worker.schema_lookup import SchemaLookup
 

@@ -16,7 +16,8 @@ from pipeline.model.factory import ModelFactory
 from pipeline.model.score_terms import warm_up_explaining
 from pipeline.monitoring.drift import DriftDetector
 from pipeline.records.decimals import encode_rows
-from pipeline.vectorized import column_encoder, decoding, outcomes, waiting_texts
+from pipeline.vectorized.batches import matching, merging
+from pipeline.vectorized.columns import column_encoder, decoding, outcomes, waiting_texts
 
 
 def warm_up(factory: ModelFactory) -> None:
@@ -28,6 +29,8 @@ def warm_up(factory: ModelFactory) -> None:
         Makes the worker's models.
     """
     warm_up_join()
+    matching.warm_up()
+    merging.warm_up()
     encode_rows(np.zeros((1, 1)))
     decoding.warm_up()
     column_encoder.warm_up()

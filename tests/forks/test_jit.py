@@ -17,8 +17,8 @@ from forks.jit import njit
 
 PROGRAM = """
 import numpy as np
-import pipeline.model.warm_up, pipeline.join.merge, pipeline.records.decimals
-import pipeline.vectorized.column_encoder, pipeline.vectorized.waiting_texts
+import pipeline.model.warm_up, pipeline.vectorized.batches.merging, pipeline.records.decimals
+import pipeline.vectorized.columns.column_encoder, pipeline.vectorized.columns.waiting_texts
 from forks.algorithm.kernels import linear
 assert linear(np.ones(2), np.ones(2)) == 2.0
 """

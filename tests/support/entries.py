@@ -11,7 +11,7 @@ from confluent_kafka import Message
 from pipeline.records.decoding import InputDecoder, Record, decode
 from pipeline.records.inputs import RawMessage
 from pipeline.task.record_queue import PolledMessages
-from pipeline.vectorized.decoding import DecodedColumns, Scanner
+from pipeline.vectorized.columns.decoding import DecodedColumns, Scanner
 
 
 class Entry(NamedTuple):

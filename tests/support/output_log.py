@@ -34,7 +34,7 @@ from pipeline.task.plan import DeadLetter
 from pipeline.task.sharing import SharingSettings
 from pipeline.task.state import SnapshotReference, State
 from pipeline.task.task import Task
-from pipeline.vectorized.outcomes import OutcomeDecoder
+from pipeline.vectorized.columns.outcomes import OutcomeDecoder
 from pipeline.worker.encoder import RecordEncoder
 from tests.support.builders import LEARNER, Written, join_settings, model_under, new_model
 from tests.support.chunks import FakeLog

@@ -39,7 +39,7 @@ from pipeline.tools.report.partition_run import (
     outcome_decoder,
     report_of,
 )
-from pipeline.vectorized.decoding import ColumnDecoder
+from pipeline.vectorized.columns.decoding import ColumnDecoder
 from pipeline.worker.clock import wall_clock
 from pipeline.worker.encoder import EncodedBatch, RecordEncoder
 from pipeline.worker.spill_file import SpillFile

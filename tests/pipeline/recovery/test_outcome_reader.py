@@ -10,7 +10,7 @@ from msgspec.structs import asdict, replace
 from pipeline.records.encoding import encode
 from pipeline.records.output_types import KUAIREC_TYPES
 from pipeline.records.outputs import Outcome, RawOutcome
-from pipeline.vectorized.outcomes import OutcomeDecoder
+from pipeline.vectorized.columns.outcomes import OutcomeDecoder
 from tests.support.recording import eventful_run
 
 VALUES = [source.value or b"" for source in eventful_run().outcomes]

@@ -27,7 +27,7 @@ from pipeline.serving.partition import FollowedPartition, LostOutcomesError, Res
 from pipeline.serving.served_model import ServedModel
 from pipeline.serving.tables import NoTables
 from pipeline.task.state import State
-from pipeline.vectorized.outcomes import OutcomeDecoder
+from pipeline.vectorized.columns.outcomes import OutcomeDecoder
 from tests.support.builders import CHALLENGERS, interaction, new_model, new_task, small_learner
 from tests.support.consumer import REST, Delivery, Step, steps
 from tests.support.examples import examples

@@ -28,7 +28,7 @@ from pipeline.serving.candidates import CandidateType
 from pipeline.serving.origins import PointOrigins
 from pipeline.serving.scoring import message_values
 from pipeline.serving.served_model import ServedModel
-from pipeline.vectorized.outcomes import DecodedOutcomes
+from pipeline.vectorized.columns.outcomes import DecodedOutcomes
 from tests.pipeline.model.test_score_terms import CHANGES
 from tests.pipeline.model.test_score_terms import stream as kuairec_with
 from tests.support.builders import new_model

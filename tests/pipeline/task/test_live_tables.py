@@ -18,11 +18,11 @@ from pipeline.records.encoding import encode
 from pipeline.records.inputs import RawMessage
 from pipeline.records.output_types import OutputTypes
 from pipeline.recovery.table_rows import replay_rows
-from pipeline.task import fast_path
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
 from pipeline.task.state import State
 from pipeline.task.task import Task
+from pipeline.vectorized.batches import planning
 from pipeline.worker.encoder import RecordEncoder
 from tests.support.entries import delivered, entries, queued
 from tests.support.examples import examples
@@ -180,7 +180,7 @@ def test_rows_are_those_of_a_plain_reference(
     reference = reference_of(*queues)
     left, written, task = [list(each) for each in queues], Texts(), new_task()
     dead = list[DeadLetter]()
-    with patch.object(fast_path, "MIN_MESSAGES", shortest):
+    with patch.object(planning, "MIN_MESSAGES", shortest):
         for *counts, limit in [*pieces, (ALL, ALL, ALL, ALL, ALL)]:
             taken = [each[:count] for each, count in zip(left, counts, strict=True)]
             left = [each[count:] for each, count in zip(left, counts, strict=True)]

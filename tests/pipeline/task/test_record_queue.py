@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.records.decoding import NO_TIMESTAMP, RejectedRecord
 from pipeline.task.record_queue import Position, RecordQueue
-from pipeline.vectorized.decoding import DecodedColumns
+from pipeline.vectorized.columns.decoding import DecodedColumns
 from tests.support.builders import Message, inputs, interaction
 from tests.support.entries import queued
 

@@ -21,9 +21,9 @@ from pipeline.records.encoding import encode
 from pipeline.records.fields import Id
 from pipeline.records.outputs import Prediction
 from pipeline.recovery import restoration
-from pipeline.task import fast_path
 from pipeline.task.state import State
 from pipeline.task.task import Task
+from pipeline.vectorized.batches import planning
 from tests.support.builders import (
     CHALLENGERS,
     Inputs,
@@ -96,7 +96,7 @@ def written_with_spilling(
     model = new_model(challengers=competitors)
     task = new_task(join, model=model, policy=policy, spilled=small_blocks())
     delivery = Delivery(task, given_inputs)
-    with patch.object(fast_path, "MIN_MESSAGES", shortest), patch.object(fast_path, "MAX_MESSAGES", 64):
+    with patch.object(planning, "MIN_MESSAGES", shortest), patch.object(planning, "MAX_MESSAGES", 64):
         for step, snapshot, dies in (*drawn, *SMALL_STEPS, WorkerStep(REST, True, True)):
             delivery.deliver(step)
             log.commit(task, task.advance(step.limit), snapshot)

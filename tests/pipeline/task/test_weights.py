@@ -17,9 +17,9 @@ from pipeline.records.encoding import encode
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome, Share
 from pipeline.task.sharing import SharingSettings
-from pipeline.vectorized.outcomes import OutcomeDecoder
+from pipeline.vectorized.columns.outcomes import OutcomeDecoder
 from tests.pipeline.recovery.test_restoration import WorkerStep, run_with_deaths, worker_steps
-from tests.pipeline.task.test_fast_path import assert_no_difference
+from tests.pipeline.vectorized.batches.test_planning import assert_no_difference
 from tests.support.builders import (
     ALL,
     WEIGHTED,

@@ -22,11 +22,11 @@ from pipeline.records.decoding import (
     decode,
 )
 from pipeline.records.encoding import encode
-from pipeline.vectorized import scan
-from pipeline.vectorized.input_columns import Floats, InputColumns, Integers, decode_list, joined
-from pipeline.vectorized.scan import Flags
-from pipeline.vectorized.texts import Bytes
-from pipeline.vectorized.words import SPARE
+from pipeline.vectorized.columns import scan
+from pipeline.vectorized.columns.input_columns import Floats, InputColumns, Integers, decode_list, joined
+from pipeline.vectorized.columns.scan import Flags
+from pipeline.vectorized.columns.texts import Bytes
+from pipeline.vectorized.columns.words import SPARE
 
 _decode_numbers = msgspec.json.Decoder(list[float]).decode
 FEWEST: Final = 16

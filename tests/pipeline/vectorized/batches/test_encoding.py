@@ -19,9 +19,9 @@ from pipeline.records.fields import Id
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.task.batch import Batch
 from pipeline.task.columns import CorrectedPrediction, LabelRequestColumns, OutcomeColumns, PredictionColumns
-from pipeline.vectorized import column_encoder, texts, waiting_texts
+from pipeline.vectorized.batches.encoding import FEWEST, is_usual
+from pipeline.vectorized.columns import column_encoder, texts, waiting_texts
 from pipeline.worker.encoder import EncodedBatch, RecordEncoder
-from pipeline.worker.usual_batches import FEWEST, is_usual
 from tests.support.builders import WEIGHTED
 from tests.support.examples import examples
 from tests.support.live_tables import STREAM as WITH_TABLES

@@ -15,8 +15,8 @@ from pipeline.config.stream import KUAIREC, Stream
 from pipeline.records.decoding import INTERACTION_DECODER, LABEL_DECODER, RejectedRecord, decode
 from pipeline.records.input_decoders import InputDecoders
 from pipeline.records.kuairec import WatchLabel
-from pipeline.vectorized.decoding import FEWEST, ColumnDecoder, DecodedColumns, Scanner
-from pipeline.vectorized.input_columns import InputColumns
+from pipeline.vectorized.columns.decoding import FEWEST, ColumnDecoder, DecodedColumns, Scanner
+from pipeline.vectorized.columns.input_columns import InputColumns
 from tests.support.builders import interaction, label
 from tests.support.examples import examples
 

@@ -44,6 +44,12 @@ def match_events(events: Digests, labelled: Digests) -> Integers | None:
     return rows if _match(events, labelled, rows) else None
 
 
+def warm_up() -> None:
+    """Compile, or load what was compiled before."""
+    digests = np.zeros((1, 2), dtype=np.uint64)
+    match_events(digests, digests)
+
+
 @njit(cache=True, nogil=True)
 def _match(events: Digests, labelled: Digests, rows: Integers) -> bool:
     """Write the rows; tell whether all events, and all labels, differ.

@@ -18,8 +18,8 @@ from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Share
 from pipeline.task.batch import Batch
 from pipeline.task.columns import OutcomeColumns, PredictionColumns
-from pipeline.vectorized.column_encoder import Column, ColumnEncoder, Prefixes
-from pipeline.vectorized.texts import NO_TEXTS, Texts
+from pipeline.vectorized.columns.column_encoder import Column, ColumnEncoder, Prefixes
+from pipeline.vectorized.columns.texts import NO_TEXTS, Texts
 
 _LABELLED: Final = b'"labelled"\n'
 

@@ -14,8 +14,8 @@ from pipeline.model.label_policy import LabelPolicy
 from pipeline.model.snapshot import pack
 from pipeline.records.encoding import encode
 from pipeline.records.kuairec import WatchLabel
-from pipeline.task import fast_path
 from pipeline.task.task import Task
+from pipeline.vectorized.batches import planning
 from tests.support.builders import (
     Inputs,
     Message,
@@ -45,7 +45,7 @@ def run(
     stream: Stream = KUAIREC,
 ) -> tuple[Task, Written]:
     """All of the inputs in pieces, on the fast path where so many messages are at hand."""
-    with patch.object(fast_path, "MIN_MESSAGES", shortest), patch.object(fast_path, "MAX_MESSAGES", 64):
+    with patch.object(planning, "MIN_MESSAGES", shortest), patch.object(planning, "MAX_MESSAGES", 64):
         model = new_model(weighted=stream.labels.weighted)
         task, batches = new_task(join, model=model, policy=policy), []
         delivery = Delivery(task, given_inputs)

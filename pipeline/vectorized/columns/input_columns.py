@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Carried, Interaction, Label, id_columns
-from pipeline.vectorized.scan import join_texts
-from pipeline.vectorized.texts import Bytes
+from pipeline.vectorized.columns.scan import join_texts
+from pipeline.vectorized.columns.texts import Bytes
 
 Integers: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.vectorized.column_encoder import ColumnEncoder, Prefixes
-from pipeline.vectorized.texts import Texts
+from pipeline.vectorized.columns.column_encoder import ColumnEncoder, Prefixes
+from pipeline.vectorized.columns.texts import Texts
 from tests.support.examples import examples
 
 

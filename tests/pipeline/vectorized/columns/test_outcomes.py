@@ -20,7 +20,7 @@ from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.encoding import encode
 from pipeline.records.output_types import OutputTypes
 from pipeline.records.outputs import Outcome
-from pipeline.vectorized.outcomes import FEWEST, DecodedOutcomes, OutcomeDecoder, warm_up
+from pipeline.vectorized.columns.outcomes import FEWEST, DecodedOutcomes, OutcomeDecoder, warm_up
 from tests.fuzz.mutations import mutated_bytes, mutated_json
 from tests.pipeline.model.test_score_terms import CHANGES
 from tests.pipeline.model.test_score_terms import stream as changed_stream

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks.jit import njit
-from pipeline.vectorized.words import SPARE, load_byte, load_word, lowest_bit
+from pipeline.vectorized.columns.words import SPARE, load_byte, load_word, lowest_bit
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Integers: TypeAlias = NDArray[np.int64]

@@ -15,8 +15,6 @@ import numpy as np
 
 from pipeline.join.digests import Digests
 from pipeline.join.event_rows import NO_ROW
-from pipeline.join.matching import match_events
-from pipeline.join.merge import Integers, merge
 from pipeline.join.records import Pending
 from pipeline.join.tables import UNDECIDED, Join
 from pipeline.model.model import Model
@@ -26,8 +24,10 @@ from pipeline.records.fields import Id
 from pipeline.task.plan import Plan
 from pipeline.task.prior_predictions import PriorPredictions
 from pipeline.task.record_queue import RecordQueue
-from pipeline.vectorized.id_columns import IdColumns
-from pipeline.vectorized.input_columns import InputColumns
+from pipeline.vectorized.batches.matching import match_events
+from pipeline.vectorized.batches.merging import Integers, merge
+from pipeline.vectorized.columns.id_columns import IdColumns
+from pipeline.vectorized.columns.input_columns import InputColumns
 
 MIN_MESSAGES = 2
 """Fewest messages for which the fast path is tried."""

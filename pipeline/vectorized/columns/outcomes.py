@@ -27,10 +27,10 @@ from pipeline.records.entities import columns_of
 from pipeline.records.fields import FEATURES_LENGTH, Id
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import Outcome
-from pipeline.vectorized.input_columns import Floats, Integers, decode_list, joined
-from pipeline.vectorized.scan import Flags
-from pipeline.vectorized.texts import Bytes, Offsets
-from pipeline.vectorized.words import SPARE, load_word, lowest_bit
+from pipeline.vectorized.columns.input_columns import Floats, Integers, decode_list, joined
+from pipeline.vectorized.columns.scan import Flags
+from pipeline.vectorized.columns.texts import Bytes, Offsets
+from pipeline.vectorized.columns.words import SPARE, load_word, lowest_bit
 
 FEWEST: Final = 16
 """Outcomes below which it costs less to decode them one by one."""

@@ -5,7 +5,7 @@ of a column with a line feed, which no JSON holds otherwise: strings escape thei
 the values, row by row, between the names of the fields.
 
 Numba's cache on disk knows a function by its own file only: nothing compiled here depends on another one, but
-for the instructions of `pipeline.vectorized.words`.
+for the instructions of `pipeline.vectorized.columns.words`.
 """
 
 # ruff: noqa: PLR0917 -- compiled code is called by position
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from forks.jit import njit
 from pipeline.records.encoding import encode
-from pipeline.vectorized.texts import NO_TEXTS, Bytes, Offsets, Texts
-from pipeline.vectorized.words import SPARE, load_word, lowest_bit, store_word
+from pipeline.vectorized.columns.texts import NO_TEXTS, Bytes, Offsets, Texts
+from pipeline.vectorized.columns.words import SPARE, load_word, lowest_bit, store_word
 
 Column: TypeAlias = Sequence[object] | bytes
 """Values, or their text, each with a line feed behind it."""

@@ -1,0 +1,1 @@
+"""Batches in columns: what is planned, and the records that are written."""

@@ -1,0 +1,1 @@
+"""Columns of messages, ids, texts and outcomes."""
