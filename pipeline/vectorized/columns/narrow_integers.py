@@ -49,7 +49,7 @@ class NarrowIntegers:
 
     @property
     def bytes_each(self) -> int:
-        """Bytes that an integer takes."""
+        """The size of an integer, in bytes."""
         return self._distances.itemsize
 
     def append(self, integers: Integers) -> None:
