@@ -1,6 +1,6 @@
 """Predictions that wait for their label outside of memory: their records are in a file, an index in memory.
 
-In memory, a waiting prediction and its record take some 500 bytes; here it takes some 80 bytes of memory. So
+In memory, a waiting prediction and its record take some 430 bytes; here it takes some 80 bytes of memory. So
 the newest stay in memory (`pipeline.join.tables`), and older ones are moved here, many at once. The file is
 not kept: a restart makes another one from the log.
 """

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from pipeline.records.fields import Id
 from pipeline.records.inputs import Carried, Interaction, Label, id_columns
+from pipeline.vectorized.columns.id_columns import IdColumns
 from pipeline.vectorized.columns.scan import join_texts
 from pipeline.vectorized.columns.texts import Bytes
 
 Integers: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
-_COMMA, _BRACKET, _LINE_FEED = b",]\n"
-_encode_lines = msgspec.json.Encoder().encode_lines
+_COMMA, _BRACKET = b",]"
 _decode_ids = msgspec.json.Decoder(list[int | str]).decode
 
 
@@ -60,12 +60,8 @@ class InputColumns:
     @classmethod
     def of(cls, records: Sequence[Interaction | Label]) -> Self:
         """Return the columns of records."""
-        ids = ([each.event_id for each in records], *id_columns(records, 0))
-        lines = [_encode_lines(column) for column in ids]
-        text = np.frombuffer(b"".join(lines), dtype=np.uint8)
-        stops = np.flatnonzero(text == _LINE_FEED).reshape(len(ids), -1)
-        begins = np.concatenate([[0], stops.ravel() + 1])[:-1].reshape(stops.shape)
-        return cls(text, begins, stops, {}, records)
+        ids = IdColumns.of([each.event_id for each in records], id_columns(records, 0))
+        return cls(*ids, {}, records)
 
     def rows(self, begin: int, end: int) -> InputColumns:
         """Return some of them, in the same text."""

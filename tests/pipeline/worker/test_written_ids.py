@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +47,15 @@ def test_ids_are_read_from_the_records(
     every = np.arange(len(rows))
     assert join.same_ids(every, own, every)
     assert len(rows) == 1 or not join.same_ids(every, own, every[::-1].copy())
+
+
+@pytest.mark.parametrize("other", [("e", 7, 1), ("e", 7, "11"), ("e", 1, 11), ("e", 71, 1), ("f", 7, 11)])
+def test_ids_that_begin_alike_differ(other: tuple[Id, Id, Id]) -> None:
+    encoder, row = RecordEncoder(), np.zeros(1, dtype=np.int64)
+    encoder.restore([prediction(("e", 7, 11), 0)])
+    for given_ids, same in ((("e", 7, 11), True), (other, False)):
+        event_id, *ids = given_ids
+        assert encoder.same_ids(row, IdColumns.of([event_id], [[each] for each in ids]), row) == same
 
 
 def test_rows_that_move_keep_their_ids() -> None:

@@ -132,6 +132,16 @@ def test_a_regular_stream_takes_the_fast_path(monkeypatch: pytest.MonkeyPatch) -
     assert task.counters["labelled"] == task.counters["predictions"] == 3_000
 
 
+def test_labels_of_earlier_batches_stand_among_those_of_this_one() -> None:
+    users = range(6)
+    interactions: list[Message] = [interaction(user, 1_000 + user, user, user) for user in users]
+    later: list[Message] = [interaction(10 + user, 1_080 + user, user, user) for user in users]
+    order = (5, 0, 4, 1, 3, 2)
+    labels: list[Message] = [label(user, 1_040 + at, user % 2, user, user) for at, user in enumerate(order)]
+    first = Step(3, 1, end_seen=False, limit=3)
+    assert_no_difference(inputs(interactions + later, labels), [first], join_settings())
+
+
 def regular_except(oddity: list[tuple[int, WatchLabel]]) -> Inputs:
     """Thirty events whose labels come a little later, and further labels at their times."""
     labels = [(10 * n + 35, label(n, 10 * n + 35)) for n in range(30) if n != 17] + oddity

@@ -74,7 +74,7 @@ def test_what_waits_no_longer_cannot_be_taken() -> None:
     waiting = WaitingTexts()
     waiting.add(np.array([2, 4]), texts_of([2, 4]))
     waiting.take(np.array([2]))
-    for number in (1, 2, 3, 5):
+    for numbers in ([1], [2], [3], [5], [4, 4]):
         with pytest.raises(AssertionError, match="two outcomes"):
-            waiting.take(np.array([number]))
+            waiting.take(np.array(numbers))
     assert len(waiting) == 1
