@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.errors import StateError
 from pipeline.join.digest_index import EMPTY, DigestIndex, Rows
@@ -118,9 +119,10 @@ class SpilledPredictions:
         columns = {"timestamps": timestamps, "sequences": sequences, "versions": versions}
         self._append(digests, texts, columns)
 
-    def knows_any(self, event_ids: Collection[Id]) -> bool:
-        """Whether the prediction of any of these events is here."""
-        return bool((self._find(event_ids) != EMPTY).any())
+    def known(self, digests: Digests) -> NDArray[np.bool_]:
+        """Return of which of these events the prediction is here, shape (n,), given their digests."""
+        known: NDArray[np.bool_] = self._index.find(self._columns.digests, digests) != EMPTY
+        return known
 
     def find_all(self, event_ids: Sequence[Id]) -> list[Prediction] | None:
         """Return the predictions of events, if all of them are here."""

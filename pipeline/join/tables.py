@@ -105,7 +105,7 @@ class Join:
 
     def knows_any(self, event_ids: Collection[Id]) -> bool:
         """Whether any of the events was predicted, as far as memory goes."""
-        return not self._are_unknown(self.digests(event_ids)) or self._spilled_any(event_ids)
+        return bool(self._known(self.digests(event_ids)).any())
 
     @property
     def pending_count(self) -> int:
@@ -191,17 +191,20 @@ class Join:
             and len(self.closed) + outcomes <= self.max_closed
         )
 
-    def are_new(self, event_ids: Collection[Id], digests: Digests) -> bool:
-        """Whether none of the events is known or has a label that waits."""
-        return (
-            self._are_unknown(digests)
-            and self.waiting.keys().isdisjoint(event_ids)
-            and not self._spilled_any(event_ids)
-        )
+    def first_known(self, event_ids: Sequence[Id], digests: Digests) -> int | None:
+        """Return the number of the first event that is known or has a label that waits, if there is one."""
+        known = self._known(digests)
+        if not self.waiting.keys().isdisjoint(event_ids):
+            known |= np.array([each in self.waiting for each in event_ids])
+        return int(np.argmax(known)) if known.any() else None
 
-    def _are_unknown(self, digests: Digests) -> bool:
-        """Whether none of the events is a row."""
-        return not any((table.find(digests) != NO_ROW).any() for table in (self.pending, self.closed))
+    def _known(self, digests: Digests) -> NDArray[np.bool_]:
+        """Return which of the events are predicted, spilled or closed."""
+        known: NDArray[np.bool_] = self.pending.find(digests) != NO_ROW
+        known |= self.closed.find(digests) != NO_ROW
+        if self.spilled:
+            known |= self.spilled.known(digests)
+        return known
 
     def open(self, prediction: Pending) -> None:
         """Let a prediction wait for its label."""
@@ -427,9 +430,6 @@ class Join:
             )
             self.drop_rows(rows)
         self.spilled.compact()
-
-    def _spilled_any(self, event_ids: Collection[Id]) -> bool:
-        return self.spilled.knows_any(event_ids) if self.spilled else False
 
     def _spilled_deadline(self) -> int:
         """Return the earliest deadline of a prediction that is spilled, `NEVER` if there is none."""

@@ -114,7 +114,7 @@ class Task:
         self._missing_label = model.target.missing_label(settings.on_missing)
         self._plan = Plan(0, 0)
         self._fast_limit = planning.MAX_MESSAGES
-        """Most messages to process at once: fewer after the fast path was refused."""
+        """Most messages to process at once: fewer where unusual ones are frequent."""
         self._stride = STRIDE if slates else 1
         """How far the numbers of two predictions are from one another: see `pipeline.records.slates`."""
 
@@ -210,7 +210,7 @@ class Task:
         return self.labels if next_label <= next_interaction else self.interactions
 
     def _run_fast_path(self, max_messages: int) -> int:
-        """Process the next messages at once, if possible; else return how many to process one by one."""
+        """Process the next messages at once, if possible; return how many to process one by one then."""
         if len(self.interactions) + len(self.labels) < planning.MIN_MESSAGES:
             return planning.MIN_MESSAGES
         if not self.inbox.settled or self.join.corrections != "off" or self.model.features.item_entities:
@@ -218,19 +218,23 @@ class Task:
         join, folded = self.join, self._plan.outcomes
         ends = [self.inbox.next_window, *(table.queue.time for table in self.tables.tables)]
         end = min((time for time in ends if time is not None), default=None)
-        messages = planning.merge_queued(self.interactions, self.labels, join, max_messages, end)
-        n, m = len(messages.interactions), len(messages.labels)
-        if n + m < planning.MIN_MESSAGES:
-            return planning.MIN_MESSAGES
-        found = planning.try_plan(messages, join, self.model, self.predicted, folded, self._plan.first)
-        if found is None:
-            self._fast_limit = max(planning.PLAIN_MESSAGES, (n + m) // 2)
-            return planning.PLAIN_MESSAGES
+        found: planning.PlannedMessages | int = max_messages
+        attempts = 0
+        while isinstance(found, int):
+            if attempts == planning.MAX_ATTEMPTS or found < planning.MIN_MESSAGES:
+                return planning.PLAIN_MESSAGES
+            attempts += 1
+            messages = planning.merge_queued(self.interactions, self.labels, join, found, end)
+            n, m = len(messages.interactions), len(messages.labels)
+            if n + m < planning.MIN_MESSAGES:
+                return planning.MIN_MESSAGES
+            found = planning.try_plan(messages, join, self.model, self.predicted, folded, self._plan.first)
+            usual = found if isinstance(found, int) else self._fast_limit
+            self._fast_limit = min(planning.MAX_MESSAGES, max(planning.PLAIN_MESSAGES, 2 * usual))
         plan = found.plan
         if self.tables and n:
             plan.values = self.tables.values(plan.values, [*zip(*plan.ids, strict=True)])
             plan.tables = [self.tables.versions] * n
-        self._fast_limit = min(planning.MAX_MESSAGES, 2 * (n + m))
         self.interactions.skip(n)
         self.labels.skip(m)
         self.counters.update(interactions=n, labels=m, predictions=n, labelled=m)
@@ -242,7 +246,7 @@ class Task:
         self._plan.extend(plan)
         self._move_stream_time(max(self.stream_time, messages.time))
         join.forget(self.stream_time)
-        return 0
+        return 0 if attempts == 1 else planning.PLAIN_MESSAGES
 
     def _apply(self, table: LiveTable) -> None:
         """Apply the next record of a table."""

@@ -15,8 +15,10 @@ from pipeline.join.digests import Digests
 
 Integers: TypeAlias = NDArray[np.int64]
 
+NONE = -1
 
-def match_events(events: Digests, labelled: Digests) -> Integers | None:
+
+def match_events(events: Digests, labelled: Digests) -> Integers | int:
     """Return the row of each label's interaction, and the number of interactions where there is none.
 
     Parameters
@@ -28,8 +30,9 @@ def match_events(events: Digests, labelled: Digests) -> Integers | None:
 
     Returns
     -------
-    ndarray or None
-        Shape (m,); None if two interactions, or two labels, have the same event.
+    ndarray or int
+        Shape (m,); if two interactions, or else two labels, have the same event, the number of the second of
+        them, where labels are counted behind all interactions.
 
     Examples
     --------
@@ -37,11 +40,12 @@ def match_events(events: Digests, labelled: Digests) -> Integers | None:
     >>> digests = Digester(bytes(16)).digests(["a", "b", "c"])
     >>> match_events(digests[:2], digests[1:]).tolist()
     [1, 2]
-    >>> match_events(digests[[0, 0]], digests[1:]) is None
-    True
+    >>> match_events(digests[[0, 0]], digests[1:]), match_events(digests[:2], digests[[2, 2]])
+    (1, 3)
     """
     rows = np.empty(len(labelled), dtype=np.int64)
-    return rows if _match(events, labelled, rows) else None
+    repeated = int(_match(events, labelled, rows))
+    return rows if repeated == NONE else repeated
 
 
 def warm_up() -> None:
@@ -51,8 +55,8 @@ def warm_up() -> None:
 
 
 @njit(cache=True, nogil=True)
-def _match(events: Digests, labelled: Digests, rows: Integers) -> bool:
-    """Write the rows; tell whether all events, and all labels, differ.
+def _match(events: Digests, labelled: Digests, rows: Integers) -> int:
+    """Write the rows; return the number of the first repeated one, `NONE` if all differ.
 
     Interactions and labels stand in one table with open addressing. A label without an interaction is in it
     behind them; one with an interaction is marked at its slot.
@@ -69,7 +73,7 @@ def _match(events: Digests, labelled: Digests, rows: Integers) -> bool:
         while slots[at] >= 0:
             known = slots[at]
             if events[known, 0] == events[row, 0] and events[known, 1] == events[row, 1]:
-                return False
+                return row
             at = (at + np.uint64(1)) & mask
         slots[at] = row
     for number in range(m):
@@ -84,11 +88,11 @@ def _match(events: Digests, labelled: Digests, rows: Integers) -> bool:
                 same = labelled[known - n, 0] == first and labelled[known - n, 1] == second
             if same:
                 if taken[at]:
-                    return False
+                    return n + number
                 rows[number] = known
                 break
             at = (at + np.uint64(1)) & mask
         else:
             slots[at] = n + number
         taken[at] = True
-    return True
+    return NONE

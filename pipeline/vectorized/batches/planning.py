@@ -32,9 +32,11 @@ from pipeline.vectorized.columns.input_columns import InputColumns
 MIN_MESSAGES = 2
 """Fewest messages for which the fast path is tried."""
 PLAIN_MESSAGES = 8
-"""Messages to process one by one after it was refused, so that attempts do not cost more than they do."""
-MAX_MESSAGES = 1024
-"""Most messages processed together: few enough to stay in the processor's cache."""
+"""Messages to process one by one where it was refused, so that attempts do not cost more than they do."""
+MAX_MESSAGES = 4096
+"""Most messages processed together."""
+MAX_ATTEMPTS = 2
+"""Most attempts before the next messages are processed one by one: the second ends before an unusual one."""
 
 MAX_TIME = 2**62
 """Latest time that the compiled merge accepts."""
@@ -55,6 +57,19 @@ class MergedMessages(NamedTuple):
     """How many come before each label."""
     time: int
     """Stream time after them, if it was not ahead of them."""
+
+    @property
+    def half(self) -> int:
+        """Half of their number."""
+        return (len(self.interactions) + len(self.labels)) // 2
+
+    def before_interaction(self, row: int) -> int:
+        """Return how many messages come before an interaction."""
+        return row + int(self.labels_before[row])
+
+    def before_label(self, row: int) -> int:
+        """Return how many messages come before a label."""
+        return row + int(self.interactions_before[row])
 
 
 def merge_queued(
@@ -157,7 +172,7 @@ class _Found(NamedTuple):
 
 def try_plan(  # noqa: PLR0917 - state of the task
     messages: MergedMessages, join: Join, model: Model, predicted: int, folded: int, first: int
-) -> PlannedMessages | None:
+) -> PlannedMessages | int:
     """Return the plan of messages, if every interaction is new and every label finds its prediction.
 
     Parameters
@@ -175,21 +190,26 @@ def try_plan(  # noqa: PLR0917 - state of the task
 
     Returns
     -------
-    PlannedMessages or None
-        None if something is unusual.
+    PlannedMessages or int
+        If something is unusual, a lower number of messages to try instead: those before it, or half of them
+        where its place is not known.
     """
     interactions, labels = messages.interactions, messages.labels
     n, m = len(interactions), len(labels)
     digests, label_digests = _digests(interactions, join), _digests(labels, join)
     rows, event_ids = match_events(digests, label_digests), interactions.ids(0)
-    if rows is None or not (join.has_room(n, m) and join.are_new(event_ids, digests)):
-        return None
-    found = _find_earlier(rows, n, labels, label_digests, join)
-    if found is None:
-        return None
-    ids = _entity_ids(interactions, model.features.entities)
+    if isinstance(rows, int):
+        return messages.before_interaction(rows) if rows < n else messages.before_label(rows - n)
+    if (known := join.first_known(event_ids, digests)) is not None:
+        return messages.before_interaction(known)
+    if not join.has_room(n, m):
+        return messages.half
+    found = _find_predictions(rows, messages, label_digests, join)
+    if isinstance(found, int):
+        return messages.before_label(found)
     if not _labels_match(found, messages, join):
-        return None
+        return messages.half
+    ids = _entity_ids(interactions, model.features.entities)
     numbers = _numbers(found, join)
     ratios = labels.field("watch_ratio")
     plan = Plan(
@@ -233,35 +253,33 @@ def _entity_ids(columns: InputColumns, entities: int) -> tuple[list[Id], ...]:
     return tuple(columns.ids(1 + entity) if len(columns) else [] for entity in range(entities))
 
 
-def _find_earlier(
-    rows: Integers, n: int, labels: InputColumns, digests: Digests, join: Join
-) -> _Found | None:
-    """Find the predictions of the labels without an interaction here; None if one is missing.
+def _find_predictions(rows: Integers, messages: MergedMessages, digests: Digests, join: Join) -> _Found | int:
+    """Find the predictions of the labels; or return a label that none comes before.
 
-    Of each label, `rows` has the row of its interaction, and `n` where there is none.
+    Of each label, `rows` has the row of its interaction, and one more than all rows where there is none here.
     """
+    n, labels = len(messages.interactions), messages.labels
+    early = np.flatnonzero((rows < n) & (rows >= messages.interactions_before))
+    if len(early):
+        return int(early[0])
     before = rows == n
     label_rows = np.flatnonzero(before)
     join_rows = join.pending.find(digests[before])
     elsewhere = join_rows == NO_ROW
     spilled = list[Pending]()
     if elsewhere.any():
-        if not join.spilled:
-            return None
-        records = join.spilled.find_all(labels.ids(0, label_rows[elsewhere]))
+        records = join.spilled.find_all(labels.ids(0, label_rows[elsewhere])) if join.spilled else None
         if records is None:
-            return None
+            return int(label_rows[np.argmax(elsewhere)])
         spilled = list(map(Pending.of_spilled, records))
     rows[before] += np.arange(len(join_rows))
     return _Found(rows, label_rows, join_rows, spilled)
 
 
 def _labels_match(found: _Found, messages: MergedMessages, join: Join) -> bool:
-    """Whether each label comes after its interaction, and names the same entities."""
+    """Whether each label names the entities of its interaction."""
     rows, n = found.rows, len(messages.interactions)
     own, named = rows < n, _id_columns(messages.labels)
-    if (rows[own] >= messages.interactions_before[own]).any():
-        return False
     new, earlier = np.flatnonzero(own), found.label_rows
     if not named.equal(new, _id_columns(messages.interactions), rows[new]):
         return False

@@ -81,7 +81,7 @@ def test_it_holds_what_a_dictionary_would(drawn: list[object]) -> None:
             spilled.remove(ids)
             for event_id in ids:
                 del held[event_id]
-            assert not spilled.knows_any(ids)
+            assert not spilled.known(spilled.digester.digests(ids)).any()
         assert_holds(spilled, held)
         spilled.compact()
         assert_holds(spilled, held)
@@ -93,7 +93,7 @@ def test_an_event_that_is_not_here_is_not_found() -> None:
     assert spilled.find_all([]) == []
     append(spilled, [prediction(0, 0, "a")])
     assert spilled.find_all(["a", "b"]) is None
-    assert not spilled.knows_any(["b"])
+    assert spilled.known(spilled.digester.digests(["b", "a"])).tolist() == [False, True]
     with pytest.raises(AssertionError, match="two outcomes"):
         spilled.remove(["b"])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 from hypothesis import given
@@ -161,3 +161,15 @@ def test_a_label_that_repeats_within_the_fast_path_is_a_duplicate() -> None:
     assert_no_difference(given_inputs, [], join_settings())
     task, _ = run(given_inputs, [], join_settings(), 1)
     assert task.counters["duplicate_labels"] == 1
+
+
+def test_only_what_is_next_to_an_unusual_message_is_taken_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    interactions: list[Message] = [interaction(n, 10 * n) for n in range(3_000)]
+    labels: list[Message] = [label(n, 10 * n + (0 if n in {700, 2_000} else 5)) for n in range(3_000)]
+    task = new_task(join_settings())
+    process = Mock(side_effect=task._process)
+    monkeypatch.setattr(task, "_process", process)
+    Delivery(task, inputs(interactions, labels)).deliver(REST)
+    task.advance(10_000)
+    assert task.counters["early"] == 2
+    assert process.call_count == 2 * planning.PLAIN_MESSAGES
