@@ -115,7 +115,7 @@ class BinaryTarget(Target):
 
     def predictions(self, scores: Sequence[float]) -> list[bool]:
         """Return `prediction` of each score."""
-        return [score > 0.0 for score in scores]
+        return [*map((0.0).__lt__, scores)]
 
     def label(self, value: float) -> bool:
         """Return whether the label is positive."""
@@ -123,8 +123,7 @@ class BinaryTarget(Target):
 
     def labels(self, values: Iterable[float]) -> list[bool]:
         """Return `label` of each value, as a list and without a call for each."""
-        threshold = self.threshold
-        return [value > threshold for value in values]
+        return [*map(self.threshold.__lt__, values)]
 
     def correct(self, score: float, value: float) -> bool:
         """Return whether a score predicts the label."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import msgspec
@@ -137,7 +137,10 @@ class RawMessage(NamedTuple):
 
 def sizes(keys: Sequence[bytes | None], values: Sequence[bytes | None], headers: Sequence[Any]) -> list[int]:
     """Return the size of each message's key, value and headers (pairs or None), in bytes."""
-    bare = [len(key or b"") + len(value or b"") for key, value in zip(keys, values, strict=True)]
+    try:
+        bare = [*map(add, map(len, keys), map(len, values))]  # type: ignore[arg-type]  # see below
+    except TypeError:  # None, which is rare, has no length
+        bare = [len(key or b"") + len(value or b"") for key, value in zip(keys, values, strict=True)]
     if not any(headers):
         return bare
     return [size + _headers_size(pairs or ()) for size, pairs in zip(bare, headers, strict=True)]

@@ -331,7 +331,7 @@ def _examples(ran: _Run, make: Any) -> Iterator[Example | None]:
 
 
 def _select(column: Sequence[Value], rows: list[int]) -> list[Value]:
-    return [column[row] for row in rows]
+    return [*map(column.__getitem__, rows)]
 
 
 def _select_optional(column: list[Value | None], rows: list[int]) -> list[Value | None]:

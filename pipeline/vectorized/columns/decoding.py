@@ -101,20 +101,14 @@ class Scanner:
     def decode(self, keys: list[bytes | None], values: list[bytes | None], latest: int) -> DecodedColumns:
         """Decode messages: see `pipeline.records.decoding.decode`."""
         n, fields, ids = len(values), len(self._kinds), self._ids
-        if None in values or None in keys:
-            texts, key_texts = [value or b"" for value in values], [key or b"" for key in keys]
-        else:
-            texts, key_texts = values, keys  # type: ignore[assignment]  # no None is among them
-        text = _bytes_of(b"".join(texts) + bytes(SPARE))
+        text, text_ends = _joined(values, SPARE)
+        key_text, key_ends = _joined(keys)
         begins, ends = np.zeros((2, fields, n), dtype=np.int64)
         integers, numbers = np.empty((fields, n), dtype=np.int64), np.empty((fields, n))
         usual = np.empty(n, dtype=np.bool_)
-        lengths = np.cumsum(np.fromiter(map(len, texts), np.int64, n))
         scan.scan(
-            text, lengths, self._names, self._name_ends, self._kinds, begins, ends, integers, numbers, usual
+            text, text_ends, self._names, self._name_ends, self._kinds, begins, ends, integers, numbers, usual
         )
-        key_ends = np.cumsum(np.fromiter(map(len, key_texts), np.int64, n))
-        key_text = _bytes_of(b"".join(key_texts))
         scan.are_keys(text, begins[self._key], ends[self._key], key_text, key_ends, usual)
         usual &= integers[ids] <= latest
         for at, (lowest, highest) in enumerate(self._limits.values(), ids + 1):
@@ -203,6 +197,16 @@ def _limits(field: FieldInfo) -> tuple[float, float] | None:
     ):
         return None
     return float(info.ge), float(info.le)
+
+
+def _joined(texts: Sequence[bytes | None], spare: int = 0) -> tuple[Bytes, Integers]:
+    """Return texts one behind the other, with spare bytes behind them, and where each ends; None is empty."""
+    try:
+        text = b"".join([*texts, bytes(spare)])  # type: ignore[list-item]  # see below
+    except TypeError:  # None, which is rare, cannot be joined
+        return _joined([each or b"" for each in texts], spare)
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))  # type: ignore[arg-type]  # none is None
+    return _bytes_of(text), np.cumsum(lengths)
 
 
 def _parse(text: Bytes, begins: Integers, ends: Integers, numbers: Floats, usual: Flags) -> None:

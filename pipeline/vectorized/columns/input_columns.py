@@ -93,7 +93,7 @@ class InputColumns:
             joined(texts),
             np.concatenate(begins, axis=1),
             np.concatenate(ends, axis=1),
-            {name: np.concatenate([np.array(piece.field(name)) for piece in pieces]) for name in names},
+            {name: np.concatenate([piece.array(name) for piece in pieces]) for name in names},
             () if names else [record for piece in pieces for record in piece.records],
         )
 
@@ -113,6 +113,10 @@ class InputColumns:
             values: list[Any] = self.numbers[name].tolist()
             return values
         return [*map(attrgetter(name), self.records)]
+
+    def array(self, name: str) -> Floats:
+        """Return a field of all messages that is a number, shape (n,)."""
+        return self.numbers[name] if name in self.numbers else np.array(self.field(name), dtype=np.float64)
 
 
 def joined(texts: Sequence[Bytes]) -> Bytes:

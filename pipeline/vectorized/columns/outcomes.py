@@ -28,6 +28,7 @@ from pipeline.records.fields import FEATURES_LENGTH, Id
 from pipeline.records.output_types import KUAIREC_TYPES, OutputTypes
 from pipeline.records.outputs import Outcome
 from pipeline.vectorized.columns.input_columns import Floats, Integers, decode_list, joined
+from pipeline.vectorized.columns.quotients import MAX_DIGITS, exact_quotient
 from pipeline.vectorized.columns.scan import Flags
 from pipeline.vectorized.columns.texts import Bytes, Offsets
 from pipeline.vectorized.columns.words import SPARE, load_word, lowest_bit
@@ -43,8 +44,6 @@ ID, INTEGER, NUMBER, FLAG, FEATURES, STATUS = range(6)
 MAX_ID: Final = 256
 """Characters of an id, at most."""
 MAX_INTEGER: Final = 2**63 - 1
-MAX_INTEGER_DIGITS: Final = 18
-"""Digits of whole numbers that fit into a word whatever they are."""
 MAX_EXACT_DIGITS: Final = 15
 """Digits of numbers that a float holds exactly."""
 MAX_NUMBER: Final = 40
@@ -578,7 +577,7 @@ def _integer(text: Bytes, at: np.uint64) -> tuple[np.uint64, int]:
     """Return where a whole number without a sign ends, and the number."""
     end, number = _digits(text, at, np.uint64(0))
     digits = end - at
-    if digits == 0 or digits > MAX_INTEGER_DIGITS or (digits > 1 and text[at] == _ZERO):
+    if digits == 0 or digits > MAX_DIGITS or (digits > 1 and text[at] == _ZERO):
         return _ABSENT, 0
     return end, int(np.int64(number))
 
@@ -602,10 +601,10 @@ def _features(text: Bytes, at: np.uint64, features: Floats, row: int) -> tuple[n
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _number(text: Bytes, at: np.uint64) -> tuple[np.uint64, float]:
-    """Return where a number ends, and the number, NaN if it takes more than one exact division.
+    """Return where a number ends, and the number, NaN if only a parser can tell it.
 
     Clinger, "How to read floating point numbers accurately", PLDI 1990: the quotient of two floats that are
-    exact is the float next to the number.
+    exact is the float next to the number. That of a longer number takes more.
     """
     start, negative = at, text[at] == _MINUS
     if negative:
@@ -637,9 +636,12 @@ def _number(text: Bytes, at: np.uint64) -> tuple[np.uint64, float]:
         power += exponent
     if end - start > MAX_NUMBER:
         return _ABSENT, np.nan
-    if not exact or digits > MAX_EXACT_DIGITS or power > MAX_EXACT_POWER:
+    if not exact or digits > MAX_DIGITS or power > MAX_EXACT_POWER:
         return end, np.nan
-    value = np.float64(np.int64(mantissa)) / _POWERS[power]
+    if digits <= MAX_EXACT_DIGITS:
+        value = np.float64(np.int64(mantissa)) / _POWERS[power]
+    else:
+        value = exact_quotient(np.int64(mantissa), _POWERS[power])
     return end, -value if negative else value
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forks.jit import njit
+from pipeline.vectorized.columns.quotients import MAX_DIGITS, exact_quotient
 from pipeline.vectorized.columns.words import SPARE, load_byte, load_word, lowest_bit
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -26,10 +27,6 @@ MAX_FIELDS: Final = 60
 """Fields to look for, at most: those that were found are bits of a word."""
 MAX_ID: Final = 256
 """Characters of an id, at most."""
-MAX_INTEGER_DIGITS: Final = 18
-"""Digits of whole numbers that fit into a word whatever they are."""
-MAX_EXACT_DIGITS: Final = 15
-"""Digits of numbers that a float holds exactly, as it does ten to the power of so many."""
 MAX_NUMBER: Final = 40
 """Characters of a number, at most."""
 MAX_EXPONENT_DIGITS: Final = 2
@@ -326,7 +323,7 @@ def _id_end(text: Bytes, at: int, end: int) -> int:
         stop = _string_end(text, at, end)
         return stop if 2 < stop - at <= MAX_ID + 2 else _ABSENT
     stop, digits, fraction, value = _number_end(text, at, end)
-    if fraction or digits > MAX_INTEGER_DIGITS or (value == 0 and load_byte(text, at) == _MINUS):
+    if fraction or digits > MAX_DIGITS or (value == 0 and load_byte(text, at) == _MINUS):
         return _ABSENT
     return stop
 
@@ -335,27 +332,23 @@ def _id_end(text: Bytes, at: int, end: int) -> int:
 def _time(text: Bytes, at: int, end: int) -> tuple[int, int]:
     """Return where a time ends, and the time."""
     stop, digits, fraction, time = _number_end(text, at, end)
-    if fraction or digits > MAX_INTEGER_DIGITS or time > MAX_TIME or load_byte(text, at) == _MINUS:
+    if fraction or digits > MAX_DIGITS or time > MAX_TIME or load_byte(text, at) == _MINUS:
         return _ABSENT, 0
     return stop, time
 
 
 @njit(cache=True, nogil=True)
 def _number(text: Bytes, at: int, end: int) -> tuple[int, float]:
-    """Return where a number ends, and the number, NaN if it takes more than one exact division.
-
-    Clinger, "How to read floating point numbers accurately", PLDI 1990: the quotient of two floats that are
-    exact is the float next to the number.
-    """
+    """Return where a number ends, and the number, NaN if only a parser can tell it."""
     stop, digits, fraction, value = _number_end(text, at, end)
     if stop == _ABSENT or stop - at > MAX_NUMBER:
         return _ABSENT, np.nan
-    if digits > MAX_EXACT_DIGITS or load_byte(text, at) == _MINUS:
+    if digits > MAX_DIGITS or load_byte(text, at) == _MINUS:
         return stop, np.nan
     power = 1.0
     for _ in range(fraction):
         power *= 10.0
-    return stop, value / power
+    return stop, exact_quotient(value, power)
 
 
 @njit(cache=True, nogil=True)
