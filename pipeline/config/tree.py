@@ -335,6 +335,9 @@ class Worker(Section):
 
     batch: int = Field(5_000, ge=1, le=100_000)
     """The largest number of messages of a partition in one transaction."""
+    native_produce: bool = True
+    """Whether compiled code gives records to librdkafka, where the client's version is known to allow it. The
+    client's method takes three times as long."""
     buffer: int = Field(64 * 2**20, ge=2**20, le=2**30)
     """Bytes of messages, of all inputs, that may be read before they are processed."""
     dead_letters: int = Field(60_000, ge=1)

@@ -91,7 +91,13 @@ class Session:
         self.assignment = Assignment(config, self.consumer, new_model, settings, monitor)
         timeout = config.worker.transaction_timeout / 1000
         self.writer = TransactionWriter(
-            self._producer, topics_of(config), settings, timeout, state_signer(config), encoders=encoders
+            self._producer,
+            topics_of(config),
+            settings,
+            timeout,
+            state_signer(config),
+            encoders=encoders,
+            native=config.worker.native_produce,
         )
         self.in_flight = InFlightCommit(self._producer)
         self._exchange = make_exchange(config, int(settings["partitions"]))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from itertools import chain, repeat
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from confluent_kafka import KafkaException, Producer
 
+from pipeline.kafka.batch_producer import BatchProducer
 from pipeline.kafka.committed import CommittedPosition
 from pipeline.kafka.deadline import BackgroundCall
 from pipeline.kafka.output_values import Encoders
@@ -182,6 +182,8 @@ class TransactionWriter:
         Signs state records; None where `checkpoint.key` is not set.
     encoders
         Of the topics whose records are not plain JSON.
+    native
+        Whether compiled code gives records to librdkafka: see `pipeline.kafka.batch_producer`.
     """
 
     def __init__(
@@ -193,9 +195,11 @@ class TransactionWriter:
         signer: StateSigner | None = None,
         *,
         encoders: Encoders = MappingProxyType({}),
+        native: bool = True,
     ) -> None:
         self._encoders = encoders
         self._producer = producer
+        self._batches = BatchProducer(producer, native=native)
         self._topics = topics
         self._settings = settings
         self._timeout = timeout
@@ -266,22 +270,10 @@ class TransactionWriter:
         """Write records; return the delivery report of the first, if there are any."""
         if not records.values:
             return None
-        values, keys, report = records.values, keys_of(records.keys), DeliveryReport()
+        values = records.values
         if encode_values := self._encoders.get(topic):
             values = encode_values(values)
-        reports, no_headers = chain([report], repeat(None)), repeat(None)
-        every = (
-            repeat(topic),
-            values,
-            keys,
-            repeat(partition),
-            reports,
-            no_headers,
-            records.timestamps,
-        )
-        for _ in map(self._producer.produce, *every):
-            pass  # a call from a loop costs a tenth more, one with named arguments twice as much
-        return report
+        return self._batches.produce(topic, partition, values, keys_of(records.keys), records.timestamps)
 
     def _write_dead_letter(self, partition: int, dead_letter: DeadLetter) -> None:
         source = dead_letter.source

@@ -12,6 +12,7 @@ import numpy as np
 
 from pipeline.config.tree import Config
 from pipeline.join.warm_up import warm_up as warm_up_join
+from pipeline.kafka import batch_producer
 from pipeline.model.factory import ModelFactory
 from pipeline.model.score_terms import warm_up_explaining
 from pipeline.monitoring.drift import DriftDetector
@@ -36,6 +37,7 @@ def warm_up(factory: ModelFactory) -> None:
     column_encoder.warm_up()
     waiting_texts.warm_up()
     outcomes.warm_up()
+    batch_producer.warm_up()
     factory.warm_up()
     DriftDetector().add(np.zeros(1))
     warm_up_explaining(factory.new_model())

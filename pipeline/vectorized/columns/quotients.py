@@ -27,8 +27,7 @@ def exact_quotient(_typing: Any, _dividend: Any, _divisor: Any) -> Any:
     same with a correction that is too small and with one that is too large (Ziv, "Fast evaluation of
     elementary mathematical functions with correctly rounded last bit", 1991).
 
-    The dividend is from 0 to 10**18, int64; the divisor is a power of ten that a float holds exactly, from 1 to
-    10**22.
+    The dividend is an int64 from 0 to 10**18, the divisor a power of ten that a float holds: 10**22 at most.
     """
 
     def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:

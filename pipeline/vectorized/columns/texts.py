@@ -95,6 +95,11 @@ class TextValues(Sequence[bytes]):
     ends
         Where each ends, behind its line feed, ascending, shape (n,).
 
+    Attributes
+    ----------
+    buffer
+        The texts.
+
     Examples
     --------
     >>> values = TextValues(np.frombuffer(b"7\n12\n", dtype=np.uint8), np.array([2, 5]))
@@ -103,7 +108,7 @@ class TextValues(Sequence[bytes]):
     """
 
     def __init__(self, buffer: Bytes, ends: NDArray[np.integer[Any]]) -> None:
-        self._buffer = buffer
+        self.buffer = buffer
         self._ends = ends
 
     def __len__(self) -> int:
@@ -120,7 +125,13 @@ class TextValues(Sequence[bytes]):
             return list(self)[index]
         row = range(len(self))[index]
         begin = int(self._ends[row - 1]) if row else 0
-        return self._buffer[begin : int(self._ends[row]) - 1].tobytes()
+        return self.buffer[begin : int(self._ends[row]) - 1].tobytes()
+
+    @property
+    def places(self) -> tuple[Rows, Rows]:
+        """Where each text begins and ends in the buffer, without its line feed; shapes (n,)."""
+        ends = self._ends.astype(np.int64)
+        return np.concatenate([[0], ends[:-1]]), ends - 1
 
     def __iter__(self) -> Iterator[bytes]:
         return chain.from_iterable(self._chunks())
@@ -129,7 +140,7 @@ class TextValues(Sequence[bytes]):
         begin = 0
         for row in range(0, len(self), _CHUNK):
             end = int(self._ends[min(row + _CHUNK, len(self)) - 1])
-            yield self._buffer[begin : end - 1].tobytes().split(b"\n")
+            yield self.buffer[begin : end - 1].tobytes().split(b"\n")
             begin = end
 
 

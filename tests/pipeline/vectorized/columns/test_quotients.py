@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from random import Random
 
-import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -21,7 +20,7 @@ def divide(dividend: int, divisor: float) -> float:
 
 
 def quotient(dividend: int, power: int) -> float:
-    return float(divide(np.int64(dividend), 10.0**power))
+    return float(divide(dividend, 10.0**power))
 
 
 @given(dividend=st.integers(0, 10**MAX_DIGITS - 1), power=st.integers(0, 22))

@@ -1,0 +1,200 @@
+"""Produce many records at once.
+
+The client takes longer to pass a record on than librdkafka takes to enqueue it. So compiled code calls
+librdkafka for all records of a batch, where the client's objects are known to begin with librdkafka's handle.
+Elsewhere the client produces all records, and here those that librdkafka refuses, which raises the error.
+
+Numba's cache on disk knows a function by its own file only: nothing compiled here depends on another one.
+"""
+
+# ruff: noqa: PLR0917 -- compiled code is called by position
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from itertools import chain, repeat
+from typing import Any, Final, NamedTuple, Self, TypeAlias
+
+import confluent_kafka
+import numpy as np
+from confluent_kafka import Producer
+from llvmlite import ir
+from numba import types
+from numpy.typing import NDArray
+
+from forks.compiled.simd import typed_intrinsic
+from forks.jit import njit
+from pipeline.kafka.producer import DeliveryReport
+from pipeline.vectorized.columns.texts import Bytes, TextValues
+
+Integers: TypeAlias = NDArray[np.int64]
+Words: TypeAlias = NDArray[np.uint64]
+
+KNOWN_CLIENTS: Final = ("2.16.",)
+"""The versions of confluent-kafka whose objects begin with librdkafka's handle."""
+
+_TOPIC, _PARTITION, _VALUE, _KEY, _FLAGS, _TIMESTAMP = 1, 3, 4, 5, 7, 8
+"""Kinds of arguments of `rd_kafka_produceva`: `rd_kafka_vtype_t` of rdkafka.h."""
+_COPY: Final = 2
+"""The flag `RD_KAFKA_MSG_F_COPY`: the value is copied."""
+_ARGUMENT_WORDS: Final = 9
+"""Words of an argument, `rd_kafka_vu_t`: its kind, then what it is, or the address and the size."""
+
+
+class _Library:
+    """The functions of librdkafka that are called here."""
+
+    def __init__(self) -> None:
+        # What an extension module is linked to is found by its own handle, too.
+        library = ctypes.CDLL(confluent_kafka.cimpl.__file__)
+        self.produce = ctypes.cast(library.rd_kafka_produceva, ctypes.c_void_p).value or 0
+        self.destroy_error = library.rd_kafka_error_destroy
+        self.destroy_error.argtypes = [ctypes.c_void_p]
+        self.destroy_error.restype = None
+
+
+class _Parts(NamedTuple):
+    """Texts in a buffer."""
+
+    buffer: Bytes
+    begins: Integers
+    ends: Integers
+
+    @classmethod
+    def of(cls, texts: Sequence[bytes]) -> Self:
+        """Return texts as parts of one buffer."""
+        if isinstance(texts, TextValues):
+            return cls(texts.buffer, *texts.places)
+        ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+        begins = np.zeros_like(ends)
+        begins[1:] = ends[:-1]
+        return cls(np.frombuffer(b"".join(texts), dtype=np.uint8), begins, ends)
+
+    @property
+    def addressed(self) -> tuple[int, Integers, Integers]:
+        """The address of the buffer, which has to outlive it, begins and ends."""
+        return self.buffer.ctypes.data, self.begins, self.ends
+
+
+class BatchProducer:
+    """Produces the records of a batch.
+
+    Parameters
+    ----------
+    producer
+        The producer.
+    native
+        Whether librdkafka is called directly, where that is known to be possible.
+    """
+
+    def __init__(self, producer: Producer, *, native: bool) -> None:
+        self._producer = producer
+        # What only has the producer's methods, or other ones, has no handle.
+        known = type(producer) is Producer and version("confluent-kafka").startswith(KNOWN_CLIENTS)
+        self._library = _Library() if native and known and sys.byteorder == "little" else None
+
+    @property
+    def native(self) -> bool:
+        """Whether librdkafka is called directly."""
+        return self._library is not None
+
+    def produce(
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes],
+        keys: Sequence[bytes],
+        timestamps: Sequence[int],
+    ) -> DeliveryReport:
+        """Produce records, at least one, and return the delivery report of the first.
+
+        Raises
+        ------
+        KafkaException
+            A record cannot be produced.
+        BufferError
+            There is no room for a record.
+        """
+        report = DeliveryReport()
+        if self._library is None:
+            reports, no_headers = chain([report], repeat(None)), repeat(None)
+            every = (repeat(topic), values, keys, repeat(partition), reports, no_headers, timestamps)
+            for _ in map(self._producer.produce, *every):
+                pass  # a call from a loop costs a tenth more, one with named arguments twice as much
+            return report
+        self._producer.produce(topic, values[0], keys[0], partition, report, None, timestamps[0])
+        self._produce_others(self._library, topic, partition, values, keys, timestamps)
+        return report
+
+    def _produce_others(
+        self,
+        library: _Library,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes],
+        keys: Sequence[bytes],
+        timestamps: Sequence[int],
+    ) -> None:
+        """Produce all but the first by librdkafka."""
+        name = ctypes.c_char_p(topic.encode())
+        arguments = np.zeros((6, _ARGUMENT_WORDS), dtype=np.uint64)
+        arguments[:, 0] = _TOPIC, _PARTITION, _FLAGS, _VALUE, _KEY, _TIMESTAMP
+        arguments[:3, 1] = ctypes.cast(name, ctypes.c_void_p).value or 0, partition, _COPY
+        handle = ctypes.c_void_p.from_address(id(self._producer) + object.__basicsize__).value or 0
+        of_values, of_keys, times = _Parts.of(values), _Parts.of(keys), np.array(timestamps, dtype=np.int64)
+        row = 1
+        while row < len(times):
+            row, error = _produce(
+                library.produce, handle, arguments, *of_values.addressed, *of_keys.addressed, times, row
+            )
+            if error:
+                library.destroy_error(error)
+                self._producer.produce(topic, values[row], keys[row], partition, None, None, timestamps[row])
+                row += 1
+
+
+def warm_up() -> None:
+    """Compile, or load what was compiled before."""
+    nothing = np.empty(0, dtype=np.int64)
+    arguments = np.empty((6, _ARGUMENT_WORDS), dtype=np.uint64)
+    _produce(0, 0, arguments, 0, nothing, nothing, 0, nothing, nothing, nothing, 0)
+
+
+@typed_intrinsic
+def _call(_typing: Any, _function: Any, _handle: Any, _arguments: Any, _count: Any) -> Any:
+    """Call `rd_kafka_produceva` at an address, and return the address of the error, 0 without one."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        word = ir.IntType(64)
+        function = builder.inttoptr(values[0], ir.FunctionType(word, [word] * 3).as_pointer())
+        return builder.call(function, values[1:])
+
+    return types.int64(*[types.int64] * 4), generate
+
+
+@njit(cache=True, nogil=True)
+def _produce(
+    function: int,
+    handle: int,
+    arguments: Words,
+    values: int,
+    value_begins: Integers,
+    value_ends: Integers,
+    keys: int,
+    key_begins: Integers,
+    key_ends: Integers,
+    timestamps: Integers,
+    row: int,
+) -> tuple[int, int]:
+    """Produce records from a row on; return the row of the first that is refused, and the error's address."""
+    while row < len(timestamps):
+        arguments[3, 1], arguments[3, 2] = values + value_begins[row], value_ends[row] - value_begins[row]
+        arguments[4, 1], arguments[4, 2] = keys + key_begins[row], key_ends[row] - key_begins[row]
+        arguments[5, 1] = timestamps[row]
+        error = _call(function, handle, arguments.ctypes.data, len(arguments))
+        if error:
+            return row, error
+        row += 1
+    return row, 0
