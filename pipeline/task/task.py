@@ -246,7 +246,7 @@ class Task:
         self._plan.extend(plan)
         self._move_stream_time(max(self.stream_time, messages.time))
         join.forget(self.stream_time)
-        return 0 if attempts == 1 else planning.PLAIN_MESSAGES
+        return 0 if attempts == 1 else planning.UNUSUAL_MESSAGES
 
     def _apply(self, table: LiveTable) -> None:
         """Apply the next record of a table."""

@@ -16,7 +16,7 @@ from pipeline.kafka.output_values import Encoders
 from pipeline.kafka.producer import DeliveryReport, abort_if_required, flush
 from pipeline.kafka.topics import Topics
 from pipeline.model.snapshot import pack
-from pipeline.records.encoding import encode, keys_of
+from pipeline.records.encoding import encode
 from pipeline.recovery.checkpoint_writer import (
     input_offsets,
     next_slot,
@@ -28,6 +28,7 @@ from pipeline.recovery.signature import StateSigner
 from pipeline.task.batch import Batch
 from pipeline.task.plan import DeadLetter
 from pipeline.task.task import Task
+from pipeline.vectorized.columns.texts import key_texts
 from pipeline.worker.encoder import EncodedRecords, RecordEncoder, dead_letter_headers
 
 ABORT_GRACE = 5.0
@@ -273,7 +274,7 @@ class TransactionWriter:
         values = records.values
         if encode_values := self._encoders.get(topic):
             values = encode_values(values)
-        return self._batches.produce(topic, partition, values, keys_of(records.keys), records.timestamps)
+        return self._batches.produce(topic, partition, values, key_texts(records.keys), records.timestamps)
 
     def _write_dead_letter(self, partition: int, dead_letter: DeadLetter) -> None:
         source = dead_letter.source

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from pipeline.kafka.batch_producer import BatchProducer
-from pipeline.records.encoding import keys_of
-from pipeline.vectorized.columns.texts import TextValues
+from pipeline.vectorized.columns.texts import TextValues, key_texts
 from tests.integration.harness import TIMEOUT, Pipeline, input_producer
 
 COUNT = 3_000
@@ -24,7 +23,7 @@ def test_both_ways_write_the_same(
     values = [b'{"number":%d}' % number for number in range(COUNT)]
     lines = np.frombuffer(b"".join(each + b"\n" for each in values), dtype=np.uint8)
     texts = TextValues(lines, np.flatnonzero(lines == ord("\n")) + 1)
-    producer, keys, written = input_producer(bootstrap), keys_of([*ids]), {}
+    producer, keys, written = input_producer(bootstrap), key_texts([*ids]), {}
     for topic, native in ((topics.interactions, False), (topics.labels, True)):
         batches = BatchProducer(producer, native=native)
         reports = [

@@ -33,6 +33,8 @@ MIN_MESSAGES = 2
 """Fewest messages for which the fast path is tried."""
 PLAIN_MESSAGES = 8
 """Messages to process one by one where it was refused, so that attempts do not cost more than they do."""
+UNUSUAL_MESSAGES = 2
+"""Messages to process one by one where an unusual one is next: often a label, then its interaction."""
 MAX_MESSAGES = 4096
 """Most messages processed together."""
 MAX_ATTEMPTS = 2

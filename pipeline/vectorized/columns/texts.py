@@ -10,15 +10,21 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias, overload
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from forks.jit import njit
+from pipeline.records.encoding import keys_of
+from pipeline.records.fields import Id
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Offsets: TypeAlias = NDArray[np.uint64]
 """Unsigned: compiled code looks whether signed indices are negative, and copies byte by byte then."""
 Rows: TypeAlias = NDArray[np.int64]
+
+_LINE_FEED: Final = ord("\n")
+_encode_lines = msgspec.json.Encoder().encode_lines
 
 _CHUNK: Final = 200
 """Texts that are made together: few enough to stay in the processor's cache."""
@@ -142,6 +148,21 @@ class TextValues(Sequence[bytes]):
             end = int(self._ends[min(row + _CHUNK, len(self)) - 1])
             yield self.buffer[begin : end - 1].tobytes().split(b"\n")
             begin = end
+
+
+def key_texts(ids: Sequence[Id]) -> Sequence[bytes]:
+    r"""Return the keys of messages as `keys_of` does, in one buffer where all ids are integers.
+
+    Examples
+    --------
+    >>> list(key_texts([7, 12])), list(key_texts([7, "Zoë"]))
+    ([b'7', b'12'], [b'7', b'Zo\xc3\xab'])
+    """
+    lines = _encode_lines(ids)
+    if b'"' in lines:  # only an integer is encoded as its text
+        return keys_of(ids)
+    buffer = np.frombuffer(lines, dtype=np.uint8)
+    return TextValues(buffer, np.flatnonzero(buffer == _LINE_FEED) + 1)
 
 
 NO_TEXTS = Texts.of([], [])

@@ -172,4 +172,4 @@ def test_only_what_is_next_to_an_unusual_message_is_taken_one_by_one(monkeypatch
     Delivery(task, inputs(interactions, labels)).deliver(REST)
     task.advance(10_000)
     assert task.counters["early"] == 2
-    assert process.call_count == 2 * planning.PLAIN_MESSAGES
+    assert process.call_count == 2 * planning.UNUSUAL_MESSAGES
