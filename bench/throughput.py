@@ -15,7 +15,7 @@ from bench.bare import bare, group
 from bench.deployment import Deployment
 from bench.group_progress import CommittedOffsets, Throughput, measure_throughput
 from bench.options import Options
-from bench.throughput_comparison import compare_throughput, pipeline
+from bench.throughput_comparison import compare_throughput, median_ratio, pipeline
 
 REPETITIONS: Final = 5
 EVENTS: Final = 200_000
@@ -24,9 +24,13 @@ FILL_WAIT: Final = 0.05
 
 
 def run(options: Options) -> dict[str, Any]:
-    """Return events a second of both and their ratio: medians over the rounds, which are all listed."""
+    """Return events a second of both, and the ratios of these and of the processor time of an event.
+
+    All are medians over the rounds, which are listed.
+    """
     result = compare_throughput(options, {"pipeline": pipeline, "bare": _bare}, EVENTS, REPETITIONS)
-    return {"ratio": round(result["pipeline_events_per_s"] / result["bare_events_per_s"], 3), **result}
+    ratio = median_ratio(result, "pipeline", "bare")
+    return {"ratio": ratio, "cpu_ratio": median_ratio(result, "pipeline", "bare", "cpu_us"), **result}
 
 
 def _bare(deployment: Deployment, count: int, broker: psutil.Process) -> Throughput:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
@@ -66,6 +67,28 @@ def compare_throughput(
         result |= {f"{candidate}_{figure}": value for figure, value in middle.figures().items()}
     result["rounds"] = [{name: one.figures() for name, one in throughputs.items()} for throughputs in found]
     return result
+
+
+def median_ratio(result: Mapping[str, Any], one: str, other: str, figure: str = "events_per_s") -> float:
+    """Return the median over the rounds of the ratio of two candidates, which a machine's pace leaves alone.
+
+    Parameters
+    ----------
+    result
+        That of `compare_throughput`.
+    one, other
+        The candidates.
+    figure
+        Of which the ratio is.
+
+    Examples
+    --------
+    >>> rounds = [{"a": {"cpu_us": 3.0}, "b": {"cpu_us": 2.0}}, {"a": {"cpu_us": 6.0}, "b": {"cpu_us": 4.0}}]
+    >>> median_ratio({"rounds": rounds}, "a", "b", "cpu_us")
+    1.5
+    """
+    ratios: list[float] = [each[one][figure] / each[other][figure] for each in result["rounds"]]
+    return round(median(ratios), 3)
 
 
 def pipeline(deployment: Deployment, count: int, broker: psutil.Process) -> Throughput:

@@ -16,7 +16,7 @@ from bench.deployment import Deployment
 from bench.group_progress import CommittedOffsets, Throughput, measure_throughput
 from bench.options import Options
 from bench.peers.environment import environment
-from bench.throughput_comparison import compare_throughput, pipeline
+from bench.throughput_comparison import compare_throughput, median_ratio, pipeline
 
 REPETITIONS: Final = 3
 EVENTS: Final = 200_000
@@ -32,7 +32,7 @@ def run(options: Options) -> dict[str, Any]:
         return _quix(python, deployment, count, broker)
 
     result = compare_throughput(options, {"pipeline": pipeline, "peer": peer}, EVENTS, REPETITIONS)
-    ratio = round(result["pipeline_events_per_s"] / result["peer_events_per_s"], 2)
+    ratio = median_ratio(result, "pipeline", "peer")
     return {"ratio": ratio, "peer": "Quix Streams and River", **result}
 
 

@@ -22,8 +22,8 @@ from pipeline.records.outputs import Prediction
 
 Record = TypeVar("Record")
 
-MAX_POLL_RECORDS = 500
-"""Messages in a slice, at most: few enough that their decoded records stay in the processor's cache."""
+MAX_POLL_RECORDS = 2_000
+"""Messages in a slice, at most: so many that the fixed costs of a slice do not count."""
 END_PATIENCE = 10.0
 """Seconds in which a new leader learns where its partition ends."""
 FETCH_MAX_WAIT_MS = 10
