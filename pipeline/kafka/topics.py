@@ -27,7 +27,7 @@ from pipeline.kafka.offsets import PartitionId, low_watermarks
 LARGEST_DEAD_LETTER = 32 * 1024 * 1024
 """Bytes of a message that is written as a dead letter, at most."""
 LARGEST_BATCH = 4 * 1024 * 1024
-"""Bytes of a batch of predictions or outcomes, at most. A transaction has one of each, mostly."""
+"""Bytes of a batch of records of one output, at most. A transaction has one of each, mostly."""
 BATCH_OVERHEAD = 0.05
 """Share of a batch's limit that is left to its header, and to what does not get smaller when compressed."""
 KEEP_FOREVER = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -138,16 +138,19 @@ class Topics:
 
     def settings(self, name: str) -> dict[str, str]:
         """Return the settings with which a topic is created."""
-        if name == self.checkpoints:
-            return {"cleanup.policy": "compact"}
         if name in self.tables:
             return {"cleanup.policy": "compact", "min.compaction.lag.ms": str(TABLE_COMPACTION_LAG_MS)}
-        if name == self.shared:
+        if name in self.inputs:
+            return KEEP_FOREVER
+        largest = LARGEST_DEAD_LETTER if name == self.dead_letters else LARGEST_BATCH
+        return self._retention(name) | {"max.message.bytes": str(largest)}
+
+    def _retention(self, output: str) -> dict[str, str]:
+        """Return how long an output's records are kept."""
+        if output == self.checkpoints:
+            return {"cleanup.policy": "compact"}
+        if output == self.shared:
             return {"cleanup.policy": "delete", "retention.ms": str(SHARED_RETENTION_MS)}
-        if name == self.dead_letters:
-            return KEEP_FOREVER | {"max.message.bytes": str(LARGEST_DEAD_LETTER)}
-        if name in {self.predictions, self.outcomes}:
-            return KEEP_FOREVER | {"max.message.bytes": str(LARGEST_BATCH)}
         return KEEP_FOREVER
 
 
@@ -297,7 +300,7 @@ def partition_count(client: Admin, topics: Topics) -> int:
 
 
 def batch_bytes(client: Admin, topics: Topics) -> int:
-    """Return the size of batches that the topics of predictions and outcomes take, however they compress.
+    """Return the size of batches that all topics of outputs take, however they compress.
 
     Parameters
     ----------
@@ -311,7 +314,7 @@ def batch_bytes(client: Admin, topics: Topics) -> int:
     int
         In bytes.
     """
-    settings = _settings(client, [topics.predictions, topics.outcomes])
+    settings = _settings(client, [*topics.outputs])
     limits = [int(each["max.message.bytes"]) for each in settings.values()]
     return int(min(*limits, LARGEST_BATCH) * (1 - BATCH_OVERHEAD))
 

@@ -71,15 +71,17 @@ def test_other_errors_are_not_asked_about_again() -> None:
 @pytest.mark.parametrize(
     ("limits", "size"),
     [
-        ({"predictions": 1_048_588, "outcomes": 4_194_304}, 996_158),
-        ({"predictions": 4_194_304, "outcomes": 4_194_304}, 3_984_588),
-        ({"predictions": 2**30, "outcomes": 2**30}, 3_984_588),
+        ({"outcomes": 1_048_588}, 996_158),
+        ({"checkpoints": 1_048_588}, 996_158),
+        ({"shared": 1_048_588}, 996_158),
+        ({}, 3_984_588),
+        ({"predictions": 2**30}, 3_984_588),
     ],
 )
-def test_batches_fit_into_the_topics_of_predictions_and_outcomes(limits: dict[str, int], size: int) -> None:
+def test_batches_fit_into_the_topics_of_outputs(limits: dict[str, int], size: int) -> None:
     class Broker(LaggingBroker):
         @staticmethod
         def settings(name: str) -> dict[str, str]:
-            return {"max.message.bytes": str(limits[name])}
+            return {"max.message.bytes": str(limits.get(name, 4_194_304))}
 
     assert topics.batch_bytes(cast("Admin", Broker(0)), topics.Topics()) == size
