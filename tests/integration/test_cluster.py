@@ -173,6 +173,10 @@ for line in sys.stdin:
 """Asks for a group at each line of input, and says who answers."""
 
 
+MOVING = ("COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR")
+"""What brokers answer while a partition of the groups moves from one to another."""
+
+
 def test_a_process_outlives_the_silence_of_a_group_s_coordinator(cluster: Cluster, network: Network) -> None:
     command = [sys.executable, "-c", ASK, cluster.bootstrap_of(network.listener(0))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -191,8 +195,7 @@ def test_a_process_outlives_the_silence_of_a_group_s_coordinator(cluster: Cluste
             network.fail(Fault.SILENCE, workers=[0], brokers=[BROKERS[number % 3]])
             answers = {ask() for _ in range(2)}
             network.heal()
-            # While a partition of the groups moves to another broker, that one says that it is loading it.
-            assert answers <= {"_TIMED_OUT", "readers", "GROUP_ID_NOT_FOUND", "COORDINATOR_LOAD_IN_PROGRESS"}
+            assert answers <= {"_TIMED_OUT", "readers", "GROUP_ID_NOT_FOUND", *MOVING}
         until(lambda: ask() != "_TIMED_OUT", "an answer after the silence", None)
         process.stdin.close()
         assert process.wait(TIMEOUT) == 0
