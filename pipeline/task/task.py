@@ -229,8 +229,8 @@ class Task:
             if n + m < planning.MIN_MESSAGES:
                 return planning.MIN_MESSAGES
             found = planning.try_plan(messages, join, self.model, self.predicted, folded, self._plan.first)
-            usual = found if isinstance(found, int) else self._fast_limit
-            self._fast_limit = min(planning.MAX_MESSAGES, max(planning.PLAIN_MESSAGES, 2 * usual))
+            limit = found if isinstance(found, int) else 2 * self._fast_limit
+            self._fast_limit = min(planning.MAX_MESSAGES, max(planning.PLAIN_MESSAGES, limit))
         plan = found.plan
         if self.tables and n:
             plan.values = self.tables.values(plan.values, [*zip(*plan.ids, strict=True)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from unittest.mock import Mock, patch
 
 import pytest
@@ -173,3 +174,20 @@ def test_only_what_is_next_to_an_unusual_message_is_taken_one_by_one(monkeypatch
     task.advance(10_000)
     assert task.counters["early"] == 2
     assert process.call_count == 2 * planning.UNUSUAL_MESSAGES
+
+
+def test_attempts_cost_little_where_a_table_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each prediction then has the oldest one expire, and no attempt succeeds."""
+    tried, merge_queued = list[int](), planning.merge_queued
+
+    def counted(*arguments: Any) -> planning.MergedMessages:
+        messages = merge_queued(*arguments)
+        tried.append(len(messages.interactions) + len(messages.labels))
+        return messages
+
+    monkeypatch.setattr(planning, "merge_queued", counted)
+    task = new_task(join_settings(max_pending=10))
+    Delivery(task, inputs([interaction(n, n) for n in range(3_000)], [])).deliver(REST)
+    task.advance(100_000)
+    assert task.counters["crowded_out"] == 2_990
+    assert sum(tried) < 5 * 3_000
