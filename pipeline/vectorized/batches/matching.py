@@ -16,6 +16,7 @@ from pipeline.join.digests import Digests
 Integers: TypeAlias = NDArray[np.int64]
 
 NONE = -1
+"""The number of the first repeated one, where all differ."""
 
 
 def match_events(events: Digests, labelled: Digests) -> Integers | int:
