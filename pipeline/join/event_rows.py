@@ -200,35 +200,76 @@ class EventRows:
 
     def remove_until(self, time: int) -> Integers:
         """Remove what is due before a time, and return its numbers."""
-        rows = self._due(min(time, self._heap[0][0]) if self._heap else time)
-        numbers = self.numbers[rows]
-        self.remove(rows)
-        late = list[int]()
-        while (row := self.next_due(time)) != NO_ROW:
-            late.append(int(self.numbers[row]))
-            self.remove(np.array([row]))
-        return np.concatenate([numbers, np.array(late, dtype=np.int64)])
+        return self._remove_first(self.first_rows(time))
 
-    def _due(self, time: int) -> Integers:
-        """Return the ordered rows due before a time, and go on behind them."""
-        states, found = self._columns["states"], list[Integers]()
-        while self._head < self._end:
-            end = min(self._head + CHUNK, self._end)
-            deadlines = self.deadlines[self._head : end]
-            stop, rows = _due(states[self._head : end], deadlines, time)
-            found.append(self._head + rows)
-            self._head += stop
-            if self._head < end:
+    def remove_first(self, count: int) -> Integers:
+        """Remove so many rows, the first by deadline and number, and return their numbers."""
+        return self._remove_first(self.first_rows(0, count, count))
+
+    def _remove_first(self, rows: Integers) -> Integers:
+        numbers: Integers = self.numbers[rows]
+        self.remove(rows)
+        self.next_deadline()
+        return numbers
+
+    def first_rows(self, time: int, least: int = 0, most: int = 2**31) -> Integers:
+        """Return the first rows by deadline and number.
+
+        Parameters
+        ----------
+        time
+            All rows whose deadlines lie before it are wanted.
+        least
+            So many are wanted in any case, if there are as many.
+        most
+            The largest number of rows to return.
+        """
+        rows, late = self._first_ordered(time, least, most), self._first_in_heap(time, least, most)
+        if late:
+            rows = np.concatenate([rows, np.array(late, dtype=np.int64)])
+            rows = rows[np.lexsort((self.numbers[rows], self.deadlines[rows]))]
+            due = int(np.searchsorted(self.deadlines[rows], time))
+            rows = rows[: min(max(due, least), most)]
+        return rows
+
+    def _first_ordered(self, time: int, least: int, most: int) -> Integers:
+        """Do as `first_rows`, among the ordered rows."""
+        states, found, count = self._columns["states"], list[Integers](), 0
+        self._head = begin = _first_ordered(states, self._head, self._end)
+        while begin < self._end and count < most:
+            end = min(begin + CHUNK, self._end)
+            deadlines = self.deadlines[begin:end]
+            stopped, rows = _first_due(states[begin:end], deadlines, time, least - count, most - count)
+            found.append(begin + rows)
+            count, begin = count + len(rows), end
+            if stopped:
                 break
         return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+
+    def _first_in_heap(self, time: int, least: int, most: int) -> list[int]:
+        """Do as `first_rows`, among the rows in the heap."""
+        heap, rows, entries = self._heap, list[int](), list[tuple[int, int]]()
+        while heap and (heap[0][0] < time or len(rows) < least) and len(rows) < most:
+            entry = heappop(heap)
+            if (row := self._row_in_heap(entry[1])) != NO_ROW:
+                rows.append(row)
+                entries.append(entry)
+        for entry in entries:
+            heappush(heap, entry)
+        return rows
+
+    def _row_in_heap(self, number: int) -> int:
+        """Return the row of a number in the heap, `NO_ROW` if it has left."""
+        row = self.from_number(number)
+        live = row < self._end and self.numbers[row] == number and self._columns["states"][row] == IN_HEAP
+        return row if live else NO_ROW
 
     def _earliest(self) -> int:
         """Return the first row by deadline and number."""
         states, heap = self._columns["states"], self._heap
         self._head = head = _first_ordered(states, self._head, self._end)
         while heap:
-            row = self.from_number(heap[0][1])
-            if row < self._end and self.numbers[row] == heap[0][1] and states[row] == IN_HEAP:
+            if (row := self._row_in_heap(heap[0][1])) != NO_ROW:
                 break
             heappop(heap)
         else:
@@ -305,16 +346,16 @@ def _first_ordered(states: States, begin: int, end: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _due(states: States, deadlines: Integers, time: int) -> tuple[int, Integers]:
-    """Return the first ordered row whose deadline is not before a time, and the ordered rows before it."""
-    stop, count = 0, 0
-    while stop < len(states) and not (states[stop] == 1 and deadlines[stop] >= time):
-        count += states[stop] == 1
-        stop += 1
-    rows = np.empty(count, dtype=np.int64)
-    at = 0
-    for row in range(stop):
+def _first_due(
+    states: States, deadlines: Integers, time: int, least: int, most: int
+) -> tuple[bool, Integers]:
+    """Return the first ordered rows, and whether the next one is not wanted: see `EventRows.first_rows`."""
+    rows = np.empty(min(len(states), most), dtype=np.int64)
+    count = 0
+    for row in range(len(states)):
         if states[row] == 1:
-            rows[at] = row
-            at += 1
-    return stop, rows
+            if count == most or (deadlines[row] >= time and count >= least):
+                return True, rows[:count]
+            rows[count] = row
+            count += 1
+    return False, rows[:count]

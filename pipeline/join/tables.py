@@ -141,6 +141,12 @@ class Join:
             return self._ids.of(row - self._ids_from)
         return self._written_ids.ids(number)
 
+    def ids_of(self, rows: Integers) -> list[list[Id]]:
+        """Return the ids of predictions in memory: those of the event and its entities, of each."""
+        if self._written_ids is None or (rows >= self._ids_from).all():
+            return self._ids.of_all(rows - self._ids_from)
+        return [*map(self._ids_of, rows.tolist(), self.pending.numbers[rows].tolist())]
+
     def same_ids(self, rows: Integers, ids: IdColumns, id_rows: Integers) -> bool:
         """Whether predictions in memory have the ids of these rows, one by one."""
         own = rows >= self._ids_from
@@ -181,15 +187,26 @@ class Join:
         )
 
     def next_deadline(self) -> int:
-        """Return the last stream time at which no prediction has expired and no early label is an orphan."""
-        return min(self.pending.next_deadline(), self._early_timers.next(), self._spilled_deadline())
+        """Return the last stream time at which no early label is overdue, and no spilled prediction."""
+        return min(self._early_timers.next(), self._spilled_deadline())
 
-    def has_room(self, predictions: int, outcomes: int) -> bool:
-        """Tell whether the tables have room for so many more entries."""
-        return (
-            self.pending_count + predictions <= self.max_pending
-            and len(self.closed) + outcomes <= self.max_closed
-        )
+    def has_room(self, predictions: int) -> bool:
+        """Whether so many more predictions may wait."""
+        return self.pending_count + predictions <= self.max_pending
+
+    def first_due(self, time: int, more: int, most: int) -> Integers:
+        """Return the rows of predictions in memory that may expire, by deadline and number.
+
+        Parameters
+        ----------
+        time
+            Those overdue then are among them, in milliseconds.
+        more
+            So many predictions come until then: there may be no room for as many.
+        most
+            The largest number of rows.
+        """
+        return self.pending.first_rows(time, max(0, self.pending_count + more - self.max_pending), most)
 
     def first_known(self, event_ids: Sequence[Id], digests: Digests) -> int | None:
         """Return the number of the first event that is known or has a label that waits, if there is one."""
@@ -318,10 +335,14 @@ class Join:
         if event_ids and self.spilled is not None:
             self.spilled.remove(event_ids)
 
-    def remember_labelled(self, digests: Digests, label_timestamps: Integers, first: int) -> None:
-        """Remember events as closed by labels; they are not known, and their outcomes begin with `first`."""
-        numbers = 2 * np.arange(first, first + len(digests))
-        self.closed.append(digests, numbers, label_timestamps + self.window)
+    def remember_closed(
+        self, digests: Digests, until: Integers, first: int, expired: NDArray[np.bool_]
+    ) -> None:
+        """Remember events that are not known as closed, until when, and whether no label came.
+
+        The sequence of the first one's outcome is `first`.
+        """
+        self.closed.append(digests, 2 * np.arange(first, first + len(digests)) + expired, until)
 
     def remembered_until(self, timestamp: int, label_timestamp: int | None) -> int:
         """Return the stream time until which a closed event is remembered: one window after it was closed."""
@@ -375,11 +396,11 @@ class Join:
     def forget(self, stream_time: int) -> None:
         """Forget closed events that are due, or for which there is no room, by deadline."""
         numbers = self.closed.remove_until(stream_time)
+        if (excess := len(self.closed) - self.max_closed) > 0:
+            numbers = np.concatenate([numbers, self.closed.remove_first(excess)])
         if self._answered:
             for number in numbers.tolist():
                 self._answered.pop(number, None)
-        while len(self.closed) > self.max_closed:
-            self._forget(self.closed.next_due(NEVER))
 
     def _forget(self, row: int) -> None:
         self._answered.pop(int(self.closed.numbers[row]), None)

@@ -132,7 +132,7 @@ class Task:
                 self._apply(queue)
                 continue
             if not slow_steps:
-                slow_steps = self._run_fast_path(min(self._fast_limit, limit - plan.steps))
+                slow_steps = self._run_fast_path(limit - plan.steps)
                 continue
             slow_steps -= 1
             time = queue.time
@@ -209,16 +209,16 @@ class Task:
             return self.interactions if self.labels.at_end else None
         return self.labels if next_label <= next_interaction else self.interactions
 
-    def _run_fast_path(self, max_messages: int) -> int:
+    def _run_fast_path(self, max_steps: int) -> int:
         """Process the next messages at once, if possible; return how many to process one by one then."""
         if len(self.interactions) + len(self.labels) < planning.MIN_MESSAGES:
             return planning.MIN_MESSAGES
-        if not self.inbox.settled or self.join.corrections != "off" or self.model.features.item_entities:
+        if not self._takes_columns:
             return planning.PLAIN_MESSAGES
-        join, folded = self.join, self._plan.outcomes
+        join = self.join
         ends = [self.inbox.next_window, *(table.queue.time for table in self.tables.tables)]
         end = min((time for time in ends if time is not None), default=None)
-        found: planning.PlannedMessages | int = max_messages
+        found: planning.PlannedMessages | int = min(self._fast_limit, max_steps)
         attempts = 0
         while isinstance(found, int):
             if attempts == planning.MAX_ATTEMPTS or found < planning.MIN_MESSAGES:
@@ -228,7 +228,7 @@ class Task:
             n, m = len(messages.interactions), len(messages.labels)
             if n + m < planning.MIN_MESSAGES:
                 return planning.MIN_MESSAGES
-            found = planning.try_plan(messages, join, self.model, self.predicted, folded, self._plan.first)
+            found = planning.try_plan(messages, join, self.model, self._progress, max_steps)
             limit = found if isinstance(found, int) else 2 * self._fast_limit
             self._fast_limit = min(planning.MAX_MESSAGES, max(planning.PLAIN_MESSAGES, limit))
         plan = found.plan
@@ -237,16 +237,37 @@ class Task:
             plan.tables = [self.tables.versions] * n
         self.interactions.skip(n)
         self.labels.skip(m)
-        self.counters.update(interactions=n, labels=m, predictions=n, labelled=m)
-        self.predicted += n
-        for number in range(m):
-            if not self._receive(plan, number):
-                break
-        found.apply(join, messages.label_times)
-        self._plan.extend(plan)
+        self.counters.update(interactions=n, labels=m)
+        self._take(found)
         self._move_stream_time(max(self.stream_time, messages.time))
         join.forget(self.stream_time)
         return 0 if attempts == 1 else planning.UNUSUAL_MESSAGES
+
+    def _take(self, found: planning.PlannedMessages) -> None:
+        """Append what was planned in columns."""
+        plan, expired = found.plan, int(np.count_nonzero(found.expired))
+        predicted, labelled = len(plan.event_ids), len(plan.closed) - expired
+        self.counters.update(
+            predictions=predicted, labelled=labelled, expired=expired, crowded_out=found.crowded_out
+        )
+        self.predicted += predicted
+        for number in range(len(plan.closed)):
+            if not self._receive(plan, number):
+                break
+        found.apply(self.join)
+        self._plan.extend(plan)
+
+    @property
+    def _takes_columns(self) -> bool:
+        """Whether the fast path may be taken."""
+        return self.inbox.settled and self.join.corrections == "off" and not self.model.features.item_entities
+
+    @property
+    def _progress(self) -> planning.Progress:
+        plan = self._plan
+        return planning.Progress(
+            self.predicted, plan.outcomes, plan.first, self.stream_time, self._missing_label
+        )
 
     def _apply(self, table: LiveTable) -> None:
         """Apply the next record of a table."""
@@ -274,6 +295,13 @@ class Task:
         """
         if not self.join.nothing_due(time):
             plan = self._plan
+            if self._takes_columns and (
+                found := planning.plan_expired(
+                    self.join, self.model, self._progress, time, limit - plan.steps
+                )
+            ):
+                self._take(found)
+                self.join.forget(self.stream_time)
             expired = islice(self.join.expired(time), limit - plan.steps)
             while self.inbox.ready and (prediction := next(expired, None)) is not None:
                 self._expire(plan.own(prediction), time)

@@ -17,7 +17,7 @@ from pipeline.model.factory import ModelFactory
 from pipeline.model.score_terms import warm_up_explaining
 from pipeline.monitoring.drift import DriftDetector
 from pipeline.records.decimals import encode_rows
-from pipeline.vectorized.batches import matching, merging
+from pipeline.vectorized.batches import closing, matching, merging
 from pipeline.vectorized.columns import column_encoder, decoding, outcomes, waiting_texts
 
 
@@ -30,6 +30,7 @@ def warm_up(factory: ModelFactory) -> None:
         Makes the worker's models.
     """
     warm_up_join()
+    closing.warm_up()
     matching.warm_up()
     merging.warm_up()
     encode_rows(np.zeros((1, 1)))

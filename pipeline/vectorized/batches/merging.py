@@ -25,8 +25,7 @@ def merge(
     label_times: Integers,
     more_interactions: bool,
     more_labels: bool,
-    window: int,
-    next_deadline: int,
+    latest: int,
     max_messages: int,
     labels_before: Integers,
     interactions_before: Integers,
@@ -39,10 +38,8 @@ def merge(
         Times of interactions, shape (n,), and labels, shape (m,), in milliseconds.
     more_interactions, more_labels
         Whether more of them may come, which the other input then waits for.
-    window
-        How long an interaction's prediction waits for its label, in milliseconds.
-    next_deadline
-        Last time at which nothing is overdue, but for the predictions of these interactions, in milliseconds.
+    latest
+        Latest time of a message to merge, in milliseconds.
     max_messages
         Most messages to merge.
     labels_before
@@ -67,7 +64,7 @@ def merge(
         else:
             break
         head = label_times[m] if label else interaction_times[n]
-        if max(time, head) > next_deadline:
+        if head > latest:
             break
         time = max(time, head)
         if label:
@@ -75,7 +72,6 @@ def merge(
             m += 1
         else:
             labels_before[n] = m
-            next_deadline = min(next_deadline, head + window)
             n += 1
     return n, m, time
 
@@ -83,4 +79,4 @@ def merge(
 def warm_up() -> None:
     """Compile, or load what was compiled before."""
     nothing = np.empty(0, dtype=np.int64)
-    merge(nothing, nothing, True, True, 0, 0, 0, nothing, nothing)
+    merge(nothing, nothing, True, True, 0, 0, nothing, nothing)

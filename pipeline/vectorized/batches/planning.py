@@ -1,17 +1,19 @@
 """The fast path: process many messages at once, where nothing unusual happens.
 
 Nearly always an interaction is new and a label finds its prediction. For such messages, one by one in
-`pipeline.task.task` and all at once here give the same result, and all at once costs less. Everything else
-(duplicates, early labels, messages that cannot be used, a full table, a prediction about to expire) is left
-to the task.
+`pipeline.task.task` and all at once here give the same result, and all at once costs less. Predictions that
+expire between the messages are closed with them. Everything else (duplicates, early labels, late labels,
+messages that cannot be used) is left to the task.
 """
 
 from __future__ import annotations
 
 from array import array
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.join.digests import Digests
 from pipeline.join.event_rows import NO_ROW
@@ -24,10 +26,14 @@ from pipeline.records.fields import Id
 from pipeline.task.plan import Plan
 from pipeline.task.prior_predictions import PriorPredictions
 from pipeline.task.record_queue import RecordQueue
+from pipeline.vectorized.batches.closing import NONE, Closings, Waiting, close_in_order
 from pipeline.vectorized.batches.matching import match_events
 from pipeline.vectorized.batches.merging import Integers, merge
 from pipeline.vectorized.columns.id_columns import IdColumns
 from pipeline.vectorized.columns.input_columns import InputColumns
+
+Value = TypeVar("Value")
+Other = TypeVar("Other")
 
 MIN_MESSAGES = 2
 """Fewest messages for which the fast path is tried."""
@@ -77,14 +83,14 @@ class MergedMessages(NamedTuple):
 def merge_queued(
     interactions: RecordQueue, labels: RecordQueue, join: Join, max_messages: int, end: int | None = None
 ) -> MergedMessages:
-    """Merge buffered messages up to one that has to wait, cannot be used, or makes anything overdue.
+    """Merge buffered messages up to one that has to wait, cannot be used, or makes an early label overdue.
 
     Parameters
     ----------
     interactions, labels
         Queues of the inputs; nothing is removed from them.
     join
-        Tables with the next deadline.
+        Tables with the deadline of the next early label.
     max_messages
         Most messages to merge.
     end
@@ -98,7 +104,6 @@ def merge_queued(
         label_times,
         more_interactions,
         more_labels,
-        join.window,
         min(join.next_deadline(), MAX_TIME),
         max_messages,
         labels_before,
@@ -126,11 +131,26 @@ def _peek(queue: RecordQueue, max_messages: int, end: int | None) -> tuple[Integ
     return times, more
 
 
+class Progress(NamedTuple):
+    """How far a task has come, and what is planned of its batch."""
+
+    predicted: int
+    """Predictions planned."""
+    folded: int
+    """Outcomes planned."""
+    first: int
+    """The first prediction of the batch, the model's output for which is not known yet."""
+    stream_time: int
+    """In milliseconds."""
+    missing_label: bool | float | None
+    """What a prediction that expires teaches."""
+
+
 class PlannedMessages(NamedTuple):
     """The plan of messages, and what becomes of the join's tables."""
 
     plan: Plan
-    opened: list[int]
+    opened: Integers
     """Rows of the plan's predictions that wait for their label."""
     digests: Digests
     """Those of the events of the plan's predictions, shape (n, 2)."""
@@ -140,10 +160,16 @@ class PlannedMessages(NamedTuple):
     """Rows of the predictions in memory that get an outcome."""
     closed_spilled: list[Id]
     """Events of the spilled predictions that get an outcome."""
-    label_digests: Digests
-    """Those of the labels' events, shape (m, 2)."""
+    closed_digests: Digests
+    """Those of the events that get an outcome, shape (outcomes, 2)."""
+    remembered_until: Integers
+    """How long these are remembered, in milliseconds."""
+    expired: NDArray[np.bool_]
+    """Which of them get no label."""
+    crowded_out: int
+    """How many expire because there is no room."""
 
-    def apply(self, join: Join, label_times: Integers) -> None:
+    def apply(self, join: Join) -> None:
         """Change the tables."""
         plan, rows = self.plan, self.opened
         join.drop_rows(self.closed_rows)
@@ -151,12 +177,12 @@ class PlannedMessages(NamedTuple):
         whole = len(rows) == len(plan.event_ids)
         join.open_rows(
             self.digests if whole else self.digests[rows],
-            plan.first + np.array(rows, dtype=np.int64),
-            np.array([plan.timestamps[row] for row in rows], dtype=np.int64),
-            np.array([plan.versions[row] for row in rows], dtype=np.int64),
-            self.ids if whole else self.ids.select(np.array(rows, dtype=np.int64)),
+            plan.first + rows,
+            np.array(plan.timestamps, dtype=np.int64)[rows],
+            np.array(plan.versions, dtype=np.int64)[rows],
+            self.ids if whole else self.ids.select(rows),
         )
-        join.remember_labelled(self.label_digests, label_times, plan.folded)
+        join.remember_closed(self.closed_digests, self.remembered_until, plan.folded, self.expired)
 
 
 class _Found(NamedTuple):
@@ -172,23 +198,41 @@ class _Found(NamedTuple):
     """Those that are spilled."""
 
 
-def try_plan(  # noqa: PLR0917 - state of the task
-    messages: MergedMessages, join: Join, model: Model, predicted: int, folded: int, first: int
+class _Outcomes(NamedTuple):
+    """The outcomes, with and without labels."""
+
+    closings: Closings
+    expired: NDArray[np.bool_]
+    """Which have no label."""
+    rows: Integers
+    """Of each: the new predictions first, then `_Found`'s others, then those that expired."""
+    due: Integers
+    """Of those that expired, their rows in the join's table."""
+
+    def spread(self, column: list[Value], missing: Other) -> list[Value | Other]:
+        """Return a column of labels as one of outcomes."""
+        if len(column) == len(self.expired):
+            return [*column]
+        return [column[label] if label != NONE else missing for label in self.closings.labels.tolist()]
+
+
+def try_plan(
+    messages: MergedMessages, join: Join, model: Model, progress: Progress, max_steps: int
 ) -> PlannedMessages | int:
     """Return the plan of messages, if every interaction is new and every label finds its prediction.
 
     Parameters
     ----------
     messages
-        Merged messages; nothing becomes overdue in them.
+        Merged messages; no early label becomes overdue in them.
     join
         Tables; nothing changes in them.
     model
         Its features and its target; nothing changes in it.
-    predicted, folded
-        Predictions and outcomes planned before.
-    first
-        The first prediction of the batch, the model's output for which is not known yet.
+    progress
+        How far the task has come.
+    max_steps
+        Most messages and predictions that become overdue.
 
     Returns
     -------
@@ -197,52 +241,109 @@ def try_plan(  # noqa: PLR0917 - state of the task
         where its place is not known.
     """
     interactions, labels = messages.interactions, messages.labels
-    n, m = len(interactions), len(labels)
+    n = len(interactions)
     digests, label_digests = _digests(interactions, join), _digests(labels, join)
     rows, event_ids = match_events(digests, label_digests), interactions.ids(0)
     if isinstance(rows, int):
         return messages.before_interaction(rows) if rows < n else messages.before_label(rows - n)
     if (known := join.first_known(event_ids, digests)) is not None:
         return messages.before_interaction(known)
-    if not join.has_room(n, m):
-        return messages.half
     found = _find_predictions(rows, messages, label_digests, join)
     if isinstance(found, int):
         return messages.before_label(found)
     if not _labels_match(found, messages, join):
         return messages.half
-    ids = _entity_ids(interactions, model.features.entities)
-    numbers = _numbers(found, join)
-    ratios = labels.field("watch_ratio")
+    outcomes = _close(messages, found, join, progress, max_steps)
+    if isinstance(outcomes, int):
+        return outcomes
+    return _planned(messages, digests, label_digests, found, outcomes, join, model, progress)
+
+
+def plan_expired(
+    join: Join, model: Model, progress: Progress, time: int, max_steps: int
+) -> PlannedMessages | None:
+    """Return the plan of the predictions that are overdue at a time, before any message.
+
+    Parameters
+    ----------
+    join, model, progress
+        As for `try_plan`.
+    time
+        In milliseconds.
+    max_steps
+        Most predictions that expire.
+
+    Returns
+    -------
+    PlannedMessages or None
+        None if they are left to the task: they are too few, or not all are in memory.
+    """
+    if join.over_capacity() or join.spilled:
+        return None
+    due = join.first_due(time, 0, max_steps)
+    count = len(due)
+    if count < MIN_MESSAGES:
+        return None
+    none, places = np.empty(0, dtype=np.int64), np.arange(count)
+    closings = Closings(0, np.full(count, NONE), places, none, 0, count)
+    return _planned(
+        MergedMessages(InputColumns.of([]), InputColumns.of([]), none, none, none, none, NO_TIMESTAMP),
+        join.digests([]),
+        join.digests([]),
+        _Found(none, none, none, []),
+        _Outcomes(closings, np.ones(count, dtype=np.bool_), places, due),
+        join,
+        model,
+        progress,
+    )
+
+
+def _planned(  # noqa: PLR0917 - what was found of the same messages
+    messages: MergedMessages,
+    digests: Digests,
+    label_digests: Digests,
+    found: _Found,
+    outcomes: _Outcomes,
+    join: Join,
+    model: Model,
+    progress: Progress,
+) -> PlannedMessages:
+    """Make the plan of messages whose outcomes are known."""
+    interactions, labels, n = messages.interactions, messages.labels, len(messages.interactions)
+    ratios, expired = labels.field("watch_ratio"), outcomes.expired
+    numbers = np.concatenate([_numbers(found, join), join.pending.numbers[outcomes.due]])
     plan = Plan(
-        first=predicted,
-        folded=folded,
-        event_ids=event_ids,
-        ids=ids,
+        first=progress.predicted,
+        folded=progress.folded,
+        event_ids=interactions.ids(0),
+        ids=_entity_ids(interactions, model.features.entities),
         timestamps=messages.interaction_times.tolist(),
         values=model.features.event.values_of(interactions.field, messages.interaction_times),
-        versions=(folded + messages.labels_before).tolist(),
+        versions=(progress.folded + outcomes.closings.outcomes_before).tolist(),
         carried=interactions.carried,
-        labels=[*model.target.labels(ratios)],
-        watch_ratios=[*ratios],
-        label_timestamps=list(messages.label_times.tolist()),
-        weights=labels.field("weight") if model.weighted else [],
-        prior=_prior(found, labels, numbers, first, join),
-        steps=n + m,
+        labels=outcomes.spread([*model.target.labels(ratios)], progress.missing_label),
+        watch_ratios=outcomes.spread([*ratios], None),
+        label_timestamps=outcomes.spread(messages.label_times.tolist(), None),
+        weights=outcomes.spread([*labels.field("weight")], 1.0) if model.weighted else [],
+        prior=_prior(found, outcomes, labels, numbers, progress.first, join),
+        steps=outcomes.closings.steps,
     )
-    plan.closed = array(
-        "q", np.concatenate([np.arange(predicted, predicted + n), numbers])[found.rows].tobytes()
-    )
+    own = np.arange(progress.predicted, progress.predicted + n)
+    plan.closed = array("q", np.concatenate([own, numbers])[outcomes.rows].tobytes())
     left = np.ones(n, dtype=np.bool_)
-    left[found.rows[found.rows < n]] = False
+    left[outcomes.rows[outcomes.rows < n]] = False
+    closed_digests, until = _remembered(messages, digests, label_digests, found, outcomes, join)
     return PlannedMessages(
         plan,
-        np.flatnonzero(left).tolist(),
+        np.flatnonzero(left),
         digests,
         _id_columns(interactions),
-        found.join_rows[found.join_rows != NO_ROW],
+        np.concatenate([found.join_rows[found.join_rows != NO_ROW], outcomes.due]),
         [each.event_id for each in found.spilled],
-        label_digests,
+        closed_digests,
+        until,
+        expired,
+        outcomes.closings.crowded_out,
     )
 
 
@@ -301,32 +402,110 @@ def _id_columns(columns: InputColumns) -> IdColumns:
     return IdColumns(columns.text, np.ascontiguousarray(columns.begins), np.ascontiguousarray(columns.ends))
 
 
+def _close(
+    messages: MergedMessages, found: _Found, join: Join, progress: Progress, max_steps: int
+) -> _Outcomes | int:
+    """Let expire what is overdue or has no room; or return how many messages come before an unusual one.
+
+    Where there is no room before, or spilled predictions might have to expire for want of it, none does.
+    """
+    n, others = len(messages.interactions), len(found.join_rows)
+    if join.over_capacity() or (join.spilled and not join.has_room(n)):
+        return 0
+    due = join.first_due(max(progress.stream_time, messages.time), n, max_steps)
+    targets = np.where(found.rows < n, found.rows, NONE)
+    if len(due) and others:
+        _, other, place = np.intersect1d(found.join_rows, due, return_indices=True)
+        targets[np.flatnonzero(found.rows >= n)[other]] = n + place
+    waiting = Waiting(
+        join.pending_count,
+        join.pending.deadlines[due],
+        len(due) < max_steps,
+        join.window,
+        join.max_pending,
+        progress.stream_time,
+    )
+    closings = close_in_order(
+        messages.interaction_times, messages.label_times, messages.labels_before, targets, waiting, max_steps
+    )
+    if closings.messages < n + len(messages.labels):
+        return closings.messages
+    expired, rows = closings.labels == NONE, closings.targets.copy()
+    rows[~expired] = found.rows[closings.labels[~expired]]
+    earlier = expired & (rows >= n)
+    due = due[rows[earlier] - n]
+    rows[earlier] = n + others + np.arange(len(due))
+    return _Outcomes(closings, expired, rows, due)
+
+
+def _remembered(  # noqa: PLR0917 - what was found of the same messages
+    messages: MergedMessages,
+    digests: Digests,
+    label_digests: Digests,
+    found: _Found,
+    outcomes: _Outcomes,
+    join: Join,
+) -> tuple[Digests, Integers]:
+    """Return the digests of the events that get an outcome, and how long they are remembered."""
+    known_until, expired = messages.label_times + join.window, outcomes.expired
+    if not expired.any():
+        return label_digests, known_until
+    rows, n = outcomes.rows[expired], len(digests)
+    places = np.where(rows < n, rows, rows - len(found.join_rows))
+    deadlines = [messages.interaction_times + join.window, join.pending.deadlines[outcomes.due]]
+    events, until = np.empty((len(expired), 2), dtype=np.uint64), np.empty(len(expired), dtype=np.int64)
+    events[expired] = np.concatenate([digests, join.pending.digests[outcomes.due]])[places]
+    until[expired] = np.concatenate(deadlines)[places] + join.window
+    events[~expired], until[~expired] = label_digests, known_until
+    return events, until
+
+
 def _numbers(found: _Found, join: Join) -> Integers:
-    """Return the numbers of the predictions that were made before."""
+    """Return the numbers of the predictions of labels that were made before."""
     numbers, in_memory = np.empty(len(found.join_rows), dtype=np.int64), found.join_rows != NO_ROW
     numbers[in_memory] = join.pending.numbers[found.join_rows[in_memory]]
     numbers[~in_memory] = [each.sequence for each in found.spilled]
     return numbers
 
 
-def _prior(
-    found: _Found, labels: InputColumns, numbers: Integers, first: int, join: Join
+def _prior(  # noqa: PLR0917 - columns of the same predictions
+    found: _Found, outcomes: _Outcomes, labels: InputColumns, numbers: Integers, first: int, join: Join
 ) -> PriorPredictions:
-    """Return those of the predictions found that were made before the batch."""
-    before = numbers < first
+    """Return those of the predictions found that were made before the batch, in the order of outcomes."""
+    n = len(outcomes.closings.outcomes_before)
+    places = outcomes.rows[outcomes.rows >= n] - n
+    places = places[numbers[places] < first]
+    rows, numbers = np.concatenate([found.join_rows, outcomes.due])[places], numbers[places]
     if found.spilled:
-        spilled = iter(found.spilled)
-        each = [next(spilled) if row == NO_ROW else join.pending_at(row) for row in found.join_rows.tolist()]
-        return PriorPredictions.of(prediction for prediction in each if prediction.sequence < first)
-    pending, rows, label_rows = join.pending, found.join_rows[before], found.label_rows[before]
+        spilled = dict(zip(np.flatnonzero(found.join_rows == NO_ROW).tolist(), found.spilled, strict=True))
+        pairs = zip(places.tolist(), rows.tolist(), strict=True)
+        return PriorPredictions.of(spilled.get(place) or join.pending_at(row) for place, row in pairs)
+    pending = join.pending
     asked = pending["asked"][rows].tolist()
-    event_ids, *ids = (labels.ids(column, label_rows) for column in range(len(labels.begins)))
+    labelled, expired = places < len(found.join_rows), join.ids_of(rows[places >= len(found.join_rows)])
+    label_rows, own = found.label_rows[places[labelled]], [*zip(*expired, strict=True)]
+    event_ids, *ids = (
+        _woven(
+            labelled,
+            labels.ids(column, label_rows) if len(label_rows) else [],
+            own[column] if own else (),
+        )
+        for column in range(len(own) or len(labels.begins))
+    )
     return PriorPredictions(
-        array("q", numbers[before].tobytes()),
+        array("q", numbers.tobytes()),
         event_ids,
         tuple(ids),
         (pending.deadlines[rows] - join.window).tolist(),
         bytearray(join.scored.of(rows).tobytes()),
         [None if each == UNDECIDED else bool(each) for each in asked],
-        join.challengers_of(numbers[before]),
+        join.challengers_of(numbers),
     )
+
+
+def _woven(mask: NDArray[np.bool_], first: list[Id], others: Sequence[Id]) -> list[Id]:
+    """Return the next of the first where the mask says so, and the next of the others elsewhere."""
+    if not others:
+        return first
+    of_first, of_others = iter(first), iter(others)
+    return [next(of_first if each else of_others) for each in mask.tolist()]

@@ -60,6 +60,7 @@ acts = st.one_of(
     st.tuples(st.just("ascend"), st.integers(1, 30), st.integers(0, 5)),
     st.tuples(st.just("remove"), st.lists(st.integers(0, 99), min_size=1, max_size=20), st.just(0)),
     st.tuples(st.just("until"), st.integers(0, 45), st.just(0)),
+    st.tuples(st.just("first"), st.integers(0, 45), st.integers(0, 6)),
     st.tuples(st.just("due"), st.integers(0, 45), st.just(0)),
 )
 
@@ -77,8 +78,16 @@ def test_rows_hold_what_a_search_finds(drawn: list[tuple[str, list[int] | int, i
                 checked.append([last + more * place for place in range(given_)], 0)
             elif act == "until":
                 due = [number for number in checked.by_deadline() if checked.held[number] < given_]
-                assert sorted(rows.remove_until(given_).tolist()) == sorted(due)
+                assert rows.remove_until(given_).tolist() == due
                 for number in due:
+                    del checked.held[number]
+            elif act == "first":
+                wanted = checked.by_deadline()
+                due = [number for number in wanted if checked.held[number] < given_]
+                found = rows.numbers[rows.first_rows(given_, more, 2 * more + 1)]
+                assert found.tolist() == wanted[: min(max(len(due), more), 2 * more + 1)]
+                assert rows.remove_first(more).tolist() == wanted[:more]
+                for number in wanted[:more]:
                     del checked.held[number]
             else:
                 first = next(iter(checked.by_deadline()), None)

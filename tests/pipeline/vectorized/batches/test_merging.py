@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from pipeline.vectorized.batches.merging import NO_TIMESTAMP, merge
 
-WINDOW = 50
 times = st.lists(st.integers(0, 30) | st.integers(0, 200), max_size=12)
 
 
@@ -16,7 +15,7 @@ def one_by_one(
     interaction_times: list[int],
     label_times: list[int],
     more: tuple[bool, bool],
-    next_deadline: int,
+    until: int,
     max_messages: int,
 ) -> tuple[list[int], int]:
     """Return the order of messages, i of interaction i and ~i of label i, and the latest time among them."""
@@ -28,12 +27,11 @@ def one_by_one(
         if (n == len(interaction_times) and more[0]) or (m == len(label_times) and more[1]) or not ahead:
             break
         time, interaction = min(ahead)  # at the same time, labels go first
-        if max(latest, time) > next_deadline:
+        if time > until:
             break
         latest = max(latest, time)
         if interaction:
             order.append(n)
-            next_deadline = min(next_deadline, time + WINDOW)
             n += 1
         else:
             order.append(~m)
@@ -45,23 +43,21 @@ def one_by_one(
     interaction_times=times,
     label_times=times,
     more=st.tuples(st.booleans(), st.booleans()),
-    next_deadline=st.integers(0, 300),
+    until=st.integers(0, 300),
     max_messages=st.integers(0, 30),
 )
 def test_messages_are_merged_as_one_by_one(
     interaction_times: list[int],
     label_times: list[int],
     more: tuple[bool, bool],
-    next_deadline: int,
+    until: int,
     max_messages: int,
 ) -> None:
     labels_before = np.empty(len(interaction_times), dtype=np.int64)
     interactions_before = np.empty(len(label_times), dtype=np.int64)
     columns = np.array(interaction_times, dtype=np.int64), np.array(label_times, dtype=np.int64)
-    n, m, latest = merge(
-        *columns, *more, WINDOW, next_deadline, max_messages, labels_before, interactions_before
-    )
-    order, wanted = one_by_one(interaction_times, label_times, more, next_deadline, max_messages)
+    n, m, latest = merge(*columns, *more, until, max_messages, labels_before, interactions_before)
+    order, wanted = one_by_one(interaction_times, label_times, more, until, max_messages)
     assert (n + m, latest) == (len(order), wanted)
     positions = {message: position for position, message in enumerate(order)}
     assert labels_before[:n].tolist() == [positions[number] - number for number in range(n)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from unittest.mock import Mock, patch
 
 import pytest
@@ -121,16 +120,44 @@ def test_a_stream_in_which_little_is_odd(
     assert_no_difference(mostly_regular(drawn), pieces, join)
 
 
-def test_a_regular_stream_takes_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    def alone(self: Task, queue: object) -> None:
+@pytest.fixture
+def none_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse to take a message, or a prediction that expires, by itself."""
+
+    def alone(*_: object) -> None:
         raise AssertionError("a message was taken by itself")
 
     monkeypatch.setattr(Task, "_process", alone)
+    monkeypatch.setattr(Task, "_expire", alone)
+
+
+@pytest.mark.usefixtures("none_alone")
+def test_a_regular_stream_takes_the_fast_path() -> None:
     interactions: list[Message] = [interaction(n, 10 * n) for n in range(3_000)]
     labels: list[Message] = [label(n, 10 * n + 35) for n in range(3_000)]
     task, written = run(inputs(interactions, labels), [], join_settings(), 1)
     assert (len(written.predictions), len(written.outcomes)) == (3_000, 3_000)
     assert task.counters["labelled"] == task.counters["predictions"] == 3_000
+
+
+@pytest.mark.usefixtures("none_alone")
+def test_predictions_that_expire_take_the_fast_path() -> None:
+    interactions: list[Message] = [interaction(n, 10 * n) for n in range(3_000)]
+    labels: list[Message] = [label(n, 10 * n + 35) for n in range(3_000) if n % 3]
+    task, _ = run(inputs(interactions, labels), [], join_settings(), 1)
+    assert (task.counters["labelled"], task.counters["expired"]) == (2_000, 998)
+    assert task.join.pending_count == 2
+    assert task.counters["crowded_out"] == 0
+
+
+@pytest.mark.usefixtures("none_alone")
+def test_full_tables_take_the_fast_path() -> None:
+    interactions: list[Message] = [interaction(n, n) for n in range(3_000)]
+    labels: list[Message] = [label(n, n + 5) for n in range(0, 3_000, 3)]
+    task, _ = run(inputs(interactions, labels), [], join_settings(max_pending=10, max_closed=20), 1)
+    assert task.counters["labelled"] == 1_000
+    assert task.counters["expired"] == task.counters["crowded_out"] == 1_991
+    assert (task.join.pending_count, len(task.join.closed)) == (9, 20)
 
 
 def test_labels_of_earlier_batches_stand_among_those_of_this_one() -> None:
@@ -174,20 +201,3 @@ def test_only_what_is_next_to_an_unusual_message_is_taken_one_by_one(monkeypatch
     task.advance(10_000)
     assert task.counters["early"] == 2
     assert process.call_count == 2 * planning.UNUSUAL_MESSAGES
-
-
-def test_attempts_cost_little_where_a_table_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each prediction then has the oldest one expire, and no attempt succeeds."""
-    tried, merge_queued = list[int](), planning.merge_queued
-
-    def counted(*arguments: Any) -> planning.MergedMessages:
-        messages = merge_queued(*arguments)
-        tried.append(len(messages.interactions) + len(messages.labels))
-        return messages
-
-    monkeypatch.setattr(planning, "merge_queued", counted)
-    task = new_task(join_settings(max_pending=10))
-    Delivery(task, inputs([interaction(n, n) for n in range(3_000)], [])).deliver(REST)
-    task.advance(100_000)
-    assert task.counters["crowded_out"] == 2_990
-    assert sum(tried) < 2 * 3_000
