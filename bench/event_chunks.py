@@ -25,10 +25,12 @@ class EventChunks:
     Parameters
     ----------
     events
-        What each is made of, at least `UNLABELLED`.
+        What each is made of, at least `unlabelled`.
+    unlabelled
+        One event in so many has no label; None where all have one.
     """
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: Events, unlabelled: int | None = UNLABELLED) -> None:
         begin = pl.col("timestamp").min()
         later = (pl.col("timestamp", "label_timestamp") - begin) // SPEED_UP + begin
         self._frame = events.frame.with_columns(later, number=pl.int_range(len(events)))
@@ -36,7 +38,9 @@ class EventChunks:
         self._duration: int = last - first + 1
         self.events = len(events)
         """Interactions in each."""
-        labelled = self._frame.filter(pl.col("number") % UNLABELLED > 0)
+        labelled = (
+            self._frame if unlabelled is None else self._frame.filter(pl.col("number") % unlabelled > 0)
+        )
         self._labelled = labelled.sort("label_timestamp", maintain_order=True)
         self.messages = self.events + self._labelled.height
         """Interactions and labels in each."""

@@ -127,7 +127,29 @@ class SpilledPredictions:
     def find_all(self, event_ids: Sequence[Id]) -> list[Prediction] | None:
         """Return the predictions of events, if all of them are here."""
         rows = self._find(event_ids)
-        return None if (rows == EMPTY).any() else list(map(self._read, rows.tolist()))
+        return None if (rows == EMPTY).any() else self.read(rows)
+
+    def first_rows(self, time: int, most: int) -> Rows:
+        """Return the rows of predictions made before a time, by timestamp and sequence, at most so many."""
+        return self._columns.first_rows(time, most)
+
+    def timestamps(self, rows: Rows) -> Integers:
+        """Return the timestamps of rows."""
+        timestamps: Integers = self._columns.timestamps[rows]
+        return timestamps
+
+    def sequences(self, rows: Rows) -> Integers:
+        """Return the sequences of rows."""
+        sequences: Integers = self._columns.sequences[rows]
+        return sequences
+
+    def digests(self, rows: Rows) -> Digests:
+        """Return the digests of the events of rows, shape (n, 2)."""
+        return self._columns.digests[rows]
+
+    def read(self, rows: Rows) -> list[Prediction]:
+        """Return the predictions of rows."""
+        return list(map(self._read, rows.tolist()))
 
     def remove(self, event_ids: Sequence[Id]) -> None:
         """Remove the predictions of events, which are here."""

@@ -74,6 +74,8 @@ class SpillColumns:
     array([0, 1])
     >>> columns.first, columns.head, columns.lowest
     (20, 1, 0)
+    >>> columns.first_rows(25, most=9), columns.first_rows(31, most=9)
+    (array([1]), array([1, 0]))
     >>> columns.remove(np.array([1])), columns.remove(np.array([0]))
     ([], [0])
     """
@@ -115,6 +117,19 @@ class SpillColumns:
     def blocks(self) -> int:
         """The number after that of the last block in use."""
         return max(self._begun, default=-1) + 1
+
+    def first_rows(self, time: int, most: int) -> Integers:
+        """Return the rows whose timestamps lie before a time, by timestamp and sequence, at most so many."""
+        found = list[Integers]()
+        for block in np.flatnonzero(self._blocks["head_timestamp"] < time).tolist():
+            known, begin = self._blocks[block], block * self.rows
+            live, timestamps = self._of_block(self._live, block), self._of_block(self.timestamps, block)
+            order, places = self._orders[block], (known["head_at"], known["used"])
+            found.append(begin + _first_live(live, timestamps, order, *places, time, most))
+        rows = np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+        if len(found) > 1:
+            rows = rows[np.lexsort((self.sequences[rows], self.timestamps[rows]))]
+        return rows[:most]
 
     def begin(self) -> int:
         """Return the number of an empty block: the lowest that is free."""
@@ -247,3 +262,24 @@ def _next_live(live: NDArray[np.bool_], order: NDArray[np.int32], at: int, end: 
     while at < end and not live[order[at]]:
         at += 1
     return at
+
+
+@njit(cache=True, nogil=True)
+def _first_live(  # noqa: PLR0917 - compiled code is called by position
+    live: NDArray[np.bool_],
+    timestamps: Integers,
+    order: NDArray[np.int32],
+    at: int,
+    end: int,
+    time: int,
+    most: int,
+) -> Integers:
+    """Return the first live rows in an order of timestamps that lie before a time, at most so many."""
+    rows = np.empty(min(end - at, most), dtype=np.int64)
+    count = 0
+    while at < end and count < most and timestamps[order[at]] < time:
+        if live[order[at]]:
+            rows[count] = order[at]
+            count += 1
+        at += 1
+    return rows[:count]

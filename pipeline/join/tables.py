@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,23 @@ class WrittenIds(Protocol):
 
     def same_ids(self, numbers: Integers, ids: IdColumns, rows: Integers) -> bool:
         """Whether predictions have the ids of these rows, one by one."""
+
+
+class Due(NamedTuple):
+    """Predictions by deadline and number."""
+
+    deadlines: Integers
+    """In milliseconds, shape (n,), as the others."""
+    numbers: Integers
+    """As `pipeline.join.records.Pending.sequence`."""
+    rows: Integers
+    """Their rows in memory; `NO_ROW` of those that are spilled."""
+    spilled: Integers
+    """Their rows among those that are spilled; `NO_ROW` of those in memory."""
+
+    def select(self, places: Integers) -> Due:
+        """Return some of them."""
+        return Due(*(column[places] for column in self))
 
 
 class Join:
@@ -186,27 +203,50 @@ class Join:
             and stream_time <= self._spilled_deadline()
         )
 
-    def next_deadline(self) -> int:
-        """Return the last stream time at which no early label is overdue, and no spilled prediction."""
-        return min(self._early_timers.next(), self._spilled_deadline())
+    def early_deadline(self) -> int:
+        """Return the last stream time at which no early label is an orphan, `NEVER` without any."""
+        return self._early_timers.next()
 
     def has_room(self, predictions: int) -> bool:
         """Whether so many more predictions may wait."""
         return self.pending_count + predictions <= self.max_pending
 
-    def first_due(self, time: int, more: int, most: int) -> Integers:
-        """Return the rows of predictions in memory that may expire, by deadline and number.
+    def first_due(self, time: int, more: int, most: int) -> Due:
+        """Return the predictions that may expire.
 
         Parameters
         ----------
         time
             Those overdue then are among them, in milliseconds.
         more
-            So many predictions come until then: there may be no room for as many.
+            So many predictions come until then: there may be no room for as many in memory.
         most
-            The largest number of rows.
+            The largest number to return.
         """
-        return self.pending.first_rows(time, max(0, self.pending_count + more - self.max_pending), most)
+        excess = max(0, self.pending_count + more - self.max_pending)
+        pending, rows = self.pending, self.pending.first_rows(time, excess, most)
+        due = Due(pending.deadlines[rows], pending.numbers[rows], rows, np.full(len(rows), NO_ROW))
+        if not self.spilled or self._spilled_deadline() >= time:
+            return due
+        rows = self.spilled.first_rows(time - self.window, most)
+        deadlines, numbers = self.spilled.timestamps(rows) + self.window, self.spilled.sequences(rows)
+        spilled = Due(deadlines, numbers, np.full(len(rows), NO_ROW), rows)
+        both = Due(*map(np.concatenate, zip(spilled, due, strict=True)))
+        return both.select(np.lexsort((both.numbers, both.deadlines))[:most])
+
+    def digests_of(self, due: Due) -> Digests:
+        """Return the digests of the events of predictions, shape (n, 2)."""
+        in_memory = due.rows != NO_ROW
+        digests = np.empty((len(in_memory), 2), dtype=np.uint64)
+        digests[in_memory] = self.pending.digests[due.rows[in_memory]]
+        if self.spilled:
+            digests[~in_memory] = self.spilled.digests(due.spilled[~in_memory])
+        return digests
+
+    def read_spilled(self, due: Due) -> list[Pending]:
+        """Return those of the predictions that are spilled."""
+        rows = due.spilled[due.spilled != NO_ROW]
+        return [*map(Pending.of_spilled, self.spilled.read(rows))] if self.spilled else []
 
     def first_known(self, event_ids: Sequence[Id], digests: Digests) -> int | None:
         """Return the number of the first event that is known or has a label that waits, if there is one."""

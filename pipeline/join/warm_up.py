@@ -23,8 +23,8 @@ def warm_up() -> None:
     join.store(np.arange(1), np.zeros((1, 2)))
     _warm_up_ids()
     join.close(predictions[0], None, 0)
-    join.next_deadline()
-    join.forget(join.next_deadline())
+    join.first_due(0, 0, 1)
+    join.forget(1)
     join.lowest_needed(0, 0)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Self
@@ -75,6 +75,20 @@ class PriorPredictions:
         self.asked += later.asked
         self.challengers += later.challengers
         self.spilled += later.spilled
+
+    def take(self, rows: Sequence[int]) -> PriorPredictions:
+        """Return these rows, in this order; all that were spilled are among them, in their order."""
+        outputs = np.frombuffer(self.outputs, dtype=np.uint8).reshape(len(self), -1)
+        return PriorPredictions(
+            array("q", map(self.numbers.__getitem__, rows)),
+            [*map(self.event_ids.__getitem__, rows)],
+            tuple([*map(column.__getitem__, rows)] for column in self.ids),
+            [*map(self.timestamps.__getitem__, rows)],
+            bytearray(outputs[rows].tobytes()),
+            [*map(self.asked.__getitem__, rows)],
+            [*map(self.challengers.__getitem__, rows)],
+            self.spilled,
+        )
 
     def objects(self) -> list[Pending]:
         """Return each prediction as an object."""

@@ -9,7 +9,6 @@ messages that cannot be used) is left to the task.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from pipeline.join.digests import Digests
 from pipeline.join.event_rows import NO_ROW
 from pipeline.join.records import Pending
-from pipeline.join.tables import UNDECIDED, Join
+from pipeline.join.tables import UNDECIDED, Due, Join
 from pipeline.model.model import Model
 from pipeline.records.decoding import NO_TIMESTAMP
 from pipeline.records.entities import columns_of
@@ -104,7 +103,7 @@ def merge_queued(
         label_times,
         more_interactions,
         more_labels,
-        min(join.next_deadline(), MAX_TIME),
+        min(join.early_deadline(), MAX_TIME),
         max_messages,
         labels_before,
         interactions_before,
@@ -206,8 +205,12 @@ class _Outcomes(NamedTuple):
     """Which have no label."""
     rows: Integers
     """Of each: the new predictions first, then `_Found`'s others, then those that expired."""
-    due: Integers
-    """Of those that expired, their rows in the join's table."""
+    due: Due
+    """Those that expired and are not new, in their order."""
+    spilled: list[Pending]
+    """Those of them that are spilled."""
+    numbers: Integers
+    """The numbers of the others, and of those that expired."""
 
     def spread(self, column: list[Value], missing: Other) -> list[Value | Other]:
         """Return a column of labels as one of outcomes."""
@@ -276,12 +279,12 @@ def plan_expired(
     Returns
     -------
     PlannedMessages or None
-        None if they are left to the task: they are too few, or not all are in memory.
+        None if they are left to the task: they are too few, or there is no room for all that wait.
     """
-    if join.over_capacity() or join.spilled:
+    if join.over_capacity():
         return None
     due = join.first_due(time, 0, max_steps)
-    count = len(due)
+    count = len(due.rows)
     if count < MIN_MESSAGES:
         return None
     none, places = np.empty(0, dtype=np.int64), np.arange(count)
@@ -291,7 +294,7 @@ def plan_expired(
         join.digests([]),
         join.digests([]),
         _Found(none, none, none, []),
-        _Outcomes(closings, np.ones(count, dtype=np.bool_), places, due),
+        _Outcomes(closings, np.ones(count, dtype=np.bool_), places, due, join.read_spilled(due), due.numbers),
         join,
         model,
         progress,
@@ -311,7 +314,6 @@ def _planned(  # noqa: PLR0917 - what was found of the same messages
     """Make the plan of messages whose outcomes are known."""
     interactions, labels, n = messages.interactions, messages.labels, len(messages.interactions)
     ratios, expired = labels.field("watch_ratio"), outcomes.expired
-    numbers = np.concatenate([_numbers(found, join), join.pending.numbers[outcomes.due]])
     plan = Plan(
         first=progress.predicted,
         folded=progress.folded,
@@ -325,21 +327,22 @@ def _planned(  # noqa: PLR0917 - what was found of the same messages
         watch_ratios=outcomes.spread([*ratios], None),
         label_timestamps=outcomes.spread(messages.label_times.tolist(), None),
         weights=outcomes.spread([*labels.field("weight")], 1.0) if model.weighted else [],
-        prior=_prior(found, outcomes, labels, numbers, progress.first, join),
+        prior=_prior(found, outcomes, labels, progress.first, join),
         steps=outcomes.closings.steps,
     )
     own = np.arange(progress.predicted, progress.predicted + n)
-    plan.closed = array("q", np.concatenate([own, numbers])[outcomes.rows].tobytes())
+    plan.closed = array("q", np.concatenate([own, outcomes.numbers])[outcomes.rows].tobytes())
     left = np.ones(n, dtype=np.bool_)
     left[outcomes.rows[outcomes.rows < n]] = False
     closed_digests, until = _remembered(messages, digests, label_digests, found, outcomes, join)
+    rows = np.concatenate([found.join_rows, outcomes.due.rows])
     return PlannedMessages(
         plan,
         np.flatnonzero(left),
         digests,
         _id_columns(interactions),
-        np.concatenate([found.join_rows[found.join_rows != NO_ROW], outcomes.due]),
-        [each.event_id for each in found.spilled],
+        rows[rows != NO_ROW],
+        [each.event_id for each in found.spilled + outcomes.spilled],
         closed_digests,
         until,
         expired,
@@ -409,18 +412,18 @@ def _close(
 
     Where there is no room before, or spilled predictions might have to expire for want of it, none does.
     """
-    n, others = len(messages.interactions), len(found.join_rows)
+    n, numbers = len(messages.interactions), _numbers(found, join)
     if join.over_capacity() or (join.spilled and not join.has_room(n)):
         return 0
     due = join.first_due(max(progress.stream_time, messages.time), n, max_steps)
     targets = np.where(found.rows < n, found.rows, NONE)
-    if len(due) and others:
-        _, other, place = np.intersect1d(found.join_rows, due, return_indices=True)
+    if len(due.rows) and len(numbers):
+        _, other, place = np.intersect1d(numbers, due.numbers, return_indices=True)
         targets[np.flatnonzero(found.rows >= n)[other]] = n + place
     waiting = Waiting(
         join.pending_count,
-        join.pending.deadlines[due],
-        len(due) < max_steps,
+        due.deadlines,
+        len(due.rows) < max_steps,
         join.window,
         join.max_pending,
         progress.stream_time,
@@ -433,9 +436,10 @@ def _close(
     expired, rows = closings.labels == NONE, closings.targets.copy()
     rows[~expired] = found.rows[closings.labels[~expired]]
     earlier = expired & (rows >= n)
-    due = due[rows[earlier] - n]
-    rows[earlier] = n + others + np.arange(len(due))
-    return _Outcomes(closings, expired, rows, due)
+    due = due.select(rows[earlier] - n)
+    rows[earlier] = n + len(numbers) + np.arange(len(due.rows))
+    numbers = np.concatenate([numbers, due.numbers])
+    return _Outcomes(closings, expired, rows, due, join.read_spilled(due), numbers)
 
 
 def _remembered(  # noqa: PLR0917 - what was found of the same messages
@@ -452,9 +456,9 @@ def _remembered(  # noqa: PLR0917 - what was found of the same messages
         return label_digests, known_until
     rows, n = outcomes.rows[expired], len(digests)
     places = np.where(rows < n, rows, rows - len(found.join_rows))
-    deadlines = [messages.interaction_times + join.window, join.pending.deadlines[outcomes.due]]
+    deadlines = [messages.interaction_times + join.window, outcomes.due.deadlines]
     events, until = np.empty((len(expired), 2), dtype=np.uint64), np.empty(len(expired), dtype=np.int64)
-    events[expired] = np.concatenate([digests, join.pending.digests[outcomes.due]])[places]
+    events[expired] = np.concatenate([digests, join.digests_of(outcomes.due)])[places]
     until[expired] = np.concatenate(deadlines)[places] + join.window
     events[~expired], until[~expired] = label_digests, known_until
     return events, until
@@ -468,44 +472,49 @@ def _numbers(found: _Found, join: Join) -> Integers:
     return numbers
 
 
-def _prior(  # noqa: PLR0917 - columns of the same predictions
-    found: _Found, outcomes: _Outcomes, labels: InputColumns, numbers: Integers, first: int, join: Join
+def _prior(
+    found: _Found, outcomes: _Outcomes, labels: InputColumns, first: int, join: Join
 ) -> PriorPredictions:
     """Return those of the predictions found that were made before the batch, in the order of outcomes."""
-    n = len(outcomes.closings.outcomes_before)
+    n, others = len(outcomes.closings.outcomes_before), len(found.join_rows)
     places = outcomes.rows[outcomes.rows >= n] - n
-    places = places[numbers[places] < first]
-    rows, numbers = np.concatenate([found.join_rows, outcomes.due])[places], numbers[places]
-    if found.spilled:
-        spilled = dict(zip(np.flatnonzero(found.join_rows == NO_ROW).tolist(), found.spilled, strict=True))
-        pairs = zip(places.tolist(), rows.tolist(), strict=True)
-        return PriorPredictions.of(spilled.get(place) or join.pending_at(row) for place, row in pairs)
-    pending = join.pending
-    asked = pending["asked"][rows].tolist()
-    labelled, expired = places < len(found.join_rows), join.ids_of(rows[places >= len(found.join_rows)])
-    label_rows, own = found.label_rows[places[labelled]], [*zip(*expired, strict=True)]
-    event_ids, *ids = (
-        _woven(
-            labelled,
-            labels.ids(column, label_rows) if len(label_rows) else [],
-            own[column] if own else (),
+    places = places[outcomes.numbers[places] < first]
+    all_rows = np.concatenate([found.join_rows, outcomes.due.rows])
+    in_memory, labelled = all_rows[places] != NO_ROW, places < others
+    parts = [
+        np.flatnonzero(in_memory & labelled),
+        np.flatnonzero(in_memory & ~labelled),
+        np.flatnonzero(~in_memory),
+    ]
+    of_labels, expired, spilled = (places[part] for part in parts)
+    label_rows = found.label_rows[of_labels]
+    ids = [labels.ids(column, label_rows) for column in range(len(labels.begins))]
+    prior = _prior_in_memory(all_rows[of_labels], ids, join)
+    if len(expired):
+        rows = all_rows[expired]
+        prior.extend(_prior_in_memory(rows, [*map(list, zip(*join.ids_of(rows), strict=True))], join))
+    if len(spilled):
+        objects = zip(
+            np.flatnonzero(all_rows == NO_ROW).tolist(), found.spilled + outcomes.spilled, strict=True
         )
-        for column in range(len(own) or len(labels.begins))
-    )
+        prior.extend(PriorPredictions.of(map(dict(objects).__getitem__, spilled.tolist())))
+    if len(expired) or len(spilled):
+        return prior.take(np.argsort(np.concatenate(parts)).tolist())
+    return prior
+
+
+def _prior_in_memory(rows: Integers, ids: list[list[Id]], join: Join) -> PriorPredictions:
+    """Return predictions of rows, given the ids of their events and of each entity."""
+    if not len(rows):
+        return PriorPredictions()
+    pending = join.pending
+    numbers, asked = pending.numbers[rows], pending["asked"][rows].tolist()
     return PriorPredictions(
         array("q", numbers.tobytes()),
-        event_ids,
-        tuple(ids),
+        ids[0],
+        tuple(ids[1:]),
         (pending.deadlines[rows] - join.window).tolist(),
         bytearray(join.scored.of(rows).tobytes()),
         [None if each == UNDECIDED else bool(each) for each in asked],
         join.challengers_of(numbers),
     )
-
-
-def _woven(mask: NDArray[np.bool_], first: list[Id], others: Sequence[Id]) -> list[Id]:
-    """Return the next of the first where the mask says so, and the next of the others elsewhere."""
-    if not others:
-        return first
-    of_first, of_others = iter(first), iter(others)
-    return [next(of_first if each else of_others) for each in mask.tolist()]

@@ -222,6 +222,23 @@ def test_long_waits_with_a_restart_in_the_middle() -> None:
     )
 
 
+def test_spilled_predictions_that_expire_take_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    def alone(*_: object) -> None:
+        raise AssertionError("a message was taken by itself")
+
+    monkeypatch.setattr(Task, "_process", alone)
+    monkeypatch.setattr(Task, "_expire", alone)
+    interactions = [interaction(n, 10 * n, n % 5, n % 7) for n in range(400)]
+    answers = [label(n, 10 * n + 200, n % 3, n % 5, n % 7) for n in range(400) if n % 10]
+    task, _ = written_with_spilling(
+        inputs(interactions, answers),
+        [WorkerStep(Step(40, 40, False, 100), False, False)] * 10,
+        join_settings(window="1s", max_in_memory=2),
+        shortest=1,
+    )
+    assert (task.counters["labelled"], task.counters["expired"]) == (360, 32)
+
+
 def test_ids_that_look_alike_are_events_of_their_own() -> None:
     alike: list[Id] = [7, "7", -7, "-7", "s7", "i7", "\U0001f600", 2**63 - 1, -(2**63), "x" * 256]
     interactions = [interaction(event_id, 10 * n) for n, event_id in enumerate(alike)]
