@@ -2,7 +2,8 @@
 
 All interactions and labels become visible at once, when every worker has its share of the partitions. Workers
 are those of `forks run --workers`. On a machine of few cores the rate ends where the cores do, since workers
-share them with the broker; what still tells something then is the processors' time for an event.
+share them with the broker; what still tells something then is the processors' time for an event. From that
+of one worker, `bench.growth` simulates the rates that were measured, and those of machines of more cores.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import psutil
 
 from bench.deployment import Deployment, broker_process, invented
 from bench.group_progress import CommittedOffsets, Throughput, measure_throughput
+from bench.growth import Costs, best_number, simulate
 from bench.needs import BUSY, REPLICAS, Event, needs
 from bench.open_transaction import OpenTransaction
 from bench.options import Options
@@ -42,6 +44,8 @@ SECTIONS: Final = '[join]\nwindow = "30d"\nearly = "30d"\nearly_bytes = 768000\n
 partitions share costs the more the more of them there are, so it is left out."""
 RATE: Final = 1_000_000
 """Rates, in events a second, whose cost is reported."""
+CORES: Final = (4, 16, 64)
+"""Machines whose rates are simulated."""
 TIMEOUT: Final = 180.0
 """Seconds within which all workers have to have their partitions."""
 SETTLE: Final = 2.0
@@ -52,6 +56,8 @@ class Trial(NamedTuple):
     """One crew, once."""
 
     throughput: Throughput
+    thread_share: float
+    """Share of the workers' processor time that their busy threads take."""
     mib: float
     """Resident memory of a worker at the end, on average."""
     bytes_per_event: dict[str, float]
@@ -79,11 +85,19 @@ def run(options: Options) -> dict[str, Any]:
     sizes = [trial.bytes_per_event for trial in trials[1, 1]]
     on_disk = {topic: round(median(size[topic] for size in sizes), 1) for topic in sizes[0]}
     event = _event([trial.throughput for trial in trials[1, 1]], on_disk)
+    costs = _costs(event, median(trial.thread_share for trial in trials[1, 1]))
+    batch = deployment.config.worker.batch // 2
     return {
         "events": count,
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 1),
-        "rows": [_row(layout, found) for layout, found in trials.items()],
+        "rows": [
+            _row(layout, found) | {"simulated": round(simulate(costs, os.cpu_count() or 1, layout[1], batch))}
+            for layout, found in trials.items()
+        ],
+        "thread_us": round(costs.thread, 2),
+        "clients_us": round(costs.clients, 2),
+        "machines": [_machine(costs, cores, batch) for cores in CORES],
         "bytes_per_event": on_disk,
         "snapshot_bytes": snapshot,
         "replicas": REPLICAS,
@@ -104,6 +118,17 @@ def _event(throughputs: Sequence[Throughput], on_disk: Mapping[str, float]) -> E
     )
 
 
+def _costs(event: Event, thread_share: float) -> Costs:
+    thread = thread_share * event.worker_cpu_us
+    return Costs(thread, event.worker_cpu_us - thread, event.broker_cpu_us)
+
+
+def _machine(costs: Costs, cores: int, batch: int) -> dict[str, Any]:
+    """Return what a machine with the broker on it would do, and how many workers it takes."""
+    workers, rate = best_number(costs, cores, batch)
+    return {"cores": cores, "workers": workers, "events_per_s": round(rate)}
+
+
 def _row(layout: tuple[int, int], trials: Sequence[Trial]) -> dict[str, Any]:
     figures = Throughput.median([trial.throughput for trial in trials])
     return {
@@ -122,10 +147,12 @@ def _trial(deployment: Deployment, events: Events, partitions: int, workers: int
     with _running_workers(deployment, workers) as process:
         _until_shared(deployment, partitions, workers, process)
         processes = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        thread, all_threads = _seconds_of_threads(processes)
         transaction.commit()
         found = measure_throughput(
             CommittedOffsets(kafka, kafka.group, partitions), len(events), processes, broker
         )
+        later, all_later = _seconds_of_threads(processes)
         mib = sorted(one.memory_info().rss / 2**20 for one in processes)[-workers:]
     logs = Path(broker.cwd()) / "kafka"
     sizes = {
@@ -133,7 +160,14 @@ def _trial(deployment: Deployment, events: Events, partitions: int, workers: int
         for topic in deployment.topics.all
     }
     on_disk = {topic: size / len(events) for topic, size in sizes.items()}
-    return Trial(found, sum(mib) / workers, on_disk)
+    return Trial(found, (later - thread) / (all_later - all_threads), sum(mib) / workers, on_disk)
+
+
+def _seconds_of_threads(processes: Sequence[psutil.Process]) -> tuple[float, float]:
+    """Return the processor time of the first threads of processes, and of all their threads."""
+    threads = [(thread.id == each.pid, thread) for each in processes for thread in each.threads()]
+    seconds = [(first, thread.user_time + thread.system_time) for first, thread in threads]
+    return sum(each for first, each in seconds if first), sum(each for _, each in seconds)
 
 
 @contextmanager
