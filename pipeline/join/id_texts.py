@@ -23,8 +23,7 @@ Bytes: TypeAlias = NDArray[np.uint8]
 Integers: TypeAlias = NDArray[np.int64]
 
 _COMMA = b","[0]
-_decode_ids = msgspec.json.Decoder(list[int | str]).decode
-_decode_rows = msgspec.json.Decoder(list[list[int | str]]).decode
+_decode = msgspec.json.Decoder(list[list[int | str]]).decode
 
 
 class IdTexts:
@@ -34,13 +33,11 @@ class IdTexts:
     --------
     >>> texts = IdTexts()
     >>> texts.append(IdColumns.of(["e", 5], [[7, "u"]]))
-    >>> texts.of(1), len(texts)
-    ([5, 'u'], 2)
-    >>> texts.of_all(np.array([1, 0]))
-    [[5, 'u'], ['e', 7]]
+    >>> texts.of(np.array([1, 0])), len(texts)
+    ([[5, 'u'], ['e', 7]], 2)
     >>> texts.keep(np.array([1]))
-    >>> texts.of(0)
-    [5, 'u']
+    >>> texts.of(np.array([0]))
+    [[5, 'u']]
     """
 
     def __init__(self) -> None:
@@ -60,18 +57,13 @@ class IdTexts:
         self._ends.append(ends + len(self._text))
         self._text.frombytes(out.data)
 
-    def of(self, row: int) -> list[Id]:
-        """Return the ids of a row: that of the event, then that of each entity."""
-        begin, end = self._ends[row : row + 2].tolist()
-        ids: list[Id] = _decode_ids(b"[" + self._text[begin : end - 1].tobytes() + b"]")
-        return ids
-
-    def of_all(self, rows: Integers) -> list[list[Id]]:
-        """Do as `of` for each row, at a tenth of the cost."""
-        places = zip(self._ends[rows].tolist(), self._ends[rows + 1].tolist(), strict=True)
-        found = self._text
-        text = b"],[".join([found[begin : end - 1].tobytes() for begin, end in places])
-        ids: list[list[Id]] = _decode_rows(b"[[" + text + b"]]") if len(rows) else []
+    def of(self, rows: Integers) -> list[list[Id]]:
+        """Return the ids of each row: that of the event, then that of each entity."""
+        if not len(rows):
+            return []
+        places, text = zip(self._ends[rows].tolist(), self._ends[rows + 1].tolist(), strict=True), self._text
+        found = b"],[".join([text[begin : end - 1].tobytes() for begin, end in places])
+        ids: list[list[Id]] = _decode(b"[[" + found + b"]]")
         return ids
 
     def equal(self, rows: Integers, other: IdColumns, other_rows: Integers) -> bool:

@@ -42,8 +42,8 @@ UNDECIDED: Final = -1
 class WrittenIds(Protocol):
     """Ids of predictions by number, kept elsewhere."""
 
-    def ids(self, number: int) -> list[Id]:
-        """Return the ids of a prediction: that of its event, then that of each entity."""
+    def ids(self, numbers: Integers) -> list[list[Id]]:
+        """Return the ids of predictions: that of its event, then that of each entity, of each."""
 
     def same_ids(self, numbers: Integers, ids: IdColumns, rows: Integers) -> bool:
         """Whether predictions have the ids of these rows, one by one."""
@@ -141,7 +141,7 @@ class Join:
         """Return the prediction of a row."""
         pending = self.pending
         number, asked = int(pending.numbers[row]), int(pending["asked"][row])
-        event_id, *ids = self._ids_of(row, number)
+        [[event_id, *ids]] = self.ids_of(np.array([row]))
         return Pending(
             event_id,
             tuple(ids),
@@ -153,16 +153,14 @@ class Join:
             self._challengers.get(number),
         )
 
-    def _ids_of(self, row: int, number: int) -> list[Id]:
-        if self._written_ids is None or row >= self._ids_from:
-            return self._ids.of(row - self._ids_from)
-        return self._written_ids.ids(number)
-
     def ids_of(self, rows: Integers) -> list[list[Id]]:
-        """Return the ids of predictions in memory: those of the event and its entities, of each."""
-        if self._written_ids is None or (rows >= self._ids_from).all():
-            return self._ids.of_all(rows - self._ids_from)
-        return [*map(self._ids_of, rows.tolist(), self.pending.numbers[rows].tolist())]
+        """Return the ids of predictions in memory: that of the event, then that of each entity, of each."""
+        written = rows < self._ids_from
+        if self._written_ids is None or not written.any():
+            return self._ids.of(rows - self._ids_from)
+        elsewhere = iter(self._written_ids.ids(self.pending.numbers[rows[written]]))
+        own = iter(self._ids.of(rows[~written] - self._ids_from))
+        return [next(elsewhere if each else own) for each in written.tolist()]
 
     def same_ids(self, rows: Integers, ids: IdColumns, id_rows: Integers) -> bool:
         """Whether predictions in memory have the ids of these rows, one by one."""

@@ -173,11 +173,10 @@ class RecordEncoder:
             )
         )
 
-    def ids(self, number: int) -> list[Id]:
-        """Return the ids of a waiting prediction: see `pipeline.join.tables.WrittenIds`."""
-        [text] = self._waiting.read(np.array([number])).values()
-        record = self._types.predictions.decode(text)
-        return [record.event_id, *record.ids]
+    def ids(self, numbers: NDArray[np.int64]) -> list[list[Id]]:
+        """Return the ids of waiting predictions: see `pipeline.join.tables.WrittenIds`."""
+        records = map(self._types.predictions.decode, self._waiting.read(numbers).values())
+        return [[record.event_id, *record.ids] for record in records]
 
     def same_ids(self, numbers: NDArray[np.int64], ids: IdColumns, rows: NDArray[np.int64]) -> bool:
         """Whether waiting predictions have these ids: see `pipeline.join.tables.WrittenIds`."""

@@ -45,6 +45,7 @@ def test_ids_are_read_from_the_records(
             same = join.same_ids(np.array([join_row]), own, np.array([other_row]))
             assert same == ([*map(type, row)] == [*map(type, other)] and row == other)
     every = np.arange(len(rows))
+    assert [*map(tuple, join.ids_of(every[::-1]))] == rows[::-1]
     assert join.same_ids(every, own, every)
     assert len(rows) == 1 or not join.same_ids(every, own, every[::-1].copy())
 
