@@ -43,6 +43,7 @@ from pipeline.task.state import (
     counters,
 )
 from pipeline.vectorized.batches import planning
+from pipeline.vectorized.batches.merged_messages import merge_queued
 
 
 class Task:
@@ -224,7 +225,7 @@ class Task:
             if attempts == planning.MAX_ATTEMPTS or found < planning.MIN_MESSAGES:
                 return planning.PLAIN_MESSAGES
             attempts += 1
-            messages = planning.merge_queued(self.interactions, self.labels, join, found, end)
+            messages = merge_queued(self.interactions, self.labels, join, found, end)
             n, m = len(messages.interactions), len(messages.labels)
             if n + m < planning.MIN_MESSAGES:
                 return planning.MIN_MESSAGES
