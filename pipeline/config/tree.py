@@ -154,7 +154,7 @@ class Join(Section):
     max_jump: Milliseconds = Field("7d")  # type: ignore[assignment]  # as above
     """How far a single event's timestamp may be ahead of the one before it."""
     max_idle: Milliseconds = Field("0ms")  # type: ignore[assignment]  # as above
-    """How long an input has to be at its end before the other goes on without it. 0 gives the lowest latency.
+    """How long an input at its end holds up records of the other, at most. 0 gives the lowest latency.
     Take a second or more where a worker runs while events are replayed much faster than they happened."""
     idle_advance: Milliseconds | None = None
     """After so long without input, stream time follows the clock, this far behind it; None for never."""

@@ -41,6 +41,8 @@ class _Input:
     """Where its messages go; None until its partition is restored."""
     last_message_at: float = field(default_factory=time.monotonic)
     """When the last message arrived, in seconds of the monotonic clock."""
+    began_at: float = 0.0
+    """When the first of the messages arrived that have been in the queue without a gap since then."""
     end: int = -1
     """Offset at which the consumer reported the end last."""
     paused: bool = True
@@ -249,6 +251,8 @@ class ConsumerSource:
         ready = self._ready(topic_partition.topic, messages)
         try:
             if ready:
+                if not len(input_.queue):
+                    input_.began_at = time.monotonic()
                 input_.queue.feed(self._decoded(topic_partition.topic, messages[:ready], latest))
                 input_.position = (messages[ready - 1].offset() or 0) + 1
         except SchemaUnavailableError:  # that there is none was known a moment ago, and is asked again now
@@ -311,15 +315,27 @@ class ConsumerSource:
 
         An event reports the end, and often the last fetch has seen it sooner. Where transactions wrote the
         input, their markers lie between the last message and the end of that fetch; then only the event
-        tells.
+        tells. After a silence, either may be older than what the other input holds up: so `join.max_idle`
+        counts from when that came.
         """
         for topic_partition, input_ in self._inputs.items():
-            if input_.queue is None or input_.queue.ready or input_.held:
+            queue = input_.queue
+            if queue is None or queue.time is not None or input_.held:
+                continue
+            if queue.at_end and not self._join.max_idle:
                 continue
             _, end = self._consumer.get_watermark_offsets(TopicPartition(*topic_partition), cached=True)
             ended = input_.position <= input_.end or 0 <= end <= input_.position
-            quiet = (time.monotonic() - input_.last_message_at) * 1000
-            input_.queue.at_end = ended and quiet >= self._join.max_idle
+            quiet_since = max(input_.last_message_at, self._awaited_since(topic_partition))
+            quiet = (time.monotonic() - quiet_since) * 1000
+            queue.at_end = ended and quiet >= self._join.max_idle
+
+    def _awaited_since(self, topic_partition: PartitionId) -> float:
+        """Return when messages came to the partition's other input that wait for this one; 0 if none do."""
+        interactions, labels = self._topics.inputs
+        topic = labels if topic_partition.topic == interactions else interactions
+        other = self._inputs[PartitionId(topic, topic_partition.partition)]
+        return other.began_at if other.queue is not None and len(other.queue) else 0.0
 
 
 def _all_equal(column: Sequence[object]) -> bool:

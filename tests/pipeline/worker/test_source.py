@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 from unittest.mock import Mock
 
+import pytest
 from confluent_kafka import KafkaError, Message
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,10 +67,10 @@ def end_of(topic_partition: PartitionId, offset: int) -> Message:
 
 
 def new_consumer_source(
-    queue: Queue, batch: int = 5_000
+    queue: Queue, batch: int = 5_000, max_idle: str = "0s"
 ) -> tuple[ConsumerSource, dict[PartitionId, RecordQueue]]:
     """One that has read nothing, and the record queues that it reads into."""
-    config = Config(join=join_settings(max_idle="0s"), worker=Worker(batch=batch))
+    config = Config(join=join_settings(max_idle=max_idle), worker=Worker(batch=batch))
     source = ConsumerSource(queue, config)  # type: ignore[arg-type]  # all of a consumer that it uses
     source.assign(dict.fromkeys(ASSIGNED, 0))
     queues: dict[PartitionId, RecordQueue] = {}
@@ -136,3 +138,31 @@ def test_what_is_not_needed_stays_in_the_queue() -> None:
     queue.left = [message(ASSIGNED[0], batch + offset) for offset in range(many)]
     source.poll(0.0)
     assert len(queue.left) == many - 1
+
+
+@pytest.mark.parametrize(("first", "other"), [TOPICS.inputs, TOPICS.inputs[::-1]])
+def test_after_a_silence_an_input_is_waited_for_again(
+    first: str, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.monotonic() + 1.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    queue = Queue([])
+    source, queues = new_consumer_source(queue, max_idle="2s")
+    awaited = queues[PartitionId(other, 0)]
+    found = list[bool]()
+    queue.left = [end_of(topic_partition, 0) for topic_partition in ASSIGNED]
+    for later, came in ((0, 0), (100, 0), (0, 1), (1.5, 1), (0.6, 1), (0, 0)):
+        now += later
+        queue.left += [message(PartitionId(first, 0), len(found) + n) for n in range(came)]
+        source.poll(0.0)
+        found.append(awaited.at_end)
+    assert found == [False, True, False, False, True, True]
+
+
+def test_without_a_wait_an_input_at_its_end_stays_there() -> None:
+    queue = Queue([end_of(topic_partition, 0) for topic_partition in ASSIGNED])
+    source, queues = new_consumer_source(queue)
+    source.poll(0.0)
+    queue.left = [message(ASSIGNED[0], 0)]
+    source.poll(0.0)
+    assert queues[PartitionId(TOPICS.labels, 0)].at_end
