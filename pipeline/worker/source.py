@@ -42,7 +42,7 @@ class _Input:
     last_message_at: float = field(default_factory=time.monotonic)
     """When the last message arrived, in seconds of the monotonic clock."""
     began_at: float = 0.0
-    """When the first of the messages arrived that have been in the queue without a gap since then."""
+    """When a message last came while the queue was empty, in seconds of the monotonic clock."""
     end: int = -1
     """Offset at which the consumer reported the end last."""
     paused: bool = True

@@ -100,6 +100,17 @@ class PlannedMessages(NamedTuple):
         join.remember_closed(self.closed_digests, self.remembered_until, plan.folded, self.expired)
 
 
+class _Events(NamedTuple):
+    """The events of messages."""
+
+    event_ids: list[Id]
+    """Of the interactions."""
+    digests: Digests
+    """Those of the interactions' events, shape (n, 2)."""
+    label_digests: Digests
+    """Those of the labels' events, shape (m, 2)."""
+
+
 class _Found(NamedTuple):
     """Where the predictions of labels are."""
 
@@ -159,13 +170,13 @@ def try_plan(
         If something is unusual, a lower number of messages to try instead: those before it, or half of them
         where its place is not known.
     """
-    interactions, labels = messages.interactions, messages.labels
-    n = len(interactions)
-    digests, label_digests = _digests(interactions, join), _digests(labels, join)
-    rows, event_ids = match_events(digests, label_digests), interactions.ids(0)
+    interactions, n = messages.interactions, len(messages.interactions)
+    digests, label_digests = _digests(interactions, join), _digests(messages.labels, join)
+    events = _Events(interactions.ids(0), digests, label_digests)
+    rows = match_events(digests, label_digests)
     if isinstance(rows, int):
         return messages.before_interaction(rows) if rows < n else messages.before_label(rows - n)
-    if (known := join.first_known(event_ids, digests)) is not None:
+    if (known := join.first_known(events.event_ids, digests)) is not None:
         return messages.before_interaction(known)
     found = _find_predictions(rows, messages, label_digests, join)
     if isinstance(found, int):
@@ -175,7 +186,7 @@ def try_plan(
     outcomes = _close(messages, found, join, progress, max_steps)
     if isinstance(outcomes, int):
         return outcomes
-    return _planned(messages, digests, label_digests, found, outcomes, join, model, progress)
+    return _planned(messages, events, found, outcomes, join, model, progress)
 
 
 def plan_expired(
@@ -207,8 +218,7 @@ def plan_expired(
     closings = Closings(0, np.full(count, NONE), places, none, 0, count)
     return _planned(
         MergedMessages(InputColumns.of([]), InputColumns.of([]), none, none, none, none, NO_TIMESTAMP),
-        join.digests([]),
-        join.digests([]),
+        _Events([], join.digests([]), join.digests([])),
         _Found(none, none, none, []),
         _Outcomes(closings, np.ones(count, dtype=np.bool_), places, due, join.read_spilled(due), due.numbers),
         join,
@@ -219,8 +229,7 @@ def plan_expired(
 
 def _planned(  # noqa: PLR0917 - what was found of the same messages
     messages: MergedMessages,
-    digests: Digests,
-    label_digests: Digests,
+    events: _Events,
     found: _Found,
     outcomes: _Outcomes,
     join: Join,
@@ -233,7 +242,7 @@ def _planned(  # noqa: PLR0917 - what was found of the same messages
     plan = Plan(
         first=progress.predicted,
         folded=progress.folded,
-        event_ids=interactions.ids(0),
+        event_ids=events.event_ids,
         ids=_entity_ids(interactions, model.features.entities),
         timestamps=messages.interaction_times.tolist(),
         values=model.features.event.values_of(interactions.field, messages.interaction_times),
@@ -250,12 +259,12 @@ def _planned(  # noqa: PLR0917 - what was found of the same messages
     plan.closed = array("q", np.concatenate([own, outcomes.numbers])[outcomes.rows].tobytes())
     left = np.ones(n, dtype=np.bool_)
     left[outcomes.rows[outcomes.rows < n]] = False
-    closed_digests, until = _remembered(messages, digests, label_digests, found, outcomes, join)
+    closed_digests, until = _remembered(messages, events, found, outcomes, join)
     rows = np.concatenate([found.join_rows, outcomes.due.rows])
     return PlannedMessages(
         plan,
         np.flatnonzero(left),
-        digests,
+        events.digests,
         _id_columns(interactions),
         rows[rows != NO_ROW],
         [each.event_id for each in found.spilled + outcomes.spilled],
@@ -358,26 +367,21 @@ def _close(
     return _Outcomes(closings, expired, rows, due, join.read_spilled(due), numbers)
 
 
-def _remembered(  # noqa: PLR0917 - what was found of the same messages
-    messages: MergedMessages,
-    digests: Digests,
-    label_digests: Digests,
-    found: _Found,
-    outcomes: _Outcomes,
-    join: Join,
+def _remembered(
+    messages: MergedMessages, events: _Events, found: _Found, outcomes: _Outcomes, join: Join
 ) -> tuple[Digests, Integers]:
     """Return the digests of the events that get an outcome, and how long they are remembered."""
     known_until, expired = messages.label_times + join.window, outcomes.expired
     if not expired.any():
-        return label_digests, known_until
-    rows, n = outcomes.rows[expired], len(digests)
+        return events.label_digests, known_until
+    rows, n = outcomes.rows[expired], len(events.digests)
     places = np.where(rows < n, rows, rows - len(found.join_rows))
     deadlines = [messages.interaction_times + join.window, outcomes.due.deadlines]
-    events, until = np.empty((len(expired), 2), dtype=np.uint64), np.empty(len(expired), dtype=np.int64)
-    events[expired] = np.concatenate([digests, join.digests_of(outcomes.due)])[places]
+    digests, until = np.empty((len(expired), 2), dtype=np.uint64), np.empty(len(expired), dtype=np.int64)
+    digests[expired] = np.concatenate([events.digests, join.digests_of(outcomes.due)])[places]
     until[expired] = np.concatenate(deadlines)[places] + join.window
-    events[~expired], until[~expired] = label_digests, known_until
-    return events, until
+    digests[~expired], until[~expired] = events.label_digests, known_until
+    return digests, until
 
 
 def _numbers(found: _Found, join: Join) -> Integers:
