@@ -41,25 +41,6 @@ class Costs:
     clients: float
     broker: float
 
-    @property
-    def total(self) -> float:
-        """All of it."""
-        return self.thread + self.clients + self.broker
-
-
-def bound(costs: Costs, cores: int, workers: int) -> float:
-    """Return the events a second that no schedule exceeds.
-
-    Examples
-    --------
-    >>> bound(Costs(thread=20.0, clients=5.0, broker=15.0), cores=2, workers=1)
-    50000.0
-    >>> bound(Costs(thread=10.0, clients=5.0, broker=15.0), cores=2, workers=1)
-    50000.0
-    """
-    slowest = max(costs.thread, costs.clients + costs.broker)
-    return float(1e6 * min(workers / slowest, cores / costs.total))
-
 
 def simulate(costs: Costs, cores: int, workers: int, batch: int) -> float:
     """Return events a second, of all workers.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import msgspec
@@ -24,6 +24,7 @@ from pipeline.recovery import restoration
 from pipeline.task.state import State
 from pipeline.task.task import Task
 from pipeline.vectorized.batches import planning
+from pipeline.vectorized.batches.merged_messages import MergedMessages, merge_queued
 from tests.support.builders import (
     CHALLENGERS,
     Inputs,
@@ -187,12 +188,16 @@ def test_many_that_wait(
     assert_no_difference(given_inputs, drawn, join, policy)
 
 
-def test_what_is_closed_makes_room() -> None:
-    """Nine of ten are closed soon, the others never."""
+def mostly_answered() -> Inputs:
+    """Return 400 events of which nine of ten have labels soon, and the others none."""
     interactions = [interaction(n, 10 * n, n % 5, n % 7) for n in range(400)]
     answers = [label(n, 10 * n + 200, n % 3, n % 5, n % 7) for n in range(400) if n % 10]
+    return inputs(interactions, answers)
+
+
+def test_what_is_closed_makes_room() -> None:
     task, _ = written_with_spilling(
-        inputs(interactions, answers),
+        mostly_answered(),
         [WorkerStep(Step(10, 10, False, 20), False, False)] * 50,
         join_settings(window="1h", max_in_memory=2),
     )
@@ -228,15 +233,34 @@ def test_spilled_predictions_that_expire_take_the_fast_path(monkeypatch: pytest.
 
     monkeypatch.setattr(Task, "_process", alone)
     monkeypatch.setattr(Task, "_expire", alone)
-    interactions = [interaction(n, 10 * n, n % 5, n % 7) for n in range(400)]
-    answers = [label(n, 10 * n + 200, n % 3, n % 5, n % 7) for n in range(400) if n % 10]
     task, _ = written_with_spilling(
-        inputs(interactions, answers),
+        mostly_answered(),
         [WorkerStep(Step(40, 40, False, 100), False, False)] * 10,
         join_settings(window="1s", max_in_memory=2),
         shortest=1,
     )
     assert (task.counters["labelled"], task.counters["expired"]) == (360, 32)
+
+
+def test_attempts_cost_little_where_spilled_predictions_have_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each prediction then has the oldest one expire, one by one, and no attempt succeeds."""
+    tried = list[int]()
+
+    def counted(*arguments: Any) -> MergedMessages:
+        messages = merge_queued(*arguments)
+        tried.append(len(messages.interactions) + len(messages.labels))
+        return messages
+
+    monkeypatch.setattr("pipeline.task.task.merge_queued", counted)
+    task = new_task(join_settings(window="1h", max_in_memory=2, max_pending=10), spilled=small_blocks())
+    log, delivery = OutputLog(), Delivery(task, inputs([interaction(n, n) for n in range(3_000)], []))
+    delivery.deliver(Step(10, 0, True, 10))
+    log.commit(task, task.advance(10), False)
+    assert task.join.spilled
+    delivery.deliver(REST)
+    log.commit(task, task.advance(100_000), False)
+    assert task.counters["crowded_out"] == 2_990
+    assert sum(tried) < 2 * 3_000
 
 
 def test_ids_that_look_alike_are_events_of_their_own() -> None:
