@@ -27,7 +27,7 @@ def _warn() -> None:
     )
 
 
-def njit(*, cache: bool, **options: Any) -> Callable[[Function], Function]:
+def njit(*, cache: bool, allocates: bool = False, **options: Any) -> Callable[[Function], Function]:
     """Return a decorator that compiles a function.
 
     Parameters
@@ -35,9 +35,18 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Function], Function]:
     cache
         Keep the compiled code on disk. Without a folder that can be written it is kept in memory, with one
         warning for the process.
+    allocates
+        Let the function create arrays and lists, return arrays and views of them, and call functions that
+        do. For all others, references to arrays are not counted: Numba does so with atomic operations at
+        each call, which take most of the time of a small function. A function with ``inline="always"`` may
+        return views without this, but not to Python.
     **options
         Further options of `numba.njit`.
     """
+    if not allocates:
+        # Numba's maintainers recommend this option for code without allocations, but do not document it. A
+        # release without it fails at the import.
+        options["_nrt"] = False
 
     def compiled(function: Function) -> Function:
         dispatcher = numba.njit(**options)(function)

@@ -46,7 +46,7 @@ def probability(score: float) -> float:
     return odds / (1.0 + odds)
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def probabilities(scores: FloatArray) -> FloatArray:
     """Return `probability` of each score, (n,)."""
     out = np.empty(scores.shape[0])

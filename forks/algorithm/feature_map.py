@@ -53,7 +53,7 @@ def map_points(X: FloatArray, feature_map: FeatureMap, gamma: float) -> FloatArr
     return features
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def _map_points(X: FloatArray, landmarks: FloatArray, Z: FloatArray, gamma: float) -> FloatArray:
     points, coefficients = aligned_rows(landmarks), aligned_rows(Z)
     kernel = np.empty((X.shape[0], points.shape[1]))

@@ -165,7 +165,7 @@ def gaussian_in_place(values: FloatArray, gamma: float) -> None:
         values[i] = exponential(-gamma * values[i])
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def linear_matrix(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return the (n, m) linear kernel between the rows of ``left`` (n, d) and ``right`` (m, d).
 
@@ -182,7 +182,7 @@ def linear_matrix(left: FloatArray, right: FloatArray) -> FloatArray:
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def polynomial_matrix(left: FloatArray, right: FloatArray, degree: int, offset: float) -> FloatArray:
     """Return the (n, m) polynomial kernel between the rows of ``left`` (n, d) and ``right`` (m, d).
 
@@ -199,7 +199,7 @@ def polynomial_matrix(left: FloatArray, right: FloatArray, degree: int, offset: 
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def gaussian_matrix(left: FloatArray, right: FloatArray, gamma: float) -> FloatArray:
     """Return the (n, m) Gaussian kernel between the rows of ``left`` (n, d) and ``right`` (m, d).
 
@@ -215,7 +215,7 @@ def gaussian_matrix(left: FloatArray, right: FloatArray, gamma: float) -> FloatA
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def gaussian_column(x: FloatArray, points: FloatArray, gamma: float) -> FloatArray:
     """Return the Gaussian kernel, (n,), of ``x``, (dimension,), with the rows of ``points`` (n, dimension).
 
@@ -230,7 +230,7 @@ def gaussian_column(x: FloatArray, points: FloatArray, gamma: float) -> FloatArr
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def factorised_matrix(left: FloatArray, right: FloatArray, edges: IntArray, gamma: float) -> FloatArray:
     """Return `gaussian_matrix` as the product of the Gaussian kernels on blocks of columns.
 

@@ -98,7 +98,7 @@ def without(rows: NDArray[Number], index: int) -> NDArray[Number]:
     return np.concatenate([rows[:index], rows[index + 1 :]])
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def _entries(raw: NDArray[np.uint64], width: int) -> tuple[IntArray, FloatArray]:
     """Return columns and values of the entries of rows, (n, d) each, from random integers (n, 2 d)."""
     blocks = raw.shape[1] // 2

@@ -151,7 +151,7 @@ class KernelSketch:
         self.phi_pm[:, slot] = self._rows.project(column)
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def _modify(  # noqa: PLR0917 -- compiled code is called by position
     phi_pm: FloatArray,
     phi_pp: FloatArray,
@@ -221,7 +221,7 @@ def _modify(  # noqa: PLR0917 -- compiled code is called by position
     return A, B
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def _free_points(landmarks: IntArray, slot: int, count: int) -> IntArray:
     """Return which of ``count`` stored points are no landmarks, in order; that of ``slot`` does not count."""
     free = np.ones(count, dtype=np.bool_)

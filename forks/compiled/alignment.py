@@ -27,7 +27,7 @@ def padded_length(numbers: int) -> int:
     return -(-numbers // CACHE_LINE) * CACHE_LINE
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def aligned_zeros(numbers: int) -> FloatArray:
     """Return zeros, (numbers,), that begin at a cache line.
 
@@ -38,7 +38,7 @@ def aligned_zeros(numbers: int) -> FloatArray:
     return memory[start : start + numbers]
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def aligned_rows(matrix: FloatArray) -> FloatArray:
     """Return a copy of ``matrix`` whose rows begin at cache lines and are padded with zeros.
 

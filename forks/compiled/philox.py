@@ -18,7 +18,7 @@ WORDS = 4
 """Number of 64-bit integers that one counter gives."""
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def philox(first: np.uint64, second: np.uint64, uses: NDArray[np.uint64], count: int) -> NDArray[np.uint64]:
     """Return ``count`` integers for each of ``uses``, (n, count).
 

@@ -172,7 +172,7 @@ def _downdate_eight(
     return fma(weight, row, total)
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def matvec(rows: FloatArray, weights: FloatArray) -> FloatArray:
     """Return ``rows`` ``weights``, (n,), for ``rows`` (n, m), with the bits of `dot` for each row.
 

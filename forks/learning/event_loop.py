@@ -112,7 +112,7 @@ def workspace_for(settings: ForksSettings, params: Params) -> FloatArray:
     return aligned_zeros(tile_size(settings, inputs) + 3 * padded_length(settings.features) + stop - start)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _vector_views(
     workspace: FloatArray, params: Any, inverse_hessian: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -270,10 +270,13 @@ def step_along_last(
 
 
 @njit(cache=True)
-def last_features(params: Params, inverse_hessian: FloatArray, workspace: FloatArray) -> FloatArray:
-    """Return the features, (features,), of the step that `run` did last."""
+def last_features(
+    params: Params, inverse_hessian: FloatArray, workspace: FloatArray, out: FloatArray
+) -> None:
+    """Write the features of the step that `run` did last to ``out`` (features,)."""
     z = _vector_views(workspace, params[0], inverse_hessian)[1]
-    return z[: inverse_hessian.shape[0]].copy()
+    for i in range(out.shape[0]):
+        out[i] = z[i]
 
 
 @njit(cache=True, nogil=True)
@@ -318,7 +321,7 @@ def segment_end(order: IntArray, n: int, start: int, learn_steps: int) -> int:
     return len(order)
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def loss_values(scores: FloatArray, y: FloatArray, loss: int) -> FloatArray:
     """Return the loss of each score, (n,); ``loss`` is a number of `LOSSES`."""
     out = np.empty(scores.shape[0])
@@ -327,7 +330,7 @@ def loss_values(scores: FloatArray, y: FloatArray, loss: int) -> FloatArray:
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def kernel_point(
     x: FloatArray, params: Params, count: int, mean: FloatArray, squares: FloatArray
 ) -> FloatArray:

@@ -80,7 +80,7 @@ class Rows:
         return Steps(self._X, 0, np.concatenate(factors), np.ascontiguousarray(slots), order)
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def _factors(X: FloatArray, landmarks: FloatArray, gamma: float) -> FloatArray:
     """Return the kernel of each row of ``X`` (n, columns) with ``landmarks`` (columns, s_m), (n, s_m)."""
     out = np.empty((X.shape[0], landmarks.shape[1]))

@@ -211,6 +211,8 @@ class Stages:
         score = np.empty(1)
         self.run_on_fixed_map(event, np.zeros(1, dtype=np.int64), np.empty(0), UNWEIGHTED, score)
         row, settings, hypothesis = event.row(0), self._settings, self._hypothesis
+        z = np.empty(settings.features)
+        event_loop.last_features(self._params, self._arrays[3], self._workspace, z)
         offset = 0.0 if settings.offset_column is None else float(row[settings.offset_column])
         expansion = 0.0
         if len(hypothesis.expansion.points):
@@ -218,7 +220,7 @@ class Stages:
         return split(
             settings,
             float(score[0]),
-            z=event_loop.last_features(self._params, self._arrays[3], self._workspace),
+            z=z,
             weights=hypothesis.newton.weights,
             offset=max(min(offset, settings.clip), -settings.clip),
             expansion=expansion,

@@ -71,7 +71,7 @@ def tile_size(settings: ForksSettings, inputs: int) -> int:
     return TILE_STEPS * (inputs + padded_length(settings.landmarks) + padded_length(settings.rank))
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def tile_in(workspace: FloatArray, inputs: int, feature_map: FeatureMap) -> Tile:
     """Return a tile at the beginning of ``workspace``, of at most `tile_size` numbers."""
     landmarks, features = feature_map.landmarks.shape[1], feature_map.Z.shape[1]
@@ -162,7 +162,8 @@ def _fill_inputs(
             if learns:
                 update_moments(x, learned + 1, mean[a:b], squares[a:b])
         else:
-            inputs[i] = x
+            for j in range(b - a):
+                inputs[i, j] = x[j]
         learned += learns
     return learned
 

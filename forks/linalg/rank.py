@@ -19,7 +19,7 @@ SMALLEST, LARGEST = 1e-100, 1e100
 """Bounds of the largest absolute value, far within those outside of which LAPACK scales."""
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def numerical_rank(R: FloatArray, right: FloatArray, cutoff: float) -> int:
     """Return the rank that LAPACK's `dgelsy` takes for a system with a triangular matrix, or `UNSURE`.
 

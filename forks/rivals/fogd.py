@@ -81,7 +81,7 @@ class FOGD(VectorRival):
             self.weights -= self._step * slope * waves(event, self._frequencies)
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def waves(x: FloatArray, frequencies: FloatArray) -> FloatArray:
     """Return cos(u'x) / sqrt(D) for the D columns u of ``frequencies``, then sin(u'x) / sqrt(D), (2 D,)."""
     count = frequencies.shape[1]

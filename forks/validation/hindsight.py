@@ -27,7 +27,7 @@ class LinearPredictor(NamedTuple):
         return out
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def losses(loss: int, scores: FloatArray, y: FloatArray) -> FloatArray:
     """Return the loss, by its number in `forks.LOSSES`, of each score at its label, (n,).
 
@@ -42,7 +42,7 @@ def losses(loss: int, scores: FloatArray, y: FloatArray) -> FloatArray:
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def _slopes(loss: int, scores: FloatArray, y: FloatArray) -> FloatArray:
     out = np.empty(len(scores))
     for i in range(len(scores)):

@@ -345,7 +345,7 @@ def _first_ordered(states: States, begin: int, end: int) -> int:
     return begin
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _first_due(
     states: States, deadlines: Integers, time: int, least: int, most: int
 ) -> tuple[bool, Integers]:

@@ -264,7 +264,7 @@ def _next_live(live: NDArray[np.bool_], order: NDArray[np.int32], at: int, end: 
     return at
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _first_live(  # noqa: PLR0917 - compiled code is called by position
     live: NDArray[np.bool_],
     timestamps: Integers,

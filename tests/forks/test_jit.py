@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
+import typing
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError
 
+import forks
+import pipeline
 from forks.algorithm.kernels import linear
 from forks.jit import njit
+from tests.forks.docstrings import modules_of
 
 PROGRAM = """
 import numpy as np
@@ -80,3 +88,56 @@ def test_the_folder_of_the_cache_is_known(tmp_path: Path, unwritable: dict[str, 
 def test_an_error_of_numba_itself_is_not_taken_for_a_missing_folder() -> None:
     with pytest.raises(TypeError):
         njit(cache=True)(3)  # type: ignore[type-var]  # no function
+
+
+def functions_that_do_not_allocate() -> Iterator[Any]:
+    """Yield the compiled functions of both packages that create no arrays."""
+    modules = {*modules_of(forks), *modules_of(pipeline)}
+    for module in modules:
+        for value in vars(module).values():
+            if isinstance(value, Dispatcher) and value.__module__ == module.__name__ and not allocates(value):
+                yield value
+
+
+def allocates(function: Any) -> bool:
+    return bool(function.targetoptions.get("_nrt", True))
+
+
+def inlined(function: Any) -> bool:
+    return bool(function.targetoptions.get("inline") == "always")
+
+
+def test_functions_that_do_not_allocate_call_none_that_does() -> None:
+    # References are not counted there: what the called one made would never be freed.
+    functions = list(functions_that_do_not_allocate())
+    assert len(functions) > 50
+    for function in functions:
+        names = inspect.getclosurevars(function.py_func).globals.values()
+        for called in (value for value in names if isinstance(value, Dispatcher)):
+            assert inlined(called) or not allocates(called), f"{function} calls {called}"
+
+
+def test_functions_that_do_not_allocate_return_no_array() -> None:
+    # No reference to it is counted: a caller that counts them would free it too early.
+    for function in functions_that_do_not_allocate():
+        returned = typing.get_type_hints(function.py_func)["return"]
+        parts = typing.get_args(returned) or (returned,)
+        scalars = {int, float, bool, type(None), np.uint64, np.int64}
+        assert inlined(function) or set(parts) <= scalars, f"{function} returns {returned}"
+
+
+def test_functions_that_do_not_allocate_leave_the_references_to_their_arguments_alone() -> None:
+    x = np.ones(3)
+    before = sys.getrefcount(x)
+    for _ in range(100):
+        linear(x, x)
+    assert sys.getrefcount(x) == before
+
+
+def test_a_function_that_allocates_has_to_say_so() -> None:
+    @njit(cache=False)
+    def make() -> float:
+        return float(np.ones(2)[0])
+
+    with pytest.raises(NumbaError):
+        make()

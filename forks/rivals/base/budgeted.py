@@ -76,7 +76,7 @@ def random_slot(seed: int, eviction: int, slots: int) -> int:
     return int(draws(seed, Purpose.EVICTION, eviction, 1)[0] % np.uint64(slots))
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def kernel_row(x: FloatArray, points: FloatArray, gamma: float) -> FloatArray:
     """Return the Gaussian kernel of ``x`` with each column of ``points`` (dimension, n), (n,)."""
     row = np.empty(points.shape[1])
@@ -84,7 +84,7 @@ def kernel_row(x: FloatArray, points: FloatArray, gamma: float) -> FloatArray:
     return row
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def weighted_kernel(x: FloatArray, points: FloatArray, coefficients: FloatArray, gamma: float) -> float:
     """Return sum_i coefficients[i] k(points[:, i], x), summed in the order of the columns.
 
@@ -96,7 +96,7 @@ def weighted_kernel(x: FloatArray, points: FloatArray, coefficients: FloatArray,
     return dot(kernel_row(x, points, gamma), coefficients)
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=True)
 def kernel_features(x: FloatArray, points: FloatArray, basis: FloatArray, gamma: float) -> FloatArray:
     """Return ``basis``' k, (m,), for ``basis`` (n, m) and k the kernel of ``x`` with the columns (n,)."""
     features = np.empty(basis.shape[1])

@@ -116,7 +116,7 @@ def warm_up() -> None:
         close_in_order(none, none, none, none, Waiting(0, none, complete, 0, 0, 0), 0)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _close(
     interaction_times: Integers,
     label_times: Integers,
@@ -179,7 +179,7 @@ def _close(
     return n + m, outcomes, crowded_out, steps
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, allocates=True)
 def _earliest(
     deadlines: Integers, closed: NDArray[np.bool_], n: int, first: int, opened: list[tuple[int, int]]
 ) -> tuple[int, int, int]:

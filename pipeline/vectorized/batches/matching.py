@@ -45,7 +45,9 @@ def match_events(events: Digests, labelled: Digests) -> Integers | int:
     (1, 3)
     """
     rows = np.empty(len(labelled), dtype=np.int64)
-    repeated = int(_match(events, labelled, rows))
+    size = 1 << max(2 * (len(events) + len(labelled)) - 1, 1).bit_length()
+    slots, taken = np.full(size, NONE, dtype=np.int32), np.zeros(size, dtype=np.bool_)
+    repeated = int(_match(events, labelled, rows, slots, taken))
     return rows if repeated == NONE else repeated
 
 
@@ -56,19 +58,16 @@ def warm_up() -> None:
 
 
 @njit(cache=True, nogil=True)
-def _match(events: Digests, labelled: Digests, rows: Integers) -> int:
+def _match(
+    events: Digests, labelled: Digests, rows: Integers, slots: NDArray[np.int32], taken: NDArray[np.bool_]
+) -> int:
     """Write the rows; return the number of the first repeated one, `NONE` if all differ.
 
-    Interactions and labels stand in one table with open addressing. A label without an interaction is in it
-    behind them; one with an interaction is marked at its slot.
+    Interactions and labels stand in one table with open addressing, ``slots``. A label without an interaction
+    is in it behind them; one with an interaction is marked at its slot, in ``taken``.
     """
     n, m = len(events), len(labelled)
-    size = 16
-    while size < 2 * (n + m):
-        size *= 2
-    mask = np.uint64(size - 1)
-    slots = np.full(size, -1, dtype=np.int32)
-    taken = np.zeros(size, dtype=np.bool_)
+    mask = np.uint64(len(slots) - 1)
     for row in range(n):
         at = events[row, 0] & mask
         while slots[at] >= 0:

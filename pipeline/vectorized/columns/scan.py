@@ -46,7 +46,6 @@ _ABSENT: Final = -1
 """The end of something that is not there."""
 
 
-@njit(cache=True, nogil=True)
 def scan(
     text: Bytes,
     message_ends: Integers,
@@ -84,8 +83,26 @@ def scan(
     usual
         Written: whether all fields of a message were found, shape (n,).
     """
-    fields, begin = len(kinds), 0
-    following = np.full(fields + 1, _ABSENT, dtype=np.int64)  # the field behind each in the message before
+    following = np.full(len(kinds) + 1, _ABSENT)
+    _scan(text, message_ends, names, name_ends, kinds, begins, ends, integers, numbers, usual, following)
+
+
+@njit(cache=True, nogil=True)
+def _scan(
+    text: Bytes,
+    message_ends: Integers,
+    names: Bytes,
+    name_ends: Integers,
+    kinds: Integers,
+    begins: Integers,
+    ends: Integers,
+    integers: Integers,
+    numbers: Floats,
+    usual: Flags,
+    following: Integers,
+) -> None:
+    """Find fields as `scan` says; ``following`` is the field behind each in the message before."""
+    begin = 0
     for message in range(len(message_ends)):
         end = message_ends[message]
         usual[message] = _scan_message(
