@@ -30,6 +30,7 @@ True
 
 from forks.learner import Forks
 from forks.learning.entities import EntityTables
+from forks.learning.events import LastColumns
 from forks.learning.explanation import Explanation
 from forks.learning.health import Health
 from forks.learning.stored_points import NearPoint
@@ -44,6 +45,7 @@ __all__ = [
     "Forks",
     "ForksSettings",
     "Health",
+    "LastColumns",
     "LossName",
     "NearPoint",
     "State",

@@ -31,11 +31,15 @@ def check_vector(name: str, x: ArrayLike, dimension: int, largest: float = LARGE
     return _bounded(name, array[None], largest)
 
 
-def check_matrix(name: str, X: ArrayLike, dimension: int, largest: float = LARGEST) -> FloatArray:
-    """Return ``X`` as an (n, dimension) float64 array, or raise a ValueError that names it."""
+def check_matrix(name: str, X: ArrayLike, dimension: int | None, largest: float = LARGEST) -> FloatArray:
+    """Return ``X`` as an (n, dimension) float64 array, or raise a ValueError that names it.
+
+    Without a ``dimension``, any number of columns is accepted.
+    """
     array = _numbers(name, X)
-    if array.ndim != 2 or array.shape[1] != dimension:
-        raise ValueError(f"{name} must have shape (n, {dimension}), not {array.shape}")
+    if array.ndim != 2 or dimension not in {None, array.shape[1]}:
+        columns = "columns" if dimension is None else dimension
+        raise ValueError(f"{name} must have shape (n, {columns}), not {array.shape}")
     return _bounded(name, array, largest)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,7 @@ from forks.checks import (
 )
 from forks.learning import event_loop
 from forks.learning.entities import EntityEvents
-from forks.learning.events import EventSource, Rows
+from forks.learning.events import EventSource, LastColumns, Rows
 from forks.learning.explanation import Explanation
 from forks.learning.health import Health
 from forks.learning.stages import UNWEIGHTED, Stages
@@ -28,6 +28,9 @@ from forks.learning.stored_points import NearPoint
 from forks.losses import LOSSES, loss_value
 from forks.settings import ForksSettings
 from forks.state import State
+
+Events: TypeAlias = ArrayLike | EntityEvents | LastColumns
+"""What methods for many events accept: rows, (n, dimension), or what stands for them."""
 
 # The steps of `Forks.run` for one event.
 SCORE, LEARN = np.array([0]), np.array([1])
@@ -138,7 +141,7 @@ class Forks:
         """
         return self._stages.explain(self._row(x))
 
-    def variances(self, X: ArrayLike | EntityEvents) -> FloatArray:
+    def variances(self, X: Events) -> FloatArray:
         """Return z' A^-1 z, (n,), of the features z of each row of ``X`` (n, dimension).
 
         It is the variance that the second-order learner gives the score: large where little was learned, and
@@ -203,7 +206,7 @@ class Forks:
         """
         return self._stages.stored_events
 
-    def predict_many(self, X: ArrayLike | EntityEvents) -> FloatArray:
+    def predict_many(self, X: Events) -> FloatArray:
         """Return the scores, (n,), of the rows of ``X`` (n, dimension), with the same bits as one by one.
 
         This and the other ``_many`` methods also accept events made by `EntityTables.events`.
@@ -275,9 +278,7 @@ class Forks:
         former = check_label("former", former, self.settings.loss)
         self._stages.replace(event, former, check_label("y", y, self.settings.loss))
 
-    def learn_many(
-        self, X: ArrayLike | EntityEvents, y: ArrayLike, weights: ArrayLike | None = None
-    ) -> FloatArray:
+    def learn_many(self, X: Events, y: ArrayLike, weights: ArrayLike | None = None) -> FloatArray:
         """Learn the rows of ``X`` (n, dimension) in order; return the losses, (n,), of the scores before.
 
         ``weights`` (n,) are those of the labels, see `learn_one`; None for 1 each.
@@ -287,9 +288,7 @@ class Forks:
         losses: FloatArray = event_loop.loss_values(self._learn(events, labels, weights), labels, self._loss)
         return losses
 
-    def predict_and_learn_many(
-        self, X: ArrayLike | EntityEvents, y: ArrayLike, weights: ArrayLike | None = None
-    ) -> FloatArray:
+    def predict_and_learn_many(self, X: Events, y: ArrayLike, weights: ArrayLike | None = None) -> FloatArray:
         """Predict and then learn each row of ``X`` (n, dimension) in order; return the scores, (n,).
 
         ``weights`` are as in `learn_many`.
@@ -299,7 +298,7 @@ class Forks:
 
     def run(
         self,
-        X: ArrayLike | EntityEvents,
+        X: Events,
         y: ArrayLike,
         order: ArrayLike,
         weights: ArrayLike | None = None,
@@ -308,8 +307,8 @@ class Forks:
 
         Parameters
         ----------
-        X : ndarray, shape (n, dimension), or EntityEvents
-            Rows, or events made by `EntityTables.events`.
+        X : ndarray, shape (n, dimension), EntityEvents or LastColumns
+            Rows, events made by `EntityTables.events`, or the last columns of rows.
         y : ndarray, shape (n,)
             Labels; the label of an event that is not learned may be any number.
         order : ndarray, shape (steps,), integers
@@ -395,8 +394,8 @@ class Forks:
     def _row(self, x: ArrayLike) -> Rows:
         return Rows(check_vector("x", x, self.settings.dimension, self._largest), self.settings, self._gamma)
 
-    def _events(self, X: ArrayLike | EntityEvents) -> EventSource:
-        if isinstance(X, EntityEvents):
+    def _events(self, X: Events) -> EventSource:
+        if isinstance(X, EntityEvents | LastColumns):
             return X.checked_against(self.settings)
         return Rows(check_matrix("X", X, self.settings.dimension, self._largest), self.settings, self._gamma)
 

@@ -109,6 +109,8 @@ class ForksSettings:
     (9, 15, 24)
     >>> settings.entity_stop  # there are no entity blocks
     0
+    >>> settings.first_seen, ForksSettings.paper(8, width=4.0, kernel_columns=(3, 8)).first_seen
+    (0, 3)
     >>> settings.linear_precision, ForksSettings.practical(8, linear_alpha=30.0).linear_precision
     (1.0, 30.0)
     >>> settings.largest, ForksSettings.practical(8, standardize=False).largest
@@ -259,6 +261,13 @@ class ForksSettings:
     def largest(self) -> float:
         """Largest accepted absolute value of an input."""
         return LARGEST_UNSTANDARDIZED if self.sum_kernel and not self.standardize else LARGEST
+
+    @property
+    def first_seen(self) -> int:
+        """First of the columns that the learner sees."""
+        linear = self.linear_columns[0] if self.sum_kernel else self.dimension
+        offset = self.dimension if self.offset_column is None else self.offset_column
+        return min(self.kernel_columns[0], linear, offset)
 
     @property
     def entity_stop(self) -> int:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from forks import LOSSES, Explanation, Forks, ForksSettings, probability
+from forks import LOSSES, Explanation, Forks, ForksSettings, LastColumns, probability
 from forks.learning.event_loop import loss_values
 from forks.losses import loss_value, probabilities
 from pipeline.config.stream_features import RunningFeature
@@ -149,7 +149,7 @@ class Model:
             Shape (n,).
         """
         columns = InteractionColumns.of(interactions, self.features.entities)
-        return self.learner.variances(self._contexts(columns, features))
+        return self.learner.variances(self._events(columns, features))
 
     def _challenger_scores(
         self, interaction: InteractionLike, features: list[float]
@@ -228,11 +228,12 @@ class Model:
         )[new]
         loss = self.learner.settings.loss
         y = self.target.taught_many(loss, labels)
-        X = self._contexts(interactions, features)
+        X = self._events(interactions, features)
         scores = self.learner.run(X, y, order, weights)[new]
         p = probabilities(scores).tolist() if loss == "logistic" else [None] * len(scores)
         challenger_scores: list[dict[str, float]] | list[None] = [None] * len(scores)
         if self.challengers:
+            assert not isinstance(X, LastColumns), "challengers learn from whole vectors"
             shadows = self.challengers.values()
             columns = [shadow.run(X, labels, order, weights)[new].tolist() for shadow in shadows]
             challenger_scores = [
@@ -378,10 +379,22 @@ class Model:
     ) -> None:
         """Let all learners, but not the statistics, learn labels, with the features of each."""
         y = self.target.taught_many(self.learner.settings.loss, labels)
-        X = self._contexts(interactions, features)
+        X = self._events(interactions, features)
         self.learner.predict_and_learn_many(X, y, weights)  # its losses are not needed
         for shadow in self.challengers.values():
+            assert not isinstance(X, LastColumns), "challengers learn from whole vectors"
             shadow.learn_many(X, labels, weights)
+
+    def _events(
+        self, interactions: InteractionColumns, features: NDArray[np.float64]
+    ) -> NDArray[np.float64] | LastColumns:
+        """Return what the learners see of interactions: context vectors, or the end of these.
+
+        Without categories, a context vector ends with the features.
+        """
+        if self.challengers or self._uses_tables or self._layout.categories:
+            return self._contexts(interactions, features)
+        return LastColumns(features)
 
     def _contexts(
         self, interactions: InteractionColumns, features: NDArray[np.float64]

@@ -174,6 +174,8 @@ class DecodedOutcomes:
     def __getitem__(self, rows: slice) -> Self:
         """Return those of some rows, one after the other."""
         begin, end, _ = rows.indices(len(self))
+        if (begin, end) == (0, len(self)):
+            return self
         return replace(
             self,
             sequences=self.sequences[rows],
